@@ -1,0 +1,61 @@
+# `make test` is all that a fresh machine needs: Python 3.11 or newer, and no root.
+# PYTEST_ARGS is passed on to pytest: make test PYTEST_ARGS="-k sweep"
+
+BIN := .venv/bin
+XDIST ?= -n auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-engines test-all lint docs bench clean
+
+help:  ## say what can be made
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+# An environment is made again when pyproject.toml changes. Pythons are tried by running them: a pyenv shim
+# can stand on PATH and not work, and Debian has pythons without `ensurepip`, which make no environments.
+.venv/.stamp: INSTALL = -e '.[dev]'
+# This torch is pinned for its CPU build; the newest one brings gigabytes of CUDA libraries.
+.venv-engines/.stamp: INSTALL = torch==2.13.0 -e '.[dev,engines,torch]'
+.venv/.stamp .venv-engines/.stamp: pyproject.toml
+	@for python in python3 python3.14 python3.13 python3.12 python3.11 $(HOME)/.pyenv/versions/3.*/bin/python3; do \
+	    if $$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "Making $(@D) with $$($$python --version)"; \
+	        exec $$python -m venv --clear $(@D); \
+	    fi; \
+	done; echo "No Python 3.11 or newer with venv was found (Debian: apt install python3-venv)." >&2; exit 1
+	$(@D)/bin/python -m pip -qq --disable-pip-version-check install $(INSTALL)
+	@touch $@
+
+demo: .venv/.stamp  ## show what truecal does, on real numbers
+	@if [ -f examples/demo.py ]; then $(BIN)/python examples/demo.py; \
+	else echo "There is no examples/demo.py yet: nothing to show."; fi
+
+test: lint  ## lint, then run the tests and the examples in the docstrings
+	$(BIN)/python -m pytest $(XDIST) --ignore=tests/engines $(PYTEST_ARGS)
+
+lint: .venv/.stamp  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+test-all: .venv/.stamp  ## the tests on every Python >= 3.11 of this machine, and with the oldest dependencies
+	$(BIN)/python tools/test_all.py $(XDIST) --ignore=tests/engines $(PYTEST_ARGS)
+
+test-engines:  ## the tests of the big optional parts (Spark, torch: gigabytes), in an environment of their own
+	@if [ -d tests/engines ]; then \
+	    $(MAKE) --no-print-directory .venv-engines/.stamp && \
+	    .venv-engines/bin/python -m pytest tests/engines $(PYTEST_ARGS); \
+	else echo "There are no tests/engines yet: nothing to run."; fi
+
+docs: .venv/.stamp  ## build the documentation into docs/_build
+	@if [ -f docs/conf.py ]; then \
+	    $(BIN)/python -m pip -qq install -e '.[docs]' && $(BIN)/python -m sphinx -W docs docs/_build; \
+	else echo "There is no docs/conf.py yet: nothing to build."; fi
+
+bench: .venv/.stamp  ## measure speed and memory, alone and against other packages; writes docs/benchmarks
+	$(BIN)/python benchmarks/run.py core peers
+
+clean:  ## remove everything that was made, environments too
+	rm -rf .venv .venv-* benchmarks/.envs docs/_build build dist .mypy_cache .ruff_cache .pytest_cache \
+	    .hypothesis .import_linter_cache
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
