@@ -1,7 +1,9 @@
 """Print a constraints file that pins truecal's run-time dependencies to their declared floors.
 
 ``numpy>=2.0`` in pyproject.toml becomes ``numpy==2.0``, for the core dependencies and the ``app`` extra.
-Testing against it keeps the floors true: ``pip install -e .[dev] -c constraints.txt``.
+Testing against them (`make test-all`) keeps the floors true. By hand:
+
+    python tools/oldest.py > constraints.txt && pip install -e .[dev] -c constraints.txt
 """
 
 from __future__ import annotations

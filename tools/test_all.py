@@ -56,14 +56,13 @@ def main(pytest_arguments: list[str]) -> int:
         else:
             outcomes[name] = "FAILED: its packages could not be installed"
 
-    pins = ROOT / ".venv-oldest.txt"
-    pins.write_text("\n".join(constraints()) + "\n")
-    print(f"\n== oldest dependencies: {' '.join(constraints())}", flush=True)
+    pins = constraints()
+    print(f"\n== oldest dependencies: {' '.join(pins)}", flush=True)
     name = "oldest dependencies"
     outcomes[name] = "FAILED: no Python here has wheels for them"
     # The newest Python that has wheels of these releases: old releases know nothing of new Pythons.
     for (major, minor), path in reversed(found.items()):
-        if make_environment(ROOT / ".venv-oldest", path, "-c", str(pins), *constraints()):
+        if make_environment(ROOT / ".venv-oldest", path, *pins):
             outcomes[name] = "passed" if run_tests(ROOT / ".venv-oldest", pytest_arguments) else "FAILED"
             outcomes[name] += f" (on Python {major}.{minor})"
             break
