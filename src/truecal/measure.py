@@ -1,0 +1,154 @@
+"""The first thing that people call: predictions in, calibration error out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from truecal._registry import EstimatorSpec, get_estimator
+from truecal.readers import read
+from truecal.results import Estimate
+from truecal.sample import Sample
+
+
+def estimate(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    estimator: str = "em_sweep",
+    norm: float = 2,
+    n_bins: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    **options: Any,
+) -> Estimate:
+    r"""Estimate the calibration error of predicted probabilities.
+
+    The estimand of most estimators is the true calibration error, the distance between the score and the
+    frequency with which it comes true:
+
+    .. math:: \mathrm{TCE} = \big(E\,|f(X) - E[Y \mid f(X)]|^p\big)^{1/p}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
+        Labels; see `truecal.readers.read`. A `Sample` stands for both labels and scores.
+    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities. (n,) and (n, 1) are those of the positive class, (n, 2) gives the same answer as its
+        second column, (n, K > 2) is measured on its top label.
+    estimator : str
+        One of `truecal.list_estimators`.
+    norm : float
+        The p >= 1 of the norm. Estimators that have none ignore it.
+    n_bins : int, optional
+        Number of bins, for estimators that take one (15 by default).
+    sample_weight : array-like of shape (n,), optional
+        Frequencies: weight 2 equals the row twice.
+    pos_label : label, optional
+        The positive class; with K > 2 columns, that class against the rest.
+    labels : sequence, optional
+        The class of each column of `y_proba`.
+    multiclass : {"top", "classwise"}, optional
+        ``"classwise"`` is the mean over the classes of the error of each against the rest.
+    **options
+        Options of the estimator itself, such as `bandwidth` of ``"kde"``.
+
+    Returns
+    -------
+    Estimate
+        The value, its bins, and what it is an estimate of.
+
+    Warns
+    -----
+    UserWarning
+        If the value cannot be taken at face value, as for a sweep that is not monotone at two bins.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation, AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal
+    >>> p = (np.arange(1000) + 0.5) / 1000
+    >>> y = np.arange(1000) * 7 % 1000 < 1000 * p**2
+    >>> print(truecal.estimate(y, p))
+    em_sweep (l2) of P(y = 1): 0.2016, n = 1000, 7 bins
+    """
+    spec = get_estimator(estimator)
+    if n_bins is not None:
+        if "n_bins" not in spec.options:
+            raise ValueError(
+                f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself."
+            )
+        options["n_bins"] = n_bins
+    if isinstance(y_true, Sample):
+        samples: tuple[Sample, ...] = (y_true,)
+    elif y_proba is None:
+        raise ValueError("y_proba is missing. Pass labels and probabilities, or one Sample.")
+    else:
+        samples = read(
+            y_true,
+            y_proba,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            labels=labels,
+            multiclass=multiclass,
+        )
+    outcomes = [spec(sample, norm=norm, **options) for sample in samples]
+    for outcome in outcomes:
+        for note in outcome.notes:
+            warnings.warn(f"{spec.name} of {outcome.target}: {note}", UserWarning, stacklevel=2)
+    return outcomes[0] if len(outcomes) == 1 else _mean_over_classes(spec, outcomes)
+
+
+def calibration_error(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    estimator: str = "em_sweep",
+    norm: float = 2,
+    n_bins: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    **options: Any,
+) -> float:
+    """Return the value of `estimate` alone, a fraction; the parameters are the same.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> truecal.calibration_error([0, 1, 0, 1], [0.2, 0.6, 0.4, 0.8], estimator="ew_bin", norm=1, n_bins=2)
+    0.3
+    """
+    return estimate(
+        y_true,
+        y_proba,
+        estimator=estimator,
+        norm=norm,
+        n_bins=n_bins,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+        **options,
+    ).value
+
+
+def _mean_over_classes(spec: EstimatorSpec, outcomes: list[Estimate]) -> Estimate:
+    return Estimate(
+        sum(outcome.value for outcome in outcomes) / len(outcomes),
+        notes=tuple(f"{outcome.target}: {note}" for outcome in outcomes for note in outcome.notes),
+        estimator=spec.name,
+        norm=outcomes[0].norm,
+        n=outcomes[0].n,
+        target=f"mean over {len(outcomes)} classes, each against the rest",
+        classes=tuple(outcomes),
+    )

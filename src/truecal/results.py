@@ -1,0 +1,147 @@
+"""What computations return: frozen, printable, and convertible to plain dictionaries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: Version of the layout that `to_dict` gives; it grows when a key changes its meaning or goes away.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class BinTable:
+    """Bins of a sample, lowest scores first; empty bins are left out.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n,)
+        Edges k/b of equal-width bins; least and greatest score of equal-mass bins.
+    count : ndarray of shape (n,)
+        Rows, or total weight, in each bin.
+    mean_score, mean_label : ndarray of shape (n,)
+        What the model said on average, and what came true.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    count: FloatArray
+    mean_score: FloatArray
+    mean_label: FloatArray
+
+    @property
+    def gap(self) -> FloatArray:
+        """Mean score less mean label: positive where the model is over-confident."""
+        return self.mean_score - self.mean_label
+
+    def norm(self, p: float) -> float:
+        """Return the lp norm of the gaps, each weighted by its count."""
+        power = np.average(np.abs(self.gap) ** p, weights=self.count)
+        return float(power ** (1 / p))
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def to_rows(self) -> list[dict[str, float]]:
+        """Return one plain dictionary for each bin."""
+        columns = ("lower", "upper", "count", "mean_score", "mean_label", "gap")
+        arrays = [getattr(self, column).tolist() for column in columns]
+        return [dict(zip(columns, values, strict=True)) for values in zip(*arrays, strict=True)]
+
+    def __str__(self) -> str:
+        lines = ["   lower    upper     count  score  label     gap"]
+        lines += [
+            f"{row['lower']:8.4f} {row['upper']:8.4f} {row['count']:9g} "
+            f"{row['mean_score']:6.3f} {row['mean_label']:6.3f} {row['gap']:+7.3f}"
+            for row in self.to_rows()
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An estimated calibration error, with what it is an estimate of.
+
+    An estimator fills in the first block; the registry, which calls it, fills in the second.
+
+    Attributes
+    ----------
+    value : float
+        The estimate, a fraction and not percent.
+    bins : BinTable or None
+        The bins, where the estimator has them.
+    n_bins : int or None
+        The number of bins asked for or chosen; `bins` holds those that are not empty.
+    signed_square : float or None
+        For the debiased estimators with norm 2: the square before it is clipped at zero and rooted.
+    notes : tuple of str
+        What a reader of the number must know.
+    estimator : str
+        Name of the estimator.
+    norm : float or None
+        The p of the lp norm; None where the estimator has none.
+    n : float
+        Number of rows, or the total weight.
+    target : str
+        What the scores are probabilities of.
+    classes : tuple of Estimate
+        For a classwise estimate, that of each class; `value` is their mean.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> estimate = truecal.estimate([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="em_bin", n_bins=2)
+    >>> print(estimate)
+    em_bin (l2) of P(y = 1): 0.2062, n = 4, 2 bins
+    >>> float(estimate) == estimate.value
+    True
+    >>> print(estimate.bins)
+       lower    upper     count  score  label     gap
+      0.1000   0.4000         2  0.250  0.500  -0.250
+      0.8000   0.9000         2  0.850  1.000  -0.150
+    """
+
+    value: float
+    bins: BinTable | None = None
+    n_bins: int | None = None
+    signed_square: float | None = None
+    notes: tuple[str, ...] = ()
+
+    estimator: str = ""
+    norm: float | None = None
+    n: float = math.nan
+    target: str = ""
+    classes: tuple[Estimate, ...] = ()
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        norm = "" if self.norm is None else f" (l{self.norm:g})"
+        bins = "" if self.n_bins is None else f", {self.n_bins} bins"
+        return f"{self.estimator}{norm} of {self.target}: {self.value:.4f}, n = {self.n:g}{bins}"
+
+    def __repr__(self) -> str:
+        return f"<Estimate {self}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as plain Python objects, ready for JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "value": self.value,
+            "estimator": self.estimator,
+            "norm": self.norm,
+            "n": self.n,
+            "n_bins": self.n_bins,
+            "target": self.target,
+            "signed_square": self.signed_square,
+            "notes": list(self.notes),
+            "bins": None if self.bins is None else self.bins.to_rows(),
+            "classes": [part.to_dict() for part in self.classes],
+        }
