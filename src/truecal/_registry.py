@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -65,13 +65,17 @@ class EstimatorSpec:
     aliases: tuple[str, ...]
     options: dict[str, Any]
 
-    def __call__(self, sample: Sample, *, norm: float = 2, **options: Any) -> Estimate:
-        """Apply the estimator to a sample, and write on the result what was done."""
-        used = check_norm(norm) if self.norms == "any" else None
+    def check_options(self, options: Iterable[str]) -> None:
+        """Refuse options that the estimator does not have."""
         for option in options:
             if option not in self.options:
                 known = ", ".join(self.options) or "none"
                 raise ValueError(f"{self.name} has no option {option!r}. Its options: {known}.")
+
+    def __call__(self, sample: Sample, *, norm: float = 2, **options: Any) -> Estimate:
+        """Apply the estimator to a sample, and write on the result what was done."""
+        used = check_norm(norm) if self.norms == "any" else None
+        self.check_options(options)
         if not self.weights and not sample.whole:
             raise ValueError(f"{self.name} counts rows and takes whole-number weights only.")
         given = options if used is None else {"norm": used, **options}
