@@ -1,0 +1,22 @@
+"""Run benchmarks by name: ``python benchmarks/run.py core peers`` (``--quick`` for a small trial run)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+# Started as a file, Python sees only this folder; the benchmarks are a package, beside `tools`.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks import core, peers
+
+BENCHMARKS = {"core": core.main, "peers": peers.main}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="+", choices=BENCHMARKS)
+    parser.add_argument("--quick", action="store_true", help="little data; print, and write nothing")
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        BENCHMARKS[name](quick=arguments.quick)

@@ -1,0 +1,1 @@
+"""Helpers for developers: interpreters, oldest dependencies, the tests on all of them."""
