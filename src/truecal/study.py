@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -62,8 +62,8 @@ class Study:
 
     rows: list[dict[str, Any]]
 
-    def to_frame(self, backend: str = "polars") -> Any:
-        """Return the rows as a data frame of the given library: ``"polars"``, ``"pandas"``, ``"pyarrow"``."""
+    def to_frame(self, backend: Literal["polars", "pandas", "pyarrow"] = "polars") -> Any:
+        """Return the rows as a data frame of the given library."""
         require(backend, extra="app", purpose=f"A {backend} frame")
         columns = {name: [row[name] for row in self.rows] for name in COLUMNS}
         return nw.from_dict(columns, backend=backend).to_native()
@@ -163,8 +163,8 @@ def bias_study(
     ... )
     >>> for row in study.rows:
     ...     print(row["estimator"], f"{row['bias']:.3f}")
-    ew_bin 0.067
-    em_debias 0.019
+    ew_bin 0.068
+    em_debias 0.010
     """
     norm = check_norm(norm)
     repeats = check_count("repeats", repeats)
