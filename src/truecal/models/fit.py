@@ -1,0 +1,522 @@
+r"""From predictions to a `Population`: Beta scores and a generalised linear calibration curve, fitted.
+
+The two parts do not depend on one another: the likelihood of scores and labels is the product of the
+density of the scores (`truecal.models.beta_fit`) and the probability of the labels given the scores
+(`truecal.models.glm_fit`).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import chdtrc
+
+from truecal._checks import RNGLike, as_generator, check_choice, check_count
+from truecal.models.beta_fit import BetaFit, fit_beta, fit_beta_as_paper, ks_distance
+from truecal.models.curves import Curve, GLMCurve
+from truecal.models.glm_fit import PAIRS, TERMS, GLMFit, fit_glms
+from truecal.models.population import Population
+from truecal.models.scores import BetaScores
+from truecal.readers import read
+from truecal.results import SCHEMA_VERSION
+from truecal.sample import FloatArray, Sample
+
+#: Fewest expected events of either label in a bin of the goodness-of-fit test, roughly.
+_EVENTS_PER_BIN = 5
+
+
+class GLMRow(TypedDict):
+    """One row of `PopulationFit.glm_table`; the last three keys come with standard errors."""
+
+    name: str
+    link: str
+    transform: str
+    b0: float | None
+    b1: float | None
+    aic: float
+    selected: bool
+    converged: bool
+    boundary: bool
+    message: str
+    b0_se: NotRequired[float | None]
+    b1_se: NotRequired[float | None]
+    selected_share: NotRequired[float]
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    r"""How far the data are from the fitted population.
+
+    Attributes
+    ----------
+    ks_distance : float
+        Kolmogorov-Smirnov distance between the scores and the fitted Beta, both rounded alike. It has no
+        p-value, because the parameters come from the same scores.
+    chi_square : float
+        Hosmer-Lemeshow statistic of the curve, :math:`\sum_k (O_k - E_k)^2 / V_k`, with observed and expected
+        positives and their variance under the curve. Bins hold whole groups and have about the same
+        variance, so that no bin rests on a handful of expected events.
+    degrees_of_freedom : int
+        Bins less coefficients.
+    pvalue : float
+        Chance of a greater `chi_square` if the curve were right; NaN without degrees of freedom.
+    """
+
+    ks_distance: float
+    chi_square: float
+    degrees_of_freedom: int
+    pvalue: float
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationFit:
+    """A population fitted to predictions, with the models that were compared on the way.
+
+    Attributes
+    ----------
+    population : Population
+        Fitted scores and curve: `population.true_error()` is the calibration error of the fitted model.
+    glm_table : tuple of dict
+        The twelve models of the curve, least AIC first: `name`, `link`, `transform`, `b0`, `b1` (None where
+        the model has no such term), `aic`, `selected`, `converged`, `boundary`, `message`; with standard
+        errors also `b0_se`, `b1_se` and `selected_share`, the share of resamples that select the model.
+    beta : BetaFit
+        The fit of the scores.
+    beta_se : tuple of float, or None
+        Bootstrap standard errors of the Beta's a and b, if they were asked for.
+    goodness : GoodnessOfFit
+        Distance between data and fit.
+    n : float
+        Rows, or total weight.
+    n_excluded : float
+        Rows left out of the curve's fit: their score is exactly 0 or 1, where a transform is infinite.
+    method : str
+        ``"mle"`` or ``"paper"``.
+    target : str
+        What the scores are probabilities of.
+    messages : tuple of str
+        What a reader of the fit must know.
+    """
+
+    population: Population
+    glm_table: tuple[GLMRow, ...]
+    beta: BetaFit
+    beta_se: tuple[float, float] | None
+    goodness: GoodnessOfFit
+    n: float
+    n_excluded: float
+    method: str
+    target: str
+    messages: tuple[str, ...]
+
+    @property
+    def scores(self) -> BetaScores:
+        """The fitted distribution of the scores."""
+        scores = self.population.scores
+        assert isinstance(scores, BetaScores)
+        return scores
+
+    @property
+    def curve(self) -> GLMCurve:
+        """The fitted calibration curve E[Y | score]."""
+        curve = self.population.curve
+        assert isinstance(curve, GLMCurve)
+        return curve
+
+    @property
+    def selected(self) -> GLMRow:
+        """The row of the selected model."""
+        return self.glm_table[0]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the Beta and the selected curve are proper maxima of their likelihoods."""
+        return self.beta.converged and self.selected["converged"]
+
+    def __str__(self) -> str:
+        a, b = (
+            f"{name} = {value:.4f}" + ("" if self.beta_se is None else f" (se {self.beta_se[i]:.4f})")
+            for i, (name, value) in enumerate((("a", self.beta.a), ("b", self.beta.b)))
+        )
+        test = self.goodness
+        fit_of_curve = (
+            f"chi-square {test.chi_square:.1f} on {test.degrees_of_freedom} df, p = {test.pvalue:.2g}"
+        )
+        return "\n".join(
+            [
+                f"Scores: Beta, {a}, {b}; {self.n:g} rows, KS distance {test.ks_distance:.3f}",
+                f"Curve: {self.selected['name']}; {self.n - self.n_excluded:g} rows, {fit_of_curve}",
+                "",
+                *_table_lines(self.glm_table),
+                *(f"Note: {message}" for message in self.messages),
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fit as plain Python objects, ready for JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "method": self.method,
+            "target": self.target,
+            "n": self.n,
+            "n_excluded": self.n_excluded,
+            "converged": self.converged,
+            "scores": {
+                "distribution": "beta",
+                "a": self.beta.a,
+                "b": self.beta.b,
+                "a_se": None if self.beta_se is None else _finite(self.beta_se[0]),
+                "b_se": None if self.beta_se is None else _finite(self.beta_se[1]),
+                "ks_distance": self.goodness.ks_distance,
+            },
+            "curve": {
+                "name": self.selected["name"],
+                "chi_square": self.goodness.chi_square,
+                "degrees_of_freedom": self.goodness.degrees_of_freedom,
+                "pvalue": _finite(self.goodness.pvalue),
+            },
+            "glm_table": [
+                {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
+                for row in self.glm_table
+            ],
+            "messages": list(self.messages),
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _table_lines(rows: Sequence[GLMRow]) -> list[str]:
+    """Lay the models out as Table 3 of the paper does: least AIC first, the best one marked."""
+    with_se = "b0_se" in rows[0]
+    heads = ("AIC", "b0", "se", "b1", "se", "chosen") if with_se else ("AIC", "b0", "b1")
+    lines = [f"{'glm_name':<24}" + "".join(f"{head:>{11 if head == 'AIC' else 8}}" for head in heads)]
+    for row in rows:
+        cells = [f"{row['aic']:10.2f}{'*' if row['selected'] else ' '}", _cell(row["b0"])]
+        if with_se:
+            cells += [
+                _cell(row["b0_se"]),
+                _cell(row["b1"]),
+                _cell(row["b1_se"]),
+                f"{row['selected_share']:8.0%}",
+            ]
+        else:
+            cells += [_cell(row["b1"])]
+        lines.append(
+            f"{row['name']:<24}" + "".join(cells).rstrip() + (f"  {row['message']}" if row["message"] else "")
+        )
+    return lines
+
+
+def _cell(value: float | None) -> str:
+    return " " * 8 if value is None else f"{value:8.2f}"
+
+
+def fit_population(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    method: str = "mle",
+    standard_errors: bool = False,
+    n_resamples: int = 200,
+    rng: RNGLike = None,
+) -> PopulationFit:
+    r"""Fit the paper's model to predictions: Beta scores and the best of twelve calibration curves.
+
+    .. math::
+
+       c \sim \mathrm{Beta}(a, b), \qquad g(E[Y \mid c]) = b_0 + b_1\, t(c),
+
+    by maximum likelihood. The pairs of link g and transform t are (logflip, logflip), (logit, logflip),
+    (logit, logit) and (log, log), with logflip x = log(1 - x); each has :math:`b_0`, :math:`b_1` or both,
+    and the model of least AIC is selected. The result *is* a population, so that the bias of any estimator
+    on these data at this n can be simulated.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
+        Labels; see `truecal.readers.read`. A `Sample` stands for both labels and scores.
+    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities; for K > 2 columns the top label is fitted.
+    sample_weight : array-like of shape (n,), optional
+        Frequencies: weight 2 equals the row twice.
+    pos_label : label, optional
+        The positive class; with K > 2 columns, that class against the rest.
+    labels : sequence, optional
+        The class of each column of `y_proba`.
+    multiclass : {"top"}, optional
+        ``"classwise"`` is refused: it is one population for each class. Choose one with `pos_label`.
+    method : {"mle", "paper"}
+        How the Beta is fitted. ``"mle"`` takes scores that were rounded to 0 or 1 as interval-censored;
+        ``"paper"`` shifts all scores by 1e-16 and searches a grid. See Notes.
+    standard_errors : bool
+        Whether to compute standard errors, by bootstrap over rows. That repeats the fit `n_resamples` times.
+    n_resamples : int
+        Number of bootstrap samples.
+    rng : None, int or numpy.random.Generator
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    PopulationFit
+        The population, the table of models, goodness of fit, and messages.
+
+    Warns
+    -----
+    UserWarning
+        If the Beta or the selected curve has no proper maximum of its likelihood, as when all scores are
+        equal or all labels are.
+
+    Raises
+    ------
+    ValueError
+        If no score lies strictly between 0 and 1: then neither part of the model can be fitted.
+
+    Notes
+    -----
+    Scores of exactly 0 or 1 are left out of the fits of the curve, all twelve on the same rows, because
+    transforms are infinite there; so does the paper.
+
+    The printed tables of the paper differ from exact fits in three ways, which its published code shows.
+    (i) Each coefficient and AIC in Table 3 is the mean over ten bootstrap resamples, drawn anew for each
+    model. AICs of one data set are hence not of the same rows: the three models "b0 only" with equal
+    likelihood are printed up to 100 apart, and differences smaller than that selected some models.
+    (ii) Scores came from a softmax exp(x - log sum exp x) in float32, whose resolution near 1 is that of
+    the logits, about 1e-6, and not that of float32, 6e-8. More scores were exactly 1 than in a usual
+    softmax, so fewer rows enter the curves, and the Beta has a smaller b.
+    (iii) ``method="paper"`` puts each score of 1 at the *point* 1 - 2^-53; see
+    `truecal.models.beta_fit.fit_beta_as_paper`.
+
+    References
+    ----------
+    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer, "Mitigating Bias in Calibration Error Estimation",
+    AISTATS 2022, Section 5.1 and Appendix A.
+
+    D. W. Hosmer, S. Lemeshow, "Goodness of fit tests for the multiple logistic regression model",
+    Communications in Statistics 9 (1980) 1043-1069.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> population = truecal.Population(truecal.BetaScores(2.0, 0.5), truecal.PowerCurve(2.0))
+    >>> fit = truecal.fit_population(*population.sample(5000, rng=0))
+    >>> print(fit)  # the curve c**2 is log p = 2 log c
+    Scores: Beta, a = 2.0067, b = 0.4971; 5000 rows, KS distance 0.008
+    Curve: log_log_b1; 5000 rows, chi-square 4.2 on 9 df, p = 0.9
+    <BLANKLINE>
+    glm_name                        AIC      b0      b1
+    log_log_b1                 4002.78*            1.93
+    log_log_b0_b1              4004.78     0.00    1.93
+    logit_logit_b0_b1          4008.62    -1.02    1.15
+    ...
+    >>> round(fit.population.true_error(), 3), round(population.true_error(), 3)
+    (0.136, 0.144)
+    """
+    check_choice("method", method, ("mle", "paper"))
+    check_count("n_resamples", n_resamples, least=2)
+    generator = as_generator(rng)
+    sample = _one_sample(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+    )
+    inside = _inside(sample)
+    if not len(inside):
+        raise ValueError(
+            f"fit_population needs scores strictly between 0 and 1. All {sample.n:g} are exactly 0 or 1. "
+            "Model scores that are atoms with truecal.AtomScores or truecal.EmpiricalScores."
+        )
+    beta = _fit_scores(sample, method)
+    glms = fit_glms(inside.score, inside.count, inside.positives)
+    order = sorted(range(len(glms)), key=lambda index: glms[index].aic)
+    best = glms[order[0]]
+    population, clipped = _population(beta, best)
+    rows = [_row(fit, selected=fit is best) for fit in glms]
+    failures = [beta.message, best.message and f"{best.name}: {best.message}."]
+    for failure in filter(None, failures):
+        warnings.warn(failure, UserWarning, stacklevel=2)
+    errors = None
+    if standard_errors:
+        errors = _bootstrap(sample, method, n_resamples, generator)
+        for row, (b0_se, b1_se), share in zip(rows, errors.glms, errors.selected_share, strict=True):
+            row["b0_se"] = None if row["b0"] is None else b0_se
+            row["b1_se"] = None if row["b1"] is None else b1_se
+            row["selected_share"] = share
+    messages = [*failures, clipped, _about_rounding(beta), _about_excluded(sample, beta)]
+    return PopulationFit(
+        population=population,
+        glm_table=tuple(rows[index] for index in order),
+        beta=beta,
+        beta_se=errors.beta if errors else None,
+        goodness=_goodness(sample, inside, beta, population.curve, best.n_coefficients),
+        n=sample.n,
+        n_excluded=sample.n - inside.n,
+        method=method,
+        target=sample.target,
+        messages=tuple(filter(None, [*messages, errors.message if errors else ""])),
+    )
+
+
+def _one_sample(y_true: ArrayLike | Sample, y_proba: ArrayLike | None, **options: Any) -> Sample:
+    if isinstance(y_true, Sample):
+        return y_true
+    if y_proba is None:
+        raise ValueError("y_proba is missing. Pass labels and probabilities, or one Sample.")
+    samples = read(y_true, y_proba, **options)
+    if len(samples) > 1:
+        raise ValueError(
+            f"multiclass='classwise' is one population for each of the {len(samples)} classes. "
+            "Choose one class with pos_label, or fit the top label with multiclass='top'."
+        )
+    return samples[0]
+
+
+def _inside(sample: Sample) -> Sample:
+    """Return the groups with a score strictly between 0 and 1."""
+    keep = (sample.score > 0) & (sample.score < 1)
+    if keep.all():
+        return sample
+    return Sample(sample.score[keep], sample.count[keep], sample.positives[keep], sample.dtype, sample.target)
+
+
+def _fit_scores(sample: Sample, method: str) -> BetaFit:
+    if method == "paper":
+        return fit_beta_as_paper(sample.score, sample.count)
+    return fit_beta(sample.score, sample.count, sample.dtype)
+
+
+def _population(beta: BetaFit, glm: GLMFit) -> tuple[Population, str]:
+    """Return the fitted population, and what it has to say.
+
+    A line that is at most 0 at all scores of the data may be above it at scores that the Beta draws. That
+    is a property of the fit to report, but not a failure to warn of.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        population = Population(BetaScores(beta.a, beta.b), GLMCurve(glm.link, glm.transform, glm.b0, glm.b1))
+    return population, " ".join(str(warning.message) for warning in caught)
+
+
+def _about_rounding(beta: BetaFit) -> str:
+    if beta.resolution is None or not beta.resolution.parts:
+        return ""
+    return f"All scores are multiples of 1/{beta.resolution.parts}; the Beta is fitted as rounded to them."
+
+
+def _about_excluded(sample: Sample, beta: BetaFit) -> str:
+    if not (beta.n_at_zero or beta.n_at_one):
+        return ""
+    return (
+        f"{beta.n_at_zero:g} scores are exactly 0 and {beta.n_at_one:g} exactly 1, of {sample.n:g}. "
+        "They are left out of the curve's fit."
+    )
+
+
+def _row(fit: GLMFit, *, selected: bool) -> GLMRow:
+    return {
+        "name": fit.name,
+        "link": fit.link,
+        "transform": fit.transform,
+        "b0": fit.b0,
+        "b1": fit.b1,
+        "aic": fit.aic,
+        "selected": selected,
+        "converged": fit.converged,
+        "boundary": fit.boundary,
+        "message": fit.message,
+    }
+
+
+def _goodness(
+    sample: Sample, inside: Sample, beta: BetaFit, curve: Curve, n_coefficients: int
+) -> GoodnessOfFit:
+    p = np.asarray(curve(inside.score, 1 - inside.score))
+    expected = inside.count * p
+    variance = expected * (1 - p)
+    total = float(variance.sum())
+    n_bins = int(np.clip(total // _EVENTS_PER_BIN, 1, 10))
+    middle = np.cumsum(variance) - variance / 2
+    chi_square, n_used = 0.0, 0
+    if total > 0:
+        bins = np.minimum((middle * n_bins / total).astype(np.intp), n_bins - 1)
+        excess, spread = np.bincount(bins, inside.positives - expected), np.bincount(bins, variance)
+        n_used = int((spread > 0).sum())
+        chi_square = float((excess[spread > 0] ** 2 / spread[spread > 0]).sum())
+    df = max(n_used - n_coefficients, 0)
+    return GoodnessOfFit(
+        ks_distance=ks_distance(sample.score, sample.count, sample.dtype, beta.a, beta.b),
+        chi_square=chi_square,
+        degrees_of_freedom=df,
+        pvalue=float(chdtrc(df, chi_square)) if df else math.nan,
+    )
+
+
+@dataclass(frozen=True)
+class _BootstrapErrors:
+    """Standard errors of (a, b), of (b0, b1) of each model, and how often each model was selected."""
+
+    beta: tuple[float, float]
+    glms: list[tuple[float, float]]
+    selected_share: list[float]
+    message: str
+
+
+def _bootstrap(sample: Sample, method: str, n_resamples: int, rng: np.random.Generator) -> _BootstrapErrors:
+    """Return standard errors from fits to resampled rows.
+
+    Rows with the same score and label are alike, so a resample is one multinomial draw of their counts.
+    Resamples in which a fit has no proper maximum say nothing of its spread; they are left out and counted.
+    """
+    cells = np.stack([sample.positives, sample.count - sample.positives])
+    share = cells.ravel() / cells.sum()
+    n_rows = max(round(sample.n), 1)
+    n_models = len(PAIRS) * len(TERMS)
+    betas = np.full((n_resamples, 2), np.nan)
+    lines = np.full((n_resamples, n_models, 2), np.nan)
+    times_selected = np.zeros(n_models)
+    for r in range(n_resamples):
+        drawn = rng.multinomial(n_rows, share).reshape(cells.shape).astype(np.float64)
+        count = drawn.sum(axis=0)
+        kept = count > 0
+        resample = Sample(sample.score[kept], count[kept], drawn[0][kept], sample.dtype)
+        beta = _fit_scores(resample, method)
+        if beta.converged:
+            betas[r] = beta.a, beta.b
+        inside = _inside(resample)
+        if not len(inside):
+            continue
+        glms = fit_glms(inside.score, inside.count, inside.positives)
+        times_selected[min(range(n_models), key=lambda index: glms[index].aic)] += 1
+        for index, fit in enumerate(glms):
+            if fit.converged:
+                lines[r, index] = fit.b0 or 0.0, fit.b1 or 0.0
+    lost = int(np.isnan(betas[:, 0]).sum())
+    return _BootstrapErrors(
+        beta=_spread(betas),
+        glms=[_spread(lines[:, index]) for index in range(n_models)],
+        selected_share=(times_selected / n_resamples).tolist(),
+        message=f"Beta: {lost} of {n_resamples} resamples have no fit and are left out." if lost else "",
+    )
+
+
+def _spread(values: FloatArray) -> tuple[float, float]:
+    """Return the standard deviation of each of two columns over the rows that are numbers."""
+    values = values[~np.isnan(values[:, 0])]
+    if len(values) < 2:
+        return math.nan, math.nan
+    first, second = values.std(axis=0, ddof=1).tolist()
+    return first, second
