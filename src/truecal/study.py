@@ -93,12 +93,19 @@ class Study:
             return cls([{key: _parse(key, text) for key, text in row.items()} for row in reader])
 
     def __str__(self) -> str:
-        head = ("population", "n", "estimator", "truth", "bias", "± se", "rmse")
-        lines = ["{:<22} {:>7} {:<22} {:>8} {:>9} {:>8} {:>8}".format(*head)]
-        lines += [
-            f"{row['population']:<22} {row['n']:>7} {row['estimator']:<22} {_show(row['true_error']):>8} "
-            f"{_show(row['bias'], sign=True):>9} {_show(row['bias_se']):>8} {_show(row['rmse']):>8}"
+        head = ["population", "n", "estimator", "truth", "mean", "bias", "± se", "sd", "rmse"]
+        body = [
+            [row["population"], str(row["n"]), row["estimator"]]
+            + [_show(row[key]) for key in ("true_error", "mean", "bias", "bias_se", "sd", "rmse")]
             for row in self.rows
+        ]
+        widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+        lines = [
+            "  ".join(
+                text.ljust(width) if name in _TEXT else text.rjust(width)
+                for name, text, width in zip(head, line, widths, strict=True)
+            )
+            for line in [head, *body]
         ]
         return "\n".join(lines)
 
@@ -355,5 +362,5 @@ def _parse(key: str, text: str) -> Any:
     return int(text) if key in _WHOLE else float(text)
 
 
-def _show(value: float | None, *, sign: bool = False) -> str:
-    return "-" if value is None else f"{value:{'+' if sign else ''}.4f}"
+def _show(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

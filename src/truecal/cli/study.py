@@ -1,0 +1,57 @@
+"""``truecal study``: a bias-by-construction study from a TOML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("study")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for the results, a CSV. A run that was stopped goes on from it.",
+)
+@click.option("--repeats", type=int, help="Instead of the file's number of repeats.")
+@click.option("--seed", type=int, help="Instead of the file's seed.")
+@click.option("--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores.")
+@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(
+    file: Path, output: Path | None, repeats: int | None, seed: int | None, n_jobs: int, style: str
+) -> None:
+    r"""Measure the bias, spread and error of estimators where the truth is known.
+
+    FILE is a TOML file:
+
+    \b
+        sizes = [200, 800]
+        estimators = ["em_sweep", { estimator = "em_bin", n_bins = 30 }]
+        repeats = 1000
+        seed = 1
+        paper = ["resnet110_c10"]      # or "all"; paper_calibrated likewise
+        [populations.mine]
+        scores = { kind = "beta", a = 2.8, b = 0.05 }
+        curve = { kind = "power", d = 2 }
+    """
+    import json
+
+    from truecal.study import bias_study
+    from truecal.study_file import load_study
+
+    arguments = load_study(file)
+    if repeats is not None:
+        arguments["repeats"] = repeats
+    if seed is not None:
+        arguments["rng"] = seed
+    try:
+        study = bias_study(**arguments, n_jobs=n_jobs, path=output)
+    except KeyboardInterrupt:
+        kept = f" What was finished is in {output}; run the same command to go on." if output else ""
+        click.echo(f"truecal: interrupted.{kept}", err=True)
+        raise SystemExit(130) from None
+    click.echo(
+        json.dumps({"schema_version": 1, "rows": study.rows}, indent=2) if style == "json" else str(study)
+    )
