@@ -1,0 +1,10 @@
+"""From whatever holds predictions to `Sample`: the one place where input is checked.
+
+`read` takes arrays, Series, columns and tensors; `from_logits` the outputs before the softmax;
+`load_logits` the pickled logit files that go with the paper.
+"""
+
+from truecal.readers.logit_files import LogitSplits, load_logits
+from truecal.readers.predictions import from_logits, probabilities_from_logits, read
+
+__all__ = ["LogitSplits", "from_logits", "load_logits", "probabilities_from_logits", "read"]
