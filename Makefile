@@ -53,7 +53,7 @@ docs: .venv/.stamp  ## build the documentation into docs/_build
 	else echo "There is no docs/conf.py yet: nothing to build."; fi
 
 bench: .venv/.stamp  ## measure speed and memory, alone and against other packages; writes docs/benchmarks
-	$(BIN)/python benchmarks/run.py core peers
+	$(BIN)/python benchmarks/run.py core peers study
 
 clean:  ## remove everything that was made, environments too
 	rm -rf .venv .venv-* benchmarks/.envs docs/_build build dist .mypy_cache .ruff_cache .pytest_cache \

@@ -1,4 +1,4 @@
-"""Run benchmarks by name: ``python benchmarks/run.py core peers`` (``--quick`` for a small trial run)."""
+"""Run benchmarks by name: ``python benchmarks/run.py core peers study``; ``--quick`` is a small trial run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 # Started as a file, Python sees only this folder; the benchmarks are a package, beside `tools`.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import core, peers
+from benchmarks import core, peers, study
 
-BENCHMARKS = {"core": core.main, "peers": peers.main}
+BENCHMARKS = {"core": core.main, "peers": peers.main, "study": study.main}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
