@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -166,6 +166,17 @@ def summarize_bins(sample: Sample, bins: Partition) -> BinTable:
         count=count,
         mean_score=np.add.reduceat(sample.score * sample.count, bins.start) / count,
         mean_label=np.add.reduceat(sample.positives, bins.start) / count,
+    )
+
+
+def merge_groups(sample: Sample, start: IntArray) -> Sample:
+    """Return a coarser sample, whose groups are the runs of groups that begin at `start`."""
+    count = np.diff(sample.cumulative_count[np.append(start, len(sample))])
+    return replace(
+        sample,
+        score=np.add.reduceat(sample.score * sample.count, start) / count,
+        count=count,
+        positives=np.add.reduceat(sample.positives, start),
     )
 
 
