@@ -11,212 +11,26 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
 from truecal._checks import RNGLike, as_generator, check_choice, check_count
+from truecal.models._population_fit import GLMRow, GoodnessOfFit, PopulationFit
 from truecal.models.beta_fit import BetaFit, fit_beta, fit_beta_as_paper, ks_distance
 from truecal.models.curves import Curve, GLMCurve
 from truecal.models.glm_fit import PAIRS, TERMS, GLMFit, fit_glms
 from truecal.models.population import Population
 from truecal.models.scores import BetaScores
 from truecal.readers import read
-from truecal.results import SCHEMA_VERSION
 from truecal.sample import FloatArray, Sample
+
+__all__ = ["GLMRow", "GoodnessOfFit", "PopulationFit", "fit_population"]
 
 #: Fewest expected events of either label in a bin of the goodness-of-fit test, roughly.
 _EVENTS_PER_BIN = 5
-
-
-class GLMRow(TypedDict):
-    """One row of `PopulationFit.glm_table`; the last three keys come with standard errors."""
-
-    name: str
-    link: str
-    transform: str
-    b0: float | None
-    b1: float | None
-    aic: float
-    selected: bool
-    converged: bool
-    boundary: bool
-    message: str
-    b0_se: NotRequired[float | None]
-    b1_se: NotRequired[float | None]
-    selected_share: NotRequired[float]
-
-
-@dataclass(frozen=True)
-class GoodnessOfFit:
-    r"""How far the data are from the fitted population.
-
-    Attributes
-    ----------
-    ks_distance : float
-        Kolmogorov-Smirnov distance between the scores and the fitted Beta, both rounded alike. It has no
-        p-value, because the parameters come from the same scores.
-    chi_square : float
-        Hosmer-Lemeshow statistic of the curve, :math:`\sum_k (O_k - E_k)^2 / V_k`, with observed and expected
-        positives and their variance under the curve. Bins hold whole groups and have about the same
-        variance, so that no bin rests on a handful of expected events.
-    degrees_of_freedom : int
-        Bins less coefficients.
-    pvalue : float
-        Chance of a greater `chi_square` if the curve were right; NaN without degrees of freedom.
-    """
-
-    ks_distance: float
-    chi_square: float
-    degrees_of_freedom: int
-    pvalue: float
-
-
-@dataclass(frozen=True, eq=False)
-class PopulationFit:
-    """A population fitted to predictions, with the models that were compared on the way.
-
-    Attributes
-    ----------
-    population : Population
-        Fitted scores and curve: `population.true_error()` is the calibration error of the fitted model.
-    glm_table : tuple of dict
-        The twelve models of the curve, least AIC first: `name`, `link`, `transform`, `b0`, `b1` (None where
-        the model has no such term), `aic`, `selected`, `converged`, `boundary`, `message`; with standard
-        errors also `b0_se`, `b1_se` and `selected_share`, the share of resamples that select the model.
-    beta : BetaFit
-        The fit of the scores.
-    beta_se : tuple of float, or None
-        Bootstrap standard errors of the Beta's a and b, if they were asked for.
-    goodness : GoodnessOfFit
-        Distance between data and fit.
-    n : float
-        Rows, or total weight.
-    n_excluded : float
-        Rows left out of the curve's fit: their score is exactly 0 or 1, where a transform is infinite.
-    method : str
-        ``"mle"`` or ``"paper"``.
-    target : str
-        What the scores are probabilities of.
-    messages : tuple of str
-        What a reader of the fit must know.
-    """
-
-    population: Population
-    glm_table: tuple[GLMRow, ...]
-    beta: BetaFit
-    beta_se: tuple[float, float] | None
-    goodness: GoodnessOfFit
-    n: float
-    n_excluded: float
-    method: str
-    target: str
-    messages: tuple[str, ...]
-
-    @property
-    def scores(self) -> BetaScores:
-        """The fitted distribution of the scores."""
-        scores = self.population.scores
-        assert isinstance(scores, BetaScores)
-        return scores
-
-    @property
-    def curve(self) -> GLMCurve:
-        """The fitted calibration curve E[Y | score]."""
-        curve = self.population.curve
-        assert isinstance(curve, GLMCurve)
-        return curve
-
-    @property
-    def selected(self) -> GLMRow:
-        """The row of the selected model."""
-        return self.glm_table[0]
-
-    @property
-    def converged(self) -> bool:
-        """Whether the Beta and the selected curve are proper maxima of their likelihoods."""
-        return self.beta.converged and self.selected["converged"]
-
-    def __str__(self) -> str:
-        a, b = (
-            f"{name} = {value:.4f}" + ("" if self.beta_se is None else f" (se {self.beta_se[i]:.4f})")
-            for i, (name, value) in enumerate((("a", self.beta.a), ("b", self.beta.b)))
-        )
-        test = self.goodness
-        fit_of_curve = (
-            f"chi-square {test.chi_square:.1f} on {test.degrees_of_freedom} df, p = {test.pvalue:.2g}"
-        )
-        return "\n".join(
-            [
-                f"Scores: Beta, {a}, {b}; {self.n:g} rows, KS distance {test.ks_distance:.3f}",
-                f"Curve: {self.selected['name']}; {self.n - self.n_excluded:g} rows, {fit_of_curve}",
-                "",
-                *_table_lines(self.glm_table),
-                *(f"Note: {message}" for message in self.messages),
-            ]
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fit as plain Python objects, ready for JSON."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "method": self.method,
-            "target": self.target,
-            "n": self.n,
-            "n_excluded": self.n_excluded,
-            "converged": self.converged,
-            "scores": {
-                "distribution": "beta",
-                "a": self.beta.a,
-                "b": self.beta.b,
-                "a_se": None if self.beta_se is None else _finite(self.beta_se[0]),
-                "b_se": None if self.beta_se is None else _finite(self.beta_se[1]),
-                "ks_distance": self.goodness.ks_distance,
-            },
-            "curve": {
-                "name": self.selected["name"],
-                "chi_square": self.goodness.chi_square,
-                "degrees_of_freedom": self.goodness.degrees_of_freedom,
-                "pvalue": _finite(self.goodness.pvalue),
-            },
-            "glm_table": [
-                {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
-                for row in self.glm_table
-            ],
-            "messages": list(self.messages),
-        }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _table_lines(rows: Sequence[GLMRow]) -> list[str]:
-    """Lay the models out as Table 3 of the paper does: least AIC first, the best one marked."""
-    with_se = "b0_se" in rows[0]
-    heads = ("AIC", "b0", "se", "b1", "se", "chosen") if with_se else ("AIC", "b0", "b1")
-    lines = [f"{'glm_name':<24}" + "".join(f"{head:>{11 if head == 'AIC' else 8}}" for head in heads)]
-    for row in rows:
-        cells = [f"{row['aic']:10.2f}{'*' if row['selected'] else ' '}", _cell(row["b0"])]
-        if with_se:
-            cells += [
-                _cell(row["b0_se"]),
-                _cell(row["b1"]),
-                _cell(row["b1_se"]),
-                f"{row['selected_share']:8.0%}",
-            ]
-        else:
-            cells += [_cell(row["b1"])]
-        lines.append(
-            f"{row['name']:<24}" + "".join(cells).rstrip() + (f"  {row['message']}" if row["message"] else "")
-        )
-    return lines
-
-
-def _cell(value: float | None) -> str:
-    return " " * 8 if value is None else f"{value:8.2f}"
 
 
 def fit_population(
@@ -289,11 +103,11 @@ def fit_population(
     transforms are infinite there; so does the paper.
 
     The printed tables of the paper differ from exact fits in three ways, which its published code shows.
-    (i) Each coefficient and AIC in Table 3 is the mean over ten bootstrap resamples, drawn anew for each
-    model. AICs of one data set are hence not of the same rows: the three models "b0 only" with equal
-    likelihood are printed up to 100 apart, and differences smaller than that selected some models.
+    (i) Each coefficient and AIC in Table 3 is the mean over bootstrap resamples, drawn anew for each model.
+    AICs of one data set are hence not of the same rows: the four models with b0 only, whose likelihood is the
+    same, are printed up to 236 apart, and smaller differences selected some of the models.
     (ii) Scores came from a softmax exp(x - log sum exp x) in float32, whose resolution near 1 is that of
-    the logits, about 1e-6, and not that of float32, 6e-8. More scores were exactly 1 than in a usual
+    the logits, about 1e-6, and not that of float32, 6e-8. More scores were exactly 1 than with a usual
     softmax, so fewer rows enter the curves, and the Beta has a smaller b.
     (iii) ``method="paper"`` puts each score of 1 at the *point* 1 - 2^-53; see
     `truecal.models.beta_fit.fit_beta_as_paper`.
@@ -337,7 +151,7 @@ def fit_population(
     inside = _inside(sample)
     if not len(inside):
         raise ValueError(
-            f"fit_population needs scores strictly between 0 and 1. All {sample.n:g} are exactly 0 or 1. "
+            f"fit_population needs scores strictly between 0 and 1. All {sample.n:.10g} are exactly 0 or 1. "
             "Model scores that are atoms with truecal.AtomScores or truecal.EmpiricalScores."
         )
     beta = _fit_scores(sample, method)
@@ -356,6 +170,8 @@ def fit_population(
             row["b0_se"] = None if row["b0"] is None else b0_se
             row["b1_se"] = None if row["b1"] is None else b1_se
             row["selected_share"] = share
+    if best.boundary:
+        clipped = f"{best.name}: the maximum lies on the boundary, where p is 0 or 1. {clipped}".rstrip()
     messages = [*failures, clipped, _about_rounding(beta), _about_excluded(sample, beta)]
     return PopulationFit(
         population=population,
@@ -421,7 +237,7 @@ def _about_excluded(sample: Sample, beta: BetaFit) -> str:
     if not (beta.n_at_zero or beta.n_at_one):
         return ""
     return (
-        f"{beta.n_at_zero:g} scores are exactly 0 and {beta.n_at_one:g} exactly 1, of {sample.n:g}. "
+        f"{beta.n_at_zero:.10g} scores are exactly 0 and {beta.n_at_one:.10g} exactly 1, of {sample.n:.10g}. "
         "They are left out of the curve's fit."
     )
 
