@@ -16,10 +16,11 @@ RNGLike = int | np.integer | np.random.SeedSequence | np.random.BitGenerator | n
 
 def check_norm(norm: object) -> float:
     """Return `norm` as a float, or say that it must be a finite number of at least 1."""
-    if not isinstance(norm, numbers.Real) or isinstance(norm, bool) or not 1 <= float(norm) < math.inf:
-        hint = " For the largest gap use estimator='ew_mce' or 'em_mce'." if norm == math.inf else ""
+    value = _as_float(norm)
+    if not 1 <= value < math.inf:
+        hint = " For the largest gap use estimator='ew_mce' or 'em_mce'." if value == math.inf else ""
         raise ValueError(f"norm must be a finite number >= 1. Got {norm!r} instead.{hint}")
-    return float(norm)
+    return value
 
 
 def check_count(name: str, value: object, *, least: int = 1) -> int:
@@ -31,9 +32,20 @@ def check_count(name: str, value: object, *, least: int = 1) -> int:
 
 def check_fraction(name: str, value: object) -> float:
     """Return `value` as a float, or say that `name` must lie strictly between 0 and 1."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+    fraction = _as_float(value)
+    if not 0 < fraction < 1:
         raise ValueError(f"{name} must be a number strictly between 0 and 1. Got {value!r} instead.")
-    return float(value)
+    return fraction
+
+
+def _as_float(value: object) -> float:
+    """Return a real number as a float, and NaN, which no range holds, for anything else."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
