@@ -67,7 +67,7 @@ class Sample:
         return len(self.score)
 
     def __repr__(self) -> str:
-        return f"Sample(n={self.n:g}, groups={len(self)}, target={self.target!r})"
+        return f"Sample(n={self.n:.10g}, groups={len(self)}, target={self.target!r})"
 
     @cached_property
     def n(self) -> float:
@@ -104,7 +104,12 @@ class Sample:
     @property
     def _ties_or_weights(self) -> bool:
         # One 1.0 seen by all rows through a stride of zero costs no memory, and marks the plain case.
-        return self.count.strides != (0,)
+        return self.count.strides != (0,) or float(self.count[0]) != 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled arrays forget that they are read-only, and a stride of zero is written out in full.
+        count = self.count if self._ties_or_weights else None
+        return _rebuild, (self.score, count, self.positives, self.dtype, self.target)
 
     def with_positives(self, positives: FloatArray) -> Sample:
         """Return the same scores with other labels, as resampling draws them."""
@@ -152,7 +157,7 @@ class Sample:
         keys >>= 1
         scores = keys.view(score.dtype).astype(np.float64, copy=False)
         tied = (scores[:, 1:] == scores[:, :-1]).any(axis=1)
-        ones = np.broadcast_to(np.float64(1), scores.shape[1:])
+        ones = _ones(scores.shape[1])
         for row, has_ties in enumerate(tied):
             if has_ties:
                 start = _group_starts(scores[row])
@@ -165,6 +170,14 @@ class Sample:
                 )
             else:
                 yield cls(scores[row], ones, positives[row], score.dtype, target)
+
+
+def _ones(n: int) -> FloatArray:
+    return np.broadcast_to(np.float64(1), n)
+
+
+def _rebuild(score: FloatArray, count: FloatArray | None, *rest: Any) -> Sample:
+    return Sample(score, _ones(len(score)) if count is None else count, *rest)
 
 
 def _group_starts(score: NDArray[Any]) -> NDArray[np.intp]:
