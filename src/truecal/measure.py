@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from truecal._registry import EstimatorSpec, get_estimator
+from truecal._registry import get_estimator
 from truecal.readers import read
 from truecal.results import Estimate
 from truecal.sample import Sample
@@ -80,31 +81,13 @@ def estimate(
     >>> print(truecal.estimate(y, p))
     em_sweep (l2) of P(y = 1): 0.2016, n = 1000, 7 bins
     """
-    spec = get_estimator(estimator)
-    if n_bins is not None:
-        if "n_bins" not in spec.options:
-            raise ValueError(
-                f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself."
-            )
-        options["n_bins"] = n_bins
-    if isinstance(y_true, Sample):
-        samples: tuple[Sample, ...] = (y_true,)
-    elif y_proba is None:
-        raise ValueError("y_proba is missing. Pass labels and probabilities, or one Sample.")
-    else:
-        samples = read(
-            y_true,
-            y_proba,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-            labels=labels,
-            multiclass=multiclass,
-        )
-    outcomes = [spec(sample, norm=norm, **options) for sample in samples]
-    for outcome in outcomes:
-        for note in outcome.notes:
-            warnings.warn(f"{spec.name} of {outcome.target}: {note}", UserWarning, stacklevel=2)
-    return outcomes[0] if len(outcomes) == 1 else _mean_over_classes(spec, outcomes)
+    reading = {
+        "sample_weight": sample_weight,
+        "pos_label": pos_label,
+        "labels": labels,
+        "multiclass": multiclass,
+    }
+    return _measure(y_true, y_proba, reading, estimator, norm, n_bins, options)
 
 
 def calibration_error(
@@ -128,25 +111,61 @@ def calibration_error(
     >>> truecal.calibration_error([0, 1, 0, 1], [0.2, 0.6, 0.4, 0.8], estimator="ew_bin", norm=1, n_bins=2)
     0.3
     """
-    return estimate(
-        y_true,
-        y_proba,
-        estimator=estimator,
-        norm=norm,
-        n_bins=n_bins,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-        **options,
-    ).value
+    reading = {
+        "sample_weight": sample_weight,
+        "pos_label": pos_label,
+        "labels": labels,
+        "multiclass": multiclass,
+    }
+    return _measure(y_true, y_proba, reading, estimator, norm, n_bins, options).value
 
 
-def _mean_over_classes(spec: EstimatorSpec, outcomes: list[Estimate]) -> Estimate:
+def _measure(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None,
+    reading: dict[str, Any],
+    estimator: str,
+    norm: float,
+    n_bins: int | None,
+    options: dict[str, Any],
+) -> Estimate:
+    spec = get_estimator(estimator)
+    if n_bins is not None:
+        if "n_bins" not in spec.options:
+            raise ValueError(
+                f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself."
+            )
+        options = {"n_bins": n_bins, **options}
+    samples = _samples(y_true, y_proba, reading)
+    outcomes = [spec(sample, norm=norm, **options) for sample in samples]
+    outcome = outcomes[0] if len(outcomes) == 1 else _mean_over_classes(outcomes)
+    for note in outcome.notes:
+        # The third level is the line of the caller's own program.
+        warnings.warn(f"{spec.name} of {outcome.target}: {note}", UserWarning, stacklevel=3)
+    return outcome
+
+
+def _samples(
+    y_true: ArrayLike | Sample, y_proba: ArrayLike | None, reading: dict[str, Any]
+) -> tuple[Sample, ...]:
+    if isinstance(y_true, Sample):
+        surplus = [name for name, value in {"y_proba": y_proba, **reading}.items() if value is not None]
+        if surplus:
+            raise ValueError(
+                f"A Sample holds labels, scores and weights already. Leave out {', '.join(surplus)}."
+            )
+        return (y_true,)
+    if y_proba is None:
+        raise ValueError("y_proba is missing. Pass labels and probabilities, or one Sample.")
+    return read(y_true, y_proba, **reading)
+
+
+def _mean_over_classes(outcomes: list[Estimate]) -> Estimate:
+    notes = Counter(note for outcome in outcomes for note in outcome.notes)
     return Estimate(
         sum(outcome.value for outcome in outcomes) / len(outcomes),
-        notes=tuple(f"{outcome.target}: {note}" for outcome in outcomes for note in outcome.notes),
-        estimator=spec.name,
+        notes=tuple(f"in {times} of {len(outcomes)} classes {note}" for note, times in notes.items()),
+        estimator=outcomes[0].estimator,
         norm=outcomes[0].norm,
         n=outcomes[0].n,
         target=f"mean over {len(outcomes)} classes, each against the rest",

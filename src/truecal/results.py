@@ -15,6 +15,27 @@ FloatArray = NDArray[np.float64]
 SCHEMA_VERSION = 1
 
 
+def lp_norm(gap: FloatArray, weight: FloatArray, p: float) -> float:
+    r"""Return :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
+
+    Gaps are taken relative to the greatest, so that a large p does not round their powers to 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lp_norm(np.array([0.3, -0.4]), np.array([1.0, 1.0]), 2)
+    0.353553
+    >>> lp_norm(np.array([0.3, -0.4]), np.array([1.0, 1.0]), 5000)
+    0.399944
+    """
+    size = np.abs(gap)
+    greatest = float(size.max())
+    if greatest == 0:
+        return 0.0
+    mean = np.average((size / greatest) ** p, weights=weight)
+    return greatest * float(mean ** (1 / p))
+
+
 @dataclass(frozen=True, eq=False)
 class BinTable:
     """Bins of a sample, lowest scores first; empty bins are left out.
@@ -42,8 +63,7 @@ class BinTable:
 
     def norm(self, p: float) -> float:
         """Return the lp norm of the gaps, each weighted by its count."""
-        power = np.average(np.abs(self.gap) ** p, weights=self.count)
-        return float(power ** (1 / p))
+        return lp_norm(self.gap, self.count, p)
 
     def __len__(self) -> int:
         return len(self.count)
@@ -57,7 +77,7 @@ class BinTable:
     def __str__(self) -> str:
         lines = ["   lower    upper     count  score  label     gap"]
         lines += [
-            f"{row['lower']:8.4f} {row['upper']:8.4f} {row['count']:9g} "
+            f"{row['lower']:8.4f} {row['upper']:8.4f} {row['count']:9.8g} "
             f"{row['mean_score']:6.3f} {row['mean_label']:6.3f} {row['gap']:+7.3f}"
             for row in self.to_rows()
         ]
@@ -119,13 +139,18 @@ class Estimate:
     target: str = ""
     classes: tuple[Estimate, ...] = ()
 
+    def __post_init__(self) -> None:
+        # Estimators may compute NumPy scalars, which JSON does not know.
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "n_bins", None if self.n_bins is None else int(self.n_bins))
+
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
-        bins = "" if self.n_bins is None else f", {self.n_bins} bins"
-        return f"{self.estimator}{norm} of {self.target}: {self.value:.4f}, n = {self.n:g}{bins}"
+        bins = "" if self.n_bins is None else f", {self.n_bins} bin{'s' if self.n_bins != 1 else ''}"
+        return f"{self.estimator}{norm} of {self.target}: {self.value:.4f}, n = {self.n:.10g}{bins}"
 
     def __repr__(self) -> str:
         return f"<Estimate {self}>"
