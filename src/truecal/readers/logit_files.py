@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_LAYOUT = "must hold ((val_logits, val_labels), (test_logits, test_labels))"
+
 
 @dataclass(frozen=True, eq=False)
 class LogitSplits:
@@ -21,29 +23,12 @@ class LogitSplits:
     test_labels: NDArray[Any]
 
 
-class _ArraysOnly(pickle.Unpickler):
-    """Load pickled NumPy arrays of numbers, and refuse to build anything else."""
-
-    _ALLOWED = frozenset(
-        {
-            *((module, name) for module in ("numpy", "numpy._core.multiarray", "numpy.core.multiarray")
-              for name in ("ndarray", "dtype", "_reconstruct", "scalar")),
-            *((module, "_frombuffer") for module in ("numpy._core.numeric", "numpy.core.numeric")),
-            ("_codecs", "encode"),  # how protocol 2 writes the bytes of an array
-        }
-    )  # fmt: skip
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._ALLOWED:
-            raise ValueError(f"it holds {module}.{name}, and only NumPy arrays of numbers are loaded")
-        return super().find_class(module, name)
-
-
 def load_logits(path: str | Path) -> LogitSplits:
     """Load a pickle of ``((val_logits, val_labels), (test_logits, test_labels))``, arrays only.
 
-    A pickle can run any program. This reader builds NumPy arrays and nothing else, and refuses a file
-    that holds any other object.
+    A pickle can run any program. This reader takes shapes, types and bytes of number arrays from the file
+    and builds the arrays itself. It calls nothing that the file names, and refuses a file that holds any
+    other object. Files of every pickle protocol, of NumPy 1 and of Python 2 are read.
 
     Parameters
     ----------
@@ -53,6 +38,7 @@ def load_logits(path: str | Path) -> LogitSplits:
     Returns
     -------
     LogitSplits
+        Logits of shape (n, K) and labels of shape (n,), in the types of the file.
 
     Raises
     ------
@@ -63,20 +49,76 @@ def load_logits(path: str | Path) -> LogitSplits:
     with path.open("rb") as file:
         try:
             content = _ArraysOnly(file, encoding="latin1").load()
-        except FileNotFoundError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{path} is not a safe file of logits: {error}.") from error
-    try:
-        (val_logits, val_labels), (test_logits, test_labels) = content
-        arrays = [np.asarray(part) for part in (val_logits, val_labels, test_logits, test_labels)]
-        if any(array.dtype.kind not in "fiub" for array in arrays):
-            raise TypeError("an array does not hold numbers")
-        for logits, labels in (arrays[:2], arrays[2:]):
-            if logits.ndim != 2 or labels.size != len(logits):
-                raise TypeError(f"logits of shape {logits.shape} with labels of shape {labels.shape}")
-    except (TypeError, ValueError) as error:
+        except Exception as error:  # a broken pickle can raise anything
+            raise ValueError(f"{path} is not a pickle of number arrays: {error}") from error
+    match content:
+        case (
+            (_PickledArray() as val_x, _PickledArray() as val_y),
+            (_PickledArray() as x, _PickledArray() as y),
+        ):
+            return LogitSplits(
+                *_checked(path, val_x.values, val_y.values), *_checked(path, x.values, y.values)
+            )
+    raise ValueError(f"{path} {_LAYOUT}, four arrays of numbers. It holds something else.")
+
+
+def _checked(path: Path, logits: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if logits.ndim != 2 or labels.shape not in ((len(logits),), (len(logits), 1)):
         raise ValueError(
-            f"{path} must hold ((val_logits, val_labels), (test_logits, test_labels)): {error}."
-        ) from error
-    return LogitSplits(arrays[0], arrays[1].ravel(), arrays[2], arrays[3].ravel())
+            f"{path} {_LAYOUT}. It holds logits of shape {logits.shape} with labels of shape {labels.shape}."
+        )
+    return logits, labels.reshape(-1)
+
+
+class _PickledType:
+    """Stands in for `numpy.dtype`: a type of numbers, and the order of its bytes."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        self.dtype = np.dtype(code)
+        if self.dtype.kind not in "fiub":
+            raise ValueError(f"it holds an array of {self.dtype} values, and only numbers are loaded")
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _PickledArray:
+    """Stands in for `numpy.ndarray`: values from plain bytes."""
+
+    values: NDArray[Any]
+
+    def __init__(self, *_: object) -> None:
+        self.values = np.empty(0)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, is_fortran, data = state
+        if isinstance(data, str):  # the bytes of Python 2 come as latin1 text
+            data = data.encode("latin1")
+        self.values = np.ndarray(shape, kind.dtype, data, order="F" if is_fortran else "C")
+
+    @classmethod
+    def from_buffer(
+        cls, data: bytes, kind: _PickledType, shape: tuple[int, ...], order: str, axes: Any = None
+    ) -> _PickledArray:
+        array = cls()
+        values: NDArray[Any] = np.ndarray(shape, kind.dtype, data, order="F" if order == "F" else "C")
+        array.values = values if axes is None else values.transpose(axes)
+        return array
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Reads pickled arrays through the stand-ins, and refuses any other name."""
+
+    _STAND_INS: dict[tuple[str, str], Any] = {  # noqa: RUF012
+        ("numpy", "ndarray"): _PickledArray,
+        ("numpy", "dtype"): _PickledType,
+        ("numpy.core.multiarray", "_reconstruct"): _PickledArray,
+        ("numpy.core.numeric", "_frombuffer"): _PickledArray.from_buffer,  # protocol 5
+        ("_codecs", "encode"): str.encode,  # how protocols 0 to 2 write bytes
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        key = (module.replace("numpy._core", "numpy.core", 1), name)
+        if key not in self._STAND_INS:
+            raise ValueError(f"it holds {module}.{name}, and only arrays of numbers are loaded")
+        return self._STAND_INS[key]
