@@ -13,11 +13,11 @@ from truecal.sample import FloatArray
 #: Value, gradient and Hessian of a function at a point.
 Objective = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 
-#: Stop when a full step promises less than this. In log-likelihood it is 1e-5 of a standard error.
-_GAIN = 1e-10
+#: Stop when a full step promises less than this. In log-likelihood it is 1e-6 of a standard error.
+_GAIN = 1e-13
 
-#: A step that promises less than this, 1e-3 of a standard error, is taken without looking at the value.
-_NEAR = 1e-6
+#: Relative rounding error of an objective; log-gamma functions of large numbers cancel to this.
+_ROUNDING = 1e-9
 
 _HALVINGS = 60
 
@@ -74,8 +74,10 @@ def maximise(
         trial = np.where(room == size, bound, x + size * step)
         result = objective(trial)
         for _ in range(_HALVINGS):
-            # So near the top the value is level to within rounding, and Newton's step needs no check.
-            if result[0] >= value + 1e-4 * size * slope or slope < _NEAR:
+            if result[0] >= value + 1e-4 * size * slope:
+                break
+            # Near the top the value is level to within rounding, but its slope still tells up from down.
+            if abs(result[0] - value) <= _ROUNDING * abs(value) and abs(result[1] @ step) < slope / 2:
                 break
             size /= 2
             trial = x + size * step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,10 +84,13 @@ def _parts(score: FloatArray, eps: float) -> int:
     """Return N if all scores are multiples of 1/N, the least distance between them, and 0 otherwise."""
     if len(score) < _ENOUGH:
         return 0
-    parts = round(1 / max(float(np.diff(score).min()), 1e-7))
-    error = max(eps * parts, 1e-6)  # of a multiple, because scores are floats, and files hold few digits
-    # On a grid finer than this, or nearly as fine as the floats, chance would find multiples too.
-    if parts > 1_000_000 or error > 0.1:
-        return 0
-    multiple = score * parts
-    return parts if np.abs(multiple - np.round(multiple)).max() <= error else 0
+    gap = max(float(np.diff(score).min()), 1e-7)
+    # A gap of rounded scores gives N only roughly; decimals are the usual case.
+    for parts in (round(1 / gap), 10 ** round(-math.log10(gap))):
+        error = max(eps * parts, 1e-6)  # of a multiple, because scores are floats, and files hold few digits
+        # On a grid finer than this, or nearly as fine as the floats, chance would find multiples too.
+        if parts <= 1_000_000 and error <= 0.1:
+            multiple = score * parts
+            if np.abs(multiple - np.round(multiple)).max() <= error:
+                return parts
+    return 0

@@ -33,7 +33,7 @@ _MOST_GRIDS = 500
 
 _KS_GROUPS = 10_000
 
-_LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
+_LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(20)
 _LAGUERRE_NODES, _LAGUERRE_WEIGHTS = np.polynomial.laguerre.laggauss(24)
 
 
@@ -160,10 +160,11 @@ def _inner_nodes(low: FloatArray, high: FloatArray, b: float) -> tuple[FloatArra
 def _end_nodes(low: FloatArray, high: FloatArray, b: float) -> tuple[FloatArray, FloatArray]:
     """Return the same for cells that reach down to t = 0.
 
-    Down to 1/4096 of the cell it is cut into four pieces, which are as other cells. Below them
-    (1 - t)^(a - 1) is level, so that -b log t is exponentially distributed, and Gauss-Laguerre is exact.
+    The upper part is cut into four pieces, which are as other cells. Below them either (1 - t)^(a - 1) is
+    level, so that -b log t is exponentially distributed and Gauss-Laguerre exact, or b is so large that
+    nothing is left.
     """
-    ends = [high - k * math.log(8) for k in range(5)]
+    ends = [high - k * math.log(8) * min(1, 4 / b) for k in range(5)]
     pieces = [_inner_nodes(ends[k + 1], ends[k], b) for k in range(4)]
     last = ends[4]
     pieces.append((last - _LAGUERRE_NODES / b, b * last - math.log(b) + np.log(_LAGUERRE_WEIGHTS)))

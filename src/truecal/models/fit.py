@@ -156,7 +156,7 @@ def fit_population(
         )
     beta = _fit_scores(sample, method)
     glms = fit_glms(inside.score, inside.count, inside.positives)
-    order = sorted(range(len(glms)), key=lambda index: glms[index].aic)
+    order = sorted(range(len(glms)), key=lambda index: (glms[index].aic, not glms[index].converged))
     best = glms[order[0]]
     population, clipped = _population(beta, best)
     rows = [_row(fit, selected=fit is best) for fit in glms]

@@ -190,8 +190,8 @@ def _logit_line(x: FloatArray, hits: FloatArray, misses: FloatArray, intercept: 
         eta = theta @ basis
         small = np.exp(-np.abs(eta))  # does not overflow
         p = np.where(eta >= 0, 1.0, small) / (1 + small)
-        value = theta @ linear - count @ (np.maximum(eta, 0) + np.log1p(small))
-        return float(value), linear - basis @ (count * p), -(basis * (count * p * (1 - p))) @ basis.T
+        loss = count @ np.log1p(small) + hits @ np.maximum(-eta, 0) + misses @ np.maximum(eta, 0)
+        return float(-loss), linear - basis @ (count * p), -(basis * (count * p * (1 - p))) @ basis.T
 
     start = np.zeros(len(basis))
     if intercept:
