@@ -32,10 +32,10 @@ def write(name: str, page: str, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def machine() -> str:
-    """Describe what the numbers were measured on."""
+    """Describe what the numbers were measured on, and how busy it was: times on a busy machine say little."""
     return (
-        f"{_processor()}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, "
-        f"NumPy {np.__version__}"
+        f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, load {os.getloadavg()[0]:.1f}; "
+        f"Python {platform.python_version()}, NumPy {np.__version__}"
     )
 
 

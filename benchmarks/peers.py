@@ -55,7 +55,8 @@ TASKS = (
     ),
     Task(
         "Debiased error",
-        "15 bins of equal mass, l2. probcal floors each bin at zero, the others floor their sum.",
+        "15 bins of equal mass, l2. probcal floors each bin at zero and averages the roots, which is l1. "
+        "uncertainty-calibration gives the rows that are left over to the first bins (`np.array_split`).",
         "miscalibrated",
         SIZES,
         ("truecal", "probcal", "uncertainty-calibration", "calibre"),
