@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, betaincc, betaln, digamma, polygamma
+from scipy.special import betainc, betaln, digamma, polygamma
 
 from truecal.models._newton import maximise
 from truecal.models._resolution import CELLS, Resolution, resolution_of
@@ -383,17 +383,15 @@ def ks_distance(score: FloatArray, count: FloatArray, dtype: np.dtype[Any], a: f
     if len(score) > _KS_GROUPS:  # the incomplete Beta function takes microseconds
         chosen = np.unique(empirical[1:-1].searchsorted(np.linspace(0, 1, _KS_GROUPS)))
     score = score[chosen]
-    complement = 1 - score
     right = score >= 0.5
-    half = np.where(
-        right,
-        resolution.at_one / 2 * (complement <= CELLS * resolution.at_one),
-        resolution.at_zero / 2 * (score <= CELLS * resolution.at_zero),
-    )
-    # From 1/2 on through the complement, which is exact there while 1 - complement would be rounded.
-    before, after = np.empty_like(score), np.empty_like(score)
-    before[right] = betaincc(b, a, complement[right] + half[right])
-    after[right] = betaincc(b, a, np.maximum(complement[right] - half[right], 0))
-    before[~right] = betainc(a, b, np.maximum(score[~right] - half[~right], 0))
-    after[~right] = betainc(a, b, score[~right] + half[~right])
+    # From the nearer end: 1 - c is exact from 1/2 on, and keeps the digits that c has lost near 1.
+    distance = np.where(right, 1 - score, score)
+    step = np.where(right, resolution.at_one, resolution.at_zero)
+    half = np.where(distance <= CELLS * step, step / 2, 0.0)
+    first, second = np.where(right, b, a), np.where(right, a, b)
+    inner = betainc(first, second, np.maximum(distance - half, 0))
+    outer = inner.copy()
+    cell = half > 0
+    outer[cell] = betainc(first[cell], second[cell], distance[cell] + half[cell])
+    before, after = np.where(right, 1 - outer, inner), np.where(right, 1 - inner, outer)
     return float(max(np.abs(empirical[chosen] - before).max(), np.abs(empirical[chosen + 1] - after).max()))

@@ -154,12 +154,12 @@ def test_standard_errors_are_reproducible_and_leave_the_fit_alone(predictions, f
 
 
 def test_standard_errors_agree_with_the_information(predictions):
-    fit = fit_population(*predictions, standard_errors=True, n_resamples=150, rng=1)
-    # The standard deviation of 150 values has a relative error of 6 %.
-    assert fit.beta_se == pytest.approx(fit.beta.information_se, rel=0.25)
+    fit = fit_population(*predictions, standard_errors=True, n_resamples=100, rng=1)
+    # The standard deviation of 100 values has a relative error of 7 %.
+    assert fit.beta_se == pytest.approx(fit.beta.information_se, rel=0.3)
     constant = next(row for row in fit.glm_table if row["name"] == "logit_logit_b0")
     rate = 1 / (1 + np.exp(-constant["b0"]))
-    assert constant["b0_se"] == pytest.approx(1 / np.sqrt(2000 * rate * (1 - rate)), rel=0.25)
+    assert constant["b0_se"] == pytest.approx(1 / np.sqrt(2000 * rate * (1 - rate)), rel=0.3)
 
 
 # -- what cannot be fitted -------------------------------------------------------------------------------
