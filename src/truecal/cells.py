@@ -89,7 +89,7 @@ class Cells(Sample):
         index = np.asarray(cell, dtype=np.int64)
         found, place = np.unique(index, return_inverse=True)
         counts, scores, labels = (
-            np.bincount(place, np.asarray(values, dtype=np.float64), len(found))
+            np.bincount(place, np.asarray(values, dtype=np.float64), len(found)).astype(np.float64)
             for values in (count, score_sum, positives)
         )
         filled = counts > 0

@@ -10,6 +10,7 @@ import click
 
 #: Every command, with the line that `truecal --help` shows for it.
 COMMANDS = {
+    "measure": "Measure how far the probabilities in a file are from the truth.",
     "estimators": "List the estimators.",
     "study": "Measure the bias of estimators on populations with known truth.",
 }
