@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
 from truecal._checks import check_choice
-from truecal.readers.arrays import check_shape, plain, tell, to_array, to_numbers
+from truecal.readers.arrays import check_shape, find_missing, plain, tell, to_array, to_numbers
 from truecal.readers.labels import binary_labels, check_labels, class_columns
 from truecal.sample import FloatArray, Sample
 
 #: How far a row of probabilities may be from a sum of 1: float32 softmax and rounded files pass.
 _SUM_TOLERANCE = 1e-3
+
+#: Beyond this, sums and products of weights could overflow.
+_MOST_WEIGHT = 1e100
 
 
 def read(
@@ -42,8 +45,9 @@ def read(
     pos_label : label, optional
         The positive class. With K > 2 columns: this class against the rest.
     labels : sequence of K labels, optional
-        The class of each column, as scikit-learn's ``classes_``. By default 0 to K - 1, the column names
-        of a frame, or the sorted labels if there are K of them.
+        The class of each column, as scikit-learn's ``classes_``; one column is that of the second. By
+        default the names of a frame's columns, if the labels are among them, else 0 to K - 1, or the
+        sorted labels if they are strings and there are K of them.
     multiclass : {"top", "classwise"}, optional
         ``"top"``: the greatest probability against whether that class was right, the default for K > 2.
         ``"classwise"``: every class against the rest.
@@ -66,37 +70,8 @@ def read(
     >>> read([2, 0], [[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     (Sample(n=2, groups=2, target='top label of 3 classes'),)
     """
-    if multiclass is not None:
-        check_choice("multiclass", multiclass, ("top", "classwise"))
-        if pos_label is not None and multiclass == "top":
-            raise ValueError("multiclass='top' has no pos_label: the top class differs from row to row.")
-    proba, names = _probabilities(y_proba)
-    truth = to_array(y_true, "y_true")[0]
-    check_labels(truth, proba)
-    weight, kept = _weights(sample_weight, len(proba))
-
-    if proba.ndim == 1 and multiclass is None:
-        label, target = (
-            binary_labels(truth, pos_label),
-            f"P(y = {1 if pos_label is None else plain(pos_label)!r})",
-        )
-        return (_group(label, proba, weight, kept, target),)
-    if proba.ndim == 1:
-        proba = np.column_stack([1 - proba, proba])
-        names = None
-    column, classes = class_columns(truth, proba.shape[1], pos_label, labels, names)
-    if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
-        top = proba.argmax(axis=1)
-        score = np.take_along_axis(proba, top[:, np.newaxis], axis=1)[:, 0]
-        return (_group(top == column, score, weight, kept, f"top label of {len(classes)} classes"),)
-    if multiclass == "classwise" and pos_label is None:
-        chosen = list(range(len(classes)))
-    else:
-        chosen = [1 if pos_label is None else classes.index(plain(pos_label))]
-    rest = "" if len(classes) == 2 else " against the rest"
-    return tuple(
-        _group(column == k, proba[:, k], weight, kept, f"P(y = {classes[k]!r}){rest}") for k in chosen
-    )
+    options = {"pos_label": pos_label, "labels": labels, "multiclass": multiclass}
+    return _samples(y_true, *_probabilities(y_proba), sample_weight=sample_weight, **options)
 
 
 def from_logits(y_true: ArrayLike, logits: ArrayLike, **options: Any) -> tuple[Sample, ...]:
@@ -119,7 +94,7 @@ def from_logits(y_true: ArrayLike, logits: ArrayLike, **options: Any) -> tuple[S
     >>> from_logits([1, 0], [40.0, -1000.0])[0].score
     array([0., 1.])
     """
-    return read(y_true, probabilities_from_logits(logits), **options)
+    return _samples(y_true, *_squashed(logits), **options)
 
 
 def probabilities_from_logits(logits: ArrayLike) -> FloatArray:
@@ -131,45 +106,52 @@ def probabilities_from_logits(logits: ArrayLike) -> FloatArray:
     array([[0.5, 0.5],
            [1. , 0. ]])
     """
-    array = to_numbers(to_array(logits, "logits")[0], "logits").astype(np.float64)
+    return _squashed(logits)[0]
+
+
+def _squashed(logits: Any) -> tuple[FloatArray, list[Any] | None]:
+    """Return probabilities, and the names of their columns where there are any."""
+    array, names = to_array(logits, "logits")
     check_shape(array, "logits")
+    array = to_numbers(array, "logits").astype(np.float64)
     finite = np.isfinite(array)
     if not finite.all():
         raise ValueError(
             f"logits has {tell(~finite, array, 'infinite or NaN value')}. Remove or mend these rows."
         )
     if array.ndim == 1 or array.shape[1] == 1:
-        return np.asarray(expit(array.reshape(len(array))))
-    return np.asarray(softmax(array, axis=1))
+        return np.asarray(expit(array.reshape(-1))), None
+    with np.errstate(over="ignore"):  # 1e308 less -1e308 is infinite, and its probability rightly 0
+        return np.asarray(softmax(array, axis=1)), names
 
 
-def _probabilities(y_proba: Any) -> tuple[NDArray[np.floating[Any]], list[str] | None]:
+def _probabilities(y_proba: Any) -> tuple[NDArray[np.floating[Any]], list[Any] | None]:
+    """Return checked probabilities, and the names of their columns where there are any."""
     array, names = to_array(y_proba, "y_proba")
-    if array.size == 0:
-        raise ValueError("y_proba is empty. At least one row is needed.")
+    check_shape(array, "y_proba")
     proba = to_numbers(array, "y_proba")
-    check_shape(proba, "y_proba")
     # Least and greatest are NaN if any value is, so this one comparison finds every fault.
     if not (proba.min() >= 0 and proba.max() <= 1):
         _refuse_probabilities(proba)
-    if proba.ndim == 2 and proba.shape[1] == 1:
-        return proba[:, 0], None
-    if proba.ndim == 2:
-        excess = proba.sum(axis=1, dtype=np.float64) - 1
-        off = np.abs(excess) > _SUM_TOLERANCE
-        if off.any():
-            worst = int(np.abs(excess).argmax())
-            raise ValueError(
-                f"y_proba has {off.sum()} of {len(off)} rows that do not sum to 1 (first at row "
-                f"{off.argmax()}; the worst, row {worst}, sums to {1 + excess[worst]:.6g}). Pass one "
-                f"probability for each class; for logits use truecal.readers.from_logits."
-            )
+    if proba.dtype.itemsize > 8:  # only now, for rounding would hide an excess beyond float64
+        proba = proba.astype(np.float64)
+    if proba.ndim == 1 or proba.shape[1] == 1:
+        return proba.reshape(-1), None
+    excess = proba.sum(axis=1, dtype=np.float64) - 1
+    off = np.abs(excess) > _SUM_TOLERANCE
+    if off.any():
+        worst = int(np.abs(excess).argmax())
+        raise ValueError(
+            f"y_proba has {off.sum()} of {len(off)} rows that do not sum to 1 (first at row "
+            f"{off.argmax()}; the worst, row {worst}, sums to {1 + excess[worst]:.6g}). Pass one "
+            f"probability for each class; for logits use truecal.readers.from_logits."
+        )
     return proba, names
 
 
-def _refuse_probabilities(proba: NDArray[np.floating[Any]]) -> None:
-    missing = np.isnan(proba)
-    if missing.any():
+def _refuse_probabilities(proba: NDArray[np.floating[Any]]) -> NoReturn:
+    missing = find_missing(proba)
+    if missing is not None:
         raise ValueError(
             f"y_proba has {tell(missing, proba, 'missing (NaN) value')}. Remove or mend these rows."
         )
@@ -180,34 +162,69 @@ def _refuse_probabilities(proba: NDArray[np.floating[Any]]) -> None:
     )
 
 
-def _weights(sample_weight: Any, n: int) -> tuple[FloatArray | None, NDArray[np.bool_] | None]:
-    """Return checked positive weights and which rows have them; None, None where there are no weights."""
+def _weights(sample_weight: Any, n: int) -> FloatArray | None:
     if sample_weight is None:
-        return None, None
+        return None
     weight = to_numbers(to_array(sample_weight, "sample_weight")[0], "sample_weight").astype(np.float64)
-    if weight.size != n or weight.ndim not in (1, 2):
+    if weight.shape not in ((n,), (n, 1)):
         raise ValueError(
             f"sample_weight has shape {weight.shape}. One weight is needed for each of {n} rows."
         )
     weight = weight.reshape(n)
-    if not (weight.min() >= 0 and weight.max() < np.inf):
-        fault = ~((weight >= 0) & (weight < np.inf))
+    fault = ~((weight >= 0) & (weight <= _MOST_WEIGHT))
+    if fault.any():
         raise ValueError(
-            f"sample_weight has {tell(fault, weight, 'negative, NaN or infinite value')}. "
+            f"sample_weight has {tell(fault, weight, 'value')} outside [0, {_MOST_WEIGHT:g}]. "
             f"Weights are frequencies: 0 leaves a row out, 2 counts it twice."
         )
     if not weight.any():
         raise ValueError("sample_weight is zero in every row. At least one row must count.")
-    return weight, weight > 0
+    return weight
 
 
-def _group(
-    label: NDArray[Any],
-    score: NDArray[Any],
-    weight: FloatArray | None,
-    kept: NDArray[np.bool_] | None,
-    target: str,
-) -> Sample:
-    if weight is not None and kept is not None and not kept.all():
-        label, score, weight = label[kept], score[kept], weight[kept]
+def _samples(
+    y_true: Any,
+    proba: NDArray[np.floating[Any]],
+    names: list[Any] | None,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    multiclass: str | None = None,
+) -> tuple[Sample, ...]:
+    """Reduce checked probabilities to scores, find the label of each, and group."""
+    if multiclass is not None:
+        check_choice("multiclass", multiclass, ("top", "classwise"))
+        if pos_label is not None and multiclass == "top":
+            raise ValueError("multiclass='top' has no pos_label: the top class differs from row to row.")
+    truth, hot_names = to_array(y_true, "y_true")
+    check_labels(truth, len(proba))
+    if names and hot_names and names != hot_names and set(names) == set(hot_names):
+        raise ValueError("y_true and y_proba have the same columns in another order. Give them one order.")
+    weight = _weights(sample_weight, len(proba))
+    labels = None if labels is None else to_array(labels, "labels")[0].ravel().tolist()
+
+    if proba.ndim == 1 and labels is None and (multiclass is None or pos_label is not None):
+        target = f"P(y = {1 if pos_label is None else plain(pos_label)!r})"
+        return (_group(binary_labels(truth, pos_label), proba, weight, target),)
+    if proba.ndim == 1:
+        proba = np.column_stack([1 - proba, proba])
+        if labels is not None and pos_label is not None:  # the one column is that of pos_label
+            labels.sort(key=lambda label: bool(label == pos_label))
+    column, classes = class_columns(truth, proba.shape[1], pos_label, labels, names)
+    if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
+        top = proba.argmax(axis=1)
+        score = np.take_along_axis(proba, top[:, np.newaxis], axis=1)[:, 0]
+        return (_group(top == column, score, weight, f"top label of {len(classes)} classes"),)
+    if multiclass == "classwise" and pos_label is None:
+        chosen = list(range(len(classes)))
+    else:
+        chosen = [1 if pos_label is None else classes.index(plain(pos_label))]
+    rest = "" if len(classes) == 2 else " against the rest"
+    return tuple(_group(column == k, proba[:, k], weight, f"P(y = {classes[k]!r}){rest}") for k in chosen)
+
+
+def _group(label: NDArray[Any], score: NDArray[Any], weight: FloatArray | None, target: str) -> Sample:
+    if weight is not None and not weight.all():
+        label, score, weight = label[weight > 0], score[weight > 0], weight[weight > 0]
     return Sample.from_rows(label, score, weight, target=target)
