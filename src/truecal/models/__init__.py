@@ -1,0 +1,1 @@
+"""Known truth: score distributions, calibration curves, populations, and fits of them."""

@@ -22,7 +22,6 @@ class DiscreteScores(ScoreDistribution):
         function: ScoreFunction,
         *,
         points: Sequence[float] = (),
-        crossings: Sequence[ScoreFunction] = (),
         atol: float = 1e-12,
         rtol: float = 1e-12,
     ) -> float:

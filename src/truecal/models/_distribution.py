@@ -38,7 +38,6 @@ class ScoreDistribution(ABC):
         function: ScoreFunction,
         *,
         points: Sequence[float] = (),
-        crossings: Sequence[ScoreFunction] = (),
         atol: float = 1e-12,
         rtol: float = 1e-12,
     ) -> float:
@@ -49,12 +48,8 @@ class ScoreDistribution(ABC):
         function : callable
             Vectorised function of (score, complement), bounded.
         points : sequence of float
-            Scores where it jumps or has a kink. A smooth function needs none. A kink that is not named
-            costs at most some 1e-9; a jump that is not named is found unless it falls on the edge of a
-            panel of the quadrature, so name the jumps.
-        crossings : sequence of callable
-            Functions of (score, complement) that change their sign where `function` has a kink: for
-            abs(curve - score) this is curve - score. The places are then searched for.
+            Scores where it jumps or has a kink. Those that are not named are searched for by bisection,
+            which is slower, and a jump there and back within a narrow interval may go unseen.
         atol, rtol : float
             The result is meant to be within max(atol, rtol * abs(result)).
         """

@@ -19,7 +19,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import xlog1py, xlogy
 
 from truecal.models._parameters import FloatArray, ScoreFunction
@@ -28,14 +27,19 @@ _GAUSS: Final = np.polynomial.legendre.leggauss(20)
 _NODES: Final[FloatArray] = (_GAUSS[0] + 1) / 2
 _WEIGHTS: Final[FloatArray] = _GAUSS[1] / 2
 
+# No node sees what happens between an end of a panel and the outermost node. So the integrand is also
+# looked at next to each end, and compared there with the polynomial through the nodes.
+_ENDS: Final = np.array([1e-9, 1 - 1e-9])
+_LEGENDRE: Final = np.polynomial.legendre.legvander
+_TO_ENDS: Final = np.linalg.solve(_LEGENDRE(2 * _NODES - 1, 19).T, _LEGENDRE(2 * _ENDS - 1, 19).T)
+_PLACES: Final[FloatArray] = np.concatenate([_NODES, _ENDS])
+_BLIND: Final = float(_NODES[0])
+
 # Bisecting 60 times exhausts the float; the number of panels bounds the work on pure noise.
 _MAX_LEVELS: Final = 60
 _MAX_PANELS: Final = 2**14
 
 _EPSILON: Final = float(np.finfo(np.float64).eps)
-
-# Sign changes of a function that is this small are rounding noise, not kinks.
-_NOISE: Final = 1e-14
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,6 @@ class PowerWeight:
         function: ScoreFunction,
         *,
         points: Sequence[float] = (),
-        crossings: Sequence[ScoreFunction] = (),
         atol: float = 1e-12,
         rtol: float = 1e-12,
     ) -> float:
@@ -100,18 +103,14 @@ class PowerWeight:
         function : callable
             Vectorised; may have kinks and jumps.
         points : sequence of float
-            Scores where it has them. A jump that is not named is found by bisection unless it falls
-            within the outer 0.3 % of a panel, where no node sees it.
-        crossings : sequence of callable
-            Functions of (score, complement) at whose sign changes `function` has a kink. The places are
-            found in the variable of integration, so that one at 1 - 1e-30 is found as well.
+            Scores where it has them. Those that are not named are searched for by bisection.
         atol, rtol : float
             The result is meant to be within max(atol, rtol * |result|).
         """
         # The density is the exponential of terms of size a and b, and no better than their rounding.
         rtol = max(rtol, 4 * _EPSILON * (self.a + self.b))
-        panels = self._first_panels(points, crossings)
-        value = self._gauss(function, panels)
+        panels = self._first_panels(points)
+        value, _ = self._gauss(function, panels)
         allowed = max(atol, rtol * float(np.abs(value).sum())) / len(value)
         total = 0.0
         for _ in range(_MAX_LEVELS):
@@ -120,10 +119,10 @@ class PowerWeight:
                     "The function to average must be finite. Got NaN or infinite values instead."
                 )
             halves = panels.bisected()
-            parts = self._gauss(function, halves).reshape(2, -1)
+            parts, hidden = (part.reshape(2, -1) for part in self._gauss(function, halves))
             refined = parts.sum(axis=0)
             # The halves are what counts, so for a smooth function this difference is far too careful.
-            difference = np.abs(refined - value)
+            difference = np.abs(refined - value) + hidden.sum(axis=0)
             open_ = ~(difference <= allowed)
             total += float(refined[~open_].sum())
             if not open_.any():
@@ -155,20 +154,22 @@ class PowerWeight:
         is_upper = upper.astype(bool)
         return small, np.where(is_upper, large, small), np.where(is_upper, small, large)
 
-    def _gauss(self, function: ScoreFunction, panels: _Panels) -> FloatArray:
-        """Return the integral over each panel by the Gauss-Legendre rule."""
+    def _gauss(self, function: ScoreFunction, panels: _Panels) -> tuple[FloatArray, FloatArray]:
+        """Return the integral over each panel by the Gauss-Legendre rule, and what may hide at its ends."""
         width = panels.right - panels.left
         upper = panels.upper[:, None]
-        v = panels.left[:, None] + width[:, None] * _NODES
+        v = panels.left[:, None] + width[:, None] * _PLACES
         small, score, complement = self._place(v, upper)
         beta = self._exponents[upper]
         own, other = np.array([self.a, self.b])[upper], np.array([self.b, self.a])[upper]
         with np.errstate(under="ignore"):
             density = np.exp(xlogy(own / beta - 1, v) + xlog1py(other - 1, -small) - self.log_norm) / beta
             height = np.asarray(function(score, complement), dtype=np.float64) * density
-        return np.asarray((height @ _WEIGHTS) * width, dtype=np.float64)
+        inner, ends = height[:, :-2], height[:, -2:]
+        hidden = np.abs(inner @ _TO_ENDS - ends).sum(axis=1)
+        return (inner @ _WEIGHTS) * width, hidden * (_BLIND * width)
 
-    def _first_panels(self, points: Sequence[float], crossings: Sequence[ScoreFunction]) -> _Panels:
+    def _first_panels(self, points: Sequence[float]) -> _Panels:
         inner = np.asarray(points, dtype=np.float64).ravel()
         ends = []
         # Each side as the range and the inner points of its own small quantity.
@@ -178,30 +179,9 @@ class PowerWeight:
             high = min(high, 0.5)
             inside = np.concatenate([self.cuts[side], inner if side == 0 else 1 - inner])
             small = np.concatenate([[low, high], inside[(inside > low) & (inside < high)]])
-            edges = np.unique(small ** self._exponents[side])
-            roots = [root for f in crossings for root in self._roots(f, edges, side)]
-            ends.append((np.unique(np.concatenate([edges, roots])), side))
+            ends.append((np.unique(small ** self._exponents[side]), side))
         return _Panels(
             np.concatenate([edges[:-1] for edges, _ in ends]),
             np.concatenate([edges[1:] for edges, _ in ends]),
             np.concatenate([np.full(len(edges) - 1, side) for edges, side in ends]),
         )
-
-    def _roots(self, crossing: ScoreFunction, edges: FloatArray, side: int) -> list[float]:
-        """Return the places between the edges where the crossing function changes its sign."""
-        upper = np.array(side)
-
-        def at(v: FloatArray) -> FloatArray:
-            _, score, complement = self._place(v, upper)
-            # Only the sign counts, and an infinite value would stall the search.
-            return np.clip(np.asarray(crossing(score, complement), dtype=np.float64), -1, 1)
-
-        def scalar(v: float) -> float:
-            return float(at(np.asarray(v)))
-
-        v = np.unique(np.concatenate([edges, (edges[:-1, None] + np.diff(edges)[:, None] * _NODES).ravel()]))
-        height = np.broadcast_to(at(v), v.shape)
-        clear = np.flatnonzero(np.abs(height) > _NOISE)
-        changes = np.flatnonzero(np.diff(np.sign(height[clear])))
-        brackets = [(v[clear[i]], v[clear[i + 1]]) for i in changes]
-        return [float(brentq(scalar, *bracket, xtol=1e-17, rtol=1e-15, disp=False)) for bracket in brackets]

@@ -159,7 +159,6 @@ class RoundedScores(ScoreDistribution):
         function: ScoreFunction,
         *,
         points: Sequence[float] = (),
-        crossings: Sequence[ScoreFunction] = (),
         atol: float = 1e-12,
         rtol: float = 1e-12,
     ) -> float:
@@ -186,7 +185,6 @@ class RoundedScores(ScoreDistribution):
         return total + self.base.expect(
             elsewhere,
             points=[*points, *jumps.low, *jumps.high, low, 1 - far],
-            crossings=crossings,
             atol=atol,
             rtol=rtol,
         )

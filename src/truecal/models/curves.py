@@ -98,11 +98,13 @@ class PowerCurve(Curve):
             return np.asarray(score**self.d)
 
     def gap(self, score: ArrayLike, complement: ArrayLike | None = None) -> FloatArray:
-        """Return c^d - c as c (c^(d-1) - 1), which loses nothing near c = 1 or near d = 1."""
+        """Return c^d - c; as c (c^(d-1) - 1) where the two are close, near c = 1 or near d = 1."""
         c, t = complement_of(score, complement)
         with np.errstate(under="ignore"):
             log_c = np.where(t < 0.5, np.log1p(-np.minimum(t, 0.5)), np.log(np.maximum(c, 1e-300)))
-            return np.where(c > 1e-300, c * np.expm1((self.d - 1) * log_c), c**self.d - c)
+            log_ratio = (self.d - 1) * log_c
+            close = np.abs(log_ratio) < 1
+            return np.where(close, c * np.expm1(np.where(close, log_ratio, 0)), c**self.d - c)
 
 
 @dataclass(frozen=True)
@@ -300,7 +302,8 @@ def transform_score(transform: str, score: FloatArray, complement: FloatArray) -
         if transform == "logflip":
             return np.log(complement)
         odds = np.asarray(np.log(score))
-        return np.subtract(odds, np.log(complement), out=odds)
+        odds -= np.log(complement)
+        return odds
 
 
 def inverse_link(link: str, predictor: FloatArray, out: FloatArray | None = None) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._checks import RNGLike, as_generator, check_count, check_norm
-from truecal.models._parameters import FloatArray, ScoreFunction
+from truecal.models._parameters import FloatArray
 from truecal.models.curves import Curve, GLMCurve, IdentityCurve, PowerCurve
 from truecal.models.scores import BetaScores, ScoreDistribution, UniformScores
 
@@ -78,7 +78,7 @@ class Population:
             return
         # Only now the costlier question, whether it matters: an end may have no scores at all.
         share = self.scores.expect(
-            lambda c, t: self._room(c, t) < 0, points=self.curve.breakpoints, crossings=[self._room]
+            lambda c, t: np.abs(self.curve.unclipped(c, t) - 0.5) > 0.5, points=self.curve.breakpoints
         )
         if share <= 1e-12:
             return
@@ -91,11 +91,6 @@ class Population:
             UserWarning,
             stacklevel=4,
         )
-
-    def _room(self, score: FloatArray, complement: FloatArray) -> FloatArray:
-        """Return how far the curve is from leaving [0, 1]; negative where it has left."""
-        value = self.curve.unclipped(score, complement)
-        return np.minimum(value, 1 - value)
 
     # -- known truth ---------------------------------------------------------------------------------
 
@@ -122,7 +117,7 @@ class Population:
 
     def _error_by_quadrature(self, p: float) -> float:
         # In units of about the largest gap, so that a high power neither vanishes nor overflows.
-        unit = float(np.abs(self.curve.gap(*self.scores.probe())).max()) or 1.0
+        unit = max(float(np.abs(self.curve.gap(*self.scores.probe())).max()), _ACCURACY)
         # |x^(1/p) - y^(1/p)| <= |x - y|^(1/p), so this much before the root is _ACCURACY after it.
         atol = (_ACCURACY / unit) ** p
 
@@ -130,13 +125,7 @@ class Population:
             with np.errstate(under="ignore"):
                 return np.asarray((np.abs(self.curve.gap(score, complement)) / unit) ** p)
 
-        # An even power of the gap is smooth where the gap crosses zero; any other has a kink there.
-        crossings: list[ScoreFunction] = [] if p % 2 == 0 else [self.curve.gap]
-        if not self.curve.is_bounded:
-            crossings.append(self._room)
-        mean = self.scores.expect(
-            height, points=self.curve.breakpoints, crossings=crossings, atol=atol, rtol=1e-11
-        )
+        mean = self.scores.expect(height, points=self.curve.breakpoints, atol=atol, rtol=1e-11)
         return float(unit * max(mean, 0.0) ** (1 / p))
 
     def _closed_form(self, p: float) -> float | None:
@@ -164,8 +153,7 @@ class Population:
     @property
     def mean_label(self) -> float:
         """The base rate P(Y = 1) = E[curve(C)]."""
-        crossings = [] if self.curve.is_bounded else [self._room]
-        return self.scores.expect(self.curve, points=self.curve.breakpoints, crossings=crossings)
+        return self.scores.expect(self.curve, points=self.curve.breakpoints)
 
     def calibrated(self) -> Population:
         """Return the twin with the same scores and perfect calibration."""

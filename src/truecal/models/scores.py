@@ -83,7 +83,6 @@ class BetaScores(ScoreDistribution):
         function: ScoreFunction,
         *,
         points: Sequence[float] = (),
-        crossings: Sequence[ScoreFunction] = (),
         atol: float = 1e-12,
         rtol: float = 1e-12,
     ) -> float:
@@ -91,7 +90,7 @@ class BetaScores(ScoreDistribution):
 
         Rounding in the density adds a relative error of some 1e-15 (a + b): nothing for fitted scores.
         """
-        return self._weight.mean(function, points=points, crossings=crossings, atol=atol, rtol=rtol)
+        return self._weight.mean(function, points=points, atol=atol, rtol=rtol)
 
     @cached_property
     def _weight(self) -> PowerWeight:
@@ -158,7 +157,6 @@ class UniformScores(ScoreDistribution):
         function: ScoreFunction,
         *,
         points: Sequence[float] = (),
-        crossings: Sequence[ScoreFunction] = (),
         atol: float = 1e-12,
         rtol: float = 1e-12,
     ) -> float:
@@ -167,7 +165,7 @@ class UniformScores(ScoreDistribution):
         weight = PowerWeight(
             1.0, 1.0, float(np.log(self.high - self.low)), self.low, self.high, cuts=(eighths, eighths)
         )
-        return weight.mean(function, points=points, crossings=crossings, atol=atol, rtol=rtol)
+        return weight.mean(function, points=points, atol=atol, rtol=rtol)
 
     def cdf(self, score: ArrayLike) -> FloatArray:
         """Return P(C <= score)."""
@@ -244,13 +242,12 @@ class MixtureScores(ScoreDistribution):
         function: ScoreFunction,
         *,
         points: Sequence[float] = (),
-        crossings: Sequence[ScoreFunction] = (),
         atol: float = 1e-12,
         rtol: float = 1e-12,
     ) -> float:
         """Return E[function(score, complement)], the weighted mean over the components."""
         return fsum(
-            weight * component.expect(function, points=points, crossings=crossings, atol=atol, rtol=rtol)
+            weight * component.expect(function, points=points, atol=atol, rtol=rtol)
             for component, weight in zip(self.components, self.weights, strict=True)
         )
 
