@@ -26,10 +26,11 @@ def refused(message, *arguments, function=read, **options):
 # --- Probabilities --------------------------------------------------------------------------------
 
 OUTSIDE = "outside [0, 1]. Pass probabilities; for logits use truecal.readers.from_logits."
+ROUNDING = "outside [0, 1]. If that is rounding, pass numpy.clip(y_proba, 0, 1)."
 MEND = "Remove or mend these rows."
 
 
-@pytest.mark.parametrize("value", [1.2, -0.1, 1 + 1e-7, -1e-300, 100.0, np.inf, -np.inf, np.nextafter(1, 2)])
+@pytest.mark.parametrize("value", [1.2, -0.1, 100.0, np.inf, -np.inf])
 @pytest.mark.parametrize("weight", [None, [1, 1, 1, 1], [1, 1, 0, 1]])
 def test_a_score_outside_the_unit_interval(value, weight):
     refused(
@@ -42,11 +43,18 @@ def test_a_score_outside_the_unit_interval(value, weight):
     refused(f"y_proba has 1 value (first at row 0: {value}) {OUTSIDE}", Y, [[0.5, value], *[[0.5, 0.5]] * 3])
 
 
+@pytest.mark.parametrize("value", [1 + 1e-7, np.nextafter(1, 2), 1.0005, -1e-300, -0.0005])
+def test_a_score_outside_by_rounding_is_refused_too_but_with_other_advice(value):
+    refused(f"y_proba has 1 value (first at row 2: {value}) {ROUNDING}", Y, [0.1, 0.4, value, 0.8])
+    refused(f"y_proba has 2 values (first at row 2: {value}) {OUTSIDE}", Y, [0.1, 0.4, value, 1.8])
+    assert read(Y, np.clip([0.1, 0.4, value, 0.8], 0, 1))[0].n == 4
+
+
 def test_an_excess_too_small_for_double_precision():
     if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
         pytest.skip("long doubles are doubles here")
     refused(
-        f"y_proba has 4 values (first at row 0: 1.0000000000000000...) {OUTSIDE}", Y, np.ones(4, "g") + 1e-18
+        f"y_proba has 4 values (first at row 0: 1.0000000000000000...) {ROUNDING}", Y, np.ones(4, "g") + 1e-18
     )
 
 

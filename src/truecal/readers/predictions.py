@@ -156,10 +156,10 @@ def _refuse_probabilities(proba: NDArray[np.floating[Any]]) -> NoReturn:
             f"y_proba has {tell(missing, proba, 'missing (NaN) value')}. Remove or mend these rows."
         )
     outside = (proba < 0) | (proba > 1)
-    raise ValueError(
-        f"y_proba has {tell(outside, proba, 'value')} outside [0, 1]. "
-        f"Pass probabilities; for logits use truecal.readers.from_logits."
-    )
+    advice = "Pass probabilities; for logits use truecal.readers.from_logits."
+    if np.abs(proba - 0.5).max() < 0.5 + _SUM_TOLERANCE:
+        advice = "If that is rounding, pass numpy.clip(y_proba, 0, 1)."
+    raise ValueError(f"y_proba has {tell(outside, proba, 'value')} outside [0, 1]. {advice}")
 
 
 def _weights(sample_weight: Any, n: int) -> FloatArray | None:
