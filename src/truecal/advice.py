@@ -77,7 +77,7 @@ class Advice:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.repeats} simulated samples of {self.n} rows like these, true error {self.true_error:.4f}:",
+            f"{self.repeats} simulated samples of {self.n} rows like these, truth {self.true_error:.4f}:",
             f"{'estimator':<14} {'value':>8} {'bias':>9} {'sd':>8} {'rmse':>8} {'corrected':>10}",
         ]
         lines += [
