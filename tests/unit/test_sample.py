@@ -85,9 +85,10 @@ def test_the_sort_key_keeps_every_bit_of_extreme_scores(dtype):
 
 @pytest.mark.parametrize("weight", [None, np.array([1.0, 0.5, 1.0, 2.0])])
 def test_minus_zero_is_zero(weight):
-    sample = Sample.from_rows(np.array([1, 0, 1, 0]), np.array([-0.0, 0.0, 0.5, -0.0]), weight)
-    assert sample.score.tolist() == [0.0, 0.5]
-    assert not np.signbit(sample.score).any()
+    for score in ([-0.0, 0.0, 0.5, -0.0], [-0.0, -0.0, 0.5, -0.0]):
+        sample = Sample.from_rows(np.array([1, 0, 1, 0]), np.array(score), weight)
+        assert sample.score.tolist() == [0.0, 0.5]
+        assert not np.signbit(sample.score).any()
 
 
 def test_properties_of_a_small_sample_by_hand():

@@ -98,11 +98,10 @@ class _PickledArray:
 
     @classmethod
     def from_buffer(
-        cls, data: bytes, kind: _PickledType, shape: tuple[int, ...], order: str, axes: Any = None
+        cls, data: bytes, kind: _PickledType, shape: tuple[int, ...], order: str
     ) -> _PickledArray:
         array = cls()
-        values: NDArray[Any] = np.ndarray(shape, kind.dtype, data, order="F" if order == "F" else "C")
-        array.values = values if axes is None else values.transpose(axes)
+        array.__setstate__((1, shape, kind, order == "F", data))
         return array
 
 
