@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from truecal._registry import get_estimator
-from truecal.readers import read
+from truecal.readers.samples import as_samples
 from truecal.results import Estimate
 from truecal.sample import Sample
 
@@ -136,28 +136,13 @@ def _measure(
                 f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself."
             )
         options = {"n_bins": n_bins, **options}
-    samples = _samples(y_true, y_proba, reading)
+    samples = as_samples(y_true, y_proba, **reading)
     outcomes = [spec(sample, norm=norm, **options) for sample in samples]
     outcome = outcomes[0] if len(outcomes) == 1 else _mean_over_classes(outcomes)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", UserWarning, stacklevel=3)
     return outcome
-
-
-def _samples(
-    y_true: ArrayLike | Sample, y_proba: ArrayLike | None, reading: dict[str, Any]
-) -> tuple[Sample, ...]:
-    if isinstance(y_true, Sample):
-        surplus = [name for name, value in {"y_proba": y_proba, **reading}.items() if value is not None]
-        if surplus:
-            raise ValueError(
-                f"A Sample holds labels, scores and weights already. Leave out {', '.join(surplus)}."
-            )
-        return (y_true,)
-    if y_proba is None:
-        raise ValueError("y_proba is missing. Pass labels and probabilities, or one Sample.")
-    return read(y_true, y_proba, **reading)
 
 
 def _mean_over_classes(outcomes: list[Estimate]) -> Estimate:

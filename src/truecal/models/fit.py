@@ -24,7 +24,7 @@ from truecal.models.curves import Curve, GLMCurve
 from truecal.models.glm_fit import PAIRS, TERMS, GLMFit, fit_glms
 from truecal.models.population import Population
 from truecal.models.scores import BetaScores
-from truecal.readers import read
+from truecal.readers.samples import one_sample
 from truecal.sample import FloatArray, Sample
 
 __all__ = ["GLMRow", "GoodnessOfFit", "PopulationFit", "fit_population"]
@@ -140,7 +140,7 @@ def fit_population(
     check_choice("method", method, ("mle", "paper"))
     check_count("n_resamples", n_resamples, least=2)
     generator = as_generator(rng)
-    sample = _one_sample(
+    sample = one_sample(
         y_true,
         y_proba,
         sample_weight=sample_weight,
@@ -185,20 +185,6 @@ def fit_population(
         target=sample.target,
         messages=tuple(filter(None, [*messages, errors.message if errors else ""])),
     )
-
-
-def _one_sample(y_true: ArrayLike | Sample, y_proba: ArrayLike | None, **options: Any) -> Sample:
-    if isinstance(y_true, Sample):
-        return y_true
-    if y_proba is None:
-        raise ValueError("y_proba is missing. Pass labels and probabilities, or one Sample.")
-    samples = read(y_true, y_proba, **options)
-    if len(samples) > 1:
-        raise ValueError(
-            f"multiclass='classwise' is one population for each of the {len(samples)} classes. "
-            "Choose one class with pos_label, or fit the top label with multiclass='top'."
-        )
-    return samples[0]
 
 
 def _inside(sample: Sample) -> Sample:

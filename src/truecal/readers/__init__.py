@@ -6,5 +6,14 @@
 
 from truecal.readers.logit_files import LogitSplits, load_logits
 from truecal.readers.predictions import from_logits, probabilities_from_logits, read
+from truecal.readers.samples import as_samples, one_sample
 
-__all__ = ["LogitSplits", "from_logits", "load_logits", "probabilities_from_logits", "read"]
+__all__ = [
+    "LogitSplits",
+    "as_samples",
+    "from_logits",
+    "load_logits",
+    "one_sample",
+    "probabilities_from_logits",
+    "read",
+]
