@@ -22,7 +22,7 @@ def as_samples(y_true: Any, y_proba: Any = None, **reading: Any) -> tuple[Sample
         given = [name for name, value in {"y_proba": y_proba, **reading}.items() if value is not None]
         if given:
             raise ValueError(
-                f"a Sample holds labels, scores and weights already. Leave out {', '.join(given)}."
+                f"A Sample holds labels, scores and weights already. Leave out {', '.join(given)}."
             )
         return (y_true,)
     if y_proba is None:

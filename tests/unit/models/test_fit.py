@@ -81,7 +81,7 @@ def test_top_label_of_many_columns():
 
 def test_classwise_is_refused_with_a_way_out():
     p = np.random.default_rng(3).dirichlet([1.0] * 3, 50)
-    with pytest.raises(ValueError, match="classwise.*3 samples.*pos_label"):
+    with pytest.raises(ValueError, match=r"classwise.*3 samples.*pos_label"):
         fit_population(np.arange(50) % 3, p, multiclass="classwise")
     fit_population(np.arange(50) % 3, p, pos_label=1)
 
