@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import truecal
-from truecal.readers import from_logits, probabilities_from_logits, read
+from truecal.readers import from_logits, one_sample, probabilities_from_logits, read
 
 Y, P = [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]
 THREE = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]
@@ -530,3 +530,22 @@ def test_logits_are_never_taken_for_probabilities_by_themselves():
         Y,
         [[-1.0, 2.0], [0.5, 0.5], [3.0, -4.0], [0.5, 0.5]],
     )
+
+
+# --- Samples made before --------------------------------------------------------------------------
+
+
+def test_one_sample_is_one():
+    (sample,) = read(Y, P)
+    assert one_sample(sample) is sample
+    assert one_sample([0, 1, 2, 2], THREE, multiclass="top").target == "top label of 3 classes"
+    refused(
+        "multiclass='classwise' makes 3 samples, and this takes one. Choose a class with pos_label, or the "
+        "top label with multiclass='top'.",
+        [0, 1, 2, 2],
+        THREE,
+        multiclass="classwise",
+        function=one_sample,
+    )
+    refused("... Leave out y_proba, pos_label.", sample, P, pos_label=1, function=one_sample)
+    refused("y_proba is missing. Pass labels and probabilities, or one Sample.", Y, function=one_sample)
