@@ -84,6 +84,41 @@ class BinTable:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval for the true calibration error.
+
+    Attributes
+    ----------
+    low, high : float
+        Its ends, fractions.
+    confidence_level : float
+        How often such intervals hold the truth, at least.
+    method : str
+        How it was made.
+    """
+
+    low: float
+    high: float
+    confidence_level: float
+    method: str = ""
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.low:.4f} to {self.high:.4f} ({100 * self.confidence_level:g} %)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the interval as plain Python objects."""
+        return {
+            "low": self.low,
+            "high": self.high,
+            "confidence_level": self.confidence_level,
+            "method": self.method,
+        }
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """An estimated calibration error, with what it is an estimate of.
@@ -112,6 +147,8 @@ class Estimate:
         What the scores are probabilities of.
     classes : tuple of Estimate
         For a classwise estimate, that of each class; `value` is their mean.
+    interval : Interval or None
+        A confidence interval for the estimand, if one was asked for.
 
     Examples
     --------
@@ -138,6 +175,7 @@ class Estimate:
     n: float = math.nan
     target: str = ""
     classes: tuple[Estimate, ...] = ()
+    interval: Interval | None = None
 
     def __post_init__(self) -> None:
         # Estimators may compute NumPy scalars, which JSON does not know.
@@ -150,7 +188,8 @@ class Estimate:
     def __str__(self) -> str:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
         bins = "" if self.n_bins is None else f", {self.n_bins} bin{'s' if self.n_bins != 1 else ''}"
-        return f"{self.estimator}{norm} of {self.target}: {self.value:.4f}, n = {self.n:.10g}{bins}"
+        value = f"{self.value:.4f}" if self.interval is None else f"{self.value:.4f}, {self.interval}"
+        return f"{self.estimator}{norm} of {self.target}: {value}, n = {self.n:.10g}{bins}"
 
     def __repr__(self) -> str:
         return f"<Estimate {self}>"
@@ -166,6 +205,7 @@ class Estimate:
             "n_bins": self.n_bins,
             "target": self.target,
             "signed_square": self.signed_square,
+            "interval": None if self.interval is None else self.interval.to_dict(),
             "notes": list(self.notes),
             "bins": None if self.bins is None else self.bins.to_rows(),
             "classes": [part.to_dict() for part in self.classes],
