@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,14 @@ from truecal.sample import FloatArray, Sample
 
 IntArray = NDArray[np.intp]
 
-#: How many bins one step of the sweep looks at together: enough to hide Python's own cost.
-_SWEEP_CHUNK = 1 << 17
+#: More bins than this are as good as infinitely many, and their numbers times those of rows overflow.
+_ENDLESS = 2**35
+_TINY = float(np.finfo(np.float64).tiny)
+
+#: The sweep: bins that one step looks at together, enough to hide Python's own cost; how many numbers of
+#: bins the first step tries; from where on only bins with descents are looked at; where it gives up, if
+#: there are fewer groups and still nothing decided (heavy weights beside light ones).
+_STEP_BINS, _FIRST, _NEAR_ONLY, _MOST = 1 << 16, 16, 512, 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +58,7 @@ class BinningRule(ABC):
     @property
     @abstractmethod
     def finest(self) -> int:
-        """The largest number of bins that the sweep may try."""
+        """The largest number of bins that the sweep may try: more would change nothing."""
 
     @property
     @abstractmethod
@@ -64,33 +70,40 @@ class BinningRule(ABC):
         """Return the lower edge of bin `k` of `b`; both may be arrays."""
 
     @abstractmethod
-    def limits(self, start: IntArray, n_bins: int) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper limits to show for the non-empty bins that begin at `start`."""
+    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper limits to show for bins `k` of `b`, which begin at the groups `start`."""
+
+    @abstractmethod
+    def _guess(self, group: IntArray, b: Any) -> FloatArray:
+        """Return about which bin holds a group, one too low or high at most."""
 
     def start(self, k: IntArray, b: Any) -> IntArray:
-        """Return the first group of bin `k` of `b`, or of the next that is not empty."""
-        return np.where(k >= b, len(self.sample), self.position.searchsorted(self.edge(k, b)))
+        """Return the first group of bin `k` of `b`, or of the next that is not empty; b itself is the end."""
+        return np.where(k < b, self.position.searchsorted(self.edge(k, b)), len(self.sample))
 
     def index(self, group: IntArray, b: Any) -> IntArray:
         """Return which bin of `b` holds a group."""
         position = self.position[group]
-        k = np.asarray(position * b / self.edge(np.array(1), 1)).astype(np.intp)
-        # Rounding may have put the quotient on the wrong side of an edge; the edge itself decides.
+        k = self._guess(group, b).astype(np.intp)
+        # Rounding may have put the guess on the wrong side of an edge; the edge itself decides.
         k += self.edge(k + 1, b) <= position
         k -= self.edge(k, b) > position
-        return np.asarray(np.clip(k, 0, np.asarray(b) - 1))
+        return np.asarray(np.minimum(k, b - 1))
 
 
 class EqualWidth(BinningRule):
     """Bins [k/b, (k+1)/b), compared in the type that the scores came in."""
 
-    @property
+    @cached_property
     def finest(self) -> int:
         """As many bins as rows, or fewer if every group has a bin of its own by then."""
         if len(self.sample) == 1:
             return 1
         rows = max(len(self.sample), math.floor(self.sample.n))
-        return min(rows, math.ceil(1 / float(np.diff(self.sample.score).min())))
+        # The last bin is closed, so it takes more than 1/gap bins to part 1.0 from the score below; and
+        # the edge between them may round down by a quarter of the type's epsilon.
+        gap = float(np.diff(self.sample.score).min()) - float(np.finfo(self.sample.dtype).eps) / 4
+        return rows if gap * rows <= 1 else math.floor(1 / gap) + 1
 
     @property
     def position(self) -> FloatArray:
@@ -99,13 +112,17 @@ class EqualWidth(BinningRule):
 
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return k/b, rounded as the scores were."""
-        exact = np.asarray(k / np.asarray(b, dtype=np.float64))
-        return exact.astype(self.sample.dtype).astype(np.float64, copy=False)
+        return np.asarray((k / b).astype(self.sample.dtype, copy=False), dtype=np.float64)
 
-    def limits(self, start: IntArray, n_bins: int) -> tuple[FloatArray, FloatArray]:
+    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
         """Return the edges themselves."""
-        k = self.index(start, n_bins)
-        return k / n_bins, (k + 1) / n_bins
+        return k / b, (k + 1) / b
+
+    def _guess(self, group: IntArray, b: Any) -> FloatArray:
+        score = self.sample.score[group]
+        # Edges up to half a step of the type above the score are rounded down to it.
+        half = np.spacing(score.astype(self.sample.dtype)).astype(np.float64) / 2
+        return np.asarray((score + half) * b)
 
 
 class EqualMass(BinningRule):
@@ -116,7 +133,8 @@ class EqualMass(BinningRule):
         """The number of bins beyond which every group has a bin of its own."""
         if self.sample.even:
             return len(self.sample)
-        return math.ceil(self.sample.n / float(np.diff(self.position).min()))
+        gap = max(float(np.diff(self.position).min()), self.sample.n / _ENDLESS)
+        return math.ceil((self.sample.n - rounding(self.sample)) / gap)
 
     @cached_property
     def position(self) -> FloatArray:
@@ -128,12 +146,16 @@ class EqualMass(BinningRule):
 
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return the rank k n / b."""
-        return np.asarray(k * self.sample.n / b)
+        # A position that is meant to be on the edge may lie below it by rounding alone.
+        return np.asarray(k * self.sample.n / b - rounding(self.sample))
 
-    def limits(self, start: IntArray, n_bins: int) -> tuple[FloatArray, FloatArray]:
+    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
         """Return the least and the greatest score of each bin."""
         last = np.append(start[1:], len(self.sample)) - 1
         return self.sample.score[start], self.sample.score[last]
+
+    def _guess(self, group: IntArray, b: Any) -> FloatArray:
+        return np.asarray(self.position[group] * b / self.sample.n)
 
     def start(self, k: IntArray, b: Any) -> IntArray:
         """Return the first group of bin `k`; without ties that is plain whole-number arithmetic."""
@@ -143,40 +165,53 @@ class EqualMass(BinningRule):
 
     def index(self, group: IntArray, b: Any) -> IntArray:
         """Return which bin holds a group; without ties that is the paper's floor(r b / n)."""
-        return np.asarray(group * b // len(self.sample)) if self.sample.even else super().index(group, b)
+        if self.sample.even:
+            return np.asarray(group * b // len(self.sample))
+        return super().index(group, b)
+
+
+def rounding(sample: Sample) -> float:
+    """Return how far sums of counts may be off by rounding: not at all if these are whole numbers."""
+    return 0.0 if sample.whole and sample.n < 2**53 else 1e-10 * sample.n
 
 
 def partition(rule: BinningRule, n_bins: int) -> Partition:
     """Cut the groups of a sample into `n_bins` bins, and drop the empty ones."""
-    start = rule.start(np.arange(n_bins), n_bins)
-    if n_bins > 1:
-        start = start[np.append(start[1:] > start[:-1], start[-1] < len(rule.sample))]
-    lower, upper = rule.limits(start, n_bins)
+    groups, b = len(rule.sample), min(n_bins, _ENDLESS)
+    if b <= groups:
+        edges = rule.start(np.arange(b + 1), b)
+        k = np.flatnonzero(edges[1:] > edges[:-1])
+        start = edges[k]
+    else:
+        bin_of = rule.index(np.arange(groups), b)
+        start = np.flatnonzero(np.diff(bin_of, prepend=-1))
+        k = bin_of[start]
+    lower, upper = rule.limits(k, start, b)
     return Partition(n_bins, start, lower, upper)
 
 
 def summarize_bins(sample: Sample, bins: Partition) -> BinTable:
     """Return count, mean score and mean label of each bin."""
-    edges = np.append(bins.start, len(sample))
-    count = np.diff(sample.cumulative_count[edges])
-    # Sums within each bin (NumPy adds pairwise) keep more digits than differences of prefix sums.
-    return BinTable(
-        lower=bins.lower,
-        upper=bins.upper,
-        count=count,
-        mean_score=np.add.reduceat(sample.score * sample.count, bins.start) / count,
-        mean_label=np.add.reduceat(sample.positives, bins.start) / count,
-    )
+    count, score, positives = _sums(sample, bins.start)
+    return BinTable(bins.lower, bins.upper, count, score / count, positives / count)
 
 
 def merge_groups(sample: Sample, start: IntArray) -> Sample:
     """Return a coarser sample, whose groups are the runs of groups that begin at `start`."""
-    count = np.diff(sample.cumulative_count[np.append(start, len(sample))])
-    return replace(
-        sample,
-        score=np.add.reduceat(sample.score * sample.count, start) / count,
-        count=count,
-        positives=np.add.reduceat(sample.positives, start),
+    count, score, positives = _sums(sample, start)
+    return Sample(score / count, count, positives, sample.dtype, sample.target)
+
+
+def _sums(sample: Sample, start: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return count, sum of scores and sum of labels of the runs of groups that begin at `start`.
+
+    Sums within each run (NumPy adds pairwise) keep more digits than differences of prefix sums. All three
+    are added in the same order, so that rounding never makes a mean larger than 1.
+    """
+    return (
+        np.add.reduceat(sample.count, start),
+        np.add.reduceat(sample.score * sample.count, start),
+        np.add.reduceat(sample.positives, start),
     )
 
 
@@ -188,61 +223,85 @@ def monotone_sweep(rule: BinningRule) -> int:
     With prefix sums a bin costs a subtraction, whatever it holds. Two neighbouring bins can only be out
     of order if a *descent*, a group whose mean label is below that of the group before, lies within
     them. Separable labels have none, so that every binning is monotone and nothing needs trying; where
-    descents are few, only the bins around them are looked at.
+    descents lie in few bins, only these bins and their neighbours are looked at.
 
-    Empty bins are passed over. References: Roelofs et al. (2022), Algorithm 1.
+    Empty bins are passed over. Weights can differ so much that light groups share a bin for ever; after as
+    many bins as there are groups, and a million, the sweep lets them. References: Roelofs et al. (2022), Algorithm 1.
     """
-    descents = np.flatnonzero(rule.sample.label[1:] < rule.sample.label[:-1])
+    label = rule.sample.label
+    tried = min(_FIRST, len(label))
+    # Most sweeps end within the first step, before descents and the finest binning need be known.
+    broken = _broken_anywhere(rule, 2, tried)
+    if broken:
+        return broken - 1
+    descents = np.flatnonzero(label[1:] < label[:-1])
     if not len(descents):
         return rule.finest
-    b = 2
-    while b <= rule.finest:
-        few = 4 * len(descents) < b
-        per_b = len(descents) if few else 2 * b
+    most = min(rule.finest, max(len(label), _MOST))
+    while tried < most and not broken:
+        b = tried + 1
+        near = b > min(_NEAR_ONLY, 4 * len(descents))
         # Steps grow with b: an early stop wastes little, a late one takes few steps.
-        step = max(1, min(max(15, 2 * b), _SWEEP_CHUNK // per_b, rule.finest + 1 - b))
-        tried = np.arange(b, b + step)
-        broken = _broken_near(rule, tried, descents) if few else _broken_anywhere(rule, tried)
-        if len(broken):
-            return int(broken.min()) - 1
-        b += step
-    return rule.finest
+        tried = min(3 * b, b + _STEP_BINS // (1 if near else 2 * b), most)
+        broken = _broken_near(rule, b, tried, descents) if near else _broken_anywhere(rule, b, tried)
+    return broken - 1 if broken else most
 
 
-def _broken_anywhere(rule: BinningRule, tried: IntArray) -> IntArray:
-    """Return those of the `tried` numbers of bins that are not monotone, looking at all their bins."""
-    last = np.cumsum(tried)
-    b = np.repeat(tried, tried)
-    k = np.arange(last[-1]) - np.repeat(last - tried, tried)
-    start = rule.start(k, b)
-    end = np.append(start[1:], len(rule.sample))
-    end[last - 1] = len(rule.sample)
-    full = end > start
-    b, mean = b[full], _mean_label(rule.sample, start[full], end[full])
-    return np.asarray(b[1:][(mean[1:] < mean[:-1] - _slack(rule.sample)) & (b[1:] == b[:-1])])
+@lru_cache(maxsize=4)
+def _all_edges(first: int, last: int) -> tuple[IntArray, IntArray]:
+    """Return k = 0, ..., b for each b from `first` to `last`, and these b."""
+    sizes = np.arange(first + 1, last + 2)
+    b = np.repeat(sizes - 1, sizes)
+    return np.arange(len(b)) - np.repeat(np.cumsum(sizes) - sizes, sizes), b
 
 
-def _broken_near(rule: BinningRule, tried: IntArray, descents: IntArray) -> IntArray:
-    """Return the same as `_broken_anywhere`, looking only at the bins beside each descent."""
-    sample = rule.sample
-    b, group = (part.ravel() for part in np.meshgrid(tried, descents, indexing="ij"))
-    k = rule.index(group, b)
-    start, end = rule.start(k, b), rule.start(k + 1, b)
-    before = rule.start(rule.index(np.maximum(start - 1, 0), b), b)
-    after = rule.start(rule.index(np.minimum(end, len(sample) - 1), b) + 1, b)
-    # At either end of the scores the neighbour is the bin itself, which is never out of order.
-    mean_before = _mean_label(sample, before, np.where(start > 0, start, end))
-    mean = _mean_label(sample, start, end)
-    mean_after = _mean_label(sample, np.where(end < len(sample), end, start), after)
-    slack = _slack(sample)
-    return np.asarray(b[(mean < mean_before - slack) | (mean_after < mean - slack)])
+def _broken_anywhere(rule: BinningRule, first: int, last: int) -> int | None:
+    """Return the least of the numbers of bins `first` to `last` that is not monotone, if there is one."""
+    k, b = _all_edges(first, last)
+    edges = rule.start(k, b)
+    full = edges[1:] > edges[:-1]  # and not the step from the end of one b back to the start of the next
+    b, (mean, weight) = b[1:][full], _heights(rule.sample, edges[:-1][full], edges[1:][full])
+    falls = _falls(rule.sample, (mean[:-1], weight[:-1]), (mean[1:], weight[1:])) & (b[1:] == b[:-1])
+    return int(b[1:][falls.argmax()]) if falls.any() else None
 
 
-def _mean_label(sample: Sample, start: IntArray, end: IntArray) -> FloatArray:
+def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -> int | None:
+    """Return the same as `_broken_anywhere`, looking only at bins with a descent and their neighbours.
+
+    All numbers of bins go together from one such bin to the next.
+    """
+    sample, broken = rule.sample, None
+    b = np.arange(first, last + 1)
+    descent = np.full_like(b, descents[0])
+    while len(b):
+        k = rule.index(descent, b)
+        start, end = rule.start(k, b), rule.start(k + 1, b)
+        # At either end of the scores the neighbour is the bin itself, which is never out of order.
+        below = rule.index(np.maximum(start - 1, 0), b)
+        above = rule.index(np.minimum(end, len(sample) - 1), b)
+        low = _heights(sample, rule.start(below, b), np.where(start > 0, start, end))
+        middle = _heights(sample, start, end)
+        high = _heights(sample, np.where(end < len(sample), end, start), rule.start(above + 1, b))
+        falls = _falls(sample, low, middle) | _falls(sample, middle, high)
+        left = len(b)
+        if falls.any():
+            left = int(falls.argmax())
+            broken = int(b[left])
+        following = descents.searchsorted(end[:left])
+        more = following < len(descents)
+        b, descent = b[:left][more], descents[following[more]]
+    return broken
+
+
+def _heights(sample: Sample, start: IntArray, end: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean label and weight of bins."""
     positives, count = sample.cumulative_positives, sample.cumulative_count
-    return (positives[end] - positives[start]) / (count[end] - count[start])
+    weight = np.maximum(count[end] - count[start], _TINY)  # a weight can drown in the sum of the others
+    return (positives[end] - positives[start]) / weight, weight
 
 
-def _slack(sample: Sample) -> float:
-    """How far means may fall and still count as equal: sums of whole numbers are exact, others round."""
-    return 0.0 if sample.whole else 1e-12
+def _falls(
+    sample: Sample, low: tuple[FloatArray, FloatArray], high: tuple[FloatArray, FloatArray]
+) -> NDArray[np.bool_]:
+    """Return whether the mean label falls from the lower bin to the higher, by more than rounding can do."""
+    return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > rounding(sample))
