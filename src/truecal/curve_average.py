@@ -7,10 +7,11 @@ under several candidate curves g, from smooth to fine:
 2. beta calibration (Kull et al. 2017), three parameters, with a choice of saturation near 0 and 1;
 3. the second, corrected by the mean residual in 4, 8, 16, 32 and 64 equal-mass bins.
 
-For each, the plug-in :math:`\overline{(f - g)^2}` less its own noise (delta method for the parameters, variance
-within the bin for the bins) is unbiased to first order where the candidate is right. Candidates are weighted
-by :math:`e^{(S - c D)/2}`, with S twice the log-likelihood ratio against the identity g = f, and D the degrees
-of freedom. Everything is computed on at most 256 equal-mass cells, so that the cost beyond sorting is fixed.
+For each, the plug-in :math:`\overline{(f - g)^2}` less its own noise (delta method for the parameters,
+variance within the bin for the bins) is unbiased to first order where the candidate is right. Candidates are
+weighted by :math:`e^{(S - c D)/2}`, with S twice the log-likelihood ratio against the identity g = f, and D
+the degrees of freedom. Everything is computed on at most 256 equal-mass cells, so that the cost beyond sorting
+is fixed.
 
 The constants were chosen by simulation: on the ten populations of the paper, as fitted and calibrated, and on
 one half of the suite of curves in `truecal.suites`; the other half was set aside and judged the result.
