@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gamma, hyp1f1
+from scipy.special import gammaln, hyp1f1
 
 from truecal._checks import check_count
 from truecal._registry import estimator
@@ -14,6 +14,8 @@ from truecal.results import BinTable, Estimate
 from truecal.sample import FloatArray, Sample
 
 _REFERENCE = "Ferro, Fricker (2012), QJRMS; Bröcker (2012), Clim. Dyn.; Kumar, Liang, Ma (2019), NeurIPS"
+#: Beyond this norm, powers of gaps and of their noise are out of the range of floating-point numbers.
+_MOST_NORM = 50
 _SINGLE_ROWS = (
     "most rows are alone in their bins, where noise cannot be told from error and is not subtracted. Use "
     "fewer bins or more rows; weights are frequencies, so that weights which sum to 1 count as one row."
@@ -33,8 +35,9 @@ def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     sum before clipping and rooting is on the result as `signed_square`.
 
     For other p the noise of a bin is the mean of :math:`|Z|^p` less :math:`|\bar f_k - \bar y_k|^p`, with
-    Z normal around the gap with the variance of the mean label. This is the limit of the resampling of
-    Kumar et al. (2019, section 5) for infinitely many draws, in closed form, so nothing is random.
+    Z normal around the gap with the variance of the mean label, :math:`\bar y_k (1 - \bar y_k) / m_k`. For
+    p = 1 this is the limit of the resampling of Kumar et al. (2019, section 5) for infinitely many draws,
+    in closed form, so nothing is random. For others the same is done before the root is taken.
 
     Examples
     --------
@@ -63,8 +66,10 @@ def em_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
 def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
     n_bins = check_count("n_bins", n_bins)
+    if norm > _MOST_NORM:
+        raise ValueError(f"norm must be at most {_MOST_NORM} for debiased estimators. Got {norm:g} instead.")
     bins = summarize_bins(rule.sample, partition(rule, n_bins))
-    signed = float(np.average(np.abs(bins.gap) ** norm - _noise(bins, norm), weights=bins.count))
+    signed = float(bins.count @ (np.abs(bins.gap) ** norm - _noise(bins, norm))) / rule.sample.n
     lone = float(bins.count[bins.count <= 1].sum()) > rule.sample.n / 2
     return Estimate(
         max(signed, 0.0) ** (1 / norm),
@@ -77,14 +82,17 @@ def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
 
 def _noise(bins: BinTable, norm: float) -> FloatArray:
     """Return by how much the noise of the labels raises each bin's gap to the power of `norm`."""
-    variance = bins.mean_label * (1 - bins.mean_label)
+    # One row does not show how labels vary; between one and two, as weights may add up to, that fades in.
+    variance = bins.mean_label * (1 - bins.mean_label) * np.clip(bins.count - 1, 0.0, 1.0)
     if norm == 2:
-        return np.divide(variance, bins.count - 1, out=np.zeros_like(variance), where=bins.count > 1)
-    variance = variance / bins.count
-    gap = np.abs(bins.gap)
-    ratio = np.divide(gap**2, 2 * variance, out=np.full_like(gap, np.inf), where=variance > 0)
-    # E|N(gap, variance)|^p by Kummer's function. Where it overflows, noise no longer adds to the gap.
-    noisy = ratio < 500
-    scale = (2 * variance) ** (norm / 2) * gamma((norm + 1) / 2) / math.sqrt(math.pi)
-    mean = scale * hyp1f1(-norm / 2, 0.5, -np.where(noisy, ratio, 0.0))
-    return np.asarray(np.where(noisy, mean - gap**norm, 0.0))
+        return np.asarray(variance / np.maximum(bins.count - 1, 1.0))
+    variance /= bins.count
+    ratio = np.divide(bins.gap**2, 2 * variance, out=np.full_like(variance, np.inf), where=variance > 0)
+    noisy = ratio < 1000 * norm**2
+    power = np.abs(bins.gap) ** norm
+    # Less than that, it is the first term of the series of what follows, to a thousandth.
+    noise = power * norm * (norm - 1) / (4 * np.where(noisy, np.inf, ratio))
+    # E|N(gap, variance)|^p by Kummer's function, in logarithms as its factors may be out of range.
+    log_moment = np.log(hyp1f1(-norm / 2, 0.5, -ratio[noisy])) + norm / 2 * np.log(2 * variance[noisy])
+    noise[noisy] = np.exp(log_moment + gammaln((norm + 1) / 2)) / math.sqrt(math.pi) - power[noisy]
+    return np.asarray(noise)
