@@ -175,7 +175,7 @@ def kernel_density(y, p, norm: float, bandwidth: float | None = None) -> float:
     """Zhang et al. (2020) as in `kde`, but every density a plain sum over rows, at every grid point."""
     y, p = np.asarray(y), np.asarray(p, dtype=float)
     if bandwidth is None:
-        bandwidth = p[y == 1].std() * (2 * len(y)) ** -0.2
+        bandwidth = float(p[y == 1].std()) * (2 * len(y)) ** -0.2
     grid = np.linspace(-0.6, 1.6, 2**14)
     grid = grid[(grid > 0) & (grid < 1)]
 
@@ -188,9 +188,6 @@ def kernel_density(y, p, norm: float, bandwidth: float | None = None) -> float:
         return value / max(len(scores), 1)
 
     everything, hits = density(p), density(p[y == 1])
-    integrand, last = np.zeros_like(grid), 0.0
-    for i, c in enumerate(grid):
-        if max(everything[i], hits[i]) > 1e-6:
-            last = abs(c - min(y.mean() * hits[i] / everything[i], 1.0)) ** norm * everything[i]
-        integrand[i] = last
+    curve = np.minimum(y.mean() * hits / np.where(everything > 0, everything, 1.0), 1.0)
+    integrand = np.abs(grid - curve) ** norm * everything
     return float(np.trapezoid(integrand) / np.trapezoid(everything)) ** (1 / norm)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 import numpy as np
-from scipy.integrate import trapezoid
-from scipy.signal import fftconvolve
+from scipy.fft import irfft, next_fast_len, rfft
 
 from truecal._registry import estimator
 from truecal.results import Estimate
 from truecal.sample import FloatArray, Sample
 
-#: The grid of Zhang et al.: wide enough for the mirrored data on either side of [0, 1].
-_GRID = np.linspace(-0.6, 1.6, 2**14)
-_STEP = float(_GRID[1] - _GRID[0])
-_INSIDE = (_GRID >= 0) & (_GRID <= 1)
+#: The points in (0, 1) of the grid of Zhang et al., which has 2^14 points on [-0.6, 1.6].
+_STEP = 2.2 / (2**14 - 1)
+_GRID = np.arange(math.ceil(0.6 / _STEP), math.floor(1.6 / _STEP) + 1) * _STEP - 0.6
 _GRID.flags.writeable = False
-
-#: Below this density neither curve says anything, and the integrand keeps its last value.
-_EMPTY = 1e-6
 
 
 @estimator(
@@ -38,6 +34,9 @@ def kde(sample: Sample, *, norm: float, bandwidth: float | None = None) -> Estim
     (2n)^(-1/5) unless given. The authors' code returns the integral without its root; here the root is
     taken, as the true calibration error has it.
 
+    The authors' code also lets the integrand keep its value where there are no scores at all; here such a
+    stretch adds nothing, which on real data shows in the eighth digit.
+
     Where the positives' scores do not vary (or there are none) the deviation of all scores stands in, and
     where all scores are equal the error is that of the one score.
 
@@ -51,62 +50,55 @@ def kde(sample: Sample, *, norm: float, bandwidth: float | None = None) -> Estim
     """
     if len(sample) == 1:
         return Estimate(abs(float(sample.score[0] - sample.label[0])))
-    width = _check_bandwidth(bandwidth) if bandwidth is not None else _default_bandwidth(sample)
-    positives = float(sample.positives.sum())
-    everything = _density(sample.score, sample.count, width)
-    hits = _density(sample.score, sample.positives, width) if positives else np.zeros_like(everything)
+    width = _default_bandwidth(sample) if bandwidth is None else _check_bandwidth(bandwidth)
+    everything, hits = _densities(sample, 3 * width)  # a triweight of half-width 3 has a deviation of 1
 
-    grid = _GRID[_INSIDE]
-    seen = np.maximum(everything, hits) > _EMPTY
-    curve = np.divide(positives / sample.n * hits, everything, out=np.ones_like(grid), where=everything > 0)
-    integrand = np.abs(grid - np.minimum(curve, 1.0)) ** norm * everything
-    # Positions of the last grid point that was seen: an empty stretch keeps the value before it.
-    last_seen = np.maximum.accumulate(np.where(seen, np.arange(len(grid)), 0))
-    integrand = integrand[last_seen]
-    mass = float(trapezoid(everything, dx=_STEP))
-    power = min(float(trapezoid(integrand, dx=_STEP)) / mass, 1.0)
-    return Estimate(power ** (1 / norm))
+    curve = np.divide(hits, everything, out=np.ones_like(hits), where=everything > 0)
+    integrand = np.abs(_GRID - np.minimum(curve, 1.0)) ** norm * everything
+    power = float(np.trapezoid(integrand) / np.trapezoid(everything))
+    return Estimate(min(power, 1.0) ** (1 / norm))
 
 
 def _default_bandwidth(sample: Sample) -> float:
-    rule = float((2 * sample.n) ** -0.2)
+    rule = float(max(2 * sample.n, 1.0) ** -0.2)
     for weight in (sample.positives, sample.count):
-        if weight.any():
-            mean = np.average(sample.score, weights=weight)
-            bandwidth = rule * float(np.sqrt(np.average((sample.score - mean) ** 2, weights=weight)))
+        total = float(weight.sum())
+        if total:
+            mean = float(weight @ sample.score) / total
+            bandwidth = rule * math.sqrt(float(weight @ (sample.score - mean) ** 2) / total)
             if bandwidth > _STEP:
                 return bandwidth
     return _STEP  # narrower than the grid, a kernel could fall between its points
 
 
 def _check_bandwidth(bandwidth: float) -> float:
-    if not _STEP <= bandwidth <= 0.2:
+    if not isinstance(bandwidth, Real) or not _STEP <= bandwidth <= 0.2:
         raise ValueError(
-            f"bandwidth must lie between {_STEP:.2g}, the step of the grid, and 0.2. Got {bandwidth!r}."
+            f"bandwidth must be a number between {_STEP:.2g}, the step of the grid, and 0.2. "
+            f"Got {bandwidth!r} instead."
         )
     return float(bandwidth)
 
 
-def _density(score: FloatArray, weight: FloatArray, bandwidth: float) -> FloatArray:
-    """Return the mirrored triweight density of weighted scores on the grid points in [0, 1]."""
-    mirrored = np.where(score < 0.5, -score, 2 - score)
-    cells = _share_out(score, weight) + _share_out(mirrored, weight)
-    reach = 3 * bandwidth  # a triweight of half-width 3 has a standard deviation of 1
+def _densities(sample: Sample, reach: float) -> FloatArray:
+    """Return on the grid the mirrored triweight density of all rows, and that of positives times their share.
+
+    Rows go to the cells of a grid that is longer by the reach of the kernel at either end. One Fourier
+    transform convolves both rows of cells; what wraps around stays in the extra cells.
+    """
     half = math.ceil(reach / _STEP)
-    offsets = np.arange(-half, half + 1) * _STEP / reach
-    kernel = np.maximum(1 - offsets**2, 0.0) ** 3 * 35 / (32 * reach)
-    density = np.maximum(fftconvolve(cells / cells.sum(), kernel, mode="same"), 0.0)
-    # Doubled, because the mirror images took half; the authors' code zeroes the two end points.
-    inside = 2 * density[_INSIDE]
-    inside[(_GRID[_INSIDE] <= 0) | (_GRID[_INSIDE] >= 1)] = 0.0
-    return inside
-
-
-def _share_out(score: FloatArray, weight: FloatArray) -> FloatArray:
-    """Give each weight to the two grid points beside its score, in proportion to their nearness."""
-    place = (score - _GRID[0]) / _STEP
-    left = np.clip(place.astype(np.intp), 0, len(_GRID) - 2)
-    right_share = (place - left) * weight
-    size = len(_GRID)
-    shared = np.bincount(left, weight - right_share, size) + np.bincount(left + 1, right_share, size)
-    return shared.astype(np.float64, copy=False)
+    size = next_fast_len(len(_GRID) + 2 * half, real=True)
+    cells = np.zeros((2, size))
+    for position in (sample.score, np.where(sample.score < 0.5, -sample.score, 2 - sample.score)):
+        place = (position - _GRID[0]) / _STEP + half
+        near = (place >= 0) & (place < size - 1)
+        left = place[near].astype(np.intp)
+        nearness = place[near] - left  # to the cell on the right; the cell on the left gets the rest
+        for row, weight in zip(cells, (sample.count[near], sample.positives[near]), strict=True):
+            row += np.bincount(left, weight * (1 - nearness), size)
+            row += np.bincount(left + 1, weight * nearness, size)
+    parabola = np.maximum(1 - (np.arange(-half, half + 1) * (_STEP / reach)) ** 2, 0.0)
+    transform = rfft(cells)
+    transform *= rfft(parabola * parabola * parabola * (35 / (32 * reach * sample.n)), size)
+    smooth = irfft(transform, size, overwrite_x=True)[:, 2 * half : 2 * half + len(_GRID)]
+    return np.maximum(smooth, 0.0)
