@@ -226,7 +226,9 @@ def monotone_sweep(rule: BinningRule) -> int:
     descents lie in few bins, only these bins and their neighbours are looked at.
 
     Empty bins are passed over. Weights can differ so much that light groups share a bin for ever; after as
-    many bins as there are groups, and a million, the sweep lets them. References: Roelofs et al. (2022), Algorithm 1.
+    many bins as there are groups, and a million, the sweep lets them.
+
+    References: Roelofs et al. (2022), Algorithm 1.
     """
     label = rule.sample.label
     tried = min(_FIRST, len(label))

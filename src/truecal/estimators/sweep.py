@@ -57,5 +57,5 @@ def em_sweep(sample: Sample, *, norm: float) -> Estimate:
 def _swept(rule: BinningRule, norm: float) -> Estimate:
     n_bins = monotone_sweep(rule)
     bins = summarize_bins(rule.sample, partition(rule, n_bins))
-    failed = n_bins == 1 and rule.finest > 1
+    failed = n_bins == 1 and len(rule.sample) > 1
     return Estimate(bins.norm(norm), bins=bins, n_bins=n_bins, notes=(_NOT_MONOTONE,) if failed else ())
