@@ -8,7 +8,8 @@ import numpy as np
 
 from truecal._checks import check_count
 from truecal._registry import estimator
-from truecal.results import Estimate
+from truecal.binning import IntArray, rounding
+from truecal.results import Estimate, lp_norm
 from truecal.sample import FloatArray, Sample
 
 
@@ -34,13 +35,12 @@ def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> 
     0.25
     """
     k = math.ceil(sample.n / 15) if n_neighbors is None else check_count("n_neighbors", n_neighbors)
-    radius = _radius_of(sample, min(k, sample.n))
-    first = sample.score.searchsorted(sample.score - radius * (1 + 1e-12))
-    end = sample.score.searchsorted(sample.score + radius * (1 + 1e-12), side="right")
+    radius = _radius_of(sample, min(k, sample.n)) * (1 + 1e-12)  # 0.3 - 0.2 and 0.4 - 0.3 count as equal
+    first = sample.score.searchsorted(sample.score - radius)
+    end = sample.score.searchsorted(sample.score + radius, side="right")
     positives, count = sample.cumulative_positives, sample.cumulative_count
-    label = (positives[end] - positives[first]) / (count[end] - count[first])
-    power = np.average(np.abs(sample.score - label) ** norm, weights=sample.count)
-    return Estimate(float(power) ** (1 / norm))
+    label = np.minimum((positives[end] - positives[first]) / (count[end] - count[first]), 1.0)
+    return Estimate(lp_norm(sample.score - label, sample.count, norm))
 
 
 def _radius_of(sample: Sample, k: float) -> FloatArray:
@@ -50,13 +50,12 @@ def _radius_of(sample: Sample, k: float) -> FloatArray:
     `k`. Going down, the way down grows and the way up shrinks, so the best `first` is where they cross,
     which bisection finds for all groups at once.
     """
-    score, total = sample.score, sample.cumulative_count
-    group = np.arange(len(score))
+    group, total = np.arange(len(sample)), sample.cumulative_count
+    last_of = total.searchsorted(total[:-1] + k - rounding(sample)) - 1  # at the least, for each `first`
+    score = np.append(sample.score, np.inf)  # there is nothing above the last group
 
-    def reach(first: np.ndarray) -> tuple[FloatArray, FloatArray]:
-        last = np.maximum(total.searchsorted(total[first] + k * (1 - 1e-12)) - 1, group)
-        up = np.where(last < len(score), score[np.minimum(last, len(score) - 1)] - score, np.inf)
-        return score - score[first], up
+    def reach(first: IntArray) -> tuple[FloatArray, FloatArray]:
+        return score[group] - score[first], score[np.maximum(last_of[first], group)] - score[group]
 
     low, high = np.zeros_like(group), group.copy()  # `high` is the least `first` with the way down <= up
     while (low < high).any():
