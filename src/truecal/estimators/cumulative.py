@@ -30,4 +30,4 @@ def ks(sample: Sample) -> Estimate:
     0.2
     """
     difference = np.cumsum(sample.score * sample.count - sample.positives)
-    return Estimate(float(np.abs(difference).max() / sample.n))
+    return Estimate(min(float(np.abs(difference).max()) / sample.n, 1.0))

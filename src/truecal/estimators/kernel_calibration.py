@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 from truecal._checks import RNGLike, as_generator, check_choice
@@ -46,8 +48,8 @@ def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: R
     0.003187
     """
     check_choice("method", method, ("full", "block"))
-    if not 0.01 <= bandwidth <= 100:
-        raise ValueError(f"bandwidth must lie between 0.01 and 100. Got {bandwidth!r} instead.")
+    if not isinstance(bandwidth, Real) or not 0.01 <= bandwidth <= 100:
+        raise ValueError(f"bandwidth must be a number between 0.01 and 100. Got {bandwidth!r} instead.")
     if sample.n < 2:
         raise ValueError(f"skce compares pairs of rows and needs at least two. Got {sample.n:g} instead.")
     if method == "block" and not sample.whole:

@@ -7,7 +7,7 @@ import numpy as np
 from truecal._checks import check_count
 from truecal._registry import estimator
 from truecal.binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
-from truecal.results import Estimate
+from truecal.results import Estimate, lp_norm
 from truecal.sample import Sample
 
 _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 3"
@@ -56,6 +56,5 @@ def _label_binned(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
     cut = partition(rule, n_bins)
     bins = summarize_bins(rule.sample, cut)
     sizes = np.diff(cut.start, append=len(rule.sample))
-    gap = np.abs(rule.sample.score - np.repeat(bins.mean_label, sizes))
-    value = float(np.average(gap**norm, weights=rule.sample.count)) ** (1 / norm)
-    return Estimate(value, bins=bins, n_bins=n_bins)
+    gap = rule.sample.score - np.repeat(bins.mean_label, sizes)
+    return Estimate(lp_norm(gap, rule.sample.count, norm), bins=bins, n_bins=n_bins)
