@@ -22,6 +22,9 @@ EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate"]
 #: Outside packages add estimators by naming a module under this entry point.
 ENTRY_POINT_GROUP = "truecal.estimators"
 
+#: What most estimators estimate: the lp distance between the score and the chance that it comes true.
+TRUE_ERROR = "true calibration error"
+
 _SPECS: dict[str, EstimatorSpec] = {}
 
 
@@ -88,7 +91,7 @@ def estimator(
     *,
     summary: str,
     reference: str,
-    estimand: str = "true calibration error",
+    estimand: str = TRUE_ERROR,
     norms: str = "any",
     weights: bool = True,
     random: bool = False,
@@ -137,7 +140,7 @@ def list_estimators() -> list[EstimatorSpec]:
     --------
     >>> import truecal
     >>> [spec.name for spec in truecal.list_estimators()][:4]
-    ['em_bin', 'em_debias', 'em_label', 'em_mce']
+    ['averaged', 'em_bin', 'em_debias', 'em_label']
     """
     _discover()
     return sorted({spec.name: spec for spec in _SPECS.values()}.values(), key=lambda spec: spec.name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from truecal._checks import RNGLike, as_generator, check_norm
-from truecal._registry import get_estimator
+from truecal._registry import TRUE_ERROR, get_estimator
 from truecal.models.fit import PopulationFit, fit_population
 from truecal.results import SCHEMA_VERSION
 from truecal.sample import Sample
@@ -134,7 +134,7 @@ def advise(
     norm = check_norm(norm)
     names = list(estimators)
     for name in names:
-        if get_estimator(name).estimand != "true calibration error":
+        if get_estimator(name).estimand != TRUE_ERROR:
             raise ValueError(
                 f"{name} estimates another quantity, and cannot be compared with the true error."
             )

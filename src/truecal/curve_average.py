@@ -173,7 +173,8 @@ def _fit(cells: _Cells, covariates: list[FloatArray], offset: FloatArray, prior:
     """Fit logit mean = offset + b0 + b . covariates, by Newton, with a slight pull of b towards 0."""
     count, positives = cells.count, cells.positives
     design = np.column_stack([np.ones_like(offset), *covariates])
-    ridge = _RIDGE * (design.T * prior) @ design / max(prior.sum(), 1e-9) + 1e-9 * np.eye(design.shape[1])
+    ridge = _RIDGE * (design.T * prior) @ design / max(prior.sum(), 1e-9)
+    ridge += (1e-9 + 1e-12 * cells.n) * np.eye(design.shape[1])  # one distinct score cannot tell b0 from b1
 
     def objective(b: FloatArray) -> tuple[FloatArray, float]:
         eta = offset + design @ b

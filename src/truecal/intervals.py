@@ -17,7 +17,7 @@ _INFLATION = 1.1
 #: Evidence against calibration without which the lower end is 0.
 _LEAST_EVIDENCE = 4.0
 #: How much of the relative uncertainty of the l2 error passes on to the ratio of l1 to l2.
-_SHAPE_SHARE = 0.3
+_SHAPE_SHARE = 0.25
 
 METHOD = "averaged curves, noncentral chi-square"
 
@@ -68,13 +68,13 @@ def confidence_interval(sample: Sample, *, norm: float = 2, confidence_level: fl
     scale = max(slope, 1e-12) / 4
     freedom = max(null_variance / (2 * scale**2), 1e-3)
     statistic = max((square + freedom * scale) / scale, 0.0)
-    tail = (1 - level) / 2
-    low = math.sqrt(scale * _noncentrality(statistic, freedom, 1 - tail))
-    high = math.sqrt(scale * _noncentrality(statistic, freedom, tail))
+    # Where the lower end is 0, all that may be missed is missed above.
+    two_sided = curves.evidence > _LEAST_EVIDENCE
+    tail = (1 - level) / 2 if two_sided else 1 - level
+    low = math.sqrt(scale * _noncentrality(statistic, freedom, 1 - tail)) if two_sided else 0.0
     # Never narrower than for an estimate of 0: a square far below 0 is luck and not knowledge.
-    high = max(high, math.sqrt(scale * _noncentrality(freedom, freedom, tail)))
-    if curves.evidence <= _LEAST_EVIDENCE:
-        low = 0.0
+    at_least = _noncentrality(freedom, freedom, tail)
+    high = math.sqrt(scale * max(_noncentrality(statistic, freedom, tail), at_least))
     if norm == 1:
         ratio = curves.shape(1)
         doubt = _SHAPE_SHARE * (high - low) / max(high + low, 1e-30)

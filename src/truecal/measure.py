@@ -5,13 +5,16 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from truecal._registry import get_estimator
+from truecal._checks import RNGLike
+from truecal._registry import TRUE_ERROR, get_estimator
+from truecal.intervals import confidence_interval
 from truecal.readers.samples import as_samples
-from truecal.results import Estimate
+from truecal.results import Estimate, Interval
 from truecal.sample import Sample
 
 
@@ -26,6 +29,8 @@ def estimate(
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
+    confidence_level: float | None = None,
+    rng: RNGLike = None,
     **options: Any,
 ) -> Estimate:
     r"""Estimate the calibration error of predicted probabilities.
@@ -56,6 +61,12 @@ def estimate(
         The class of each column of `y_proba`.
     multiclass : {"top", "classwise"}, optional
         ``"classwise"`` is the mean over the classes of the error of each against the rest.
+    confidence_level : float, optional
+        Level of a confidence interval for the true calibration error, norm 1 or 2, such as 0.95. It is the
+        same whatever the estimator (see `truecal.confidence_interval`). For a classwise estimate its ends are
+        the means of the classes' ends, which is wider than needed.
+    rng : int, Generator or None
+        Seed for the estimators that draw random numbers; the others ignore it.
     **options
         Options of the estimator itself, such as `bandwidth` of ``"kde"``.
 
@@ -87,7 +98,7 @@ def estimate(
         "labels": labels,
         "multiclass": multiclass,
     }
-    return _measure(y_true, y_proba, reading, estimator, norm, n_bins, options)
+    return _measure(y_true, y_proba, reading, estimator, norm, n_bins, confidence_level, rng, options)
 
 
 def calibration_error(
@@ -101,6 +112,7 @@ def calibration_error(
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
+    rng: RNGLike = None,
     **options: Any,
 ) -> float:
     """Return the value of `estimate` alone, a fraction; the parameters are the same.
@@ -117,7 +129,7 @@ def calibration_error(
         "labels": labels,
         "multiclass": multiclass,
     }
-    return _measure(y_true, y_proba, reading, estimator, norm, n_bins, options).value
+    return _measure(y_true, y_proba, reading, estimator, norm, n_bins, None, rng, options).value
 
 
 def _measure(
@@ -127,9 +139,18 @@ def _measure(
     estimator: str,
     norm: float,
     n_bins: int | None,
+    confidence_level: float | None,
+    rng: RNGLike,
     options: dict[str, Any],
 ) -> Estimate:
     spec = get_estimator(estimator)
+    if confidence_level is not None and spec.estimand != TRUE_ERROR:
+        raise ValueError(
+            f"{spec.name} estimates the {spec.estimand}. Intervals are for the {TRUE_ERROR}: leave out "
+            f"confidence_level, or choose another estimator."
+        )
+    if rng is not None and "rng" in spec.options:
+        options = {"rng": rng, **options}
     if n_bins is not None:
         if "n_bins" not in spec.options:
             raise ValueError(
@@ -138,6 +159,13 @@ def _measure(
         options = {"n_bins": n_bins, **options}
     samples = as_samples(y_true, y_proba, **reading)
     outcomes = [spec(sample, norm=norm, **options) for sample in samples]
+    if confidence_level is not None:
+        outcomes = [
+            replace(
+                outcome, interval=confidence_interval(sample, norm=norm, confidence_level=confidence_level)
+            )
+            for outcome, sample in zip(outcomes, samples, strict=True)
+        ]
     outcome = outcomes[0] if len(outcomes) == 1 else _mean_over_classes(outcomes)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
@@ -147,6 +175,7 @@ def _measure(
 
 def _mean_over_classes(outcomes: list[Estimate]) -> Estimate:
     notes = Counter(note for outcome in outcomes for note in outcome.notes)
+    intervals = [outcome.interval for outcome in outcomes if outcome.interval is not None]
     return Estimate(
         sum(outcome.value for outcome in outcomes) / len(outcomes),
         notes=tuple(f"in {times} of {len(outcomes)} classes {note}" for note, times in notes.items()),
@@ -155,4 +184,11 @@ def _mean_over_classes(outcomes: list[Estimate]) -> Estimate:
         n=outcomes[0].n,
         target=f"mean over {len(outcomes)} classes, each against the rest",
         classes=tuple(outcomes),
+        interval=_mean_interval(intervals) if intervals else None,
     )
+
+
+def _mean_interval(intervals: list[Interval]) -> Interval:
+    low = sum(one.low for one in intervals) / len(intervals)
+    high = sum(one.high for one in intervals) / len(intervals)
+    return replace(intervals[0], low=low, high=high)

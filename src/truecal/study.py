@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 
 from truecal._checks import RNGLike, as_generator, check_count, check_norm, require
 from truecal._progress import Progress
-from truecal._registry import EstimatorSpec, get_estimator
+from truecal._registry import TRUE_ERROR, EstimatorSpec, get_estimator
 from truecal.models.population import Population
 from truecal.sample import FloatArray, Sample
 
@@ -203,7 +203,7 @@ def bias_study(
             done = list(blocks)
             values = np.concatenate([block for _, block in done], axis=2)
             for choice, (estimates, bins) in zip(done[0][0].choices, values, strict=True):
-                truth = truths[cell.name] if choice.spec.estimand == "true calibration error" else None
+                truth = truths[cell.name] if choice.spec.estimand == TRUE_ERROR else None
                 finished[cell.name, cell.n, choice.label] = {
                     "population": cell.name,
                     "n": cell.n,

@@ -27,9 +27,50 @@ def test_the_value_alone_is_that_of_the_estimate(golden):
         assert value == truecal.estimate(y, p, **options).value
 
 
-def test_both_functions_take_the_same_parameters():
-    one, two = (inspect.signature(f).parameters for f in (truecal.estimate, truecal.calibration_error))
+def test_both_functions_take_the_same_parameters_but_for_the_interval():
+    one, two = (dict(inspect.signature(f).parameters) for f in (truecal.estimate, truecal.calibration_error))
+    assert one.pop("confidence_level").default is None
     assert list(one.items()) == list(two.items())
+
+
+def test_an_interval_comes_when_asked_for(golden):
+    y, p = golden(2000)
+    assert truecal.estimate(y, p).interval is None
+    found = truecal.estimate(y, p, estimator="averaged", confidence_level=0.9)
+    assert found.interval.confidence_level == 0.9
+    assert found.value in found.interval
+    assert "(90 %)" in str(found)
+    assert found.to_dict()["interval"]["low"] == found.interval.low
+
+
+def test_a_classwise_interval_has_the_mean_ends(three_classes):
+    y, proba = three_classes
+    found = truecal.estimate(y, proba, multiclass="classwise", confidence_level=0.95)
+    for end in ("low", "high"):
+        assert getattr(found.interval, end) == pytest.approx(
+            np.mean([getattr(part.interval, end) for part in found.classes])
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"estimator": "ks"}, "largest cumulative gap"),
+        ({"norm": 3}, "norm 1 and 2"),
+        ({"confidence_level": 95}, "confidence_level must be"),
+    ],
+)
+def test_an_interval_that_cannot_be_is_refused(golden, options, says):
+    with pytest.raises(ValueError, match=says):
+        truecal.estimate(*golden(100), **{"confidence_level": 0.95, **options})
+
+
+def test_a_seed_goes_to_estimators_that_draw_and_nowhere_else(golden):
+    y, p = golden(300)
+    block = {"estimator": "skce", "method": "block"}
+    assert truecal.calibration_error(y, p, rng=1, **block) == truecal.calibration_error(y, p, rng=1, **block)
+    assert truecal.calibration_error(y, p, rng=1, **block) != truecal.calibration_error(y, p, rng=2, **block)
+    assert truecal.calibration_error(y, p, rng=1) == truecal.calibration_error(y, p)
 
 
 def test_the_defaults_are_the_papers_sweep_and_the_square_norm(golden):

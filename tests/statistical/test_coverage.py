@@ -1,0 +1,31 @@
+"""Coverage of the confidence interval; the whole table is in the docs, made by benchmarks/coverage.py."""
+
+import pytest
+
+import truecal
+from truecal.intervals import confidence_interval
+from truecal.readers import read
+
+UNIFORM = truecal.UniformScores()
+POPULATIONS = {
+    "uniform, truth 0": truecal.Population(UNIFORM, truecal.IdentityCurve()),
+    "uniform, truth 0.05": truecal.Population(UNIFORM, truecal.PowerCurve(1.2)),
+    "tenths, truth 0": truecal.Population(
+        truecal.RoundedScores(UNIFORM, decimals=1), truecal.IdentityCurve()
+    ),
+    "skewed, miscalibrated": truecal.paper.population("resnet110_c10"),
+    "skewed, calibrated": truecal.paper.population("densenet40_c100", calibrated=True),
+}
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_intervals_cover(name, norm):
+    population, repeats = POPULATIONS[name], 150
+    truth = population.true_error(norm)
+    held = sum(
+        truth in confidence_interval(*read(*population.sample(500, rng=seed)), norm=norm)
+        for seed in range(repeats)
+    )
+    # At least 93 % is the aim; four binomial standard errors below it is a failure and not bad luck.
+    assert held / repeats > 0.93 - 4 * (0.93 * 0.07 / repeats) ** 0.5
