@@ -265,16 +265,16 @@ def _judge(
     prepared = [criterion.prepare(q, rows.label) for q in everything]
     gains = [[gain_over(model, q, rows.label, score) for score in PROPER_SCORES] for q in everything]
 
-    def judge(drawn: NDArray[np.intp] | None, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        value = [criterion.measure(judged, drawn, weight) for judged in prepared]
-        gain = [[part.summarize(drawn, weight) for part in pair] for pair in gains]
+    def judge(weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        value = [criterion.measure(judged, weight) for judged in prepared]
+        gain = [[part.summarize(weight) for part in pair] for pair in gains]
         return np.array(value), np.array(gain)
 
-    value, gain = judge(None, rows.weight)
+    value, gain = judge(rows.weight)
     choice = _choose(value, _evidence(gain), z)
     resampled, share = np.empty((n_resamples, len(names))), np.zeros(len(names))
-    for i, (drawn, weight) in enumerate(rows.resamples(n_resamples, rng)):
-        resampled[i], resampled_gain = judge(drawn, weight)
+    for i, weight in enumerate(rows.resamples(n_resamples, rng)):
+        resampled[i], resampled_gain = judge(weight)
         share[_choose(resampled[i], _evidence(resampled_gain), z)] += 1 / n_resamples
     columns = zip(
         names,

@@ -57,19 +57,14 @@ class Gain:
     value: FloatArray
     variance: FloatArray
 
-    def summarize(
-        self, rows: NDArray[np.intp] | None = None, weight: FloatArray | None = None
-    ) -> tuple[float, float]:
-        """Return the mean gain and its standard deviation by chance, of all rows or of those drawn."""
-        value, variance = (
-            (self.value, self.variance) if rows is None else (self.value[rows], self.variance[rows])
-        )
+    def summarize(self, weight: FloatArray | None = None) -> tuple[float, float]:
+        """Return the mean gain and its standard deviation by chance; a weight of 0 leaves a row out."""
         if weight is None:
-            return float(value.mean()), float(np.sqrt(variance.sum())) / len(value)
+            return float(self.value.mean()), float(np.sqrt(self.variance.sum())) / len(self.value)
         total = weight.sum()
         # A whole weight stands for so many rows of their own; any other for one row that counts so much.
         spread = weight if (weight == np.floor(weight)).all() else weight**2
-        return float(weight @ value / total), float(np.sqrt(spread @ variance) / total)
+        return float(weight @ self.value / total), float(np.sqrt(spread @ self.variance) / total)
 
 
 def gain_over(model: FloatArray, candidate: FloatArray, label: NDArray[np.intp], score: str) -> Gain:
@@ -94,18 +89,51 @@ def gain_over(model: FloatArray, candidate: FloatArray, label: NDArray[np.intp],
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """Predictions of one candidate, ready to be measured on any selection of rows.
+class Column:
+    """Rows of labels and scores, sorted into groups once, to be counted with many weights.
 
     Attributes
     ----------
-    columns : tuple of (label, score)
+    label : ndarray of shape (n,)
+        0 or 1.
+    score : ndarray of shape (n_groups,)
+        The different scores, ascending.
+    group : ndarray of shape (n,)
+        Which score each row has.
+    """
+
+    label: FloatArray
+    score: FloatArray
+    group: NDArray[np.intp]
+
+    @classmethod
+    def from_rows(cls, label: NDArray[np.bool_], score: FloatArray) -> Column:
+        """Sort rows into groups."""
+        distinct, group = np.unique(score, return_inverse=True)
+        return cls(label.astype(np.float64), distinct, group)
+
+    def sample(self, weight: FloatArray | None) -> Sample:
+        """Return the sample in which each row counts `weight` times."""
+        w = np.ones(len(self.group)) if weight is None else weight
+        count = np.asarray(np.bincount(self.group, w), dtype=np.float64)
+        positives = np.asarray(np.bincount(self.group, w * self.label), dtype=np.float64)
+        kept = count > 0
+        return Sample(self.score[kept], count[kept], positives[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Predictions of one candidate, ready to be measured with any weights.
+
+    Attributes
+    ----------
+    columns : tuple of Column
         What the estimator measures: one, or one for each class. Empty for a proper score.
     loss : ndarray of shape (n,) or None
         The proper score of each row, if that is the criterion.
     """
 
-    columns: tuple[tuple[NDArray[np.bool_], FloatArray], ...] = ()
+    columns: tuple[Column, ...] = ()
     loss: FloatArray | None = None
 
 
@@ -124,31 +152,23 @@ class Criterion:
             return Judged(loss=losses(probability, self.name)[np.arange(len(label)), label])
         return Judged(columns=tuple(self._columns(probability, label)))
 
-    def _columns(
-        self, probability: FloatArray, label: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.bool_], FloatArray]]:
+    def _columns(self, probability: FloatArray, label: NDArray[np.intp]) -> Iterator[Column]:
         if probability.ndim == 1 and self.multiclass is None:
-            yield label == 1, probability
+            yield Column.from_rows(label == 1, probability)
             return
         table = np.column_stack([1 - probability, probability]) if probability.ndim == 1 else probability
         if self.multiclass == "classwise":
-            for k, column in enumerate(table.T):
-                yield label == k, np.ascontiguousarray(column)
+            yield from (Column.from_rows(label == k, column) for k, column in enumerate(table.T))
         else:
             top = table.argmax(axis=1)
-            yield top == label, table[np.arange(len(table)), top]
+            yield Column.from_rows(top == label, table[np.arange(len(table)), top])
 
-    def measure(
-        self, judged: Judged, rows: NDArray[np.intp] | None = None, weight: FloatArray | None = None
-    ) -> float:
-        """Return the criterion on all rows, or on those that were drawn."""
+    def measure(self, judged: Judged, weight: FloatArray | None = None) -> float:
+        """Return the criterion; a weight of 0 leaves a row out."""
         if judged.loss is not None:
-            return float(np.average(judged.loss if rows is None else judged.loss[rows], weights=weight))
+            return float(np.average(judged.loss, weights=weight))
         assert self.spec is not None
-        values = [
-            self.spec(Sample.from_rows(*_take(rows, label, score), weight), **self.options).value
-            for label, score in judged.columns
-        ]
+        values = [self.spec(column.sample(weight), **self.options).value for column in judged.columns]
         return float(np.mean(values))
 
     def describe(self, n_classes: int, positive: Any) -> str:
@@ -160,9 +180,3 @@ class Criterion:
         if self.multiclass == "classwise":
             return f"{self.name} of each of {n_classes} classes, on average"
         return f"{self.name} of the top label of {n_classes} classes"
-
-
-def _take(
-    rows: NDArray[np.intp] | None, label: NDArray[np.bool_], score: FloatArray
-) -> tuple[NDArray[np.bool_], FloatArray]:
-    return (label, score) if rows is None else (label[rows], score[rows])

@@ -92,22 +92,16 @@ class Rows:
         # candidate seems to gain.
         return rng.permutation(n) % number
 
-    def resamples(
-        self, number: int, rng: np.random.Generator
-    ) -> Iterator[tuple[NDArray[np.intp], FloatArray | None]]:
-        """Draw rows with replacement: which, and with what weights."""
+    def resamples(self, number: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Draw rows with replacement, and yield how much each counts."""
         n = len(self.label)
         whole = self.weight is not None and bool((self.weight == np.floor(self.weight)).all())
         for _ in range(number):
-            if self.weight is None:
-                yield rng.integers(n, size=n), None
-            elif whole:
-                count = rng.multinomial(int(self.n), self.weight / self.n)
-                drawn = np.flatnonzero(count)
-                yield drawn, count[drawn].astype(np.float64)
+            if self.weight is not None and whole:
+                yield rng.multinomial(int(self.n), self.weight / self.n).astype(np.float64)
             else:
-                drawn = rng.integers(n, size=n)
-                yield drawn, self.weight[drawn]
+                count = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+                yield count if self.weight is None else count * self.weight
 
 
 def _order(scores: Scores, label: NDArray[np.intp], weight: FloatArray | None) -> NDArray[np.intp]:
