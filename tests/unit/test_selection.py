@@ -283,6 +283,7 @@ def test_recalibrators_of_others(bad):
         ({"criterion": "em_sweep", "n_bins": 3}, "em_sweep has no option 'n_bins'"),
         ({"candidates": "platt"}, "candidates must be a list or a mapping"),
         ({"candidates": ["plat"]}, "Did you mean 'platt'"),
+        ({"candidates": [HistogramBinning(4), HistogramBinning(9)]}, "two candidates have the same name"),
         ({"candidates": [3]}, "a candidate must have fit and transform. Got 3 instead"),
         ({"candidates": {"identity": "platt"}}, "must not be called 'identity'"),
         ({"candidates": [TemperatureScaling()]}, "takes logits, but input='probabilities' was said"),

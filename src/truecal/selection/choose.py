@@ -181,7 +181,8 @@ def _read_criterion(name: str, norm: float, multiclass: str | None, options: dic
         if options:
             raise ValueError(f"{name} has no option {next(iter(options))!r}.")
         return Criterion(name, None, {}, multiclass)
-    check_choice("criterion", name, [*PROPER_SCORES, *(spec.name for spec in list_estimators())])
+    known = [word for spec in list_estimators() for word in (spec.name, *spec.aliases)]
+    check_choice("criterion", name, [*PROPER_SCORES, *known])
     spec = get_estimator(name)
     spec.check_options(options)
     return Criterion(spec.name, spec, {"norm": norm, **options}, multiclass)
@@ -193,7 +194,13 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any] | None, given
     if isinstance(candidates, str):
         raise ValueError(f"candidates must be a list or a mapping. Got {candidates!r} instead.")
     if not isinstance(candidates, Mapping):
-        candidates = {part if isinstance(part, str) else type(part).__name__: part for part in candidates}
+        parts = list(candidates)
+        names = [part if isinstance(part, str) else type(part).__name__ for part in parts]
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f"two candidates have the same name: {names}. Pass a mapping from names to them."
+            )
+        candidates = dict(zip(names, parts, strict=True))
     entrants = {}
     for name, part in candidates.items():
         if name == IDENTITY:
