@@ -30,7 +30,8 @@ def test_the_choice_holds_on_the_test_split(splits):
     label = data["test_labels"].ravel()
     before, after = probabilities_from_logits(data["test_logits"]), selection.transform(data["test_logits"])
     if name == "cifar10_wide_resnet":
-        # Its error is within what chance makes: temperature, Platt and beta curves all do harm on the test split.
+        # Platt and beta curves gain log loss here, but make em_sweep larger, on the test split too; isotonic would
+        # make it smaller there (0.010 to 0.007), by less than the calibration split can show.
         assert selection.leave_alone
         np.testing.assert_allclose(after, before)
         return
