@@ -36,9 +36,10 @@ _CANDIDATES = {
     "histogram": HistogramBinning,
 }
 
-#: How many times its spread by chance a gain must reach. Of five values tried on simulated calibrated
-#: populations, 1.5 was taken: with 5 folds it left them alone in 98 to 99 % of samples (95 to 100 % by population;
-#: see tests/statistical). A validation set must ask for more: with folds, what luck adds in one it takes from the others, which were fitted to its rows.
+#: How many times its spread by chance a gain must reach. Of several values tried on simulated calibrated
+#: populations 1.5 was taken: with 5 folds it left them alone in 98 to 99 % of samples, 95 to 100 % in each
+#: population (see tests/statistical). A validation set must ask for more: with folds, what luck adds in one
+#: it takes from the others, which were fitted to its rows.
 _Z_FOLDS = 1.5
 
 #: On a validation set the candidates share this chance that a calibrated model is touched.
