@@ -19,9 +19,12 @@ one half of the suite of curves in `truecal.suites`; the other half was set asid
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from truecal.binning import EqualMass, merge_groups, partition
@@ -41,6 +44,12 @@ _PRICE = 1.5
 _RIDGE = 0.25
 #: Share of the one-step correction given to the logistic curve, the most often misspecified.
 _ONE_STEP = 0.5
+
+#: Evidence at which calibration is given up, and how sharply: a soft threshold, so that noise is not error.
+_THRESHOLD = 3.0
+_SHARPNESS = 2.0
+#: Keeps the correction of the root finite near zero.
+_ROOT_FLOOR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +73,8 @@ class CurveAverage:
         Variance of `square` to second order: what is left of it when the model is calibrated.
     gap : list of ndarray
         f - g of each candidate, by cell.
-    count : ndarray
-        Rows of each cell.
+    score, count : ndarray
+        Mean score and rows of each cell.
     """
 
     weight: FloatArray
@@ -75,6 +84,7 @@ class CurveAverage:
     own_variance: FloatArray
     null_variance: FloatArray
     gap: list[FloatArray]
+    score: FloatArray
     count: FloatArray
 
     def mean(self, values: FloatArray) -> float:
@@ -93,6 +103,19 @@ class CurveAverage:
             return 1.0
         ratio = self.moment(p) ** (1 / p) / square**0.5
         return float(min(ratio, 1.0) if p < 2 else max(ratio, 1.0))
+
+    def error(self, norm: float) -> float:
+        """Return the estimated calibration error: the root, corrected, where there is evidence for it."""
+        square, variance = self.mean(self.square), self.mean(self.variance)
+        correction = variance / (4 * (square**2 + _ROOT_FLOOR * variance) + 1e-30)
+        root = math.sqrt(max(square, 0.0) * (1 + correction))
+        gate = float(expit(0.5 * _SHARPNESS * (self.evidence - _THRESHOLD)))
+        return min(root * gate * self.shape(norm), 1.0)
+
+    def influence(self, label: NDArray[Any], score: NDArray[Any]) -> FloatArray:
+        """Return for each row 2 (f - y)(f - g) - (f - g)^2, whose mean has the noise of `square` to first order."""
+        gap = np.interp(score, self.score, self.weight @ np.array(self.gap))
+        return np.asarray(2 * (score - label) * gap - gap**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +170,7 @@ def average_curves(sample: Sample) -> CurveAverage:
         own_variance=np.array([part.own_variance for part in parts]),
         null_variance=np.array([part.null_variance for part in parts]),
         gap=[part.gap for part in parts],
+        score=cells.score,
         count=cells.count,
     )
 

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import chndtr, ndtr
 
 from truecal._checks import check_fraction, check_norm
-from truecal.curve_average import average_curves
+from truecal.curve_average import CurveAverage, average_curves
 from truecal.results import Interval
 from truecal.sample import Sample
 
@@ -60,7 +60,11 @@ def confidence_interval(sample: Sample, *, norm: float = 2, confidence_level: fl
     if check_norm(norm) not in (1, 2):
         raise ValueError(f"intervals are known for norm 1 and 2. Got {norm!r} instead.")
     level = check_fraction("confidence_level", confidence_level)
-    curves = average_curves(sample)
+    return interval_of(average_curves(sample), norm, level)
+
+
+def interval_of(curves: CurveAverage, norm: float, level: float) -> Interval:
+    """Return the interval from curves that were averaged before."""
     square = curves.mean(curves.square)
     slope = _INFLATION * curves.mean(curves.own_variance) / max(curves.moment(2), 1e-30)
     disagreement = curves.mean((curves.square - square) ** 2)

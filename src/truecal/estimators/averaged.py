@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-from scipy.special import expit
-
 from truecal._registry import estimator
 from truecal.curve_average import average_curves
 from truecal.results import Estimate
 from truecal.sample import Sample
-
-#: Evidence at which calibration is given up, and how sharply: a soft threshold, so that noise is not error.
-_THRESHOLD = 3.0
-_SHARPNESS = 2.0
-#: Keeps the correction of the root finite near zero.
-_ROOT_FLOOR = 0.5
 
 
 @estimator(
@@ -53,8 +43,7 @@ def averaged(sample: Sample, *, norm: float) -> Estimate:
     (0.086, 0.079)
     """
     curves = average_curves(sample)
-    square, variance = curves.mean(curves.square), curves.mean(curves.variance)
-    correction = variance / (4 * (square**2 + _ROOT_FLOOR * variance) + 1e-30)
-    root = math.sqrt(max(square, 0.0) * (1 + correction))
-    gate = float(expit(0.5 * _SHARPNESS * (curves.evidence - _THRESHOLD)))
-    return Estimate(min(root * gate * curves.shape(norm), 1.0), signed_square=square if norm == 2 else None)
+    return Estimate(
+        curves.error(norm),
+        signed_square=curves.mean(curves.square) if norm == 2 else None,
+    )

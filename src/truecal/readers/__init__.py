@@ -5,15 +5,17 @@
 """
 
 from truecal.readers.logit_files import LogitSplits, load_logits
-from truecal.readers.predictions import from_logits, probabilities_from_logits, read
+from truecal.readers.predictions import Rows, from_logits, probabilities_from_logits, read, read_rows
 from truecal.readers.samples import as_samples, one_sample
 
 __all__ = [
     "LogitSplits",
+    "Rows",
     "as_samples",
     "from_logits",
     "load_logits",
     "one_sample",
     "probabilities_from_logits",
     "read",
+    "read_rows",
 ]

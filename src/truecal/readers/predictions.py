@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -71,7 +72,36 @@ def read(
     (Sample(n=2, groups=2, target='top label of 3 classes'),)
     """
     options = {"pos_label": pos_label, "labels": labels, "multiclass": multiclass}
-    return _samples(y_true, *_probabilities(y_proba), sample_weight=sample_weight, **options)
+    return tuple(rows.group() for rows in read_rows(y_true, y_proba, sample_weight=sample_weight, **options))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Checked predictions, row by row: 0/1 labels, scores in [0, 1], weights where there are any."""
+
+    label: NDArray[Any]
+    score: NDArray[Any]
+    weight: FloatArray | None
+    target: str
+
+    def group(self) -> Sample:
+        """Return the sample; rows of weight 0 are left out."""
+        label, score, weight = self.label, self.score, self.weight
+        if weight is not None and not weight.all():
+            label, score, weight = label[weight > 0], score[weight > 0], weight[weight > 0]
+        return Sample.from_rows(label, score, weight, target=self.target)
+
+
+def read_rows(y_true: Any, y_proba: Any, **reading: Any) -> tuple[Rows, ...]:
+    """Check predictions as `read` does, and return their rows in the order in which they came.
+
+    Examples
+    --------
+    >>> (rows,) = read_rows([2, 0], [[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    >>> rows.score.tolist(), rows.label.tolist()
+    ([0.7, 0.5], [True, False])
+    """
+    return _rows(y_true, *_probabilities(y_proba), **reading)
 
 
 def from_logits(y_true: ArrayLike, logits: ArrayLike, **options: Any) -> tuple[Sample, ...]:
@@ -94,7 +124,7 @@ def from_logits(y_true: ArrayLike, logits: ArrayLike, **options: Any) -> tuple[S
     >>> from_logits([1, 0], [40.0, -1000.0])[0].score
     array([0., 1.])
     """
-    return _samples(y_true, *_squashed(logits), **options)
+    return tuple(rows.group() for rows in _rows(y_true, *_squashed(logits), **options))
 
 
 def probabilities_from_logits(logits: ArrayLike) -> FloatArray:
@@ -182,7 +212,7 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
     return weight
 
 
-def _samples(
+def _rows(
     y_true: Any,
     proba: NDArray[np.floating[Any]],
     names: list[Any] | None,
@@ -191,8 +221,8 @@ def _samples(
     pos_label: Any = None,
     labels: Any = None,
     multiclass: str | None = None,
-) -> tuple[Sample, ...]:
-    """Reduce checked probabilities to scores, find the label of each, and group."""
+) -> tuple[Rows, ...]:
+    """Reduce checked probabilities to scores, and find the label of each."""
     if multiclass is not None:
         check_choice("multiclass", multiclass, ("top", "classwise"))
         if pos_label is not None and multiclass == "top":
@@ -206,7 +236,7 @@ def _samples(
 
     if proba.ndim == 1 and labels is None and (multiclass is None or pos_label is not None):
         target = f"P(y = {1 if pos_label is None else plain(pos_label)!r})"
-        return (_group(binary_labels(truth, pos_label), proba, weight, target),)
+        return (Rows(binary_labels(truth, pos_label), proba, weight, target),)
     if proba.ndim == 1:
         proba = np.column_stack([1 - proba, proba])
         if labels is not None and pos_label is not None:  # the one column is that of pos_label
@@ -215,16 +245,10 @@ def _samples(
     if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
         top = proba.argmax(axis=1)
         score = np.take_along_axis(proba, top[:, np.newaxis], axis=1)[:, 0]
-        return (_group(top == column, score, weight, f"top label of {len(classes)} classes"),)
+        return (Rows(top == column, score, weight, f"top label of {len(classes)} classes"),)
     if multiclass == "classwise" and pos_label is None:
         chosen = list(range(len(classes)))
     else:
         chosen = [1 if pos_label is None else classes.index(plain(pos_label))]
     rest = "" if len(classes) == 2 else " against the rest"
-    return tuple(_group(column == k, proba[:, k], weight, f"P(y = {classes[k]!r}){rest}") for k in chosen)
-
-
-def _group(label: NDArray[Any], score: NDArray[Any], weight: FloatArray | None, target: str) -> Sample:
-    if weight is not None and not weight.all():
-        label, score, weight = label[weight > 0], score[weight > 0], weight[weight > 0]
-    return Sample.from_rows(label, score, weight, target=target)
+    return tuple(Rows(column == k, proba[:, k], weight, f"P(y = {classes[k]!r}){rest}") for k in chosen)
