@@ -11,8 +11,14 @@ import click
 #: Every command, with the line that `truecal --help` shows for it.
 COMMANDS = {
     "measure": "Measure how far the probabilities in a file are from the truth.",
-    "estimators": "List the estimators.",
+    "report": "Write a report on them, as one HTML page.",
+    "test": "Test whether every one of them could be right.",
+    "compare": "Compare the calibration of several models.",
+    "recalibrate": "Choose a recalibrator, and apply it.",
+    "plan": "Plan how many labels it takes to find an error.",
     "study": "Measure the bias of estimators on populations with known truth.",
+    "reproduce": "Make the figures and tables of the paper again.",
+    "estimators": "List the estimators.",
 }
 
 #: What went wrong outside the program: bad input, files, missing packages.

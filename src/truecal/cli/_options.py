@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import click
@@ -22,11 +22,12 @@ class Predictions:
     source: str
     y_true: NDArray[Any]
     y_proba: NDArray[Any]
+    score_columns: list[str]
     sample_weight: NDArray[Any] | None
     pos_label: Any
-    labels: list[Any] | None
-    multiclass: str | None
     group: NDArray[Any] | None
+    labels: list[Any] | None = None
+    multiclass: str | None = None
 
     def arguments(self, rows: NDArray[np.bool_] | None = None) -> dict[str, Any]:
         """Return keyword arguments for `truecal.estimate` and its like, for all rows or some."""
@@ -45,28 +46,39 @@ class Predictions:
         }
 
 
-def input_options(command: Command) -> Command:
-    """Add the argument FILE and the options that say what is in it."""
-    options = [
+def table_options(command: Command) -> Command:
+    """Add the argument FILE and the options that say what is in it, but for the scores."""
+    return _add(
+        command,
         click.argument("file"),
         click.option("--label", help="Column of the true labels; guessed if only one has a usual name."),
+        click.option("--weight", help="Column of the weights, which are frequencies."),
+        click.option("--pos-label", help="The label that counts as positive."),
+        click.option(
+            "--input-format", type=click.Choice(FORMATS), help="If the name of FILE does not tell it."
+        ),
+    )
+
+
+def input_options(command: Command) -> Command:
+    """Add the argument FILE and all options that say what is in it."""
+    return _add(
+        table_options(command),
         click.option(
             "--score", multiple=True, help="Column of the scores; several times for one column per class."
         ),
         click.option(
             "--logits", is_flag=True, help="The scores are logits: apply the sigmoid or the softmax."
         ),
-        click.option("--weight", help="Column of the weights, which are frequencies."),
-        click.option("--pos-label", help="The label that counts as positive."),
         click.option(
             "--multiclass",
             type=click.Choice(["top", "classwise"]),
             help="What to measure of several classes.",
         ),
-        click.option(
-            "--input-format", type=click.Choice(FORMATS), help="If the name of FILE does not tell it."
-        ),
-    ]
+    )
+
+
+def _add(command: Command, *options: Callable[[Command], Command]) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
@@ -86,29 +98,54 @@ def load(
 ) -> Predictions:
     """Read the predictions that the options describe; a guessed column is said on standard error."""
     table = open_table(file, input_format)
-    label_column = label or _guessed(table, "label", LABEL_NAMES)
-    score_columns = list(score) or [_guessed(table, "score", SCORE_NAMES)]
-    extra = [name for name in (weight, group) if name]
-    numbers = [*score_columns, *([weight] if weight else [])]
-    columns = table.take([label_column, *score_columns, *extra], numbers)
-    scores = [columns[name] for name in score_columns]
+    names = list(score) or [_guessed(table, "score", SCORE_NAMES)]
+    predictions, columns = _read(table, names, label, weight, pos_label, group)
+    scores = [columns[name] for name in names]
     y_proba = scores[0] if len(scores) == 1 else np.column_stack(scores)
     if logits:
         from truecal.readers import probabilities_from_logits
 
         y_proba = probabilities_from_logits(y_proba)
-    y_true = columns[label_column]
-    text_labels = y_true.dtype.kind in "OUST"
-    return Predictions(
+    # The columns of several scores are named after the classes, if the labels are text.
+    labels = names if predictions.y_true.dtype.kind in "OUST" and len(names) > 2 else None
+    return replace(predictions, y_proba=y_proba, multiclass=multiclass, labels=labels)
+
+
+def label_and_columns(
+    file: str,
+    names: Sequence[str],
+    *,
+    label: str | None,
+    weight: str | None,
+    pos_label: str | None,
+    input_format: str | None,
+) -> tuple[Predictions, dict[str, NDArray[Any]]]:
+    """Read the labels of a file, and columns that each are the scores of a model."""
+    return _read(open_table(file, input_format), list(names), label, weight, pos_label, None)
+
+
+def _read(
+    table: Table,
+    names: list[str],
+    label: str | None,
+    weight: str | None,
+    pos_label: str | None,
+    group: str | None,
+) -> tuple[Predictions, dict[str, NDArray[Any]]]:
+    label_name = label or _guessed(table, "label", LABEL_NAMES)
+    extra = [name for name in (weight, group) if name]
+    columns = table.take([label_name, *names, *extra], [*names, *([weight] if weight else [])])
+    y_true = columns[label_name]
+    predictions = Predictions(
         source=table.source,
         y_true=y_true,
-        y_proba=y_proba,
+        y_proba=columns[names[0]],
+        score_columns=names,
         sample_weight=columns[weight] if weight else None,
         pos_label=_as_label(pos_label, y_true),
-        labels=score_columns if text_labels and len(scores) > 2 else None,
-        multiclass=multiclass,
         group=columns[group] if group else None,
     )
+    return predictions, columns
 
 
 def _guessed(table: Table, what: str, usual: tuple[str, ...]) -> str:
