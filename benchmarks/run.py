@@ -9,9 +9,15 @@ from pathlib import Path
 # Started as a file, Python sees only this folder; the benchmarks are a package, beside `tools`.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import core, peers, study
+from benchmarks import core, coverage, leaderboard, peers, study
 
-BENCHMARKS = {"core": core.main, "peers": peers.main, "study": study.main}
+BENCHMARKS = {
+    "core": core.main,
+    "peers": peers.main,
+    "study": study.main,
+    "leaderboard": leaderboard.main,
+    "coverage": coverage.main,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

@@ -11,11 +11,14 @@ Suite C has two halves. The constants of the `averaged` estimator were chosen on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from truecal._checks import check_choice
+from truecal._registry import TRUE_ERROR, list_estimators
 from truecal.models import paper
 from truecal.models.curves import Curve, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
 from truecal.models.population import Population
@@ -30,6 +33,8 @@ from truecal.models.scores import (
 from truecal.sample import FloatArray
 
 NAMES = ("A", "B", "C", "C1", "C2")
+#: The sizes of samples at which estimators are judged.
+SIZES = (200, 800, 3200, 12800)
 
 
 def suite(name: str) -> dict[str, Population]:
@@ -57,6 +62,13 @@ def suite(name: str) -> dict[str, Population]:
         **(_second_half() if name in ("C", "C2") else {}),
     }
     return {one: Population(scores, curve) for one, (scores, curve) in chosen.items()}
+
+
+def suite_study(names: Iterable[str]) -> dict[str, Any]:
+    """Return the arguments of `truecal.bias_study` for suites, with all estimators of the true error."""
+    populations = {f"{name}: {key}": one for name in names for key, one in suite(name).items()}
+    estimators = [spec.name for spec in list_estimators() if spec.estimand == TRUE_ERROR]
+    return {"populations": populations, "estimators": estimators, "sizes": list(SIZES), "rng": 0}
 
 
 # --- Curves ----------------------------------------------------------------------------------------

@@ -8,7 +8,13 @@ import click
 
 
 @click.command("study")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--suite",
+    type=click.Choice(["A", "B", "C", "C1", "C2"]),
+    multiple=True,
+    help="Instead of FILE: a named suite of populations, with every estimator of the true error.",
+)
 @click.option(
     "-o",
     "--output",
@@ -20,11 +26,18 @@ import click
 @click.option("--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores.")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(
-    file: Path, output: Path | None, repeats: int | None, seed: int | None, n_jobs: int, style: str
+    file: Path | None,
+    suite: tuple[str, ...],
+    output: Path | None,
+    repeats: int | None,
+    seed: int | None,
+    n_jobs: int,
+    style: str,
 ) -> None:
     r"""Measure the bias, spread and error of estimators where the truth is known.
 
-    FILE is a TOML file:
+    With --suite, the populations on which truecal judges its own estimators (A: those of the paper, B: the
+    same calibrated, C: others) at n = 200, 800, 3200, 12800. Otherwise FILE is a TOML file:
 
     \b
         sizes = [200, 800]
@@ -40,8 +53,11 @@ def command(
 
     from truecal.study import bias_study
     from truecal.study_file import load_study
+    from truecal.suites import suite_study
 
-    arguments = load_study(file)
+    if bool(file) == bool(suite):
+        raise ValueError("name a FILE, or one or more suites with --suite.")
+    arguments = load_study(file) if file else suite_study(suite)
     if repeats is not None:
         arguments["repeats"] = repeats
     if seed is not None:
