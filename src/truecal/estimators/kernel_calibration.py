@@ -55,7 +55,7 @@ def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: R
     if method == "block" and not sample.whole:
         raise ValueError("skce with method='block' pairs rows and takes whole-number weights only.")
     value = _full(sample, bandwidth) if method == "full" else _block(sample, bandwidth, rng)
-    return Estimate(value)
+    return Estimate(min(max(value, -1.0), 1.0))  # rounding can pass the bounds
 
 
 def _full(sample: Sample, bandwidth: float) -> float:
