@@ -1,0 +1,222 @@
+"""Laws of the estimators over generated data: order, weights, symmetry, refinement, and the naive sweep."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import naive
+import truecal
+from truecal.readers import read
+
+SPECS = truecal.list_estimators()
+NORMS = st.sampled_from([1, 1.5, 2, 3])
+KINDS = st.sampled_from(["ew", "em"])
+BINS = st.integers(1, 40)
+
+every_estimator = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+pytestmark = pytest.mark.filterwarnings("ignore:.* of P.y = 1.*:UserWarning")
+
+#: Scores of every kind: any float, decimals, few values, the ends.
+scores = st.one_of(
+    st.floats(0, 1),
+    st.integers(0, 10).map(lambda k: k / 10),
+    st.integers(0, 100).map(lambda k: k / 100),
+    st.sampled_from([0.0, 0.5, 1.0, 1 - 2**-53, 2**-60]),
+)
+rows = st.lists(st.tuples(st.integers(0, 1), scores), min_size=2, max_size=30)
+#: Odd multiples of 1/256: no equal-width edge up to 255 bins meets them, and 1 - p is exact.
+odd_rows = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 127).map(lambda k: (2 * k + 1) / 256)),
+    min_size=2,
+    max_size=30,
+)
+
+
+def columns(data):
+    y, p = zip(*data, strict=True)
+    return np.array(y), np.array(p)
+
+
+def error(name, y, p, **options):
+    return truecal.calibration_error(y, p, estimator=name, **options)
+
+
+# --- Rows and weights ------------------------------------------------------------------------------
+
+
+@every_estimator
+@settings(max_examples=30)
+@given(data=rows, seed=st.integers(0, 1000))
+def test_permuted_rows_give_the_very_same_value(spec, data, seed):
+    y, p = columns(data)
+    order = np.random.default_rng(seed).permutation(len(y))
+    assert error(spec.name, y[order], p[order]) == error(spec.name, y, p)
+
+
+@every_estimator
+@settings(max_examples=30)
+@given(data=st.lists(st.tuples(st.integers(0, 1), scores, st.integers(0, 4)), min_size=2, max_size=25))
+def test_weights_are_repetition(spec, data):
+    y, p, weight = (np.array(column) for column in zip(*data, strict=True))
+    assume(weight.sum() >= 2)
+    repeated = error(spec.name, np.repeat(y, weight), np.repeat(p, weight))
+    assert error(spec.name, y, p, sample_weight=weight) == pytest.approx(repeated, abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(data=rows, factor=st.sampled_from([0.1, 0.3, 1 / 3, 7.0, 1e-6]), n_bins=BINS, norm=NORMS)
+def test_equal_mass_bins_do_not_see_the_scale_of_weights(data, factor, n_bins, norm):
+    y, p = columns(data)
+    weight = np.arange(len(y)) % 3 + 1.0
+    for name, options in (("em_bin", {"n_bins": n_bins}), ("em_label", {"n_bins": n_bins}), ("em_sweep", {})):
+        plain, scaled = (
+            error(name, y, p, norm=norm, sample_weight=w, **options) for w in (weight, weight * factor)
+        )
+        assert scaled == pytest.approx(plain, rel=1e-9, abs=1e-12)
+
+
+@every_estimator
+@settings(max_examples=30)
+@given(data=rows, norm=NORMS)
+def test_the_declared_range_holds(spec, data, norm):
+    y, p = columns(data)
+    assert spec.range[0] <= error(spec.name, y, p, norm=norm) <= spec.range[1]
+
+
+# --- Orders between estimators ---------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(data=rows, kind=KINDS, n_bins=BINS, norm=NORMS)
+def test_debiased_below_binned_below_label_binned(data, kind, n_bins, norm):
+    # Jensen's inequality, once for the noise of labels and once for the spread of scores in a bin.
+    y, p = columns(data)
+    debiased, binned, labelled = (
+        error(f"{kind}_{name}", y, p, n_bins=n_bins, norm=norm) for name in ("debias", "bin", "label")
+    )
+    assert debiased <= binned + 1e-7  # a root makes a rounding of 1e-14 as large as that
+    assert binned <= labelled + 1e-12
+
+
+@settings(max_examples=100)
+@given(data=rows, kind=KINDS, n_bins=BINS, norm=NORMS)
+def test_cutting_every_bin_in_two_never_lowers_the_binned_error(data, kind, n_bins, norm):
+    # Bin k of b is made of bins 2k and 2k + 1 of 2b.
+    y, p = columns(data)
+    coarse, fine = (error(f"{kind}_bin", y, p, n_bins=b, norm=norm) for b in (n_bins, 2 * n_bins))
+    assert coarse <= fine + 1e-12
+
+
+@settings(max_examples=100)
+@given(data=rows, kind=KINDS, n_bins=BINS)
+def test_norms_rise_to_the_largest_gap(data, kind, n_bins):
+    y, p = columns(data)
+    values = [error(f"{kind}_bin", y, p, n_bins=n_bins, norm=norm) for norm in (1, 1.5, 2, 3, 20)]
+    values.append(error(f"{kind}_mce", y, p, n_bins=n_bins))
+    assert all(low <= high + 1e-12 for low, high in itertools.pairwise(values))
+
+
+@pytest.mark.parametrize("name", ["ew_sweep", "em_sweep", "ew_label", "em_label", "neighbor", "kde"])
+@settings(max_examples=25)
+@given(data=rows)
+def test_norms_rise(name, data):
+    y, p = columns(data)
+    values = [error(name, y, p, norm=norm) for norm in (1, 1.5, 2, 3)]
+    assert all(low <= high + 1e-12 for low, high in itertools.pairwise(values))
+
+
+@settings(max_examples=60)
+@given(data=rows)
+def test_every_estimate_of_gaps_is_at_least_the_gap_of_the_means(data):
+    y, p = columns(data)
+    gap = abs(p.mean() - y.mean())
+    for name in ("ew_bin", "em_bin", "ew_sweep", "em_sweep", "ew_label", "em_label"):
+        assert error(name, y, p, norm=1) >= gap - 1e-12
+    assert error("ks", y, p) >= gap - 1e-12
+    assert error("em_bin", y, p, n_bins=1) == pytest.approx(gap, abs=1e-12)
+
+
+# --- Symmetry and transforms -----------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(data=odd_rows, norm=NORMS)
+def test_the_other_class_has_the_same_error(data, norm):
+    # 1 - y with 1 - p: every gap changes its sign. Equal-width bins mirror where no score is on an edge.
+    y, p = columns(data)
+    for name, options in (
+        ("ew_bin", {"n_bins": 15}),
+        ("ew_label", {"n_bins": 16}),
+        ("ew_debias", {"n_bins": 7}),
+        ("ew_mce", {"n_bins": 4}),
+        ("ew_sweep", {}),
+        ("neighbor", {"n_neighbors": 3}),
+        ("kde", {"bandwidth": 0.1}),
+        ("skce", {}),
+    ):
+        one, other = error(name, y, p, norm=norm, **options), error(name, 1 - y, 1 - p, norm=norm, **options)
+        assert one == pytest.approx(other, abs=1e-7)
+
+
+@settings(max_examples=40)
+@given(
+    labels=st.lists(st.integers(0, 1), min_size=12, max_size=12), n_bins=st.sampled_from([1, 2, 3, 4, 6, 12])
+)
+def test_the_other_class_has_the_same_error_in_even_bins_of_equal_mass(labels, n_bins):
+    # Bins mirror if all hold the same number of rows, and no scores tie.
+    y, p = np.array(labels), (np.arange(12) ** 2 + 0.5) / 256
+    for name in ("em_bin", "em_label", "em_debias", "em_mce"):
+        one, other = error(name, y, p, n_bins=n_bins), error(name, 1 - y, 1 - p, n_bins=n_bins)
+        assert one == pytest.approx(other, abs=1e-7)
+
+
+@settings(max_examples=60)
+@given(data=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 64)), min_size=1, max_size=30), n_bins=BINS)
+def test_equal_mass_bins_see_only_the_order_of_scores(data, n_bins):
+    # Squares of multiples of 1/64, and halves, are exact: the transform keeps order and ties.
+    y, k = columns(data)
+    bins = [
+        truecal.estimate(y, p, estimator="em_bin", n_bins=n_bins).bins
+        for p in (k / 64, (k / 64) ** 2, 0.5 + k / 128)
+    ]
+    for other in bins[1:]:
+        np.testing.assert_array_equal(other.count, bins[0].count)
+        np.testing.assert_array_equal(other.mean_label, bins[0].mean_label)
+    chosen = {truecal.estimate(y, p).n_bins for p in (k / 64, (k / 64) ** 2, 0.5 + k / 128)}
+    assert len(chosen) == 1
+
+
+@settings(max_examples=40)
+@given(data=rows, norm=NORMS)
+def test_perfect_scores_have_no_error(data, norm):
+    y, _ = columns(data)
+    for spec in SPECS:
+        if spec.name != "kde":  # its kernels reach beyond the ends
+            assert error(spec.name, y, y.astype(float), norm=norm) == pytest.approx(0.0, abs=1e-12)
+
+
+# --- The sweep -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "cut"), [("ew_sweep", naive.equal_width), ("em_sweep", naive.equal_mass)])
+@settings(max_examples=50)
+@given(data=st.lists(st.tuples(st.integers(0, 1), scores), min_size=1, max_size=14), sort=st.booleans())
+def test_the_sweep_is_algorithm_1(name, cut, data, sort):
+    y, p = columns(data)
+    if sort:  # labels that rise with the scores, but for ties, sweep far
+        y, p = np.sort(y), np.sort(p)
+    b, bins = naive.sweep(naive.rows_of(y, p), cut)
+    estimate = truecal.estimate(y, p, estimator=name)
+    assert estimate.value == pytest.approx(naive.binned(bins, 2), abs=1e-12)
+    assert bool(estimate.notes) == (b == 1 and len(set(p)) > 1)
+
+
+@settings(max_examples=60)
+@given(data=rows, kind=KINDS)
+def test_the_labels_of_a_sweep_rise(data, kind):
+    (sample,) = read(*columns(data))
+    bins = truecal.estimate(sample, estimator=f"{kind}_sweep").bins
+    assert np.all(np.diff(bins.mean_label) >= 0)
