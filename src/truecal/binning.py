@@ -208,10 +208,14 @@ def _sums(sample: Sample, start: IntArray) -> tuple[FloatArray, FloatArray, Floa
     Sums within each run (NumPy adds pairwise) keep more digits than differences of prefix sums. All three
     are added in the same order, so that rounding never makes a mean larger than 1.
     """
+    positives = np.add.reduceat(sample.positives, start)
+    if sample.plain:
+        end = np.append(start[1:], len(sample))
+        return sample.rows_between(start, end), np.add.reduceat(sample.score, start), positives
     return (
         np.add.reduceat(sample.count, start),
         np.add.reduceat(sample.score * sample.count, start),
-        np.add.reduceat(sample.positives, start),
+        positives,
     )
 
 
@@ -236,16 +240,22 @@ def monotone_sweep(rule: BinningRule) -> int:
     broken = _broken_anywhere(rule, 2, tried)
     if broken:
         return broken - 1
-    descents = np.flatnonzero(label[1:] < label[:-1])
-    if not len(descents):
+    falling = label[1:] < label[:-1]
+    n_descents = int(np.count_nonzero(falling))
+    if not n_descents:
         return rule.finest
+    descents: IntArray | None = None
     most = min(rule.finest, max(len(label), _MOST))
     while tried < most and not broken:
         b = tried + 1
-        near = b > min(_NEAR_ONLY, 4 * len(descents))
+        near = b > min(_NEAR_ONLY, 4 * n_descents)
         # Steps grow with b: an early stop wastes little, a late one takes few steps.
         tried = min(3 * b, b + _STEP_BINS // (1 if near else 2 * b), most)
-        broken = _broken_near(rule, b, tried, descents) if near else _broken_anywhere(rule, b, tried)
+        if near:
+            descents = np.flatnonzero(falling) if descents is None else descents
+            broken = _broken_near(rule, b, tried, descents)
+        else:
+            broken = _broken_anywhere(rule, b, tried)
     return broken - 1 if broken else most
 
 
@@ -297,8 +307,8 @@ def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -
 
 def _heights(sample: Sample, start: IntArray, end: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return mean label and weight of bins."""
-    positives, count = sample.cumulative_positives, sample.cumulative_count
-    weight = np.maximum(count[end] - count[start], _TINY)  # a weight can drown in the sum of the others
+    positives = sample.cumulative_positives
+    weight = np.maximum(sample.rows_between(start, end), _TINY)  # a weight can drown in the sum of the others
     return (positives[end] - positives[start]) / weight, weight
 
 

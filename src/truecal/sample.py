@@ -72,19 +72,17 @@ class Sample:
     @cached_property
     def n(self) -> float:
         """Number of rows, or the total weight."""
-        return float(self.count.sum()) if self._ties_or_weights else float(len(self))
+        return float(len(self)) if self.plain else float(self.count.sum())
 
     @cached_property
     def label(self) -> FloatArray:
         """Mean label of each group."""
-        return self.positives / self.count if self._ties_or_weights else self.positives
+        return self.positives if self.plain else self.positives / self.count
 
     @cached_property
     def cumulative_count(self) -> FloatArray:
         """Rows before each group, and at the end the total: ``n_groups + 1`` values."""
-        if self._ties_or_weights:
-            return _prefix_sums(self.count)
-        return np.arange(len(self) + 1, dtype=np.float64)
+        return np.arange(len(self) + 1, dtype=np.float64) if self.plain else _prefix_sums(self.count)
 
     @cached_property
     def cumulative_positives(self) -> FloatArray:
@@ -94,21 +92,28 @@ class Sample:
     @cached_property
     def even(self) -> bool:
         """Whether all groups have the same count, as when no scores tie and there are no weights."""
-        return not self._ties_or_weights or bool((self.count == self.count[0]).all())
+        return self.plain or bool((self.count == self.count[0]).all())
 
     @cached_property
     def whole(self) -> bool:
         """Whether all counts are whole numbers, so that their sums are exact."""
-        return not self._ties_or_weights or bool((self.count == np.floor(self.count)).all())
+        return self.plain or bool((self.count == np.floor(self.count)).all())
 
     @property
-    def _ties_or_weights(self) -> bool:
-        # One 1.0 seen by all rows through a stride of zero costs no memory, and marks the plain case.
-        return self.count.strides != (0,) or float(self.count[0]) != 1
+    def plain(self) -> bool:
+        """Whether every group is one row: no ties and no weights."""
+        # One 1.0 seen by all rows through a stride of zero costs no memory, and marks this case.
+        return self.count.strides == (0,) and float(self.count[0]) == 1
+
+    def rows_between(self, start: NDArray[np.intp], end: NDArray[np.intp]) -> FloatArray:
+        """Return the rows, or the weight, from group `start` up to group `end`."""
+        if self.plain:
+            return np.asarray(end - start, dtype=np.float64)
+        return self.cumulative_count[end] - self.cumulative_count[start]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled arrays forget that they are read-only, and a stride of zero is written out in full.
-        count = self.count if self._ties_or_weights else None
+        count = None if self.plain else self.count
         return _rebuild, (self.score, count, self.positives, self.dtype, self.target)
 
     def with_positives(self, positives: FloatArray) -> Sample:
