@@ -76,9 +76,7 @@ class TestResult:
     def __str__(self) -> str:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
         low, high = self.pvalue_range
-        tied = (
-            "" if high - low < 0.01 else f", whose ties leave {show_pvalue(low)} to {show_pvalue(high)}"
-        )
+        tied = "" if high - low < 0.01 else f", whose ties leave {show_pvalue(low)} to {show_pvalue(high)}"
         middle, critical = np.quantile(self.null, [0.5, 0.95])
         lines = [
             f"{self.estimator}{norm} of {self.target}: {self.statistic:.4f}, n = {self.n:.10g}",
@@ -231,7 +229,7 @@ def calibration_test(
         draws = ((draw,) for draw in redraws(samples[0], n_resamples, rng=generator))
         beside = z_of(samples[0])
     else:
-        rows = rows_of_classes(y_proba, sample_weight)
+        rows = rows_of_classes(y_true, y_proba, reading)
         draws = _joint_redraws(samples, rows, n_resamples, generator)
         beside = z_of_classes(samples, rows)
 

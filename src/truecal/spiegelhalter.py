@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from truecal.readers import as_samples
-from truecal.readers.arrays import to_array, to_numbers
+from truecal.readers import as_samples, read_rows
 from truecal.resample import require_whole_counts
 from truecal.results import SCHEMA_VERSION
 from truecal.sample import FloatArray, Sample
@@ -111,7 +110,7 @@ def spiegelhalter_test(
         require_whole_counts(sample, "Spiegelhalter's test")
     if len(samples) == 1:
         return z_of(samples[0])
-    return z_of_classes(samples, rows_of_classes(y_proba, sample_weight))
+    return z_of_classes(samples, rows_of_classes(y_true, y_proba, reading))
 
 
 def z_of(sample: Sample) -> SpiegelhalterResult:
@@ -148,17 +147,12 @@ def _z_test(excess: float, variance: float, n: float, target: str) -> Spiegelhal
     return SpiegelhalterResult(z=z, pvalue=2 * float(ndtr(-abs(z))), n=n, target=target)
 
 
-def rows_of_classes(y_proba: ArrayLike | None, sample_weight: ArrayLike | None) -> FloatArray:
-    """Return the probabilities of each row, which `read` has checked; a row of weight 2 comes twice."""
-    proba = to_numbers(to_array(y_proba, "y_proba")[0], "y_proba")
-    if proba.dtype.itemsize > 8:
-        proba = proba.astype(np.float64)  # before 1 - p, as `read` does, or it would not find its groups
-    if proba.ndim == 1 or proba.shape[1] == 1:
-        proba = np.column_stack([1 - proba.ravel(), proba.ravel()])
-    if sample_weight is not None:
-        weight = to_numbers(to_array(sample_weight, "sample_weight")[0], "sample_weight")
-        proba = np.repeat(proba, weight.ravel().astype(np.intp), axis=0)
-    return proba.astype(np.float64, copy=False)
+def rows_of_classes(y_true: Any, y_proba: Any, reading: Mapping[str, Any]) -> FloatArray:
+    """Return the probabilities of all classes, row by row; a row of weight 2 comes twice."""
+    classes = read_rows(y_true, y_proba, **reading)
+    proba = np.column_stack([rows.score for rows in classes]).astype(np.float64)
+    weight = classes[0].weight
+    return proba if weight is None else np.repeat(proba, weight.astype(np.intp), axis=0)
 
 
 def show_pvalue(value: float) -> str:

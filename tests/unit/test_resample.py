@@ -76,7 +76,7 @@ def test_fractional_weights_are_refused_at_once(resample):
 
 
 def test_the_number_of_draws_is_checked_at_once():
-    with pytest.raises(ValueError, match="n_resamples must be a whole number >= 1. Got 0"):
+    with pytest.raises(ValueError, match=r"n_resamples must be a whole number >= 1\. Got 0"):
         redraws(plain(), 0)
 
 
