@@ -1,0 +1,24 @@
+"""Pictures: displays hold results and draw them with matplotlib; they never compute.
+
+They follow scikit-learn's conventions: `from_predictions` and its like compute what is to be drawn, `plot(ax=None)`
+draws it and returns the display, whose `ax_` and `figure_` are then matplotlib's. No global setting is touched, and
+matplotlib is imported when something is drawn.
+"""
+
+from truecal.display.bias import BiasDisplay
+from truecal.display.bin_count import BinCountDisplay
+from truecal.display.comparison import ComparisonDisplay
+from truecal.display.curve import CurveDisplay
+from truecal.display.miss_rate import MissRateDisplay
+from truecal.display.reliability import ReliabilityDisplay
+from truecal.display.scores import ScoreDisplay
+
+__all__ = [
+    "BiasDisplay",
+    "BinCountDisplay",
+    "ComparisonDisplay",
+    "CurveDisplay",
+    "MissRateDisplay",
+    "ReliabilityDisplay",
+    "ScoreDisplay",
+]

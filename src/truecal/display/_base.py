@@ -1,0 +1,50 @@
+"""What all displays have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Display:
+    """Something drawn: after `plot`, `ax_` are its axes and `figure_` is its figure.
+
+    Where there are several panels, `axes_` has them all and `ax_` is the first.
+    """
+
+    ax_: Axes
+    axes_: list[Axes]
+    figure_: Figure
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw into the given axes, or into those of a new figure."""
+        raise NotImplementedError
+
+    def _drawn(self, *axes: Axes) -> Self:
+        self.ax_, self.axes_ = axes[0], list(axes)
+        root: Any = axes[0].figure.figure  # of a subfigure, the figure that it is part of
+        self.figure_ = root
+        return self
+
+
+def column(rows: Sequence[Any], name: str) -> list[Any]:
+    """Return the distinct values of a column of rows, in order of appearance."""
+    return list(dict.fromkeys(row[name] for row in rows))
+
+
+def check_rows(rows: Any, needed: Sequence[str], what: str) -> list[dict[str, Any]]:
+    """Return rows as a list of dictionaries, or say which keys they lack."""
+    table = [dict(row) for row in rows]
+    if not table:
+        raise ValueError(f"{what} needs at least one row.")
+    for place, row in enumerate(table):
+        missing = [name for name in needed if name not in row]
+        if missing:
+            raise ValueError(
+                f"{what} needs rows with the keys {', '.join(needed)}. Row {place} lacks {', '.join(missing)}."
+            )
+    return table

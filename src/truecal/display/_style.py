@@ -1,0 +1,345 @@
+"""Colours, axes and legends that all displays share. Nothing here touches matplotlib's global settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truecal._checks import require
+from truecal.sample import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+#: Okabe and Ito's palette, which colour-blind people can tell apart, with orange and sky darkened: every one has
+#: a contrast of 3 to 1 or more with white and with near-black paper, so that transparent figures suit both.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY = "#0072B2", "#C98200", "#009E73", "#C8402C", "#C66FA1", "#4A98D0"
+CYCLE = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
+
+#: Text and axes, and lines to compare with: a contrast of 4 to 1 or more with both.
+INK = "#747474"
+
+#: Colour and marker of each family of estimators. Equal width is dashed and hollow, equal mass solid and filled.
+FAMILIES = {
+    "bin": (RED, "s"), "label": (ORANGE, "P"), "debias": (GREEN, "^"), "sweep": (BLUE, "o"), "kde": (PURPLE, "D"),
+    "mce": (ORANGE, "X"), "neighbor": (SKY, "v"), "averaged": (SKY, "*"),
+}  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def ink() -> Any:
+    """Return the colour of text: the user's if one is set, else a grey that is legible on light and dark."""
+    matplotlib = require("matplotlib", extra="app", purpose="Drawing")
+    chosen = matplotlib.rcParams["text.color"]
+    return INK if chosen == matplotlib.rcParamsDefault["text.color"] else chosen
+
+
+def axes_or_new(ax: Axes | None, *, figsize: tuple[float, float] = (4.2, 3.2)) -> Axes:
+    """Return the given axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    pyplot = require("matplotlib.pyplot", extra="app", purpose="Drawing")
+    new: Axes = pyplot.subplots(figsize=figsize, layout="constrained")[1]
+    return new
+
+
+def split_below(ax: Axes, ratio: float) -> Axes:
+    """Give the lower part of the place of some axes to new ones that share their horizontal axis.
+
+    `ratio` is the height of the new axes in units of what the old ones keep.
+    """
+    place = ax.get_subplotspec()
+    if place is None:  # axes put down by hand: nobody else knows their place, so take the room from inside
+        left, bottom, width, height = ax.get_position().bounds
+        part = height * ratio / (1 + ratio)
+        ax.set_position((left, bottom + part, width, height - part))
+        figure: Figure | SubFigure = ax.figure
+        return figure.add_axes((left, bottom, width, 0.7 * part), sharex=ax)
+    parts = place.subgridspec(2, 1, height_ratios=(1, ratio), hspace=0.06)
+    ax.set_subplotspec(parts[0])
+    return ax.figure.add_subplot(parts[1], sharex=ax)
+
+
+def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, columns: int = 3) -> list[Axes]:
+    """Return `count` axes that share both scales: `ax` itself if there is one only, or a grid in its place.
+
+    `ax` may also be that many axes already.
+    """
+    if isinstance(ax, Sequence | np.ndarray):
+        given = [one for one in np.ravel(np.asarray(ax, dtype=object)) if one is not None]
+        if len(given) < count:
+            raise ValueError(
+                f"ax must be None, axes, or at least {count} axes. Got {len(given)} axes instead."
+            )
+        return given[:count]
+    if count == 1:
+        return [axes_or_new(ax)]
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    if ax is None:
+        pyplot = require("matplotlib.pyplot", extra="app", purpose="Drawing")
+        figure = pyplot.figure(figsize=(width * columns + 0.6, height * rows + 0.5), layout="constrained")
+        grid = figure.add_gridspec(rows, columns)
+    else:
+        if ax.get_subplotspec() is None:
+            raise ValueError(f"{count} panels need axes that were made by subplots, or {count} axes.")
+        figure, grid = ax.figure, ax.get_subplotspec().subgridspec(rows, columns)
+        ax.set_axis_off()
+    made: list[Axes] = []
+    for k in range(count):
+        share = made[0] if made else None
+        made.append(figure.add_subplot(grid[k // columns, k % columns], sharex=share, sharey=share))
+    for k, one in enumerate(made):
+        one.tick_params(labelleft=k % columns == 0, labelbottom=k + columns >= count)
+    return made
+
+
+def tidy(ax: Axes, *, xlabel: str = "", ylabel: str = "", title: str = "") -> None:
+    """Label the axes, drop the frame at the top and the right, and draw a faint grid behind."""
+    colour = ink()
+    ax.set_xlabel(xlabel, color=colour)
+    ax.set_ylabel(ylabel, color=colour)
+    if title:
+        ax.set_title(title, fontsize="medium", loc="left", color=colour)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(colour)
+    ax.tick_params(colors=colour, labelsize="small")
+    ax.tick_params(which="minor", colors=colour)
+    ax.grid(True, color=INK, alpha=0.2, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.patch.set_alpha(0)
+
+
+def label_outer(axes: Sequence[Axes], xlabel: str, ylabel: str) -> None:
+    """Label those axes that have tick labels: in a grid the left ones and the lowest."""
+    colour = ink()
+    for ax in axes:
+        if ax.xaxis.get_tick_params().get("labelbottom", True):
+            ax.set_xlabel(xlabel, color=colour)
+        if ax.yaxis.get_tick_params().get("labelleft", True):
+            ax.set_ylabel(ylabel, color=colour)
+
+
+def text_handle(text: str) -> Any:
+    """Return an entry of a legend that is nothing but text."""
+    lines = require("matplotlib.lines", extra="app", purpose="Drawing")
+    return lines.Line2D([], [], linestyle="none", label=text or " ")
+
+
+def legend_inside(ax: Axes, corner: Any, *notes: str) -> None:
+    """Put the legend into a corner, and lines of text below its entries."""
+    handles = [*ax.get_legend_handles_labels()[0], *map(text_handle, notes)]
+    ax.legend(
+        handles=handles, loc=corner, frameon=False, fontsize="small", labelcolor=ink(), borderaxespad=0.2
+    )
+
+
+def legend_below(
+    axes: Sequence[Axes], *, columns: int = 2, title: str = "", handles: Any = None, **more: Any
+) -> None:
+    """Put one legend under the axes, or under all panels, where it covers nothing; fewer columns if it is too wide."""
+    ax, colour = axes[0], ink()
+    options: dict[str, Any] = {
+        "handles": ax.get_legend_handles_labels()[0] if handles is None else handles,
+        "frameon": False, "fontsize": "small", "labelcolor": colour, "title": title or None,
+        "title_fontsize": "small", "handlelength": 2.6, "columnspacing": 1.4, **more,
+    }  # fmt: skip
+    if len(axes) > 1 and ax.figure.figure.get_constrained_layout():
+        legend = ax.figure.legend(loc="outside lower center", ncols=columns, **options)
+    elif len(axes) > 1:  # nobody makes room for it, so it goes where it covers least
+        legend = ax.legend(loc="best", **options)
+    else:
+        # Some lines of text below the axes, so that tick labels and axis label have their room at any size.
+        matplotlib = require("matplotlib", extra="app", purpose="Drawing")
+        transforms = require("matplotlib.transforms", extra="app", purpose="Drawing")
+        down = transforms.ScaledTranslation(
+            0, -3.7 * matplotlib.rcParams["font.size"] / 72, ax.figure.dpi_scale_trans
+        )
+        options |= {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + down, "borderaxespad": 0}
+        room = 1.18 * ax.get_position(original=True).width * ax.figure.bbox.width
+        for ncols in range(columns, 0, -1):
+            legend = ax.legend(loc="upper center", ncols=ncols, **options)
+            if legend.get_window_extent().width <= room:
+                break
+    legend.get_title().set_color(colour)
+
+
+def estimator_legend(axes: Sequence[Axes], title: str = "") -> None:
+    """Put a legend of estimators under the axes."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    order, columns = legend_table(labels, wide=len(axes) > 1)
+    legend_below(
+        axes,
+        columns=columns,
+        title=title,
+        handles=[handles[labels.index(n)] if n else text_handle(n) for n in order],
+    )
+
+
+def estimator_style(name: str, place: int = 0) -> dict[str, Any]:
+    """Return colour, line and marker of an estimator: its family's, or the next of the cycle."""
+    binning, family = family_of(name)
+    equal_width = binning == "ew"
+    colour, marker = FAMILIES.get(family, (CYCLE[place % len(CYCLE)], MARKERS[place % len(MARKERS)]))
+    return {
+        "color": colour,
+        "linestyle": (0, (4, 1.6)) if equal_width else "-",
+        "marker": marker,
+        "markerfacecolor": "none" if equal_width else colour,
+    }
+
+
+def family_of(name: str) -> tuple[str, str]:
+    """Return how an estimator bins, and what it does.
+
+    Examples
+    --------
+    >>> family_of("ew_bin(n_bins=4)"), family_of("kde")
+    (('ew', 'bin'), ('', 'kde'))
+    """
+    base = name.partition("(")[0]
+    return (base[:2], base[3:]) if base[:3] in ("ew_", "em_") else ("", base)
+
+
+def legend_table(names: Sequence[str], *, wide: bool) -> tuple[list[str], int]:
+    """Return names in the order of a legend, "" for a gap, and its number of columns.
+
+    Equal width and equal mass of a family of estimators stand side by side, or in a wide legend one above the
+    other. Legends are filled column by column.
+
+    Examples
+    --------
+    >>> legend_table(["em_sweep", "kde", "ew_bin", "em_bin"], wide=False)
+    (['', '', 'ew_bin', 'em_sweep', 'kde', 'em_bin'], 2)
+    >>> legend_table(["em_sweep", "kde", "ew_bin", "em_bin"], wide=True)
+    (['', 'em_sweep', '', 'kde', 'ew_bin', 'em_bin'], 3)
+    >>> legend_table(["em_sweep", "kde", "em_bin"], wide=False)
+    (['em_sweep', 'kde', 'em_bin'], 2)
+    """
+    pairs: list[tuple[str, str]] = []
+    for family in dict.fromkeys(family_of(name)[1] for name in names):
+        members = [name for name in names if family_of(name)[1] == family]
+        width = [name for name in members if family_of(name)[0] == "ew"]
+        others = [name for name in members if name not in width]
+        pairs += zip_longest(width, others, fillvalue="")
+    if not any(left and right for left, right in pairs):
+        return sorted(names, key=lambda name: family_of(name)[0] != "ew"), min(len(names), 4 if wide else 2)
+    if wide:
+        return [name for pair in pairs for name in pair], len(pairs)
+    return [left for left, _ in pairs] + [right for _, right in pairs], 2
+
+
+def size_axis(ax: Axes, sizes: Sequence[float], *, labels: int = 6) -> None:
+    """Make the horizontal axis one of sample sizes: logarithmic, with a tick at each, labelled where there is room."""
+    ordered = sorted(set(sizes))
+    ax.set_xscale("log")
+    gap = np.log(ordered[-1] / ordered[0]) / (labels - 1)
+    texts, last = [], -np.inf
+    for n in ordered:
+        room = np.log(n) - last >= gap * 0.999
+        texts.append(short_count(n) if room else "")
+        last = np.log(n) if room else last
+    ax.set_xticks(ordered, texts)
+    ax.set_xticks([], minor=True)
+
+
+def short_count(n: float) -> str:
+    """Return a number of rows in few letters.
+
+    Examples
+    --------
+    >>> [short_count(n) for n in (200, 6400, 12_800, 100_000, 2_500_000)]
+    ['200', '6,400', '12.8k', '100k', '2.5M']
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if n >= max(size, 1e4):
+            return f"{n / size:.3g}{unit}"
+    return f"{n:,.4g}" if n < 1000 else f"{n:,.0f}"
+
+
+def percent_axis(axis: Any, *, sign: bool = False) -> None:
+    """Show the fractions of an axis as percent; the data stay fractions."""
+    ticker = require("matplotlib.ticker", extra="app", purpose="Drawing")
+
+    def text(value: float, _: int) -> str:
+        shown = f"{100 * value:+.6g}" if sign and round(value, 12) else f"{100 * value + 0.0:.6g}"
+        return shown.replace("-", "\N{MINUS SIGN}")
+
+    axis.set_major_formatter(ticker.FuncFormatter(text))
+
+
+def count_axis(axis: Any) -> None:
+    """Show few ticks on an axis of counts, in few letters."""
+    ticker = require("matplotlib.ticker", extra="app", purpose="Drawing")
+    if axis.get_scale() == "log":
+        axis.set_major_locator(ticker.LogLocator(numticks=3))
+        axis.set_minor_locator(ticker.NullLocator())
+    else:
+        axis.set_major_locator(ticker.MaxNLocator(2, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: short_count(value)))
+
+
+def scaled(score: FloatArray, scale: str, floor: float) -> FloatArray:
+    """Return where scores lie on an axis, in powers of ten; nearer to an end than `floor` counts as `floor`."""
+    high = -np.log10(np.maximum(1 - np.asarray(score, dtype=np.float64), floor))
+    if scale == "complement":
+        return np.asarray(high)
+    return np.asarray(high + np.log10(np.maximum(score, floor)))
+
+
+def score_axis(ax: Axes, scale: str, floor: float, which: str = "x") -> None:
+    """Make an axis one of probabilities: linear, or stretched towards 1 or towards both ends."""
+    set_scale, set_ticks, set_limits = (
+        getattr(ax, f"set_{which}{what}") for what in ("scale", "ticks", "lim")
+    )
+    if scale == "linear":
+        set_limits(0, 1)
+        set_ticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+        return
+
+    def back(place: FloatArray) -> FloatArray:
+        ten = 10.0 ** -np.asarray(place, dtype=np.float64)
+        return np.asarray(1 - ten if scale == "complement" else 1 / (1 + ten))
+
+    set_scale("function", functions=(lambda score: scaled(score, scale, floor), back))
+    set_ticks([], minor=True)
+    marks = _marks(scale, floor, room=0.13 if which == "x" else 0.08)
+    set_ticks([place for place, _ in marks], [text for _, text in marks])
+    set_limits(0, 1)
+
+
+def _marks(scale: str, floor: float, room: float) -> list[tuple[float, str]]:
+    """Return ticks and their labels; those nearer to a more important one than `room` stay without."""
+    depth = round(-np.log10(floor))
+    high = [(1 - 10.0**-k, _nines(k)) for k in range(1, depth)]
+    low = [(10.0**-k, _small(k)) for k in range(1, depth)]
+    marks = [(1.0, "1"), (0.0, "0"), *([] if scale == "complement" else [(0.5, "0.5")])]
+    # Those that divide the depth evenly come first; of the others only short ones have a label.
+    step = -(-depth // 4)
+    even = [k for k in range(depth - 1) if (k + 1) % step == 0]
+    for k in [*even, *(k for k in range(depth - 1) if k not in even)]:
+        for value, text in [high[k]] if scale == "complement" else [high[k], low[k]]:
+            marks.append((value, text if k in even or k < 3 else ""))
+    ends = scaled(np.array([0.0, 1.0]), scale, floor)
+    taken: list[tuple[float, float]] = []
+    shown = []
+    for value, text in marks:
+        place = float((scaled(np.array(value), scale, floor) - ends[0]) / (ends[1] - ends[0]))
+        half = room * (0.7 if "$" in text else 0.5)
+        free = bool(text) and all(abs(place - other) >= half + width for other, width in taken)
+        if free:
+            taken.append((place, half))
+        shown.append((value, text if free else ""))
+    return sorted(shown)
+
+
+def _nines(k: int) -> str:
+    return f"{1 - 10.0**-k:.{k}f}" if k <= 3 else f"1\N{MINUS SIGN}$10^{{-{k}}}$"
+
+
+def _small(k: int) -> str:
+    return f"{10.0**-k:.{k}f}" if k <= 3 else f"$10^{{-{k}}}$"

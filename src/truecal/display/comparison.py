@@ -1,0 +1,233 @@
+"""Several models, or several groups, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from truecal._checks import RNGLike, as_generator, check_choice
+from truecal._registry import get_estimator
+from truecal.display._base import Display, check_rows, column
+from truecal.display._style import (
+    INK,
+    axes_or_new,
+    estimator_style,
+    label_outer,
+    legend_below,
+    panels,
+    percent_axis,
+    short_count,
+    tidy,
+)
+from truecal.display.reliability import ReliabilityDisplay
+from truecal.intervals import confidence_interval
+from truecal.readers.samples import one_sample
+from truecal.reliability import Reliability, reliability
+from truecal.sample import Sample
+
+
+class ComparisonDisplay(Display):
+    """Calibration errors of several models with their intervals, or their reliability curves.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        With the keys ``name``, ``estimator`` and ``value``, and if known ``low`` and ``high``, the ends of a
+        confidence interval, ``n`` and ``confidence_level``.
+    curves : mapping of str to Reliability, optional
+        The reliability curves by name.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from truecal import datasets
+    >>> from truecal.display import ComparisonDisplay
+    >>> data = datasets.load("flights")
+    >>> display = ComparisonDisplay.from_predictions(data.y_true, data.predictions, rng=0)
+    >>> for row in display.rows:
+    ...     print(f"{row['name']:12} {row['value']:.3f}, {row['low']:.3f} to {row['high']:.3f}")
+    boosting     0.029, 0.019 to 0.038
+    balanced     0.191, 0.182 to 0.200
+    naive_bayes  0.103, 0.093 to 0.114
+    >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()
+    'calibration error, l2 (%)'
+    """
+
+    def __init__(self, rows: Iterable[Any], curves: Mapping[str, Reliability] | None = None) -> None:
+        self.rows = check_rows(rows, ("name", "estimator", "value"), "ComparisonDisplay")
+        self.curves = dict(curves or {})
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        predictions: Mapping[str, Any],
+        *,
+        estimators: Sequence[str] = ("averaged",),
+        norm: float = 2,
+        confidence_level: float | None = 0.95,
+        n_resamples: int = 300,
+        rng: RNGLike = None,
+        **reading: Any,
+    ) -> Self:
+        """Make the display from one set of labels and the probabilities of several models.
+
+        Parameters
+        ----------
+        y_true : array-like
+            Labels, the same for all models.
+        predictions : mapping of str to array-like
+            Probabilities by the name of the model.
+        estimators : sequence of str
+            Estimators to show.
+        norm : {1, 2}
+            The p of the norm.
+        confidence_level : float or None
+            Level of the intervals for the true error; None for none.
+        n_resamples, rng
+            Resamples and seed of the bands of the curves.
+        **reading
+            As in `truecal.estimate`.
+        """
+        samples = {name: one_sample(y_true, proba, **reading) for name, proba in predictions.items()}
+        return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
+
+    @classmethod
+    def from_groups(
+        cls,
+        y_true: Any,
+        y_proba: Any,
+        group: Any,
+        *,
+        estimators: Sequence[str] = ("averaged",),
+        norm: float = 2,
+        confidence_level: float | None = 0.95,
+        n_resamples: int = 300,
+        rng: RNGLike = None,
+        **reading: Any,
+    ) -> Self:
+        """Make the display from the predictions of one model, and the group that each row belongs to.
+
+        Parameters
+        ----------
+        y_true, y_proba : ndarray
+            Labels and probabilities.
+        group : array-like of shape (n,)
+            Groups, in the order of their names.
+        estimators, norm, confidence_level, n_resamples, rng, **reading
+            As of `from_predictions`.
+        """
+        y_true, y_proba, group = np.asarray(y_true), np.asarray(y_proba), np.asarray(group)
+        if group.shape != y_true.shape[:1]:
+            raise ValueError(
+                f"group must have one value for each of {len(y_true)} rows. Got shape {group.shape}."
+            )
+        samples = {
+            str(name): one_sample(y_true[group == name], y_proba[group == name], **reading)
+            for name in np.unique(group)
+        }
+        return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
+
+    @classmethod
+    def _from_samples(
+        cls,
+        samples: Mapping[str, Sample],
+        estimators: Sequence[str],
+        norm: float,
+        confidence_level: float | None,
+        n_resamples: int,
+        rng: RNGLike,
+    ) -> Self:
+        generator, rows = as_generator(rng), []
+        for name, sample in samples.items():
+            ends = {}
+            if confidence_level is not None:
+                interval = confidence_interval(sample, norm=norm, confidence_level=confidence_level)
+                ends = {"low": interval.low, "high": interval.high, "confidence_level": confidence_level}
+            for estimator in estimators:
+                value = get_estimator(estimator)(sample, norm=norm).value
+                row = {
+                    "name": name,
+                    "estimator": estimator,
+                    "value": value,
+                    "n": sample.n,
+                    "norm": norm,
+                    **ends,
+                }
+                rows.append(row)
+        curves = {
+            name: reliability(one, n_resamples=n_resamples, rng=generator) for name, one in samples.items()
+        }
+        return cls(rows, curves)
+
+    def plot(self, ax: Any = None, *, kind: str = "errors", legend: bool = True, **options: Any) -> Self:
+        """Draw errors and intervals as dots and whiskers, or one reliability diagram for each model.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or several, optional
+            Where to draw; by default a new figure. Axes are divided for several curves.
+        kind : {"errors", "curves"}
+            What to draw.
+        legend : bool
+            Whether to draw a legend, below.
+        **options
+            Passed to matplotlib for the dots, or for the curves.
+        """
+        check_choice("kind", kind, ("errors", "curves"))
+        if kind == "curves":
+            return self._plot_curves(ax, legend, options)
+        names, estimators = column(self.rows, "name"), column(self.rows, "estimator")
+        ax = axes_or_new(ax, figsize=(4.2, 1.3 + 0.32 * len(names)))
+        spread = np.linspace(-0.16, 0.16, len(estimators)) if len(estimators) > 1 else [0.0]
+        for place, name in enumerate(names):
+            rows = [row for row in self.rows if row["name"] == name]
+            if rows[0].get("low") is not None:
+                ax.plot(
+                    [rows[0]["low"], rows[0]["high"]], [place, place], color=INK, linewidth=2.5, alpha=0.55
+                )
+            for row in rows:
+                index = estimators.index(row["estimator"])
+                style = {
+                    **estimator_style(row["estimator"], index),
+                    "linestyle": "none",
+                    "clip_on": False,
+                    "markersize": 6,
+                    **options,
+                }
+                label = row["estimator"] if place == 0 else None
+                ax.plot([row["value"]], [place + spread[index]], label=label, **style)
+        tidy(ax, xlabel=f"calibration error, l{self.rows[0].get('norm', 2):g} (%)")
+        ax.set_yticks(range(len(names)), [self._label(name) for name in names])
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        ax.grid(False, axis="y")
+        ax.set_xlim(left=0)
+        percent_axis(ax.xaxis)
+        if legend:
+            level = self.rows[0].get("confidence_level")
+            legend_below(
+                [ax], columns=3, handlelength=1, title=f"bars: {100 * level:g} % intervals" if level else ""
+            )
+        return self._drawn(ax)
+
+    def _label(self, name: str) -> str:
+        """Return a name with the number of rows where these differ."""
+        sizes = {row["name"]: row.get("n") for row in self.rows}
+        size = sizes[name]
+        return str(name) if size is None or len(set(sizes.values())) == 1 else f"{name} ({short_count(size)})"
+
+    def _plot_curves(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
+        if not self.curves:
+            raise ValueError(
+                "This display has no reliability curves. Make it with from_predictions, or pass curves."
+            )
+        axes = panels(ax, len(self.curves))
+        for one, (name, curve) in zip(axes, self.curves.items(), strict=True):
+            ReliabilityDisplay(curve).plot(one, legend=False, **options)
+            tidy(one, title=self._label(name))
+        label_outer(axes, "score", "observed frequency")
+        if legend:
+            legend_below(axes)
+        return self._drawn(*axes)

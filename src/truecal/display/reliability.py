@@ -1,0 +1,281 @@
+"""The reliability diagram."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from truecal._checks import RNGLike, check_choice
+from truecal._registry import get_estimator
+from truecal.display._base import Display
+from truecal.display._style import (
+    BLUE,
+    INK,
+    axes_or_new,
+    count_axis,
+    legend_inside,
+    score_axis,
+    split_below,
+    tidy,
+)
+from truecal.histogram import ScoreHistogram, score_histogram
+from truecal.readers.samples import one_sample
+from truecal.reliability import Reliability, reliability
+from truecal.results import Estimate
+from truecal.sample import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from truecal.assessment import Assessment
+
+KINDS = ("isotonic", "bins", "sweep")
+
+#: Curves of fewer points than this show them.
+_FEW = 25
+
+
+class ReliabilityDisplay(Display):
+    """How often each score comes true, with the band in which a calibrated model would lie.
+
+    Parameters
+    ----------
+    curve : Reliability
+        The curves to draw.
+    histogram : ScoreHistogram, optional
+        The distribution of the scores, drawn beneath.
+    estimate : Estimate, optional
+        A calibration error to write into the diagram.
+    kind : {"isotonic", "bins", "sweep"}
+        Which curve to draw; ``"sweep"`` are bins whose number the sweep chose.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Axes and figure, after `plot`.
+    histogram_ax_ : matplotlib Axes or None
+        The axes of the histogram.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> from matplotlib.figure import Figure
+    >>> from truecal.display import ReliabilityDisplay
+    >>> y, p = truecal.paper.population("resnet110_c100").sample(2000, rng=0)
+    >>> display = ReliabilityDisplay.from_predictions(y, p, rng=0)
+    >>> display.plot(ax=Figure().subplots()).ax_.get_ylabel()  # without ax, a new figure of pyplot
+    'observed frequency'
+    """
+
+    histogram_ax_: Axes | None
+
+    def __init__(
+        self,
+        curve: Reliability,
+        histogram: ScoreHistogram | None = None,
+        *,
+        estimate: Estimate | None = None,
+        kind: str = "isotonic",
+    ) -> None:
+        self.curve = curve
+        self.histogram = histogram
+        self.estimate = estimate
+        self.kind = check_choice("kind", kind, KINDS)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_proba: Any = None,
+        *,
+        kind: str = "isotonic",
+        n_bins: int = 15,
+        binning: str = "em",
+        scale: str = "linear",
+        estimator: str | None = None,
+        band_level: float | None = 0.9,
+        n_resamples: int = 1000,
+        rng: RNGLike = None,
+        **reading: Any,
+    ) -> Self:
+        """Make the display from labels and probabilities, or from a `Sample`.
+
+        Parameters
+        ----------
+        y_true, y_proba, **reading
+            As in `truecal.estimate`.
+        kind : {"isotonic", "bins", "sweep"}
+            ``"isotonic"`` is the CORP curve, the best rising one; ``"bins"`` are `n_bins` bins; ``"sweep"`` as
+            many of them as keep the labels rising.
+        n_bins, binning, band_level, n_resamples, rng
+            As in `truecal.reliability.reliability`.
+        scale : {"linear", "logit", "complement"}
+            ``"logit"`` stretches the axis of scores towards both ends, ``"complement"`` towards 1: there are most
+            scores of a confident model.
+        estimator : str, optional
+            An estimator whose value is written into the diagram.
+        """
+        check_choice("kind", kind, KINDS)
+        sample = one_sample(y_true, y_proba, **reading)
+        curve = reliability(
+            sample,
+            n_bins="sweep" if kind == "sweep" else n_bins,
+            binning=binning,
+            band_level=band_level,
+            n_resamples=n_resamples,
+            rng=rng,
+        )
+        estimate = None if estimator is None else get_estimator(estimator)(sample)
+        return cls(curve, score_histogram(sample, scale=scale), estimate=estimate, kind=kind)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """Make the display from a fitted scikit-learn classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            With `predict_proba` and `classes_`.
+        X, y
+            Data that it was not fitted to, and labels.
+        **options
+            As of `from_predictions`, but for its `estimator`: pass that to `from_predictions`.
+        """
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(
+                f"estimator must be a classifier with predict_proba. Got {type(estimator).__name__} instead."
+            )
+        options.setdefault("labels", list(estimator.classes_))
+        return cls.from_predictions(y, estimator.predict_proba(X), **options)
+
+    @classmethod
+    def from_assessment(
+        cls, assessment: Assessment, *, kind: str = "isotonic", scale: str = "linear"
+    ) -> Self:
+        """Make the display from what `truecal.assess` returned; nothing is computed again but the histogram."""
+        histogram = score_histogram(assessment.sample, scale=scale)
+        return cls(assessment.reliability, histogram, estimate=assessment.estimate, kind=kind)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        color: str = BLUE,
+        histogram: bool = True,
+        legend: bool = True,
+        **line: Any,
+    ) -> Self:
+        """Draw the diagram, with the histogram of the scores beneath it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        name : str, optional
+            Title; by default what the scores are probabilities of.
+        color : color
+            Colour of curve and histogram.
+        histogram : bool
+            Whether to draw the histogram, which takes the lower part of the place of `ax`.
+        legend : bool
+            Whether to draw a legend.
+        **line
+            Passed to matplotlib for the curve.
+        """
+        curve, shown = self.curve, self.histogram if histogram else None
+        ax = axes_or_new(ax, figsize=(4.2, 4.6) if shown else (4.2, 3.9))
+        below = split_below(ax, 0.26) if shown else None
+        draw_diagonal(ax)
+        if self.kind == "isotonic":
+            self._draw(ax, curve.score, curve.label, curve.lower, curve.upper, color, line)
+        else:
+            bins = curve.bins
+            self._draw(ax, bins.mean_score, bins.mean_label, curve.bins_lower, curve.bins_upper, color, line)
+        title = f"{name or curve.target}, n = {curve.n:,.10g}"
+        tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
+        scale = shown.scale if shown else "linear"
+        score_axis(ax, scale, axis_floor(shown))
+        # A frequency nearer to an end than one row in n cannot be told from it.
+        score_axis(ax, scale, 10.0 ** -math.ceil(math.log10(max(curve.n, 10))), "y")
+        if legend:
+            self._draw_legend(ax)
+        if shown and below:
+            draw_counts(below, shown, color)
+            tidy(below, xlabel="score", ylabel="rows")
+            ax.tick_params(labelbottom=False)
+            ax.figure.align_ylabels([ax, below])
+        self.histogram_ax_ = below
+        return self._drawn(ax)
+
+    def _draw(
+        self,
+        ax: Axes,
+        score: FloatArray,
+        label: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        color: str,
+        line: dict[str, Any],
+    ) -> None:
+        few = len(score) <= _FEW
+        if self.curve.has_band:
+            band = f"{100 * self.curve.band_level:g} % band if calibrated"
+            ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=band)
+            if few:  # a band between two scores is nothing that a score can be in; show where they are
+                ax.vlines(score, lower, upper, color=INK, alpha=0.35, linewidth=2.5)
+        names = {"isotonic": "isotonic (CORP)", "sweep": f"{self.curve.n_bins} bins of the sweep"}
+        options = {"linewidth": 1.6, "label": names.get(self.kind, f"{self.curve.n_bins} bins")}
+        if few:
+            options |= {"marker": "o", "markersize": 4}
+        ax.plot(score, label, color=color, **{**options, **line})
+
+    def _draw_legend(self, ax: Axes) -> None:
+        # An over-confident model leaves the upper left free, an under-confident one the lower right; an axis that
+        # is stretched towards 1 squeezes everything to the left.
+        under = float(np.average(self.curve.bins.gap, weights=self.curve.bins.count)) < 0
+        scale = self.histogram.scale if self.histogram else "linear"
+        right = {"linear": under, "logit": False, "complement": True}[scale]
+        notes = [] if self.estimate is None else [f"{self.estimate.estimator} {self.estimate.value:.4f}"]
+        legend_inside(ax, "lower right" if right else "upper left", *notes)
+
+
+def draw_diagonal(ax: Axes) -> None:
+    """Draw where a calibrated model would lie, on any scale of the scores."""
+    ends = np.logspace(-16, -1, 61)
+    grid = np.concatenate([[0.0], ends, np.linspace(0.11, 0.89, 40), 1 - ends[::-1], [1.0]])
+    ax.plot(grid, grid, color=INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
+
+
+def axis_floor(histogram: ScoreHistogram | None) -> float:
+    """Return how near to an end the axis goes: to the last bin, and a power of ten further for exact ends."""
+    if histogram is None or histogram.scale == "linear":
+        return 0.0
+    low, high = float(histogram.edges[0]), float(histogram.complement_edges[-1])
+    nearest = high if histogram.scale == "complement" else min(low, high)
+    power = round(-math.log10(nearest))
+    exact = histogram.at_one or histogram.expected_at_one or histogram.at_zero or histogram.expected_at_zero
+    return 10.0 ** -(power + bool(exact))
+
+
+def draw_counts(ax: Axes, histogram: ScoreHistogram, color: str) -> None:
+    """Draw rows in each bin of scores; those of exactly 0 and 1 with the outermost bins, or beyond them."""
+    rows = histogram.share * histogram.n
+    edges, at_zero, at_one = histogram.edges, histogram.at_zero * histogram.n, histogram.at_one * histogram.n
+    if histogram.scale == "linear":
+        rows[0] += at_zero
+        rows[-1] += at_one
+    else:
+        rows, edges = np.append(at_zero, rows), np.append(0.0, edges)
+        rows, edges = np.append(rows, at_one), np.append(np.minimum(edges, 1 - 2.0**-53), 1.0)
+    ax.stairs(rows, edges, fill=True, color=color, alpha=0.55)
+    top = float(rows.max())
+    if top > 50 * float(np.median(rows[rows > 0])):
+        # One bar would hide where the others are, which is where the curve is known least.
+        ax.set_yscale("log")
+        ax.set_ylim(0.7, 2 * top)
+    else:
+        ax.set_ylim(0, 1.08 * top)
+    count_axis(ax.yaxis)
