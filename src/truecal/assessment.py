@@ -18,7 +18,7 @@ from truecal.decomposition import SCORES, Decomposition, decompose
 from truecal.hypotheses import TestResult, calibration_test
 from truecal.intervals import confidence_interval
 from truecal.readers.samples import one_sample
-from truecal.reliability import Reliability, reliability
+from truecal.reliability import Reliability, reliability_curve
 from truecal.results import SCHEMA_VERSION, Estimate, Interval
 from truecal.sample import Sample
 
@@ -197,7 +197,7 @@ def assess(
     # Resampling looks at cells where there are very many scores: a p-value costs the same for any n.
     coarse = Cells.from_sample(sample) if len(sample) > N_CELLS else sample
     test = calibration_test(coarse, norm=norm, n_resamples=n_resamples, rng=generator)
-    curve = reliability(sample, rng=generator)
+    curve = reliability_curve(sample, rng=generator)
     advice, doubt = _advice(sample, estimators, norm, generator, n_jobs, progress) if simulate else (None, ())
     miscalibrated = test.pvalue <= 1 - confidence_level
     return Assessment(

@@ -94,7 +94,7 @@ class Reliability:
         }
 
 
-def reliability(
+def reliability_curve(
     sample: Sample,
     *,
     n_bins: int | Literal["sweep"] = 15,
@@ -130,7 +130,7 @@ def reliability(
     >>> from truecal.readers import read
     >>> calibrated = truecal.Population(truecal.UniformScores(), truecal.IdentityCurve())
     >>> (sample,) = read(*calibrated.sample(2000, rng=5))
-    >>> curve = reliability(sample, n_bins=5, rng=0)
+    >>> curve = reliability_curve(sample, n_bins=5, rng=0)
     >>> ((curve.bins_lower <= curve.bins.mean_label) & (curve.bins.mean_label <= curve.bins_upper)).tolist()
     [True, True, True, True, True]
     """

@@ -24,7 +24,7 @@ from truecal.display._style import (
 from truecal.display.reliability import ReliabilityDisplay
 from truecal.intervals import confidence_interval
 from truecal.readers.samples import one_sample
-from truecal.reliability import Reliability, reliability
+from truecal.reliability import Reliability, reliability_curve
 from truecal.sample import Sample
 
 
@@ -158,7 +158,8 @@ class ComparisonDisplay(Display):
                 }
                 rows.append(row)
         curves = {
-            name: reliability(one, n_resamples=n_resamples, rng=generator) for name, one in samples.items()
+            name: reliability_curve(one, n_resamples=n_resamples, rng=generator)
+            for name, one in samples.items()
         }
         return cls(rows, curves)
 

@@ -22,7 +22,7 @@ from truecal.display._style import (
 )
 from truecal.histogram import ScoreHistogram, score_histogram
 from truecal.readers.samples import one_sample
-from truecal.reliability import Reliability, reliability
+from truecal.reliability import Reliability, reliability_curve
 from truecal.results import Estimate
 from truecal.sample import FloatArray
 
@@ -110,7 +110,7 @@ class ReliabilityDisplay(Display):
             ``"isotonic"`` is the CORP curve, the best rising one; ``"bins"`` are `n_bins` bins; ``"sweep"`` as
             many of them as keep the labels rising.
         n_bins, binning, band_level, n_resamples, rng
-            As in `truecal.reliability.reliability`.
+            As in `truecal.reliability_curve`.
         scale : {"linear", "logit", "complement"}
             ``"logit"`` stretches the axis of scores towards both ends, ``"complement"`` towards 1: there are most
             scores of a confident model.
@@ -119,7 +119,7 @@ class ReliabilityDisplay(Display):
         """
         check_choice("kind", kind, KINDS)
         sample = one_sample(y_true, y_proba, **reading)
-        curve = reliability(
+        curve = reliability_curve(
             sample,
             n_bins="sweep" if kind == "sweep" else n_bins,
             binning=binning,
