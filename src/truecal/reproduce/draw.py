@@ -1,0 +1,121 @@
+"""How the figures look: colours, labels, error bars. Nothing here touches matplotlib's global settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truecal._checks import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Okabe and Ito's palette, which colour-blind people can tell apart.
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE, GREY = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#777777",
+)  # fmt: skip
+
+#: For lines that only need to be told apart.
+CYCLE = (PURPLE, RED, ORANGE, GREEN, SKY, BLUE, BLACK)
+
+#: Colours by idea; equal width is dashed and hollow, equal mass solid and filled.
+_COLOURS = {
+    "bin": RED, "debias": GREEN, "sweep": BLUE, "kde": PURPLE, "kde_without_root": ORANGE, "label": ORANGE,
+    "averaged": BLACK, "mce": RED, "ks": BLUE, "skce": GREEN, "kce": GREEN,
+}  # fmt: skip
+_MARKERS = {"bin": "s", "debias": "^", "sweep": "o", "kde": "D", "kde_without_root": "X", "averaged": "*"}
+IMAGE_SET_COLOURS = {"CIFAR-10": BLUE, "CIFAR-100": RED, "ImageNet": GREEN}
+
+LABELS = {
+    "kde": "KDE, with root",
+    "kde_without_root": "KDE, without root",
+    "averaged": "averaged (truecal)",
+    "ks": "KS",
+    "skce": "squared KCE",
+}
+
+
+def label_of(estimator: str) -> str:
+    """Return an estimator's name as the paper writes it: what it is, equal width or equal mass.
+
+    Examples
+    --------
+    >>> label_of("em_sweep"), label_of("kde")
+    ('EM sweep', 'KDE, with root')
+    """
+    kind, _, idea = estimator.partition("_")
+    return LABELS.get(estimator) or f"{kind.upper()} {'MCE' if idea == 'mce' else idea}"
+
+
+def style_of(estimator: str) -> dict[str, Any]:
+    """Return colour, line and marker of an estimator."""
+    equal_width = estimator.startswith("ew_")
+    idea = estimator if estimator in _COLOURS else estimator.partition("_")[2]
+    colour = _COLOURS[idea]
+    return {
+        "color": colour,
+        "linestyle": "--" if equal_width else "-",
+        "marker": _MARKERS.get(idea, "o"),
+        "markerfacecolor": "white" if equal_width else colour,
+        "label": label_of(estimator),
+    }
+
+
+def new_figure(
+    rows: int, columns: int, *, size: tuple[float, float], **options: Any
+) -> tuple[Figure, np.ndarray[Any, Any]]:
+    """Return a figure that belongs to no window, and its axes as a (rows, columns) array."""
+    require("matplotlib", extra="app", purpose="Drawing")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def tidy(ax: Axes, *, x: str, y: str, title: str = "") -> None:
+    """Label the axes, drop the frame at the top and the right, and draw a light grid behind."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.set_title(title, fontsize="medium", loc="left")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(True, color="#e8e8e8", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+def line(ax: Axes, x: Sequence[float], y: Any, error: Any, **style: Any) -> None:
+    """Draw a line through points with bars of two standard errors."""
+    options = {"markersize": 4, "linewidth": 1.3, "capsize": 1.5, "elinewidth": 0.8, **style}
+    ax.errorbar(x, y, yerr=2 * np.asarray(error), **options)
+
+
+def size_axis(ax: Axes, sizes: Sequence[int]) -> None:
+    """Make the horizontal axis one of sample sizes, on a logarithmic scale."""
+    ax.set_xscale("log")
+    ax.set_xticks(list(sizes), [f"{n:,}" if n < 10_000 else f"{n / 1000:g}k" for n in sizes])
+    ax.set_xticks([], minor=True)
+    ax.tick_params(axis="x", labelsize="small")
+
+
+def zero_line(ax: Axes) -> None:
+    """Mark where an unbiased estimator would be."""
+    ax.axhline(0, color=BLACK, linewidth=0.9, linestyle=":", zorder=1)
+
+
+def legend_below(figure: Figure, ax: Axes, columns: int) -> None:
+    """Put one legend for all axes under the figure."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write the figure as SVG and PNG; the same figure gives the same SVG."""
+    matplotlib = require("matplotlib", extra="app", purpose="Drawing")
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
+    with matplotlib.rc_context({"svg.hashsalt": stem.name, "svg.fonttype": "path"}):
+        figure.savefig(paths[0], metadata={"Date": None})
+        figure.savefig(paths[1], dpi=140)
+    return paths

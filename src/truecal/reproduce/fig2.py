@@ -1,0 +1,116 @@
+"""Figure 2: what sets the true error, and the bias of ECE_bin against the number of bins and of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truecal.models import paper
+from truecal.models.curves import PowerCurve
+from truecal.models.population import Population
+from truecal.models.scores import BetaScores
+from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.draw import BLACK, BLUE, CYCLE, RED, line, new_figure, tidy, zero_line
+from truecal.reproduce.populations import pick
+from truecal.reproduce.simulate import run_study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+POPULATIONS = {
+    "Beta(2.8, 0.05), curve c²": Population(BetaScores(2.8, 0.05), PowerCurve(2)),
+    "ResNet-110 CIFAR-10, fitted": paper.population("resnet110_c10"),
+}
+
+
+@part("Figure 2", "What sets the true error, and the bias of ECE_bin by bins and samples")
+def fig2(settings: Settings) -> Outcome:
+    """Study equal-width ECE_bin with 2 to 64 bins."""
+    bins = settings.of((2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64), (2, 4, 8, 16, 32, 64), (2, 8))
+    study = run_study(
+        settings,
+        "fig2",
+        POPULATIONS,
+        estimators=[{"estimator": "ew_bin", "n_bins": b} for b in bins],
+        sizes=settings.of((200, 400, 800, 1600, 3200, 6400), (200, 800, 3200), (50, 200)),
+        repeats=settings.of(1000, 100, 5),
+    )
+    rows = [{**row, "n_bins": int(row["estimator"].split("=")[1].rstrip(")"))} for row in study]
+    comparisons = []
+    for name in POPULATIONS:
+        mine = list(pick(rows, population=name))
+        clear = {np.sign(row["bias"]) for row in mine if abs(row["bias"]) > 3 * row["bias_se"]}
+        best = best_bins(mine)
+        comparisons += [
+            Comparison(
+                f"sign of the bias, {name}",
+                "both",
+                "both" if len(clear) == 2 else "one",
+                within=len(clear) == 2,
+            ),
+            Comparison(
+                f"bins of least bias, {name}",
+                "grow with n",
+                ", ".join(f"{b} at {n}" for n, b in best.items()),
+                within=sorted(best.values()) == list(best.values()) and len(set(best.values())) > 1,
+            ),
+        ]
+    return Outcome({"": rows}, {"": _draw(rows)}, comparisons)
+
+
+def best_bins(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """Return for each n the number of bins with the least absolute bias."""
+    found: dict[int, int] = {}
+    for n in sorted({row["n"] for row in rows}):
+        found[n] = min(pick(rows, n=n), key=lambda row: abs(row["bias"]))["n_bins"]
+    return found
+
+
+def _draw(rows: Rows) -> Figure:
+    figure, axes = new_figure(1, 3, size=(12, 4), width_ratios=[1, 1.25, 1.25])
+    _draw_assumptions(axes[0, 0])
+    for ax, name in zip(axes[0, 1:], POPULATIONS, strict=True):
+        mine = list(pick(rows, population=name))
+        best = best_bins(mine)
+        for colour, (n, b) in zip(CYCLE, best.items(), strict=False):
+            found = sorted(pick(mine, n=n), key=lambda row: row["n_bins"])
+            line(
+                ax,
+                [row["n_bins"] for row in found],
+                [100 * row["bias"] for row in found],
+                [100 * row["bias_se"] for row in found],
+                color=colour,
+                marker="o",
+                markersize=3,
+                label=f"n = {n:,}",
+            )
+            bias = next(pick(found, n_bins=b))["bias"]
+            ax.plot(
+                [b], [100 * bias], marker="*", markersize=12, color=colour, markeredgecolor="white", zorder=4
+            )
+        zero_line(ax)
+        ticks = [2, 4, 8, 16, 32, 64]
+        ax.set_xscale("log")
+        ax.set_xticks(ticks, [str(b) for b in ticks])
+        ax.set_xticks([], minor=True)
+        truth = 100 * POPULATIONS[name].true_error()
+        tidy(ax, x="number of bins", y="bias of EW ECE$_{BIN}$ (%)", title=f"(b) {name}: truth {truth:.2f} %")
+    axes[0, 1].legend(frameon=False, fontsize="small", title="star: least bias", title_fontsize="small")
+    return figure
+
+
+def _draw_assumptions(ax: Axes) -> None:
+    """Draw the score distribution by its quantiles, and the curve; a density would be infinite at 1."""
+    score = np.linspace(0, 1, 400)
+    ax.plot(score, score, color=BLACK, linewidth=0.9, linestyle=":", label="perfect calibration")
+    ax.plot(score, score**2, color=RED, label="E[Y | f(X) = c] = c²")
+    ax.plot(score, BetaScores(2.8, 0.05).cdf(score), color=BLUE, label="P(f(X) ≤ c), Beta(2.8, 0.05)")
+    ax.fill_between(score, score**2, score, color=RED, alpha=0.08, linewidth=0)
+    above = 1 - float(BetaScores(2.8, 0.05).cdf(0.99))
+    ax.text(0.97, 0.2, f"{above:.0%} of the scores\nlie above 0.99", fontsize="small", color=BLUE, ha="right")
+    ax.legend(frameon=False, fontsize="small", loc="upper left")
+    ax.set(xlim=(0, 1.01), ylim=(0, 1.01))
+    tidy(ax, x="score c", y="", title="(a) scores and curve")

@@ -1,0 +1,123 @@
+"""Figure 5: how often a test at level 0.05 misses a miscalibration, by its size and the number of samples."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from truecal.detection import Power, miss_rates
+from truecal.models.scores import BetaScores
+from truecal.reproduce.contract import Comparison, Outcome, Settings, compare, part
+from truecal.reproduce.draw import BLACK, CYCLE, label_of, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAIR = ("ew_bin", "em_sweep")
+#: True error, n, and the miss rates of EW bin and EM sweep by an independent calculation.
+INDEPENDENT = (
+    (0.02, 5000, (0.50, 0.38)),
+    (0.02, 10000, (0.13, 0.10)),
+    (0.10, 200, (0.50, 0.21)),
+    (0.10, 500, (0.06, 0.00)),
+)
+
+
+@part("Figure 5", "Probability of missing a miscalibration")
+def fig5(settings: Settings) -> Outcome:
+    """Simulate the miss rates for scores from Beta(1, 1) and the curves c^d."""
+    errors = settings.of(
+        (0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15), (0.02, 0.03, 0.05, 0.1), (0.02, 0.1)
+    )
+    sizes = settings.of((200, 500, 1000, 2000, 5000, 10000, 20000), (200, 500, 2000, 5000, 10000), (200, 500))
+    found = miss_rates(
+        errors,
+        sizes,
+        estimators=PAIR,
+        scores=BetaScores(1, 1),
+        repeats=settings.of(1000, 150, 25),
+        rng=settings.seed,
+        n_jobs=settings.n_jobs,
+    ).rows
+    rate = {(round(row.true_error, 6), row.n, row.estimator): row for row in found}
+    figure = _draw(found, sizes)
+    comparisons = [
+        compare(
+            f"miss rate of {label_of(name)} at error {error:.0%}, n = {n:,}",
+            theirs,
+            rate[error, n, name].miss_rate,
+            rate[error, n, name].standard_error,
+            theirs_error=max(rate[error, n, name].standard_error, 0.005),
+            source="independent",
+        )
+        for error, n, pair in INDEPENDENT
+        for name, theirs in zip(PAIR, pair, strict=True)
+        if (error, n, name) in rate
+    ]
+    comparisons += [_fewer_misses(found), *_thresholds(rate)]
+    return Outcome({"": [row.to_dict() for row in found]}, {"": figure}, comparisons)
+
+
+def _fewer_misses(found: tuple[Power, ...]) -> Comparison:
+    pairs = list(zip(found[::2], found[1::2], strict=True))
+    clear = [
+        math.copysign(1, wide.miss_rate - mass.miss_rate)
+        for wide, mass in pairs
+        if abs(wide.miss_rate - mass.miss_rate) > 2 * math.hypot(wide.standard_error, mass.standard_error)
+    ]
+    return Comparison(
+        "EM sweep misses less than EW bin",
+        "significantly less",
+        f"in {clear.count(1)} of {len(pairs)} cells; more in {clear.count(-1)}; the rest within 2 se",
+        within=clear.count(-1) == 0 and clear.count(1) > 0,
+    )
+
+
+def _thresholds(rate: dict[tuple[float, int, str], Power]) -> list[Comparison]:
+    """Compare the two rules of thumb of section 6.2."""
+    rules = (
+        ("n to detect 2 % reliably", "over 10,000", 0.02, 10000, "at 10,000"),
+        ("error detected reliably with under 500 samples", "greater than 10 %", 0.1, 200, "of 10 % at 200"),
+    )
+    return [
+        Comparison(
+            quantity,
+            says,
+            f"EM sweep still misses {rate[error, n, 'em_sweep'].miss_rate:.0%} {place}, "
+            f"EW bin {rate[error, n, 'ew_bin'].miss_rate:.0%}",
+            within=rate[error, n, "em_sweep"].miss_rate > 0.05,
+        )
+        for quantity, says, error, n, place in rules
+        if (error, n, "em_sweep") in rate
+    ]
+
+
+def _draw(found: tuple[Power, ...], sizes: tuple[int, ...]) -> Figure:
+    figure, axes = new_figure(1, 2, size=(9.5, 4.2), sharey=True)
+    for ax, name in zip(axes[0], PAIR, strict=True):
+        for colour, n in zip(CYCLE, sizes, strict=False):
+            rows = [row for row in found if row.n == n and row.estimator == name]
+            x = [100 * row.true_error for row in rows]
+            error = [2 * row.standard_error for row in rows]
+            ax.errorbar(
+                x,
+                [row.miss_rate for row in rows],
+                yerr=error,
+                color=colour,
+                marker="o",
+                markersize=4,
+                linewidth=1.3,
+                elinewidth=0.8,
+                capsize=1.5,
+                label=f"n = {n:,}",
+            )
+        ax.axhline(0.05, color=BLACK, linestyle=":", linewidth=0.9)
+        ax.set(xscale="log", ylim=(-0.02, 1.0))
+        ticks = sorted({round(100 * row.true_error, 3) for row in found})
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.set_xticks([], minor=True)
+        tidy(
+            ax, x="true calibration error (%)", y="miss rate" if name == PAIR[0] else "", title=label_of(name)
+        )
+    axes[0, 1].legend(frameon=False, fontsize="small")
+    return figure

@@ -1,0 +1,61 @@
+"""Fits to the sets at hand, for Figure 3 and Tables 2 to 4; each is made once."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+
+from truecal.models import paper
+from truecal.models.beta_fit import fit_beta_as_paper
+from truecal.models.fit import PopulationFit, fit_population
+from truecal.readers import one_sample
+from truecal.reproduce.contract import Settings
+from truecal.reproduce.real_sets import top_label_sets
+from truecal.sample import Sample
+
+#: Scores within this of 1 are 1 in a softmax exp(x - log sum exp x) of float32 logits between 8 and 32.
+COARSE = 2.0**-20
+
+
+def paper_sets(settings: Settings) -> dict[str, Sample]:
+    """Return the real sets at hand that are among the paper's ten, in its order."""
+    found = top_label_sets(settings)
+    return {name: found[name] for name in paper.NAMES if name in found}
+
+
+def drawn_sets(settings: Settings) -> dict[str, Sample]:
+    """Return one sample of 10,000 from each of the paper's populations: sets with known truth."""
+    n = settings.of(10_000, 10_000, 500)
+    names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
+    return {
+        name: one_sample(
+            *paper.population(name).sample(n, rng=np.random.SeedSequence((settings.seed, place)))
+        )
+        for place, name in enumerate(names)
+    }
+
+
+def fit(sample: Sample) -> PopulationFit:
+    """Fit the paper's model by maximum likelihood; what it warns of is in its messages."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit_population(sample)
+
+
+@cache
+def _cached_fits(settings: Settings) -> dict[str, PopulationFit]:
+    return {name: fit(sample) for name, sample in paper_sets(settings).items()}
+
+
+def real_fits(settings: Settings) -> dict[str, PopulationFit]:
+    """Return the fits to the real sets at hand."""
+    return _cached_fits(settings)
+
+
+def beta_by_recipe(sample: Sample, *, coarse: bool) -> tuple[float, float]:
+    """Return the Beta parameters by the paper's recipe, on scores as they are or rounded as the paper's were."""
+    score = np.where(1 - sample.score <= COARSE, 1.0, sample.score) if coarse else sample.score
+    found = fit_beta_as_paper(score, sample.count)
+    return found.a, found.b

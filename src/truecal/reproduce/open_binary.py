@@ -1,0 +1,106 @@
+"""Open question: binary classification, where scores are P(y = 1) and fill the whole interval."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from truecal.models.curves import GLMCurve
+from truecal.models.fit import fit_population
+from truecal.models.population import Population
+from truecal.models.scores import BetaScores
+from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.draw import (
+    label_of,
+    legend_below,
+    line,
+    new_figure,
+    size_axis,
+    style_of,
+    tidy,
+    zero_line,
+)
+from truecal.reproduce.populations import SEVEN, mean_absolute_bias, pick, sizes
+from truecal.reproduce.real_sets import binary_sets
+from truecal.reproduce.simulate import run_study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POPULATIONS = {
+    "sharp, over-confident": Population(BetaScores(0.3, 0.4), GLMCurve("logit", "logit", b0=0.0, b1=0.6)),
+    "blunt, under-confident": Population(BetaScores(4, 4), GLMCurve("logit", "logit", b0=0.0, b1=1.6)),
+    "shifted base rate": Population(BetaScores(1, 1), GLMCurve("logit", "logit", b0=-0.5, b1=1.0)),
+    "rare event, 5 %": Population(BetaScores(0.5, 9.5), GLMCurve("logit", "logit", b0=-0.3, b1=0.8)),
+}
+#: Real sets with fewer rows say too little to fit a population to.
+LEAST_ROWS = 1000
+
+
+@part("Discussion", "Binary classification: bias where scores fill the whole interval")
+def open_binary(settings: Settings) -> Outcome:
+    """Study four kinds of binary classifier, and populations fitted to the binary sets at hand."""
+    populations = dict(POPULATIONS)
+    for name, sample in binary_sets(settings).items():
+        if sample.n >= LEAST_ROWS:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                populations[name] = fit_population(sample).population
+    rows = run_study(
+        settings,
+        f"binary_{len(populations)}",
+        populations,
+        estimators=SEVEN,
+        sizes=sizes(settings),
+        repeats=settings.of(500, 30, 4),
+    )
+    return Outcome({"": rows}, {"": _draw(rows)}, [_ranking(rows), _equal_mass(rows)])
+
+
+def _ranking(rows: Rows) -> Comparison:
+    size = {name: mean_absolute_bias(rows, name) for name in SEVEN}
+    return Comparison(
+        "mean absolute bias (%), binary",
+        "left open",
+        "; ".join(f"{label_of(e)} {100 * size[e][0]:.2f}" for e in sorted(SEVEN, key=lambda e: size[e][0])),
+        within=None,
+        error=100 * max(error for _, error in size.values()),
+    )
+
+
+def _equal_mass(rows: Rows) -> Comparison:
+    better, total = 0, 0
+    for idea in ("bin", "debias", "sweep"):
+        wide, mass = (list(pick(rows, estimator=f"{kind}_{idea}")) for kind in ("ew", "em"))
+        better += sum(abs(b["bias"]) < abs(a["bias"]) for a, b in zip(wide, mass, strict=True))
+        total += len(wide)
+    return Comparison(
+        "cells in which EM has the smaller bias, binary", "left open", f"{better} of {total}", within=None
+    )
+
+
+def _draw(rows: Rows) -> Figure:
+    names = list(dict.fromkeys(row["population"] for row in rows))
+    lines = -(-len(names) // 4)
+    figure, axes = new_figure(lines, 4, size=(13, 3.6 * lines + 0.5))
+    for ax, name in zip(axes.flat, names, strict=False):
+        every = sorted({row["n"] for row in rows})
+        for estimator in SEVEN:
+            mine = list(pick(rows, population=name, estimator=estimator))
+            line(
+                ax,
+                every,
+                [100 * row["bias"] for row in mine],
+                [100 * row["bias_se"] for row in mine],
+                **style_of(estimator),
+            )
+        zero_line(ax)
+        size_axis(ax, every)
+        ax.tick_params(axis="x", rotation=45)
+        truth = 100 * next(pick(rows, population=name))["true_error"]
+        kind = "" if name in POPULATIONS else "fit to "
+        tidy(ax, x="number of samples", y="bias (%)", title=f"{kind}{name}: truth {truth:.2f} %")
+    for ax in axes.flat[len(names) :]:
+        ax.set_visible(False)
+    legend_below(figure, axes[0, 0], columns=7)
+    return figure

@@ -1,0 +1,60 @@
+"""Open question: the l1 true error. Figures 4 and 6 for the mean gap instead of its root mean square."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.draw import label_of, legend_below, new_figure, tidy
+from truecal.reproduce.fig4 import bias_by_image_set, draw_bias
+from truecal.reproduce.populations import IMAGE_SETS, SEVEN, mean_absolute_bias, paper_study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@part("Discussion", "The l1 true error: is the ranking of the estimators the same?")
+def open_l1(settings: Settings) -> Outcome:
+    """Repeat the studies of Figures 4 and 6 with the l1 norm."""
+    found = {
+        (kind, norm): paper_study(settings, calibrated=kind == "calibrated", norm=norm)
+        for kind in ("fitted", "calibrated")
+        for norm in (1, 2)
+    }
+    table = [{"curve": kind, **row} for (kind, norm), rows in found.items() if norm == 1 for row in rows]
+    comparisons = [_ranking(kind, found[kind, 1], found[kind, 2]) for kind in ("fitted", "calibrated")]
+    return Outcome({"": table}, {"": _draw(found["fitted", 1], found["calibrated", 1])}, comparisons)
+
+
+def _ranking(kind: str, l1: Rows, l2: Rows) -> Comparison:
+    size = {name: mean_absolute_bias(l1, name) for name in SEVEN}
+    before = {name: mean_absolute_bias(l2, name)[0] for name in SEVEN}
+    order = sorted(SEVEN, key=lambda name: size[name][0])
+    return Comparison(
+        f"mean absolute bias of l1 (%), {kind}",
+        "left open",
+        "; ".join(
+            f"{label_of(name)} {100 * size[name][0]:.2f} (l2: {100 * before[name]:.2f})" for name in order
+        ),
+        within=None,
+        error=100 * max(error for _, error in size.values()),
+    )
+
+
+def _draw(fitted: Rows, calibrated: Rows) -> Figure:
+    figure, axes = new_figure(2, 3, size=(11, 7), sharex=True, sharey="row")
+    for line, (title, rows) in enumerate((("fitted", fitted), ("calibrated", calibrated))):
+        means = bias_by_image_set(rows)
+        present = {image_set for image_set, _, _ in means}
+        for column, image_set in enumerate(IMAGE_SETS):
+            ax = axes[line, column]
+            if image_set in present:
+                draw_bias(ax, means, image_set, SEVEN)
+            tidy(
+                ax,
+                x="number of samples" if line else "",
+                y="" if column else "bias of the l1 error (%)",
+                title=f"{image_set}, {title}",
+            )
+    legend_below(figure, axes[0, 0], columns=7)
+    return figure

@@ -1,0 +1,116 @@
+"""The populations that several parts draw from, and what they sum up of the studies on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+from scipy.special import betaincinv
+
+from truecal.models import paper
+from truecal.models.population import Population
+from truecal.models.scores import BetaScores
+from truecal.reproduce.contract import Rows, Settings
+from truecal.reproduce.simulate import run_study
+from truecal.sample import FloatArray
+
+#: The estimators of Figures 4 and 6, as the paper has them.
+SEVEN: Final = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")
+KDE_WITHOUT_ROOT: Final = "kde_without_root"
+
+#: Names of data sets end in these.
+IMAGE_SETS: Final = {"CIFAR-10": "_c10", "CIFAR-100": "_c100", "ImageNet": "_imgnet"}
+
+
+def paper_study(settings: Settings, *, calibrated: bool = False, norm: float = 2) -> Rows:
+    """Return the study behind Figures 4 and 6: ten populations, seven sizes, seven estimators."""
+    names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
+    return run_study(
+        settings,
+        f"{'calibrated' if calibrated else 'fitted'}_l{norm:g}",
+        {name: paper.population(name, calibrated) for name in names},
+        estimators=SEVEN,
+        sizes=sizes(settings),
+        repeats=settings.of(1000 if norm == 2 else 500, 60, 4),
+        norm=norm,
+    )
+
+
+def sizes(settings: Settings) -> tuple[int, ...]:
+    """Return the paper's sample sizes, or a few of them."""
+    every = (200, 400, 800, 1600, 3200, 6400, 12800)
+    return settings.of(every, every, (200, 800))
+
+
+def with_kde_without_root(rows: Rows) -> Rows:
+    """Return the rows of an l2 study with further ones for KDE without its root, as its authors' code has it.
+
+    The mean of the squares follows from mean and sd. For its error the estimates are taken as normal.
+    """
+    added: Rows = []
+    for row in rows:
+        if row["estimator"] == "kde" and row["norm"] == 2:
+            variance = row["sd"] ** 2
+            mean = row["mean"] ** 2 + variance * (row["repeats"] - 1) / row["repeats"]
+            sd = math.sqrt(4 * row["mean"] ** 2 * variance + 2 * variance**2)
+            bias = mean - row["true_error"]
+            own = {"estimator": KDE_WITHOUT_ROOT, "mean": mean, "bias": bias, "sd": sd}
+            unknown = {"median_bias": None, "mean_bins": None}
+            spread = {"bias_se": sd / math.sqrt(row["repeats"]), "rmse": math.hypot(bias, sd)}
+            added.append({**row, **own, **spread, **unknown})
+    return rows + added
+
+
+def image_set_of(name: str) -> str:
+    """Return which images a data set is of.
+
+    Examples
+    --------
+    >>> image_set_of("resnet110_SD_c100")
+    'CIFAR-100'
+    """
+    return next(image_set for image_set, ending in IMAGE_SETS.items() if name.endswith(ending))
+
+
+def mean_over(
+    rows: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+) -> dict[tuple[Any, ...], tuple[float, float]]:
+    """Return the mean bias and its standard error over the rows that agree in `by`."""
+    groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
+    for row in rows:
+        groups.setdefault(by(row), []).append((row["bias"], row["bias_se"]))
+    return {
+        key: (
+            sum(bias for bias, _ in pairs) / len(pairs),
+            math.sqrt(sum(se**2 for _, se in pairs)) / len(pairs),
+        )
+        for key, pairs in groups.items()
+    }
+
+
+def mean_absolute_bias(rows: Iterable[Mapping[str, Any]], estimator: str) -> tuple[float, float]:
+    """Return the mean over populations and sizes of the absolute bias, and its Monte Carlo error."""
+    pairs = [(abs(row["bias"]), row["bias_se"]) for row in rows if row["estimator"] == estimator]
+    error = math.sqrt(sum(se**2 for _, se in pairs)) / len(pairs)
+    return sum(bias for bias, _ in pairs) / len(pairs), error
+
+
+def quantile_grid(population: Population, points: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return scores of equal weight, their complements, and how often each comes true.
+
+    The scores are the quantiles (i + 1/2) / points of the distribution, which must be a Beta: means over
+    them are integrals over the population.
+    """
+    scores = population.scores
+    assert isinstance(scores, BetaScores)
+    level = (np.arange(points) + 0.5) / points
+    score = np.asarray(betaincinv(scores.a, scores.b, level))
+    complement = np.asarray(betaincinv(scores.b, scores.a, level[::-1]))
+    return score, complement, np.asarray(population.curve(score, complement))
+
+
+def pick(rows: Iterable[Mapping[str, Any]], **values: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows with these values."""
+    return (row for row in rows if all(row[key] == value for key, value in values.items()))

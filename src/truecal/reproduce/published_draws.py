@@ -1,0 +1,84 @@
+"""The very samples that the paper's published program draws: one walk of seeds for everything.
+
+Its simulations (google-research/caltrain, ``simulation/true_dataset.py``) give sample r a seed below 10^7 that
+sample r - 1 drew first; the first is 47. Each row takes a uniform number, a Beta score and the uniform number
+that decides its label. The walk is the same for every population and every size, and a smaller sample is the
+beginning of the larger ones: all cells of a study share their luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._registry import get_estimator
+from truecal.models import paper
+from truecal.models.scores import BetaScores
+from truecal.reproduce.contract import Settings
+from truecal.reproduce.simulate import in_parallel
+from truecal.sample import FloatArray, Sample
+
+FIRST_SEED = 47
+
+
+def seeds() -> Iterator[int]:
+    """Yield the seeds of the samples, one after the other, without end."""
+    seed = FIRST_SEED
+    while True:
+        yield seed
+        seed = int(10**7 * np.random.RandomState(seed).random_sample())
+
+
+def distinct_seeds() -> int:
+    """Return how many samples there are before a seed comes again.
+
+    Examples
+    --------
+    >>> distinct_seeds()
+    4744
+    """
+    seen: set[int] = set()
+    for seed in seeds():
+        if seed in seen:
+            break
+        seen.add(seed)
+    return len(seen)
+
+
+def draw(name: str, seed: int, n: int) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Return labels and scores of one sample from one of the paper's populations."""
+    population = paper.population(name)
+    assert isinstance(population.scores, BetaScores)
+    a, b = population.scores.a, population.scores.b
+    generator = np.random.RandomState(seed)
+    uniform, beta = generator.random_sample, generator.beta
+    uniform()  # the seed of the next sample
+    rows = np.array([(uniform(), beta(a, b), uniform()) for _ in range(n)])
+    score = np.ascontiguousarray(rows[:, 1])
+    return rows[:, 2] < population.curve(score), score
+
+
+def published_estimates(
+    settings: Settings, names: Sequence[str], sizes: Sequence[int], estimators: Sequence[str], repeats: int
+) -> FloatArray:
+    """Return estimates on these samples, of shape (names, estimators, sizes, repeats); kept in ``work``."""
+    found = []
+    walk = [seed for _, seed in zip(range(repeats), seeds(), strict=False)]
+    for name in names:
+        path = settings.work / f"published_{name}_{repeats}_repeats.npy"
+        if not path.exists():
+            jobs = [(name, seed, tuple(sizes), tuple(estimators)) for seed in walk]
+            values = in_parallel(settings, f"published draws of {name}", _estimates, jobs)
+            np.save(path, np.stack(list(values), axis=2))
+        found.append(np.load(path))
+    return np.stack(found)
+
+
+def _estimates(name: str, seed: int, sizes: tuple[int, ...], estimators: tuple[str, ...]) -> FloatArray:
+    label, score = draw(name, seed, max(sizes))
+    samples = [Sample.from_rows(label[:n], score[:n]) for n in sizes]
+    return np.array(
+        [[get_estimator(estimator)(sample).value for sample in samples] for estimator in estimators]
+    )

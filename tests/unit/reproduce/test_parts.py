@@ -1,0 +1,45 @@
+"""Every part of the reproduction, with hardly any repetitions: that it runs, and what it leaves behind."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from truecal.reproduce import NAMES, load_part, run
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_part_leaves_tables_figures_and_comparisons(settings, data, name):
+    if name in ("fig3", "table1", "table2", "table3", "table4", "open_binary"):
+        settings = replace(settings, data=data)
+    rows = run(settings, [name])
+    part = load_part(name)
+    assert part.name == name
+    assert part.where
+    assert rows
+    assert {row["part"] for row in rows} == {name}
+    tables = list(settings.out.glob(f"{name}*.csv"))
+    assert tables
+    for table in tables:
+        with table.open(newline="") as file:
+            lines = list(csv.reader(file))
+        assert len(lines) > 1
+        assert {len(line) for line in lines} == {len(lines[0])}
+    svg, png = sorted(settings.out.glob(f"{name}*.svg")), sorted(settings.out.glob(f"{name}*.png"))
+    assert [path.stem for path in svg] == [path.stem for path in png]
+    assert svg
+    assert all(path.stat().st_size > 5000 for path in (*svg, *png))
+
+
+@pytest.mark.parametrize("name", ["fig3", "table1", "table2", "table3", "table4", "open_binary"])
+def test_parts_on_real_sets_do_without_them(settings, name):
+    assert run(settings, [name])
+
+
+def test_names_are_modules_with_a_function_of_that_name():
+    assert len(set(NAMES)) == len(NAMES)
+    assert {load_part(name).name for name in NAMES} == set(NAMES)
+    with pytest.raises(ValueError, match="fig4"):
+        load_part("fig44")
