@@ -117,18 +117,19 @@ def _cells(population: Population, rng: np.random.Generator) -> tuple[FloatArray
     """Return score, probability and chance of a positive label of cells that are small in mass and width."""
     score, complement = population.draw(_CELL_DRAWS, rng)
     order = np.lexsort((-complement, score))
-    score, chance = score[order], population.curve(score[order], complement[order])
+    score, complement = score[order], complement[order]
     by_mass = np.arange(_CELL_DRAWS) * _CELLS_BY_MASS // _CELL_DRAWS
     by_width = np.floor(score * _CELLS_BY_WIDTH)
     start = np.flatnonzero(np.diff(by_mass, prepend=-1) + np.diff(by_width, prepend=-1))
     size = np.diff(start, append=_CELL_DRAWS)
-    mean = np.add.reduceat(score, start) / size
+    # Its middle score stands for a cell: an atom keeps its value, and a calibrated model stays calibrated.
+    middle = start + size // 2
+    chance = population.curve(score[middle], complement[middle])
     # Scores that the model's own type cannot tell apart are one group.
-    rounded = mean.astype(population.scores.output_dtype).astype(np.float64)
-    distinct, group = np.unique(rounded, return_inverse=True)
-    total = np.bincount(group, size)
-    positives = np.bincount(group, np.add.reduceat(chance, start))
-    return distinct, total / _CELL_DRAWS, np.clip(positives / total, 0.0, 1.0)
+    shown = score[middle].astype(population.scores.output_dtype).astype(np.float64)
+    distinct, group = np.unique(shown, return_inverse=True)
+    mass = np.bincount(group, size)
+    return distinct, mass / _CELL_DRAWS, np.clip(np.bincount(group, size * chance) / mass, 0.0, 1.0)
 
 
 def detection(ranks: FloatArray, null: FloatArray, alpha: float) -> Detection:

@@ -123,15 +123,17 @@ def test_a_billion_rows_take_no_longer():
     assert power(population, 10**9, estimator="ks", repeats=40, rng=0).value == 1
 
 
-def test_scores_of_a_float32_model_stay_so_in_cells():
-    scores = truecal.EmpiricalScores(np.array([0.1, 0.3, 1.0], dtype=np.float32))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_atoms_stay_what_they_are_in_cells(dtype):
+    values = np.array([0.1, 0.3, 0.3, 0.7, 0.7, 0.7, 1.0], dtype=dtype)
+    population = truecal.Population(truecal.EmpiricalScores(values), truecal.IdentityCurve())
     simulator = Simulator.checked(["ew_bin"], alpha=0.05, norm=2, repeats=20, rng=1)
-    population = truecal.Population(scores, truecal.IdentityCurve())
     sample = next(simulator._from_cells(population, 10**6, 1, 0))
-    assert sample.dtype == np.float32
-    np.testing.assert_array_equal(sample.score, np.array([0.1, 0.3, 1.0], dtype=np.float32).astype(float))
+    assert sample.dtype == dtype
+    np.testing.assert_array_equal(sample.score, np.unique(values).astype(float))
     assert sample.n == 10**6
     assert sample.positives[-1] == sample.count[-1]
+    np.testing.assert_allclose(sample.count / sample.n, np.array([1, 2, 3, 1]) / 7, atol=0.005)
 
 
 @pytest.mark.parametrize(
