@@ -16,7 +16,7 @@ from truecal.study import bias_study
 
 #: Rows that the simulation draws in all, and the least and the most repetitions that this may mean.
 _ROWS = 4_000_000
-_REPEATS = (40, 400)
+_REPEATS = (40, 250)
 #: Beyond these the fitted population is too unlike the data to speak for it.
 _WORST_KS_DISTANCE = 0.1
 _WORST_CURVE_PVALUE = 1e-3

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import textwrap
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from truecal._checks import RNGLike, as_generator, check_fraction, check_norm
+from truecal._plain import plain
 from truecal._registry import TRUE_ERROR, get_estimator
+from truecal._verdict import data_warnings, show_p, verdict
 from truecal.advice import Advice, advise
-from truecal.cells import N_CELLS, Cells
+from truecal.cells import Cells
 from truecal.decomposition import SCORES, Decomposition, decompose
 from truecal.hypotheses import TestResult, calibration_test
 from truecal.intervals import confidence_interval
@@ -24,6 +29,13 @@ from truecal.sample import Sample
 
 #: The first is the one that the verdict quotes.
 ESTIMATORS = ("averaged", "em_sweep", "em_debias", "em_bin", "ew_bin")
+#: The logit histogram reaches from 1 in 10,000 to its complement; what lies beyond is in its end bins.
+_LOGIT_END = math.log(9999)
+_SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
+#: Samples of more different scores are seen through cells where thousands of samples like them are made.
+_MOST_GROUPS = 20_000
+#: Fewer rows are not simulated: any population would fit them.
+_LEAST_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +47,14 @@ class Assessment:
     verdict : str
         Two plain sentences.
     miscalibrated : bool
-        Whether perfect calibration is rejected at the level ``1 - confidence_level``.
+        Whether perfect calibration is rejected at the level ``1 - confidence_level``; where weights have
+        fractions and there is no test, whether the interval leaves out 0.
     estimates : tuple of Estimate
         Calibration errors by several estimators; the first is the one that the verdict quotes.
     interval : Interval
         Confidence interval for the true calibration error.
-    test : TestResult
-        Test of perfect calibration.
+    test : TestResult or None
+        Test of perfect calibration; None where weights have fractions.
     reliability : Reliability
         Isotonic and binned calibration curves with consistency bands.
     scores : dict
@@ -60,7 +73,7 @@ class Assessment:
     miscalibrated: bool
     estimates: tuple[Estimate, ...]
     interval: Interval
-    test: TestResult
+    test: TestResult | None
     reliability: Reliability
     scores: dict[str, Any]
     decompositions: tuple[Decomposition, ...]
@@ -74,8 +87,8 @@ class Assessment:
         return self.estimates[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects, ready for JSON."""
-        return {
+        """Return everything as plain Python objects, ready for JSON; what is infinite or undefined is None."""
+        content = {
             "schema_version": SCHEMA_VERSION,
             "verdict": self.verdict,
             "miscalibrated": self.miscalibrated,
@@ -83,13 +96,14 @@ class Assessment:
             "n": self.sample.n,
             "interval": self.interval.to_dict(),
             "estimates": [estimate.to_dict() for estimate in self.estimates],
-            "test": self.test.to_dict(),
+            "test": None if self.test is None else self.test.to_dict(),
             "reliability": self.reliability.to_dict(),
             "scores": self.scores,
             "decompositions": [part.to_dict() for part in self.decompositions],
             "advice": None if self.advice is None else self.advice.to_dict(),
             "warnings": list(self.warnings),
         }
+        return dict(plain(content))
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the reliability diagram."""
@@ -103,27 +117,37 @@ class Assessment:
 
         return render(self, path, **options)
 
-    def _repr_html_(self) -> str:
-        from truecal.report import render_notebook
+    def _repr_html_(self) -> str | None:
+        try:
+            from truecal.report import render_notebook
 
-        return render_notebook(self)
+            return render_notebook(self)
+        except ImportError:  # without jinja2 a notebook shows the text
+            return None
 
     def __str__(self) -> str:
-        width = max(len(estimate.estimator) for estimate in self.estimates)
-        lines = [self.verdict, "", f"{self.sample.target}, n = {self.sample.n:.10g}", ""]
+        width = max(len("estimator"), *(len(estimate.estimator) for estimate in self.estimates))
+        lines = [*textwrap.wrap(self.verdict, 88), "", f"{self.sample.target}, n = {self.sample.n:,.10g}", ""]
         biases = {row["estimator"]: row for row in self.advice.rows} if self.advice else {}
-        lines += [f"{'estimator':<{width}}   error   bias on data like these"]
+        lines.append(f"{'estimator':<{width}}   error" + ("   bias on data like these" if biases else ""))
         for estimate in self.estimates:
             row = biases.get(estimate.estimator)
             bias = f"{row['bias']:+.4f} ± {2 * row['bias_se']:.4f}" if row else ""
             lines.append(f"{estimate.estimator:<{width}}  {estimate.value:.4f}   {bias}".rstrip())
-        tests = (
-            f"{_p(self.test.pvalue)} by {self.test.estimator}, "
-            f"{_p(self.test.spiegelhalter.pvalue)} by Spiegelhalter's Z"
-        )
-        lines += ["", f"interval of the true error: {self.interval}", f"test of calibration: {tests}"]
-        lines += [str(part) for part in self.decompositions]
-        lines += [f"Note: {warning}" for warning in self.warnings]
+        lines += ["", f"interval of the true error: {self.interval}"]
+        if self.test is not None:
+            beside = f"{show_p(self.test.spiegelhalter.pvalue)} by Spiegelhalter's Z"
+            lines.append(
+                f"test of calibration: {show_p(self.test.pvalue)} by {self.test.estimator}, {beside}"
+            )
+        lines += ["", f"{'':<12}   score = miscalibration - discrimination + uncertainty"]
+        lines += [
+            f"{_SCORE_NAMES[part.name]:<12} {part.score:7.4f} {part.miscalibration:16.4f} "
+            f"{part.discrimination:16.4f} {part.uncertainty:13.4f}"
+            for part in self.decompositions
+        ]
+        for warning in self.warnings:
+            lines += ["", *textwrap.wrap(f"Note: {warning}", 88)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -191,28 +215,66 @@ def assess(
         multiclass=multiclass,
     )
     generator = as_generator(rng)
-    interval = confidence_interval(sample, norm=norm, confidence_level=confidence_level)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # what they say is in the notes and doubts of the results
+        return _assess(
+            sample, estimators, norm, confidence_level, n_resamples, simulate, generator, n_jobs, progress
+        )
+
+
+def _assess(
+    sample: Sample,
+    estimators: Sequence[str],
+    norm: float,
+    level: float,
+    n_resamples: int,
+    simulate: bool,
+    rng: np.random.Generator,
+    n_jobs: int,
+    progress: bool | None,
+) -> Assessment:
+    interval = confidence_interval(sample, norm=norm, confidence_level=level)
     found = [get_estimator(name)(sample, norm=norm) for name in estimators]
     found[0] = replace(found[0], interval=interval)
-    # Resampling looks at cells where there are very many scores: a p-value costs the same for any n.
-    coarse = Cells.from_sample(sample) if len(sample) > N_CELLS else sample
-    test = calibration_test(coarse, norm=norm, n_resamples=n_resamples, rng=generator)
-    curve = reliability_curve(sample, rng=generator)
-    advice, doubt = _advice(sample, estimators, norm, generator, n_jobs, progress) if simulate else (None, ())
-    miscalibrated = test.pvalue <= 1 - confidence_level
+    # A p-value and a fit cost the same for any n when they look at cells.
+    coarse = Cells.from_sample(sample) if len(sample) > _MOST_GROUPS else sample
+    test = _test(coarse, norm, n_resamples, rng) if sample.whole else None
+    advice: Advice | None = None
+    doubt: tuple[str, ...] = ()
+    if simulate:
+        advice, doubt = _advice(coarse, estimators, norm, rng, n_jobs, progress)
+    miscalibrated = interval.low > 0 if test is None else test.pvalue <= 1 - level
     return Assessment(
-        verdict=_verdict(sample, found[0], interval, test, miscalibrated),
+        verdict=verdict(sample, found[0], interval, test, miscalibrated),
         miscalibrated=miscalibrated,
         estimates=tuple(found),
         interval=interval,
         test=test,
-        reliability=curve,
+        reliability=reliability_curve(sample, band_level=0.9 if sample.whole else None, rng=rng),
         scores=_score_summary(sample),
         decompositions=tuple(decompose(sample, name) for name in SCORES),
         advice=advice,
-        warnings=(*_data_warnings(sample), *(note for one in found for note in one.notes), *doubt),
+        warnings=(*data_warnings(sample), *_notes(found), *doubt),
         sample=sample,
     )
+
+
+def _test(sample: Sample, norm: float, n_resamples: int, rng: np.random.Generator) -> TestResult:
+    """Test by the sweep or, where labels fall as scores rise and the sweep is blind, by fixed bins."""
+    blind = bool(get_estimator("em_sweep")(sample, norm=norm).notes)
+    statistic = "em_debias" if blind else "em_sweep"
+    return calibration_test(sample, estimator=statistic, norm=norm, n_resamples=n_resamples, rng=rng)
+
+
+def _notes(found: Sequence[Estimate]) -> tuple[str, ...]:
+    """Return what a reader of the estimates must know, each with the names of those that it is on."""
+    names: dict[str, list[str]] = {}
+    for one in found:
+        for note in one.notes:
+            names.setdefault(note, []).append(one.estimator)
+    return tuple(f"{', '.join(who)}: {note}" for note, who in names.items())
 
 
 def _advice(
@@ -224,47 +286,22 @@ def _advice(
     progress: bool | None,
 ) -> tuple[Advice | None, tuple[str, ...]]:
     """Return the advice, or why there is none: scores that are all 0 or 1 have no population to fit."""
+    if sample.n < _LEAST_ROWS:
+        return None, (f"The bias of the estimators was not simulated: {sample.n:.10g} rows are too few.",)
     names = [name for name in estimators if get_estimator(name).estimand == TRUE_ERROR]
     try:
         return advise(sample, estimators=names, norm=norm, rng=rng, n_jobs=n_jobs, progress=progress), ()
     except ValueError as error:
-        return None, (f"The bias of the estimators could not be simulated: {error}",)
-
-
-def _verdict(
-    sample: Sample, estimate: Estimate, interval: Interval, test: TestResult, miscalibrated: bool
-) -> str:
-    low, high = _percent(interval.low), _percent(interval.high)
-    level = f"{100 * interval.confidence_level:g} %"
-    if not miscalibrated:
-        return (
-            f"No miscalibration was found in {sample.n:.10g} predictions ({_p(test.pvalue)}). "
-            f"A calibration error of up to {high} could still be hidden ({level} interval {low} to {high})."
-        )
-    first = (
-        f"These probabilities are miscalibrated, by about {_percent(estimate.value)} "
-        f"({level} interval {low} to {high}; {_p(test.pvalue)})."
-    )
-    said = float(np.average(sample.score, weights=sample.count))
-    came = float(sample.positives.sum()) / sample.n
-    numbers = f"{_percent(said)} promised on average, {_percent(came)} came true"
-    # The mean label varies by this much from sample to sample if the scores are right on the whole.
-    noise = math.sqrt(float(np.sum(sample.count * sample.score * (1 - sample.score)))) / sample.n
-    if abs(said - came) <= 2 * noise:
-        return f"{first} Their mean is right ({numbers}): some are too high and others too low."
-    return f"{first} On the whole they are too {'high' if said > came else 'low'}: {numbers}."
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _p(pvalue: float) -> str:
-    return f"p = {pvalue:.2g}" if pvalue >= 0.001 else "p < 0.001"
+        return None, (f"The bias of the estimators could not be simulated: {str(error).partition('. ')[0]}.",)
 
 
 def _score_summary(sample: Sample) -> dict[str, Any]:
     counts, edges = np.histogram(sample.score, bins=50, range=(0, 1), weights=sample.count)
+    # A second histogram on the logit scale, where skewed scores can be told apart.
+    end = 1 / (1 + math.exp(_LOGIT_END))
+    logit_edges = expit(np.linspace(-_LOGIT_END, _LOGIT_END, 51))
+    inside = np.clip(sample.score, end, 1 - end)
+    logit_counts, _ = np.histogram(inside, bins=logit_edges, weights=sample.count)
     order = np.searchsorted(
         sample.cumulative_count[1:], np.array([0, 0.05, 0.25, 0.5, 0.75, 0.95, 1]) * sample.n
     )
@@ -280,29 +317,9 @@ def _score_summary(sample: Sample) -> dict[str, Any]:
         "share_at_one": _share(sample, 1.0),
         "largest_tie": float(sample.count.max() / sample.n),
         "histogram": {"edges": edges.tolist(), "count": counts.tolist()},
+        "logit_histogram": {"edges": logit_edges.tolist(), "count": logit_counts.tolist()},
     }
 
 
 def _share(sample: Sample, score: float) -> float:
     return float(sample.count[sample.score == score].sum() / sample.n)
-
-
-def _data_warnings(sample: Sample) -> tuple[str, ...]:
-    warnings = []
-    wrong = float((sample.positives[sample.score == 0]).sum())
-    wrong += float((sample.count - sample.positives)[sample.score == 1].sum())
-    if wrong:
-        warnings.append(
-            f"{wrong:.10g} predictions of exactly 0 or 1 were wrong: their log loss is infinite, and no amount of "
-            f"evidence could have changed them."
-        )
-    if len(sample) <= 20 < sample.n:
-        warnings.append(
-            f"There are only {len(sample)} distinct scores, so that bins are what these scores make them."
-        )
-    elif (sample.count.max() / sample.n) > 0.2:
-        warnings.append(f"{_percent(sample.count.max() / sample.n)} of the rows share one score.")
-    rare = min(float(sample.positives.sum()), sample.n - float(sample.positives.sum()))
-    if rare < 30:
-        warnings.append(f"The rarer outcome occurs {rare:.10g} times only; little can be said with so few.")
-    return tuple(warnings)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from truecal._checks import RNGLike, as_generator, check_count, check_norm, require
+from truecal._files import whole_file
 from truecal._progress import Progress
 from truecal._registry import TRUE_ERROR, EstimatorSpec, get_estimator
 from truecal.models.population import Population
@@ -70,17 +69,10 @@ class Study:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the rows to a file, whole or not at all."""
-        path = Path(path)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-        try:
-            with os.fdopen(descriptor, "w", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS)
-                writer.writeheader()
-                writer.writerows(self.rows)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink()
-            raise
+        with whole_file(path, newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(self.rows)
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Study:

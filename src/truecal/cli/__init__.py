@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from typing import Any
 
 import click
@@ -23,6 +24,11 @@ COMMANDS = {
 
 #: What went wrong outside the program: bad input, files, missing packages.
 _EXPECTED = (ValueError, OSError, ImportError)
+
+_EPILOG = """\b
+Exit codes: 0 done; 1 the answer is "no", where a command asks something; 2 bad input.
+Completion: eval "$(_TRUECAL_COMPLETE=bash_source truecal)", or zsh_source, or fish_source.
+"""
 
 
 class _Commands(click.Group):
@@ -44,13 +50,35 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what is wrong with its input is one sentence on standard error, and exit code 2."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # every result carries its notes, which are printed
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # click ends quietly when nobody reads on
         except _EXPECTED as error:
-            click.echo(f"truecal: {error}", err=True)
+            click.echo(f"truecal: {_in_words(error, ctx)}", err=True)
             sys.exit(2)
+        except KeyboardInterrupt:
+            click.echo("truecal: interrupted.", err=True)
+            sys.exit(130)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def _in_words(error: Exception, ctx: click.Context) -> str:
+    from truecal.cli._words import for_command_line
+
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    if not isinstance(error, ValueError):
+        return str(error)
+    source, columns = ctx.meta.get("truecal.words", ("", {}))
+    message = for_command_line(str(error), columns)
+    # Messages on the content of a file come from the library, which does not know its name.
+    return f"{source}: {message}" if source and source not in message else message
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(package_name="truecal")
 def main() -> None:
     """Tell how far predicted probabilities are from the truth, and how sure one can be."""

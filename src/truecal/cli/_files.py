@@ -5,30 +5,41 @@ from __future__ import annotations
 import difflib
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.cli._sniff import (
+    FORMATS,
+    SUFFIXES,
+    Dialect,
+    find_long_line,
+    format_by_content,
+    format_by_name,
+    read_dialect,
+    read_head,
+)
+
 if TYPE_CHECKING:
     import polars as pl
 
-#: What a column of labels, or of scores, is usually called.
-LABEL_NAMES = ("y_true", "label", "labels", "target", "y", "truth", "outcome", "correct", "true_label")
-SCORE_NAMES = (
-    "y_proba", "y_prob", "y_score", "y_pred_proba", "score", "scores", "proba", "prob", "probs",
-    "probability", "probabilities", "p", "confidence",
-)  # fmt: skip
+__all__ = ["FORMATS", "MISSING", "Table", "open_table"]
 
-_SUFFIXES = {
-    ".csv": "csv", ".tsv": "tsv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
-    ".ndjson": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npz": "npz", ".npy": "npy",
-}  # fmt: skip
-FORMATS = tuple(dict.fromkeys(_SUFFIXES.values()))
-_COMPRESSED = (".gz", ".zst")
+#: What rows without a group are called.
+MISSING = "(missing)"
+#: How many lines tell the type of a column of text.
+_LOOKED_AT = 10_000
+#: Beyond so many rows, or bytes of text, a file is summarised where it lies and not taken into memory.
+_MANY_ROWS, _MANY_BYTES = 20_000_000, 1_000_000_000
+_PARQUET = tuple(suffix for suffix, format in SUFFIXES.items() if format == "parquet")
+
+#: Makes a lazy frame, with the named columns read as text.
+Scan = Callable[[Sequence[str]], "pl.LazyFrame"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,69 +47,117 @@ class Table:
     """Columns of a file: a lazy Polars frame, or arrays where the file holds arrays."""
 
     source: str
-    frame: pl.LazyFrame | None
+    scan: Scan | None
     arrays: Mapping[str, NDArray[Any]]
-    #: Bytes on disk, to tell large inputs; 0 where that is not known.
-    size: int
-    #: What the file's lines are read as, to say more of a value that cannot be read.
-    format: str
+    columns: tuple[str, ...]
+    #: Names that more than one column has.
+    repeated: frozenset[str] = frozenset()
+    #: Bytes of text; 0 for formats that know their number of rows.
+    text_size: int = 0
+    #: Says what is wrong with the file, of an error that Polars raised.
+    explain: Callable[[Exception], str] = str
 
     @property
-    def columns(self) -> list[str]:
-        """Names of the columns, in the order of the file."""
-        return list(self.arrays) if self.frame is None else self.frame.collect_schema().names()
+    def is_large(self) -> bool:
+        """Whether the rows are too many to be taken into memory."""
+        if self.scan is None or self.text_size:
+            return self.text_size > _MANY_BYTES
+        import polars as pl
+
+        return int(self.scan(()).select(pl.len()).collect().item()) > _MANY_ROWS
 
     def require(self, names: Sequence[str]) -> None:
         """Refuse names that are not columns, with the nearest one that is."""
-        columns = self.columns
         for name in names:
-            if name not in columns:
-                close = difflib.get_close_matches(name, columns, n=1)
+            if name not in self.columns:
+                close = difflib.get_close_matches(name, self.columns, n=1)
                 hint = f" Did you mean {close[0]!r}?" if close else ""
-                raise ValueError(f"{self.source} has no column {name!r}. It has: {', '.join(columns)}.{hint}")
+                raise ValueError(
+                    f"{self.source} has no column {name!r}. It has: {_listing(self.columns)}.{hint}"
+                )
+            if name in self.repeated:
+                raise ValueError(f"{self.source} has several columns named {name!r}. Rename all but one.")
 
-    def guess(self, what: str, usual: Sequence[str]) -> str:
-        """Return the one column with a usual name, or ask for it to be named."""
-        columns = self.columns
-        found = [name for name in columns if name.strip().lower() in usual]
-        if len(found) == 1:
-            return found[0]
-        why = f"several could be it ({', '.join(found)})" if found else "none has a usual name"
-        raise ValueError(
-            f"{self.source}: which column is the {what}? {why[0].upper()}{why[1:]}. "
-            f"Name it with --{what}. Columns: {', '.join(columns)}."
-        )
+    def take(
+        self, names: Sequence[str], *, numbers: Sequence[str] = (), groups: Sequence[str] = ()
+    ) -> dict[str, NDArray[Any]]:
+        """Return columns as arrays; where one of `numbers` holds something else, that is said.
 
-    def take(self, names: Sequence[str], numbers: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
-        """Return columns as arrays; where one of `numbers` holds something else, that is said."""
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+        numbers : sequence of str
+            Those that must be numbers.
+        groups : sequence of str
+            Those that are names of groups: they come as text, and what is missing has a name, too.
+        """
         names = list(dict.fromkeys(names))
         self.require(names)
-        if self.frame is None:
-            return {name: self.arrays[name] for name in names}
+        if self.scan is None:
+            return {
+                name: _as_text(self.arrays[name]) if name in groups else self.arrays[name] for name in names
+            }
         import polars as pl
 
         try:
-            frame = self.frame.select(names).collect(engine="streaming")
-        except pl.exceptions.ComputeError as error:
-            raise ValueError(self._unreadable(numbers, error)) from error
+            frame = self.scan(()).select(names).collect(engine="streaming")
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(
+                self._unreadable([name for name in names if name not in groups], error)
+            ) from error
         if frame.height == 0:
-            raise ValueError(f"{self.source} is empty: it has a header and no rows.")
-        for name in numbers:
-            if frame[name].dtype == pl.String:
-                raise ValueError(_bad_numbers(self.source, name, frame[name]))
-        return {name: _to_array(frame[name]) for name in names}
+            raise ValueError(f"{self.source} is empty: it has columns and no rows.")
+        return {
+            name: _group_names(frame[name])
+            if name in groups
+            else self._numbers(frame[name])
+            if name in numbers
+            else _labels(frame[name])
+            for name in names
+        }
 
-    def _unreadable(self, numbers: Sequence[str], error: Exception) -> str:
-        """Read a text file again, as text, to say which value is not a number and where."""
+    def _numbers(self, column: pl.Series) -> NDArray[Any]:
         import polars as pl
 
-        if self.format in ("csv", "tsv") and Path(self.source).is_file():
-            text = pl.scan_csv(self.source, separator=_separator(self.format), infer_schema=False)
-            for name in numbers:
-                column = text.select(name).collect()[name]
-                if column.cast(pl.Float64, strict=False).null_count() > column.null_count():
-                    return _bad_numbers(self.source, name, column)
-        return f"{self.source} cannot be read: {str(error).splitlines()[0]}."
+        if column.dtype == pl.String:
+            said = self._bad_numbers(column)
+            if said is not None:
+                raise ValueError(said)
+            column = column.str.strip_chars().cast(pl.Float64)
+        if column.dtype.is_decimal():
+            column = column.cast(pl.Float64)
+        return np.array(column.to_list()) if isinstance(column.dtype, pl.List) else column.to_numpy()
+
+    def _unreadable(self, names: Sequence[str], error: Exception) -> str:
+        """Read columns again, as text, to say which value is not a number and where."""
+        import polars as pl
+
+        assert self.scan is not None
+        for name in names:
+            try:
+                column = self.scan([name]).select(name).collect()[name]
+            except pl.exceptions.PolarsError:
+                break  # what is wrong is not in a column
+            said = self._bad_numbers(column) if column.dtype == pl.String else None
+            if said is not None:
+                return said
+        return f"{self.source} cannot be read: {self.explain(error)}."
+
+    def _bad_numbers(self, column: pl.Series) -> str | None:
+        import polars as pl
+
+        as_number = column.str.strip_chars().cast(pl.Float64, strict=False)
+        bad = (as_number.is_null() & column.is_not_null()).arg_true()
+        if not len(bad):
+            return None
+        row = int(bad[0])
+        amount = "a value that is no number" if len(bad) == 1 else f"{len(bad)} values that are no numbers"
+        where = "" if len(bad) == 1 else "first "
+        return (
+            f"{self.source}: column {column.name!r} has {amount} ({where}in data row {row + 1}: {column[row]!r}). "
+            f"Mend or remove {'this row' if len(bad) == 1 else 'these rows'}."
+        )
 
 
 def open_table(source: str, format: str | None = None) -> Table:
@@ -114,118 +173,211 @@ def open_table(source: str, format: str | None = None) -> Table:
     from truecal._checks import require
 
     if source == "-":
-        return _open_stdin(format)
+        content = sys.stdin.buffer.read()
+        return _open("standard input", content, format or format_by_content(_head("standard input", content)))
+    paths = _find(source)
+    format = format or ("parquet" if Path(source).is_dir() else format_by_name(paths[0]))
+    if format not in ("npz", "npy"):
+        require("polars", extra="app", purpose="Reading tables")
+    return _open(source, paths, format)
+
+
+def _find(source: str) -> list[Path]:
+    """Return the files that are meant, at least one."""
     path = Path(source)
-    known = format or _format_of(path)
-    if known in ("npz", "npy"):
-        return Table(source, None, _load_arrays(path, known), _size(path), known)
-    require("polars", extra="app", purpose="Reading tables")
-    is_glob = any(mark in source for mark in "*?[") and not path.exists()
-    if not is_glob and not path.exists():
-        raise FileNotFoundError(f"{source}: there is no such file.")
-    if not is_glob and path.is_file() and path.stat().st_size == 0:
-        raise ValueError(f"{source} is empty.")
-    return Table(source, _scan(source, known), {}, _size(path) if not is_glob else _glob_size(source), known)
-
-
-def _format_of(path: Path) -> str:
     if path.is_dir():
-        return "parquet"
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
-    if not suffixes or suffixes[-1] not in _SUFFIXES:
-        raise ValueError(
-            f"{path}: what kind of file is this? Its name should end in {', '.join(_SUFFIXES)} "
-            f"(text also in .gz or .zst), or name it with --input-format."
-        )
-    return _SUFFIXES[suffixes[-1]]
+        found = sorted(file for file in path.rglob("*") if file.suffix.lower() in _PARQUET and file.is_file())
+        if not found:
+            raise ValueError(f"{source} is a folder without Parquet files. Name a file.")
+        return found
+    if path.exists():
+        return [path]
+    if any(mark in source for mark in "*?["):
+        found = sorted(file for file in _glob(source) if file.is_file())
+        if not found:
+            raise FileNotFoundError(f"{source}: no file has such a name.")
+        return found
+    raise FileNotFoundError(f"{source}: there is no such file.")
 
 
-def _scan(source: Any, format: str) -> pl.LazyFrame:
+def _glob(pattern: str) -> Iterator[Path]:
+    anchor = Path(Path(pattern).anchor)
+    return anchor.glob(str(Path(pattern).relative_to(anchor)))
+
+
+def _head(name: str, source: Path | bytes) -> bytes:
+    try:
+        head = read_head(source)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be read: {error}.") from error
+    if not head.strip():
+        raise ValueError(f"{name} is empty.")
+    return head
+
+
+def _open(name: str, source: list[Path] | bytes, format: str) -> Table:
+    head = _head(name, source if isinstance(source, bytes) else source[0])
+    if format in ("npz", "npy"):
+        arrays = _load_arrays(name, source, format)
+        return Table(name, None, arrays, tuple(arrays))
     import polars as pl
 
+    repeated: frozenset[str] = frozenset()
+    explain = _first_line
     try:
         if format in ("csv", "tsv"):
-            frame = pl.scan_csv(source, separator=_separator(format), infer_schema_length=10_000)
+            dialect = read_dialect(head, format)
+            repeated = frozenset(dialect.repeated)
+            explain = partial(_explain_text, source, dialect)
+            scan = _scan_text(source, dialect.separator, dialect.decimal_comma)
         elif format == "jsonl":
-            frame = pl.scan_ndjson(source, infer_schema_length=10_000)
-        elif format == "arrow":
-            frame = pl.scan_ipc(source)
+            scan = _scan_json(source, is_list=head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[")
+        elif format == "parquet" and not head.startswith(b"PAR1"):
+            raise ValueError("it is no Parquet file")
         else:
-            frame = pl.scan_parquet(source)
-        frame.collect_schema()
-    except pl.exceptions.NoDataError as error:
-        raise ValueError(f"{_name(source)} is empty.") from error
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(
-            f"{_name(source)} cannot be read as {format}: {str(error).splitlines()[0]}."
-        ) from error
-    return frame
+            scan = _scan_binary(
+                source, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1")
+            )
+        columns = tuple(scan(()).collect_schema().names())
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        if isinstance(error, pl.exceptions.NoDataError):
+            raise ValueError(f"{name} is empty.") from error
+        raise ValueError(f"{name} cannot be read as {format}: {_first_line(error)}.") from error
+    text_size = 0 if format in ("parquet", "arrow") else _size(source)
+    return Table(name, scan, {}, columns, repeated, text_size, explain)
 
 
-def _open_stdin(format: str | None) -> Table:
-    content = sys.stdin.buffer.read()
-    if not content:
-        raise ValueError("standard input is empty.")
-    if format is None:
-        format = "parquet" if content[:4] == b"PAR1" else "jsonl" if content.lstrip()[:1] == b"{" else "csv"
-        if format == "csv" and b"\t" in content.split(b"\n", 1)[0]:
-            format = "tsv"
-    if format in ("npz", "npy"):
-        return Table("standard input", None, _load_arrays(io.BytesIO(content), format), len(content), format)
-    return Table("standard input", _scan(io.BytesIO(content), format), {}, len(content), format)
+def _explain_text(source: list[Path] | bytes, dialect: Dialect, error: Exception) -> str:
+    """Say which line has too many fields, where that is what Polars stumbled over."""
+    if "more fields" in str(error) and not isinstance(source, bytes):
+        for path in source:
+            line = find_long_line(path, dialect.separator, len(dialect.names))
+            if line is not None:
+                return f"line {line} has more fields than the first, which has {len(dialect.names)}"
+    return _first_line(error)
 
 
-def _load_arrays(file: Path | io.BytesIO, format: str) -> dict[str, NDArray[Any]]:
+def _size(source: list[Path] | bytes) -> int:
+    return len(source) if isinstance(source, bytes) else sum(path.stat().st_size for path in source)
+
+
+def _again(source: list[Path] | bytes) -> Any:
+    """Return what Polars reads from; bytes must be opened anew for each reading."""
+    return io.BytesIO(source) if isinstance(source, bytes) else source
+
+
+def _scan_text(source: list[Path] | bytes, separator: str, decimal_comma: bool) -> Scan:
+    import polars as pl
+
+    def scan(as_text: Sequence[str]) -> pl.LazyFrame:
+        frame = pl.scan_csv(
+            _again(source),
+            separator=separator,
+            decimal_comma=decimal_comma,
+            infer_schema=not as_text,
+            infer_schema_length=_LOOKED_AT,
+            encoding="utf8-lossy",  # what is wrong in a column that nobody asked for does not matter
+            glob=False,
+        )
+        # Files written by hand have blanks around their names: "label, score".
+        return frame.rename(str.strip)
+
+    return scan
+
+
+def _scan_json(source: list[Path] | bytes, *, is_list: bool) -> Scan:
+    import polars as pl
+
+    def scan(as_text: Sequence[str]) -> pl.LazyFrame:
+        overrides = dict.fromkeys(as_text, pl.String)
+        if is_list:
+            parts = [source] if isinstance(source, bytes) else source
+            frames = [
+                pl.read_json(part, schema_overrides=overrides, infer_schema_length=None) for part in parts
+            ]
+            return pl.concat(frames).lazy()
+        return pl.scan_ndjson(_again(source), infer_schema_length=_LOOKED_AT, schema_overrides=overrides)
+
+    return scan
+
+
+def _scan_binary(source: list[Path] | bytes, format: str, *, is_stream: bool) -> Scan:
+    import polars as pl
+
+    # The folders of a partitioned table are columns: year=2026/part-0.parquet
+    hive = not isinstance(source, bytes) and all("=" in path.parent.name for path in source)
+
+    def scan(as_text: Sequence[str]) -> pl.LazyFrame:
+        if is_stream:
+            parts = [source] if isinstance(source, bytes) else source
+            return pl.concat([pl.read_ipc_stream(part) for part in parts]).lazy()
+        if format == "arrow":
+            return pl.scan_ipc(_again(source), glob=False, hive_partitioning=hive)
+        return pl.scan_parquet(_again(source), glob=False, hive_partitioning=hive)
+
+    return scan
+
+
+def _load_arrays(name: str, source: list[Path] | bytes, format: str) -> dict[str, NDArray[Any]]:
     try:
-        loaded = np.load(file, allow_pickle=False)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{file}: there is no such file.") from None
-    except (ValueError, OSError, EOFError) as error:
+        loaded = np.load(io.BytesIO(source) if isinstance(source, bytes) else source[0], allow_pickle=False)
+        if format == "npz" and isinstance(loaded, np.ndarray):
+            raise ValueError("it holds one array: name the kind with --input-format npy")
+        if format == "npy" and not isinstance(loaded, np.ndarray):
+            raise ValueError("it holds several arrays: name the kind with --input-format npz")
+        arrays = dict(loaded) if format == "npz" else _columns_of(loaded)
+    except Exception as error:  # damaged archives raise whatever zipfile, zlib and struct raise
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise ValueError(
-            f"{_name(file)} cannot be read as {format}, without pickled objects: {error}."
+            f"{name} cannot be read as {format}, without pickles: {_first_line(error)}."
         ) from error
-    if format == "npz":
-        with loaded:
-            arrays = {name: loaded[name] for name in loaded.files}
-    elif loaded.dtype.names:
-        arrays = {name: loaded[name] for name in loaded.dtype.names}
-    else:
-        columns = loaded.reshape(len(loaded), -1)
-        arrays = {f"column_{k}": columns[:, k] for k in range(columns.shape[1])}
-    return {name: array for name, array in arrays.items() if array.ndim}
+    arrays = {key: array for key, array in arrays.items() if array.ndim}
+    if not arrays:
+        raise ValueError(f"{name} is empty: it holds no columns.")
+    return arrays
 
 
-def _to_array(series: pl.Series) -> NDArray[Any]:
+def _columns_of(array: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    if array.dtype.names:
+        return {name: array[name] for name in array.dtype.names}
+    columns = array.reshape(len(array), -1)
+    return {f"column_{k}": columns[:, k] for k in range(columns.shape[1])}
+
+
+def _labels(column: pl.Series) -> NDArray[Any]:
+    """Return labels; text is stripped, and text that holds numbers only is numbers."""
     import polars as pl
 
-    if isinstance(series.dtype, pl.List):
-        return np.array(series.to_list())
-    return series.to_numpy()
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        column = column.str.strip_chars()
+        for kind in (pl.Int64, pl.Float64):
+            as_number = column.cast(kind, strict=False)
+            if as_number.null_count() == column.null_count() < len(column):
+                return as_number.to_numpy()
+    if column.dtype.is_decimal():
+        column = column.cast(pl.Float64)
+    return np.array(column.to_list()) if isinstance(column.dtype, pl.List) else column.to_numpy()
 
 
-def _bad_numbers(source: str, name: str, column: pl.Series) -> str:
+def _group_names(column: pl.Series) -> NDArray[Any]:
     import polars as pl
 
-    bad = (column.cast(pl.Float64, strict=False).is_null() & column.is_not_null()).arg_true()
-    row = int(bad[0])
-    return (
-        f"{source}: column {name!r} has {len(bad)} value{'s' if len(bad) > 1 else ''} that are no numbers "
-        f"(first in data row {row + 1}: {column[row]!r}). Mend or remove these rows."
+    return column.cast(pl.String).fill_null(MISSING).to_numpy()
+
+
+def _as_text(array: NDArray[Any]) -> NDArray[Any]:
+    return np.array(
+        [MISSING if value is None or value != value else str(value) for value in array.tolist()], object
     )
 
 
-def _separator(format: str) -> str:
-    return "\t" if format == "tsv" else ","
+def _listing(columns: Sequence[str], most: int = 20) -> str:
+    shown = ", ".join(map(repr, columns[:most]))
+    return shown if len(columns) <= most else f"{shown} and {len(columns) - most} more"
 
 
-def _name(source: Any) -> str:
-    return "standard input" if isinstance(source, io.BytesIO) else str(source)
-
-
-def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.rglob("*")) if path.is_dir() else path.stat().st_size
-
-
-def _glob_size(pattern: str) -> int:
-    anchor = Path(Path(pattern).anchor)
-    return sum(file.stat().st_size for file in anchor.glob(str(Path(pattern).relative_to(anchor))))
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")

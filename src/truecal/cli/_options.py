@@ -1,59 +1,26 @@
-"""Options that several commands share, and the way from them to predictions."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from truecal.cli._files import FORMATS, LABEL_NAMES, SCORE_NAMES, Table, open_table
+from truecal.cli._sniff import FORMATS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Labels and probabilities of a file, with what is needed to read them."""
-
-    source: str
-    y_true: NDArray[Any]
-    y_proba: NDArray[Any]
-    score_columns: list[str]
-    sample_weight: NDArray[Any] | None
-    pos_label: Any
-    group: NDArray[Any] | None
-    labels: list[Any] | None = None
-    multiclass: str | None = None
-
-    def arguments(self, rows: NDArray[np.bool_] | None = None) -> dict[str, Any]:
-        """Return keyword arguments for `truecal.estimate` and its like, for all rows or some."""
-        weight = self.sample_weight
-
-        def chosen(array: NDArray[Any]) -> NDArray[Any]:
-            return array if rows is None else array[rows]
-
-        return {
-            "y_true": chosen(self.y_true),
-            "y_proba": chosen(self.y_proba),
-            "sample_weight": None if weight is None else chosen(weight),
-            "pos_label": self.pos_label,
-            "labels": self.labels,
-            "multiclass": self.multiclass,
-        }
 
 
 def table_options(command: Command) -> Command:
     """Add the argument FILE and the options that say what is in it, but for the scores."""
     return _add(
         command,
-        click.argument("file"),
+        click.argument("file", type=click.Path(allow_dash=True)),
         click.option("--label", help="Column of the true labels; guessed if only one has a usual name."),
         click.option("--weight", help="Column of the weights, which are frequencies."),
-        click.option("--pos-label", help="The label that counts as positive."),
+        click.option("--pos-label", help="The label that counts as positive, if they are not 0 and 1."),
         click.option(
             "--input-format", type=click.Choice(FORMATS), help="If the name of FILE does not tell it."
         ),
@@ -73,7 +40,47 @@ def input_options(command: Command) -> Command:
         click.option(
             "--multiclass",
             type=click.Choice(["top", "classwise"]),
-            help="What to measure of several classes.",
+            help="What to measure of several classes.  [default: top]",
+        ),
+        click.option(
+            "--classes", help="The class of each column of scores: a,b,c. Usually their names tell."
+        ),
+    )
+
+
+def group_option(command: Command) -> Command:
+    """Add the option that splits the rows."""
+    return _add(
+        command,
+        click.option(
+            "--group", help="Column of groups: each is looked at, and p-values are corrected for that."
+        ),
+    )
+
+
+def seed_option(command: Command) -> Command:
+    """Add the option that fixes everything random."""
+    return _add(
+        command,
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of all that is random.",
+        ),
+    )
+
+
+def output_options(command: Command) -> Command:
+    """Add the options that say how and where to write."""
+    return _add(
+        command,
+        click.option(
+            "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+        ),
+        click.option(
+            "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write to."
         ),
     )
 
@@ -82,85 +89,3 @@ def _add(command: Command, *options: Callable[[Command], Command]) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def load(
-    file: str,
-    *,
-    label: str | None,
-    score: tuple[str, ...],
-    logits: bool,
-    weight: str | None,
-    pos_label: str | None,
-    multiclass: str | None,
-    input_format: str | None,
-    group: str | None = None,
-) -> Predictions:
-    """Read the predictions that the options describe; a guessed column is said on standard error."""
-    table = open_table(file, input_format)
-    names = list(score) or [_guessed(table, "score", SCORE_NAMES)]
-    predictions, columns = _read(table, names, label, weight, pos_label, group)
-    scores = [columns[name] for name in names]
-    y_proba = scores[0] if len(scores) == 1 else np.column_stack(scores)
-    if logits:
-        from truecal.readers import probabilities_from_logits
-
-        y_proba = probabilities_from_logits(y_proba)
-    # The columns of several scores are named after the classes, if the labels are text.
-    labels = names if predictions.y_true.dtype.kind in "OUST" and len(names) > 2 else None
-    return replace(predictions, y_proba=y_proba, multiclass=multiclass, labels=labels)
-
-
-def label_and_columns(
-    file: str,
-    names: Sequence[str],
-    *,
-    label: str | None,
-    weight: str | None,
-    pos_label: str | None,
-    input_format: str | None,
-) -> tuple[Predictions, dict[str, NDArray[Any]]]:
-    """Read the labels of a file, and columns that each are the scores of a model."""
-    return _read(open_table(file, input_format), list(names), label, weight, pos_label, None)
-
-
-def _read(
-    table: Table,
-    names: list[str],
-    label: str | None,
-    weight: str | None,
-    pos_label: str | None,
-    group: str | None,
-) -> tuple[Predictions, dict[str, NDArray[Any]]]:
-    label_name = label or _guessed(table, "label", LABEL_NAMES)
-    extra = [name for name in (weight, group) if name]
-    columns = table.take([label_name, *names, *extra], [*names, *([weight] if weight else [])])
-    y_true = columns[label_name]
-    predictions = Predictions(
-        source=table.source,
-        y_true=y_true,
-        y_proba=columns[names[0]],
-        score_columns=names,
-        sample_weight=columns[weight] if weight else None,
-        pos_label=_as_label(pos_label, y_true),
-        group=columns[group] if group else None,
-    )
-    return predictions, columns
-
-
-def _guessed(table: Table, what: str, usual: tuple[str, ...]) -> str:
-    name = table.guess(what, usual)
-    click.echo(f"truecal: taking column {name!r} for the {what}.", err=True)
-    return name
-
-
-def _as_label(text: str | None, y_true: NDArray[Any]) -> Any:
-    """Return the positive label in the type of the labels, as the command line has only text."""
-    if text is None or y_true.dtype.kind in "OUST":
-        return text
-    try:
-        return int(text) if float(text).is_integer() else float(text)
-    except ValueError:
-        if y_true.dtype.kind == "b":
-            return text.lower() in ("true", "yes")
-        raise ValueError(f"--pos-label {text!r} is no number, and the labels are.") from None

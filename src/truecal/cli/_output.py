@@ -3,67 +3,70 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from truecal._files import write_text
+from truecal._plain import plain
+
+_REMARKS = "truecal.remarks"
 
 
-def output_options(command: Command) -> Command:
-    """Add the options that say how and where to write."""
-    options = [
-        click.option(
-            "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
-        ),
-        click.option(
-            "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write to."
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+def say_later(text: str) -> None:
+    """Keep a remark for the end of the command, so that an error stands alone."""
+    click.get_current_context().meta.setdefault(_REMARKS, []).append(text)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file under another name, then rename it, so that nothing half-written is ever seen."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def say_remarks() -> None:
+    """Print the remarks that were kept, on standard error."""
+    context = click.get_current_context(silent=True)
+    for text in context.meta.pop(_REMARKS, []) if context else []:
+        click.echo(text, err=True)
 
 
 def emit(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file and say so."""
+    say_remarks()
     if output is None:
         click.echo(text)
     else:
         write_text(output, text + "\n")
-        click.echo(f"truecal: wrote {output}.", err=True)
+        say_written(output)
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse a file that could not be written, before the work and not after it."""
+    if path is not None and not path.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}.")
+
+
+def say_written(path: Path) -> None:
+    """Say that a file was written."""
+    say_remarks()
+    click.echo(f"truecal: wrote {path}.", err=True)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Show on a terminal what is being done, and take it away when it is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    click.echo(f"\r\x1b[2K{name} ...", err=True, nl=False)
+    try:
+        yield
+    finally:
+        click.echo("\r\x1b[2K", err=True, nl=False)
 
 
 def as_json(content: dict[str, Any]) -> str:
     """Return JSON with the version of its layout; what is not a number is null, as JSON has no NaN."""
-    return json.dumps(_plain({"schema_version": 1, **content}), indent=2, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and (value != value or abs(value) == float("inf")) else value
+    return json.dumps(plain({"schema_version": 1, **content}), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def as_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> str:

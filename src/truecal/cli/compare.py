@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from truecal.cli._options import label_and_columns, table_options
-from truecal.cli._output import as_json, emit, output_options
+from truecal.cli._options import output_options, table_options
+from truecal.cli._output import as_json, as_table, check_folder, emit, stage
 
 
 @click.command("compare")
@@ -34,29 +34,42 @@ def command(
 
     The first model is compared with each of the others.
     """
+    from truecal.cli._predictions import load_rows
     from truecal.comparison import compare
     from truecal.readers import probabilities_from_logits
 
-    if len(score) < 2:
+    if len(set(score)) < 2:
         raise ValueError("compare needs two models. Name their columns: --score one --score two.")
-    labels, columns = label_and_columns(file, score, **what)
-    scores = {name: probabilities_from_logits(columns[name]) if logits else columns[name] for name in score}
-    first, *others = score
-    found = [
-        compare(
-            labels.y_true,
-            scores[first],
-            scores[other],
-            norm=norm,
-            confidence_level=confidence_level,
-            names=(first, other),
-            pos_label=labels.pos_label,
-            sample_weight=labels.sample_weight,
-        )
-        for other in others
-    ]
+    check_folder(output)
+    with stage("reading"):
+        models = load_rows(file, score=score, **what)
+    scores = dict(zip(score, models.y_proba.T, strict=True))
+    if logits:
+        scores = {name: probabilities_from_logits(column) for name, column in scores.items()}
+    first, *others = dict.fromkeys(score)
+    with stage("comparing"):
+        found = [
+            compare(
+                models.y_true,
+                scores[first],
+                scores[other],
+                norm=norm,
+                confidence_level=confidence_level,
+                names=(first, other),
+                pos_label=models.pos_label,
+                sample_weight=models.sample_weight,
+            )
+            for other in others
+        ]
     if style == "json":
         content = [one.to_dict() for one in found]
-        emit(as_json({"command": "compare", "source": labels.source, "results": content}), output)
-    else:
-        emit("\n".join(one.verdict for one in found), output)
+        emit(as_json({"command": "compare", "source": models.source, "results": content}), output)
+        return
+    intervals = [found[0].intervals[0], *(one.intervals[1] for one in found)]
+    errors = [found[0].errors[0], *(one.errors[1] for one in found)]
+    body = [
+        [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
+        for name, error, interval in zip([first, *others], errors, intervals, strict=True)
+    ]
+    table = as_table(["model", "error", f"{100 * confidence_level:g} % interval"], body)
+    emit("\n".join([table, "", *(one.verdict for one in found)]), output)

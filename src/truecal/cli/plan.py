@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from truecal.cli._output import as_json, as_table, emit, output_options
+from truecal.cli._options import output_options, seed_option
+from truecal.cli._output import as_json, as_table, check_folder, emit, say_written, stage
 
+_PICTURES = (".png", ".svg", ".pdf")
 _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 
 
@@ -21,8 +23,9 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 )
 @click.option("--beta", nargs=2, type=float, default=(1, 1), show_default=True, help="Scores: a Beta(a, b).")
 @click.option("--estimator", default="em_sweep", show_default=True, help="The statistic of the test.")
+@click.option("--norm", type=float, default=2, show_default=True, help="The p of the lp norm.")
 @click.option("--repeats", type=int, default=1000, show_default=True, help="Simulated data sets.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@seed_option
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -36,6 +39,7 @@ def command(
     alpha: float,
     beta: tuple[float, float],
     estimator: str,
+    norm: float,
     repeats: int,
     seed: int,
     plot: Path | None,
@@ -47,40 +51,72 @@ def command(
     With --error: the rows that find an error of that size. With --rows: the least error that so many find.
     """
     from truecal.models.scores import BetaScores
-    from truecal.planning import detectable_error, required_sample_size
+    from truecal.planning import detectable_error, plan_sample_size
 
     if not errors and not sizes:
         raise ValueError(
             "say what to plan: --error 0.02 for the rows it takes, or --rows 5000 for the error found."
         )
-    scores = BetaScores(*beta)
-    settings: dict[str, Any] = {"power": power, "alpha": alpha, "scores": scores, "estimator": estimator}
-    rows = [
-        {"true_error": error, "n": int(required_sample_size(error, **settings, repeats=repeats, rng=seed))}
-        for error in errors
-    ]
-    rows += [
-        {"true_error": detectable_error(n, **settings, repeats=repeats, rng=seed), "n": n} for n in sizes
-    ]
+    check_folder(output)
     if plot is not None:
-        from truecal.detection import miss_rates
-        from truecal.display import MissRateDisplay
-
-        rates = miss_rates(
-            sorted({row["true_error"] for row in rows}),
-            _PLOTTED_SIZES,
-            estimators=list(dict.fromkeys(["ew_bin", estimator])),
-            scores=scores,
-            alpha=alpha,
-            repeats=min(repeats, 400),
-            rng=seed,
-        )
-        MissRateDisplay(rates.to_rows()).plot().figure_.savefig(plot)
-        click.echo(f"truecal: wrote {plot}.", err=True)
+        _check_picture(plot)
+        check_folder(plot)
+    asked: dict[str, Any] = {
+        "power": power,
+        "alpha": alpha,
+        "scores": BetaScores(*beta),
+        "estimator": estimator,
+        "norm": norm,
+        "repeats": repeats,
+        "rng": seed,
+    }
+    rows: list[dict[str, Any]] = []
+    for error in errors:
+        with stage(f"looking for the rows that find {error:g}"):
+            found = plan_sample_size(error, **asked)
+        rows.append({"true_error": error, "n": found.n, "n_se": found.standard_error})
+    for n in sizes:
+        with stage(f"looking for the error that {n} rows find"):
+            rows.append({"true_error": detectable_error(n, **asked), "n": n, "n_se": None})
+    if plot is not None:
+        with stage("drawing"):
+            _draw(plot, sorted({row["true_error"] for row in rows}), asked)
+        say_written(plot)
     if style == "json":
-        told = {"power": power, "alpha": alpha, "beta": list(beta), "estimator": estimator}
+        told = {"power": power, "alpha": alpha, "beta": list(beta), "estimator": estimator, "norm": norm}
         emit(as_json({"command": "plan", **told, "results": rows}), output)
         return
-    body = [[f"{row['true_error']:.4f}", f"{row['n']:,}"] for row in rows]
+    body = [
+        [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else ""]
+        for row in rows
+    ]
     said = f"Rows at which {estimator} finds an error {100 * power:g} times in 100 (level {alpha:g}):"
-    emit(f"{said}\n\n{as_table(['error', 'rows'], body, text_columns=0)}", output)
+    emit(f"{said}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}", output)
+
+
+def _check_picture(path: Path) -> None:
+    from truecal._checks import require
+
+    require("matplotlib", extra="app", purpose="Drawing")
+    if path.suffix.lower() not in _PICTURES:
+        raise ValueError(f"--plot must end in {', '.join(_PICTURES)}. Got {path.name!r} instead.")
+
+
+def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:
+    """Draw how often each error is missed against the number of rows, beside the usual ECE."""
+    from truecal._files import whole_file
+    from truecal.detection import miss_rates
+    from truecal.display import MissRateDisplay
+
+    rates = miss_rates(
+        errors,
+        _PLOTTED_SIZES,
+        estimators=list(dict.fromkeys(["ew_bin", asked["estimator"]])),
+        scores=asked["scores"],
+        alpha=asked["alpha"],
+        norm=asked["norm"],
+        repeats=min(asked["repeats"], 400),
+        rng=asked["rng"],
+    )
+    with whole_file(path, "wb") as file:
+        MissRateDisplay.from_miss_rates(rates).plot().figure_.savefig(file, format=path.suffix[1:].lower())

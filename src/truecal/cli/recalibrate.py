@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli._files import open_table
-from truecal.cli._options import input_options, load
-from truecal.cli._output import as_json, emit, output_options
+from truecal.cli._options import input_options, output_options, seed_option
+from truecal.cli._output import as_json, check_folder, emit, say_written, stage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @click.command("recalibrate")
@@ -26,7 +28,7 @@ from truecal.cli._output import as_json, emit, output_options
     type=click.Path(dir_okay=False, path_type=Path),
     help="CSV for the recalibrated scores.",
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@seed_option
 @output_options
 def command(
     file: str,
@@ -42,21 +44,33 @@ def command(
 
     A calibrated model is left alone. The exit code is 1 if there is nothing to mend.
     """
+    from truecal.cli._predictions import forget_arguments, load_rows
     from truecal.selection import select_recalibrator
 
-    logits = bool(what.get("logits"))
-    predictions = load(file, **{**what, "logits": False})
+    for path in (output, target):
+        check_folder(path)
+    if other is not None and target is None:
+        raise ValueError("--apply needs --write: the file for the recalibrated scores.")
+    logits = bool(what["logits"])
+    with stage("reading"):
+        predictions = load_rows(file, **{**what, "logits": False})
     arguments = predictions.arguments()
-    selection = select_recalibrator(
-        arguments.pop("y_true"),
-        arguments.pop("y_proba"),
-        **arguments,
-        criterion=criterion,
-        input="logits" if logits else "probabilities",
-        rng=seed,
-    )
+    with stage("trying recalibrators"):
+        selection = select_recalibrator(
+            arguments.pop("y_true"),
+            arguments.pop("y_proba"),
+            **arguments,
+            criterion=criterion,
+            input="logits" if logits else "probabilities",
+            rng=seed,
+        )
     if target is not None:
-        _write(selection, other or file, predictions.score_columns, what.get("input_format"), target)
+        scores = predictions.y_proba
+        if other is not None:
+            forget_arguments()
+            scores = _scores(other, predictions.score_columns, what["input_format"])
+        _write(target, selection.transform(scores), predictions.score_columns)
+        say_written(target)
     if style == "json":
         emit(as_json({"command": "recalibrate", "source": predictions.source, **selection.to_dict()}), output)
     else:
@@ -64,20 +78,26 @@ def command(
     raise SystemExit(1 if selection.leave_alone else 0)
 
 
-def _write(selection: Any, file: str, columns: list[str], format: str | None, target: Path) -> None:
-    """Write the recalibrated scores of a file, one column for each of its own."""
+def _scores(file: str, names: list[str], format: str | None) -> NDArray[Any]:
+    """Return the same columns of another file."""
     import numpy as np
 
-    from truecal.cli._output import write_text
+    from truecal.cli._files import open_table
 
-    arrays = open_table(file, format).take(columns, columns)
-    scores = arrays[columns[0]] if len(columns) == 1 else np.column_stack([arrays[name] for name in columns])
-    mended = np.asarray(selection.transform(scores))
-    table = mended.reshape(len(mended), -1)
-    names = (
-        columns if len(columns) == table.shape[1] else [f"{columns[0]}_{k}" for k in range(table.shape[1])]
-    )
-    lines = [",".join(f"{name}_recalibrated" for name in names)]
-    lines += [",".join(repr(float(value)) for value in row) for row in table]
-    write_text(target, "\n".join(lines) + "\n")
-    click.echo(f"truecal: wrote {target}.", err=True)
+    columns = open_table(file, format).take(names, numbers=names)
+    return columns[names[0]] if len(names) == 1 else np.column_stack([columns[name] for name in names])
+
+
+def _write(target: Path, scores: NDArray[Any], names: list[str]) -> None:
+    """Write the recalibrated scores as CSV, one column for each of the file's own."""
+    import csv
+
+    from truecal._files import whole_file
+
+    table = scores.reshape(len(scores), -1)
+    if len(names) != table.shape[1]:
+        names = [f"{names[0]}_{k}" for k in range(table.shape[1])]
+    with whole_file(target, newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([f"{name}_recalibrated" for name in names])
+        writer.writerows(table.tolist())

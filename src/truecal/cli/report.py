@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli._options import Predictions, input_options, load
+from truecal.cli._options import group_option, input_options, seed_option
+from truecal.cli._output import check_folder, say_remarks, say_written, stage
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from truecal.assessment import Assessment
+    from truecal.cli._predictions import Predictions, Summary
 
 #: Sizes of error for which the report says how many rows find them.
 _ERRORS = (0.01, 0.02, 0.05, 0.1)
+#: Rows beyond which advice on recalibration is not worth its time.
+_MOST_ROWS = 1_000_000
 
 
 @click.command("report")
 @input_options
-@click.option("--group", help="Column of groups: one line of a table for each.")
+@group_option
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The page; FILE's name + .html."
 )
@@ -26,7 +30,7 @@ _ERRORS = (0.01, 0.02, 0.05, 0.1)
 @click.option(
     "--norm", type=click.Choice(["1", "2"]), default="2", show_default=True, help="The p of the lp norm."
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@seed_option
 @click.option("--quick", is_flag=True, help="Leave out what is simulated: bias, rows needed, recalibration.")
 def command(
     file: str,
@@ -39,62 +43,89 @@ def command(
     **what: Any,
 ) -> None:
     """Write a report on the probabilities in FILE: one HTML page that needs nothing else."""
-    import numpy as np
-
+    from truecal._checks import require
     from truecal.assessment import assess
+    from truecal.cli._predictions import Predictions, load
 
-    predictions = load(file, group=group, **what)
+    require("jinja2", extra="app", purpose="The report")
+    name = "standard input" if file == "-" else Path(file).name
+    target = output or Path(f"{name.partition('.')[0] or 'report'}.html")
+    check_folder(target)
+    with stage("reading"):
+        predictions = load(file, group=group, **what)
+    classes: list[dict[str, Any]] = []
+    arguments = predictions.arguments()
     if predictions.multiclass == "classwise":
-        raise ValueError(
-            "a report takes one class at a time: name it with --pos-label, or use --multiclass top."
-        )
-    rng = np.random.default_rng(seed)
-    target = output or Path(Path(predictions.source).name.partition(".")[0] or "report").with_suffix(".html")
-    assessment = assess(**predictions.arguments(), norm=int(norm), simulate=not quick, rng=rng)
+        with stage("looking at each class"):
+            classes = _classes(arguments, int(norm), seed)
+        arguments = {**arguments, "multiclass": "top"}
+    with stage("assessing"):
+        assessment = assess(**arguments, norm=int(norm), simulate=not quick, rng=seed)
+    with stage("looking at each group"):
+        groups = _groups(predictions, int(norm), seed) if group else []
+    recalibration = None
+    if not quick and isinstance(predictions, Predictions) and len(predictions.y_true) <= _MOST_ROWS:
+        with stage("trying recalibrators"):
+            recalibration = _recalibration(arguments, seed)
+    with stage("planning"):
+        plan = [] if quick else _plan(assessment, int(norm), seed)
     assessment.to_html(
         target,
         title=title,
-        source=Path(predictions.source).name,
-        groups=_groups(predictions, int(norm), rng) if group else (),
+        source=name,
+        groups=groups,
         group_name=group or "",
-        recalibration=None if quick else _recalibration(predictions, seed),
-        plan=() if quick else _plan(assessment, seed),
+        classes=classes,
+        recalibration=recalibration,
+        plan=plan,
     )
+    say_remarks()
     click.echo(assessment.verdict)
-    click.echo(f"truecal: wrote {target}.", err=True)
+    say_written(target)
 
 
-def _groups(predictions: Predictions, norm: int, rng: Generator) -> list[dict[str, Any]]:
-    """Measure each group, and correct the p-values for looking at all of them (Holm)."""
-    import numpy as np
+def _row(name: str, found: Any, pvalue: float | None) -> dict[str, Any]:
+    ends = {"low": found.interval.low, "high": found.interval.high}
+    return {"name": name, "n": found.n, "value": found.value, **ends, "adjusted_pvalue": pvalue}
 
+
+def _groups(predictions: Predictions | Summary, norm: int, seed: int) -> list[dict[str, Any]]:
+    """Measure each group, with p-values that are corrected for looking at all of them."""
+    from truecal.cli._groups import test_groups
+    from truecal.measure import estimate
+
+    tests = test_groups(predictions, norm=norm, rng=seed)
+    return [
+        _row(
+            name,
+            estimate(**arguments, estimator="averaged", norm=norm, confidence_level=0.95),
+            tests[name].adjusted_pvalue,
+        )
+        for name, arguments in predictions.groups()
+    ]
+
+
+def _classes(arguments: dict[str, Any], norm: int, seed: int) -> list[dict[str, Any]]:
+    """Measure each class against the rest, with p-values that are corrected for looking at all of them."""
     from truecal.hypotheses import calibration_test
     from truecal.measure import estimate
 
-    assert predictions.group is not None
-    rows: list[dict[str, Any]] = []
-    for name in np.unique(predictions.group).tolist():
-        arguments = predictions.arguments(predictions.group == name)
-        found = estimate(**arguments, estimator="averaged", norm=norm, confidence_level=0.95)
-        test = calibration_test(**arguments, norm=norm, rng=rng)
-        assert found.interval is not None
-        ends = {"low": found.interval.low, "high": found.interval.high}
-        rows.append({"name": str(name), "n": found.n, "value": found.value, **ends, "pvalue": test.pvalue})
-    worst = 0.0
-    for place, row in enumerate(sorted(rows, key=lambda row: row["pvalue"])):
-        worst = max(worst, min(1.0, row["pvalue"] * (len(rows) - place)))
-        row["adjusted_pvalue"] = worst
-    return rows
+    found = estimate(**arguments, estimator="averaged", norm=norm, confidence_level=0.95)
+    test = calibration_test(**arguments, norm=norm, rng=seed)
+    return [
+        _row(one.target.removesuffix(" against the rest"), one, tested.adjusted_pvalue)
+        for one, tested in zip(found.classes, test.classes, strict=True)
+    ]
 
 
-def _recalibration(predictions: Predictions, seed: int) -> dict[str, Any] | None:
-    """Say which recalibrator to use; nothing where that cannot be told, as with a handful of rows."""
+def _recalibration(arguments: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Say which recalibrator to use; or why that cannot be told, as with a handful of rows."""
     from truecal.selection import select_recalibrator
 
-    arguments = predictions.arguments()
+    rest = {key: value for key, value in arguments.items() if key not in ("y_true", "y_proba")}
     try:
         selection = select_recalibrator(
-            arguments.pop("y_true"), arguments.pop("y_proba"), **arguments, criterion="brier", rng=seed
+            arguments["y_true"], arguments["y_proba"], **rest, criterion="brier", rng=seed
         )
     except ValueError as error:
         return {"advice": f"No advice on recalibration: {error}", "rows": []}
@@ -111,7 +142,7 @@ def _recalibration(predictions: Predictions, seed: int) -> dict[str, Any] | None
     return {"advice": selection.verdict, "criterion": selection.criterion, "rows": rows}
 
 
-def _plan(assessment: Any, seed: int) -> list[dict[str, Any]]:
+def _plan(assessment: Assessment, norm: int, seed: int) -> list[dict[str, Any]]:
     """Say how many rows with scores like these would find errors of several sizes."""
     from truecal.detection import greatest_error
     from truecal.planning import required_sample_size
@@ -119,8 +150,11 @@ def _plan(assessment: Any, seed: int) -> list[dict[str, Any]]:
     if assessment.advice is None:
         return []
     scores = assessment.advice.fit.scores
-    reachable = [error for error in _ERRORS if error < 0.9 * greatest_error(scores, 2)]
+    reachable = [error for error in _ERRORS if error < 0.9 * greatest_error(scores, norm)]
     return [
-        {"true_error": error, "n": int(required_sample_size(error, scores=scores, repeats=300, rng=seed))}
+        {
+            "true_error": error,
+            "n": required_sample_size(error, scores=scores, norm=norm, repeats=300, rng=seed),
+        }
         for error in reachable
     ]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli._options import input_options, load
-from truecal.cli._output import as_json, emit, output_options
+from truecal.cli._options import group_option, input_options, output_options, seed_option
+from truecal.cli._output import as_json, as_table, check_folder, emit, stage
+
+if TYPE_CHECKING:
+    from truecal.hypotheses import TestResult
 
 
 @click.command("test")
 @input_options
+@group_option
 @click.option(
     "--estimator", default="em_sweep", show_default=True, help="The statistic, of 'truecal estimators'."
 )
@@ -21,10 +25,11 @@ from truecal.cli._output import as_json, emit, output_options
 @click.option(
     "--resamples", type=int, default=999, show_default=True, help="How often labels are drawn anew."
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@seed_option
 @output_options
 def command(
     file: str,
+    group: str | None,
     estimator: str,
     norm: float,
     alpha: float,
@@ -36,21 +41,50 @@ def command(
 ) -> None:
     """Test whether every probability in FILE could be right.
 
-    The exit code is 0 if the predictions pass and 1 if perfect calibration is rejected.
+    The exit code is 0 if the predictions pass and 1 if perfect calibration is rejected: for all rows or, with
+    --group, for any group after Holm's correction.
     """
     from truecal._checks import check_fraction
+    from truecal.cli._groups import test_groups
+    from truecal.cli._predictions import load
     from truecal.hypotheses import calibration_test
 
     check_fraction("--alpha", alpha)
-    predictions = load(file, **what)
-    result = calibration_test(
-        **predictions.arguments(), estimator=estimator, norm=norm, n_resamples=resamples, rng=seed
-    )
-    rejected = result.pvalue <= alpha
+    check_folder(output)
+    with stage("reading"):
+        predictions = load(file, group=group, **what)
+    options: dict[str, Any] = {"estimator": estimator, "norm": norm, "n_resamples": resamples, "rng": seed}
+    with stage("drawing labels"):
+        result = None if group else calibration_test(**predictions.arguments(), **options)
+        groups = test_groups(predictions, **options) if group else {}
+    pvalues = [test.adjusted_pvalue or 0.0 for test in groups.values()] if result is None else [result.pvalue]
+    rejected = min(pvalues) <= alpha
     if style == "json":
         content = {"command": "test", "source": predictions.source, "alpha": alpha, "rejected": rejected}
-        emit(as_json({**content, "result": result.to_dict()}), output)
+        if result is not None:
+            content["result"] = result.to_dict()
+        else:
+            content["results"] = [{"group": name, **test.to_dict()} for name, test in groups.items()]
+        emit(as_json(content), output)
     else:
         said = "is rejected" if rejected else "is not rejected"
-        emit(f"{result}\n\nPerfect calibration {said} at the level {alpha:g}.", output)
+        told = str(result) if result is not None else _table(groups, group or "", alpha)
+        emit(f"{told}\n\nPerfect calibration {said} at the level {alpha:g}.", output)
     raise SystemExit(1 if rejected else 0)
+
+
+def _table(groups: dict[str, TestResult], group: str, alpha: float) -> str:
+    from truecal.spiegelhalter import show_pvalue
+
+    body = [
+        [
+            name,
+            f"{test.n:,.10g}",
+            f"{test.statistic:.4f}",
+            show_pvalue(test.pvalue),
+            show_pvalue(test.adjusted_pvalue or 0.0),
+            "yes" if (test.adjusted_pvalue or 0.0) <= alpha else "no",
+        ]
+        for name, test in groups.items()
+    ]
+    return as_table([group, "rows", "statistic", "p", "p, corrected (Holm)", "rejected"], body)

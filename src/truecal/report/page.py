@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -11,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from truecal import __version__
 from truecal._checks import require
+from truecal._files import write_text
 from truecal._registry import get_estimator
-from truecal.report.diagram import reliability_svg
+from truecal.report.diagram import LOGIT, bin_rows, reliability_svg
 
 if TYPE_CHECKING:
     from truecal.assessment import Assessment
 
-_PURPOSE = "The report"
+#: Scores are skewed if this share of them lies so near to 0 or 1; they get a second, stretched diagram.
+_SKEWED_SHARE, _NEAR = 0.4, 0.05
+#: An error of this size that could be hidden means that the data said next to nothing.
+_MUCH = 0.1
 
 
 def render(
@@ -28,6 +30,7 @@ def render(
     source: str | None = None,
     groups: Sequence[dict[str, Any]] = (),
     group_name: str = "group",
+    classes: Sequence[dict[str, Any]] = (),
     recalibration: dict[str, Any] | None = None,
     plan: Sequence[dict[str, Any]] = (),
 ) -> str:
@@ -41,37 +44,46 @@ def render(
         File to write.
     title, source : str
         Heading, and where the predictions came from. Both are escaped, as is all that comes from the data.
-    groups : sequence of dict
-        Rows of a table of groups or classes: ``name``, ``n``, ``value``, ``low``, ``high``, ``pvalue``,
+    groups, classes : sequence of dict
+        Rows of tables of groups and of classes: ``name``, ``n``, ``value``, ``low``, ``high``,
         ``adjusted_pvalue``.
     group_name : str
         What the groups are called.
     recalibration : dict, optional
-        Advice on recalibration: ``advice`` (a sentence) and ``rows`` (``name``, ``score``, ``gain``, ``gain_se``).
+        Advice on recalibration: ``advice`` (a sentence), ``criterion`` (its name) and ``rows`` (``name``,
+        ``criterion``, ``brier_gain``, ``log_loss_gain``, ``chosen``).
     plan : sequence of dict
         Rows ``true_error``, ``n``: rows needed to find an error of that size.
     """
-    environment = require("jinja2", extra="app", purpose=_PURPOSE).Environment(
-        loader=require("jinja2", extra="app", purpose=_PURPOSE).FileSystemLoader(Path(__file__).parent),
+    jinja2 = require("jinja2", extra="app", purpose="The report")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
     )
-    environment.filters["percent"] = lambda value: f"{100 * value:.2f} %"
-    environment.filters["number"] = lambda value: f"{value:,.10g}"
+    environment.filters |= {"percent": _percent, "number": _number, "decimal": _decimal, "p": _p_value}
     page: str = environment.get_template("page.html").render(
         title=title,
         source=source,
         today=date.today().isoformat(),
         version=__version__,
-        groups=list(groups),
-        group_name=group_name,
+        tables=[
+            {"id": "groups", "name": group_name, "heading": f"By {group_name}", "rows": list(groups)},
+            {
+                "id": "classes",
+                "name": "class",
+                "heading": "Each class against the rest",
+                "rows": list(classes),
+            },
+        ],
         recalibration=recalibration,
         plan=list(plan),
         **_content(assessment),
     )
     if path is not None:
-        _write(Path(path), page)
+        write_text(path, page)
     return page
 
 
@@ -91,25 +103,44 @@ def _content(assessment: Assessment) -> dict[str, Any]:
         {**estimate, "bias": biases.get(estimate["estimator"]), "spec": get_estimator(estimate["estimator"])}
         for estimate in content["estimates"]
     ]
+    scores = content["scores"]
+    diagrams = [reliability_svg(assessment.reliability, scores["histogram"])]
+    if _is_skewed(assessment):
+        diagrams.append(reliability_svg(assessment.reliability, scores["logit_histogram"], LOGIT))
     return {
         **content,
         "estimates": estimates,
-        "diagram": reliability_svg(assessment.reliability, content["scores"]["histogram"]),
-        "p": _p_value(assessment.test.pvalue),
+        "diagrams": diagrams,
+        "bins": bin_rows(assessment.reliability),
+        "state": _state(assessment),
     }
 
 
-def _p_value(pvalue: float) -> str:
-    return "< 0.001" if pvalue < 0.001 else f"= {pvalue:.2g}"
+def _is_skewed(assessment: Assessment) -> bool:
+    sample = assessment.sample
+    inner = (sample.score > 0) & (sample.score < 1)
+    near = (sample.score < _NEAR) | (sample.score > 1 - _NEAR)
+    return bool(sample.count[near].sum() >= _SKEWED_SHARE * sample.n and (near & inner).any())
 
 
-def _write(path: Path, page: str) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(page)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def _state(assessment: Assessment) -> str:
+    """Return "bad", "good", or "open" where the data cannot tell."""
+    if assessment.miscalibrated:
+        return "bad"
+    return "open" if assessment.interval.high >= _MUCH or assessment.interval.low > 0 else "good"
+
+
+def _percent(value: float, digits: int = 2) -> str:
+    return f"{100 * value:.{digits}f} %"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.10g}"
+
+
+def _decimal(value: float | None, sign: str = "") -> str:
+    return "infinite" if value is None else f"{value:{sign}.4f}".replace("-", "−")
+
+
+def _p_value(pvalue: float | None) -> str:
+    return "–" if pvalue is None else "< 0.001" if pvalue < 0.001 else f"{pvalue:.2g}"
