@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -195,10 +195,10 @@ class Cells(Sample):
 
     def merge(self, *others: Cells) -> Cells:
         """Return the cells of this and other parts together; the order does not matter."""
+        if not others:
+            return self
         parts = (self, *others)
-        for part in others:
-            if part.target != self.target:
-                raise ValueError(f"Cells of {part.target} cannot be merged with cells of {self.target}.")
+        check_same_target(parts)
         return Cells.from_sums(
             np.concatenate([part.cell for part in parts]),
             count=np.concatenate([part.count for part in parts]),
@@ -262,6 +262,13 @@ class Cells(Sample):
         except Exception as error:
             raise ValueError(f"{path} is not a file of cells: {error}.") from error
         return cells
+
+
+def check_same_target(parts: Sequence[Cells]) -> None:
+    """Refuse to merge scores that are probabilities of different things."""
+    for part in parts:
+        if part.target != parts[0].target:
+            raise ValueError(f"Cells of {part.target} cannot be merged with cells of {parts[0].target}.")
 
 
 def merge_all(parts: Iterable[Cells]) -> Cells:

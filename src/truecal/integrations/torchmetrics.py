@@ -1,0 +1,217 @@
+"""A torchmetrics metric whose state is cells: of fixed size, in float64, and the same on one process or many.
+
+torchmetrics' own calibration error keeps every score until it computes, adds up in float32, and takes scores
+outside [0, 1] for logits without a word. This one keeps 2^16 cells (2.6 MB), which processes add up.
+
+>>> import torch
+>>> metric = CalibrationMetric("em_debias", n_bins=10)
+>>> scores = torch.linspace(0.005, 0.995, 100, dtype=torch.float64).repeat(50)
+>>> labels = torch.arange(5000) * 7 % 5000 < 5000 * scores**2
+>>> for batch in range(10):
+...     metric.update(scores[batch::10], labels[batch::10])
+>>> round(metric.compute().item(), 2)
+0.18
+>>> metric.estimate().n_bins
+10
+"""
+
+# Where torch is not installed, its classes are unknown to mypy.
+# mypy: disable-error-code="import-not-found,misc"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from truecal._registry import get_estimator
+from truecal.cells import (
+    GREATEST_INSIDE,
+    LEAST_INSIDE,
+    LOGIT_SCALE,
+    LOGIT_SHIFT,
+    N_CELLS,
+    SCORE_SCALE,
+    Cells,
+)
+from truecal.measure import estimate
+from truecal.results import Estimate
+
+#: How far a row of probabilities may be from a sum of 1, as in `truecal.readers`; more for half precision.
+_SUM_TOLERANCE = 1e-3
+
+
+class CalibrationMetric(Metric):
+    """Calibration error of a model's probabilities, by any estimator of truecal.
+
+    ``update(preds, target)`` takes scores of any shape with targets 0 and 1 of the same shape, or scores of shape
+    (N, K, ...) with targets 0 to K - 1 of shape (N, ...). Two classes are measured on the second, more on their
+    top label. `compute` returns the error, `estimate` all that `truecal.estimate` tells.
+
+    The state is in float64, which Apple's MPS devices do not have.
+
+    Parameters
+    ----------
+    estimator : str
+        One of `truecal.list_estimators`.
+    logits : bool
+        Whether `update` is given logits, which the sigmoid or the softmax turns into probabilities.
+    ignore_index : int, optional
+        A target that marks rows to leave out, such as the padding of sequences.
+    validate_args : bool
+        Whether to check each batch. On an accelerator a check waits until the batch has been computed.
+    **kwargs
+        Options of the estimator, `norm` and `n_bins` among them, and those of `torchmetrics.Metric`.
+
+    Examples
+    --------
+    >>> metric = CalibrationMetric("ew_bin", norm=1)
+    >>> metric(torch.tensor([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]), torch.tensor([0, 1]))
+    tensor(0.3500, dtype=torch.float64)
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+
+    sums: Tensor
+    lower: Tensor
+    upper: Tensor
+    kind: Tensor
+
+    def __init__(
+        self,
+        estimator: str = "em_sweep",
+        *,
+        logits: bool = False,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        spec = get_estimator(estimator)
+        options = {name: kwargs.pop(name) for name in [*spec.options, "norm"] if name in kwargs}
+        super().__init__(**kwargs)
+        self.estimator, self.options = spec.name, options
+        self.logits, self.ignore_index, self.validate_args = logits, ignore_index, validate_args
+        # Counts, sums of scores and sums of labels; then the least and the greatest score of each cell.
+        self.add_state("sums", torch.zeros(3, N_CELLS, dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("lower", torch.full((N_CELLS,), 2.0, dtype=torch.float64), dist_reduce_fx="min")
+        self.add_state("upper", torch.full((N_CELLS,), -1.0, dtype=torch.float64), dist_reduce_fx="max")
+        # The number of classes, and the bytes of a score: what a process without data learns from the others.
+        self.add_state("kind", torch.zeros(2, dtype=torch.int64), dist_reduce_fx="max")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Take in a batch of scores and true classes."""
+        proba, truth = self._rows(preds, target)
+        if not len(truth):
+            return
+        n_classes = proba.shape[1] if proba.ndim == 2 else 1
+        kind = torch.tensor([n_classes, 4 if proba.dtype == torch.float32 else 8], device=self.kind.device)
+        if self.kind[0] not in (0, n_classes):
+            raise ValueError(f"preds has {n_classes} classes, and had {int(self.kind[0])} before.")
+        score, hit = proba, truth == 1
+        if n_classes > 2:
+            score = proba.amax(dim=1)
+            # Of equal scores the first counts, where argmax of the scores could choose any.
+            hit = (proba == score[:, None]).to(torch.uint8).argmax(dim=1) == truth
+        elif n_classes == 2:
+            score = proba[:, 1]
+        score = score.to(torch.float64)
+        cell = _cell_of(score)
+        self.kind = torch.maximum(self.kind, kind)
+        rows = torch.stack([torch.ones_like(score), score, hit.to(torch.float64)])
+        self.sums = self.sums.index_add(1, cell, rows)
+        self.lower = self.lower.scatter_reduce(0, cell, score, "amin")
+        self.upper = self.upper.scatter_reduce(0, cell, score, "amax")
+
+    def compute(self) -> Tensor:
+        """Return the calibration error so far, NaN before the first row."""
+        if not self.kind[0]:
+            return torch.tensor(torch.nan, dtype=torch.float64, device=self.sums.device)
+        value = estimate(self._cells(), estimator=self.estimator, **self.options).value
+        return torch.tensor(value, dtype=torch.float64, device=self.sums.device)
+
+    def cells(self) -> Cells:
+        """Return the cells of all processes: a `Sample` for `truecal.estimate`, tests, pictures and reports."""
+        with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=self.sync_on_compute):
+            if not self.kind[0]:
+                raise ValueError("Nothing has come in yet. Call update first.")
+            return self._cells()
+
+    def estimate(self) -> Estimate:
+        """Return the calibration error with its bins and all else that `truecal.estimate` tells."""
+        return estimate(self.cells(), estimator=self.estimator, **self.options)
+
+    def _cells(self) -> Cells:
+        count, score_sum, positives = self.sums.cpu().numpy()
+        n_classes, size = self.kind.tolist()
+        return Cells.from_sums(
+            np.arange(N_CELLS),
+            count=count,
+            score_sum=score_sum,
+            positives=positives,
+            lower=self.lower.cpu().numpy(),
+            upper=self.upper.cpu().numpy(),
+            dtype=np.dtype(f"f{size}"),
+            target="P(y = 1)" if n_classes <= 2 else f"top label of {n_classes} classes",
+        )
+
+    def _rows(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return checked probabilities of shape (rows,) or (rows, classes), and the true class of each row."""
+        several = preds.ndim == target.ndim + 1
+        if not several and preds.shape != target.shape:
+            raise ValueError(
+                f"preds must have the shape of target, or classes as its second dimension. Got "
+                f"{tuple(preds.shape)} and {tuple(target.shape)}."
+            )
+        if not preds.is_floating_point():
+            raise ValueError(f"preds must be probabilities. Got {preds.dtype} instead.")
+        proba = (
+            preds.detach().movedim(1, -1).reshape(-1, preds.shape[1])
+            if several
+            else preds.detach().reshape(-1)
+        )
+        truth = target.detach().reshape(-1)
+        if self.ignore_index is not None:
+            proba, truth = proba[truth != self.ignore_index], truth[truth != self.ignore_index]
+        tolerance = max(_SUM_TOLERANCE, 4 * torch.finfo(proba.dtype).eps)
+        if self.logits:
+            proba = proba.to(torch.float64)
+            if self.validate_args:
+                _refuse(~proba.isfinite(), "value", "infinite or NaN. Mend the model's outputs.")
+            proba = proba.softmax(dim=1) if several else proba.sigmoid()
+        elif proba.element_size() < 4:
+            proba = proba.to(torch.float32)
+        if self.validate_args:
+            _check(proba, truth, tolerance)
+        return proba, truth
+
+
+def _cell_of(score: Tensor) -> Tensor:
+    """Return the number of the cell of each score, as `truecal.cells.cell_of` does."""
+    inside = score.clamp(LEAST_INSIDE, GREATEST_INSIDE)
+    logit = (inside / (1 - inside)).log()
+    step = (inside * SCORE_SCALE).floor() + (logit * LOGIT_SCALE + LOGIT_SHIFT).floor()
+    return torch.where(score <= 0, 0, torch.where(score < 1, step + 1, N_CELLS - 1)).long()
+
+
+def _check(proba: Tensor, truth: Tensor, tolerance: float) -> None:
+    _refuse(proba.isnan(), "value", "missing (NaN). Mend the model's outputs.")
+    remedy = "Pass probabilities, or logits with logits=True."
+    _refuse((proba < 0) | (proba > 1), "value", f"outside [0, 1]. {remedy}")
+    n_classes = proba.shape[1] if proba.ndim == 2 else 2
+    if proba.ndim == 2:
+        off = (proba.sum(dim=1, dtype=torch.float64) - 1).abs() > tolerance
+        _refuse(off, "row", f"whose sum is not 1. {remedy}")
+    wrong = (truth < 0) | (truth >= n_classes) | (truth != truth.long())
+    _refuse(wrong, "label", f"other than 0 to {n_classes - 1}.", name="target")
+
+
+def _refuse(fault: Tensor, noun: str, rest: str, name: str = "preds") -> None:
+    n = int(fault.sum())
+    if n:
+        raise ValueError(f"{name} has {n} {noun}{'s' if n > 1 else ''} {rest}")
