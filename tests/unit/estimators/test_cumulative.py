@@ -38,3 +38,10 @@ def test_it_is_at_least_the_gap_of_the_means():
     p = rng.random(1000)
     y = rng.random(1000) < p**2
     assert truecal.calibration_error(y, p, estimator="ks") >= abs(p.mean() - y.mean())
+
+
+def test_rounding_of_weights_does_not_pass_the_greatest_value():
+    rng = np.random.default_rng(0)
+    p = np.arange(300) * 1e-300  # all different, and all wrong by 1
+    for _ in range(50):
+        assert truecal.calibration_error(np.ones(300), p, estimator="ks", sample_weight=rng.random(300)) <= 1

@@ -44,6 +44,18 @@ def test_two_rows_at_the_same_distance_are_both_taken():
     assert got == pytest.approx((abs(0.2 - 0.5) + abs(0.3 - 2 / 3) + abs(0.4 - 1)) / 3)
 
 
+@pytest.mark.parametrize("parts", [10, 3, 49])
+def test_rows_in_parts_add_up_to_neighbors(parts):
+    # Ten rows of weight 0.1 are one neighbour, though their sum may round below 1.
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = rng.random(200) < p
+    whole = truecal.calibration_error(y, p, estimator="neighbor", n_neighbors=2 * parts)
+    weight = np.full(200, 1 / parts)
+    got = truecal.calibration_error(y, p, estimator="neighbor", n_neighbors=2, sample_weight=weight)
+    assert got == pytest.approx(whole, rel=1e-9)
+
+
 def test_by_default_a_fifteenth_of_the_rows():
     rng = np.random.default_rng(0)
     p = rng.random(301)
