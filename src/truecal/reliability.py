@@ -147,7 +147,7 @@ def reliability_curve(
     cut = partition(rule, n_bins)
     bins = summarize_bins(sample, cut)
     cell_start = _cells(sample, cut.start)
-    cells = merge_groups(sample, cell_start)
+    cells = sample if len(cell_start) == len(sample) else merge_groups(sample, cell_start)
     curves, means = np.full((2, len(cells)), np.nan), np.full((2, len(bins)), np.nan)
     if band_level is not None:
         tails = ((1 - band_level) / 2, (1 + band_level) / 2)

@@ -78,16 +78,19 @@ def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, colu
         return given[:count]
     if count == 1:
         return [axes_or_new(ax)]
-    columns = min(columns, count)
-    rows = -(-count // columns)
     if ax is None:
+        columns = min(columns, count)
+        rows = -(-count // columns)
         pyplot = require("matplotlib.pyplot", extra="app", purpose="Drawing")
         figure = pyplot.figure(figsize=(width * columns + 0.6, height * rows + 0.5), layout="constrained")
         grid = figure.add_gridspec(rows, columns)
     else:
-        if ax.get_subplotspec() is None:
+        place, figure = ax.get_subplotspec(), ax.figure
+        if place is None:
             raise ValueError(f"{count} panels need axes that were made by subplots, or {count} axes.")
-        figure, grid = ax.figure, ax.get_subplotspec().subgridspec(rows, columns)
+        # As many beside one another as can be read, in inches.
+        columns = max(1, min(columns, count, int(width_of(ax) / 1.5)))
+        grid = place.subgridspec(-(-count // columns), columns)
         ax.set_axis_off()
     made: list[Axes] = []
     for k in range(count):
@@ -96,6 +99,11 @@ def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, colu
     for k, one in enumerate(made):
         one.tick_params(labelleft=k % columns == 0, labelbottom=k + columns >= count)
     return made
+
+
+def width_of(ax: Axes) -> float:
+    """Return the width of axes in inches, before labels take their part of it."""
+    return float(ax.get_position(original=True).width * ax.figure.bbox.width / ax.figure.dpi)
 
 
 def tidy(ax: Axes, *, xlabel: str = "", ylabel: str = "", title: str = "") -> None:
@@ -149,7 +157,11 @@ def legend_below(
         "title_fontsize": "small", "handlelength": 2.6, "columnspacing": 1.4, **more,
     }  # fmt: skip
     if len(axes) > 1 and ax.figure.figure.get_constrained_layout():
-        legend = ax.figure.legend(loc="outside lower center", ncols=columns, **options)
+        for ncols in range(columns, 0, -1):
+            legend = ax.figure.legend(loc="outside lower center", ncols=ncols, **options)
+            if legend.get_window_extent().width <= ax.figure.bbox.width or ncols == 1:
+                break
+            legend.remove()
     elif len(axes) > 1:  # nobody makes room for it, so it goes where it covers least
         legend = ax.legend(loc="best", **options)
     else:
@@ -160,7 +172,7 @@ def legend_below(
             0, -3.7 * matplotlib.rcParams["font.size"] / 72, ax.figure.dpi_scale_trans
         )
         options |= {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + down, "borderaxespad": 0}
-        room = 1.18 * ax.get_position(original=True).width * ax.figure.bbox.width
+        room = 1.18 * width_of(ax) * ax.figure.dpi
         for ncols in range(columns, 0, -1):
             legend = ax.legend(loc="upper center", ncols=ncols, **options)
             if legend.get_window_extent().width <= room:
@@ -171,7 +183,9 @@ def legend_below(
 def estimator_legend(axes: Sequence[Axes], title: str = "") -> None:
     """Put a legend of estimators under the axes."""
     handles, labels = axes[0].get_legend_handles_labels()
-    order, columns = legend_table(labels, wide=len(axes) > 1)
+    order, columns = legend_table(
+        labels, wide=len(axes) > 1 and axes[0].figure.bbox.width > 5 * axes[0].figure.dpi
+    )
     legend_below(
         axes,
         columns=columns,
@@ -233,11 +247,11 @@ def legend_table(names: Sequence[str], *, wide: bool) -> tuple[list[str], int]:
     return [left for left, _ in pairs] + [right for _, right in pairs], 2
 
 
-def size_axis(ax: Axes, sizes: Sequence[float], *, labels: int = 6) -> None:
+def size_axis(ax: Axes, sizes: Sequence[float]) -> None:
     """Make the horizontal axis one of sample sizes: logarithmic, with a tick at each, labelled where there is room."""
     ordered = sorted(set(sizes))
     ax.set_xscale("log")
-    gap = np.log(ordered[-1] / ordered[0]) / (labels - 1)
+    gap = np.log(ordered[-1] / ordered[0]) / max(1, min(5, int(width_of(ax) / 0.5)))
     texts, last = [], -np.inf
     for n in ordered:
         room = np.log(n) - last >= gap * 0.999

@@ -112,9 +112,10 @@ class BiasDisplay(Display):
                 }
                 one.errorbar([row["n"] for row in rows], values, yerr=error, label=name, **style)
             tidy(one, title=str(population) if len(populations) > 1 or population else "")
-            size_axis(one, column(known, "n"), labels=6 if len(axes) == 1 else 4)
+            size_axis(one, column(known, "n"))
             percent_axis(one.yaxis, sign=quantity.endswith("bias"))
-            if quantity in ("sd", "rmse"):
+        if quantity in ("sd", "rmse"):
+            for one in axes:  # after all are drawn: panels share their scale, and this fixes its upper end
                 one.set_ylim(bottom=0)
         label_outer(axes, "n (rows)", _LABELS[quantity])
         if legend:

@@ -89,7 +89,7 @@ class MissRateDisplay(Display):
             title = f"true error {100 * part:g} %" if x == "n" else f"n = {short_count(part)}"
             tidy(one, title=title)
             if x == "n":
-                size_axis(one, column(self.rows, "n"), labels=6 if len(axes) == 1 else 4)
+                size_axis(one, column(self.rows, "n"))
             else:
                 one.set_xlim(left=0)
                 percent_axis(one.xaxis)

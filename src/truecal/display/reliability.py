@@ -147,7 +147,7 @@ class ReliabilityDisplay(Display):
             raise ValueError(
                 f"estimator must be a classifier with predict_proba. Got {type(estimator).__name__} instead."
             )
-        options.setdefault("labels", list(estimator.classes_))
+        options.setdefault("labels", np.asarray(estimator.classes_).tolist())
         return cls.from_predictions(y, estimator.predict_proba(X), **options)
 
     @classmethod
