@@ -25,9 +25,10 @@ help:  ## say what can be made
 	$(@D)/bin/python -m pip -qq --disable-pip-version-check install $(INSTALL)
 	@touch $@
 
-demo: .venv/.stamp  ## show what truecal does, on real numbers
-	@if [ -f examples/demo.py ]; then $(BIN)/python examples/demo.py; \
-	else echo "There is no examples/demo.py yet: nothing to show."; fi
+demo: .venv/.stamp  ## a report on bundled predictions of late flights: demo.html
+	$(BIN)/truecal measure src/truecal/datasets/flights.csv.gz --label late --score naive_bayes
+	$(BIN)/truecal report src/truecal/datasets/flights.csv.gz --label late --score naive_bayes --group origin -o demo.html
+	@echo "Open demo.html in a browser."
 
 test: lint  ## lint, then run the tests and the examples in the docstrings
 	$(BIN)/python -m pytest $(XDIST) --ignore=tests/engines $(PYTEST_ARGS)
