@@ -44,6 +44,7 @@ def command(
 
     from truecal import reproduce
     from truecal.cli._output import as_table
+    from truecal.reproduce.files import with_error
 
     if list_parts:
         parts = [reproduce.load_part(name) for name in reproduce.NAMES]
@@ -74,7 +75,7 @@ def command(
             row["quantity"],
             row["source"],
             row["theirs"],
-            _with_error(row),
+            with_error(row),
             agreement[row["within"]],
         ]
         for row in rows
@@ -84,8 +85,3 @@ def command(
     )
     reasons = [f"{row['part']}, {row['quantity']}: {row['why']}" for row in rows if row["why"]]
     click.echo("\n".join(["", *reasons]))
-
-
-def _with_error(row: dict[str, object]) -> str:
-    error = row["error"]
-    return str(row["ours"]) if error is None else f"{row['ours']} ± {error:.2g}"

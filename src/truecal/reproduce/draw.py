@@ -1,4 +1,4 @@
-"""How the figures look: colours, labels, error bars. Nothing here touches matplotlib's global settings."""
+"""How the figures look, in the style of the displays. Nothing here touches matplotlib's global settings."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truecal._checks import require
+from truecal.display._style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, estimator_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's palette, which colour-blind people can tell apart.
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE, GREY = (
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#777777",
-)  # fmt: skip
+__all__ = [
+    "BLACK", "BLUE", "CYCLE", "GREEN", "GREY", "IMAGE_SET_COLOURS", "ORANGE", "PURPLE", "RED", "SKY",
+    "label_of", "legend_below", "line", "new_figure", "save", "size_axis", "style_of", "tidy", "zero_line",
+]  # fmt: skip
 
+BLACK, GREY = "#000000", "#777777"
 #: For lines that only need to be told apart.
 CYCLE = (PURPLE, RED, ORANGE, GREEN, SKY, BLUE, BLACK)
-
-#: Colours by idea; equal width is dashed and hollow, equal mass solid and filled.
-_COLOURS = {
-    "bin": RED, "debias": GREEN, "sweep": BLUE, "kde": PURPLE, "kde_without_root": ORANGE, "label": ORANGE,
-    "averaged": BLACK, "mce": RED, "ks": BLUE, "skce": GREEN, "kce": GREEN,
-}  # fmt: skip
-_MARKERS = {"bin": "s", "debias": "^", "sweep": "o", "kde": "D", "kde_without_root": "X", "averaged": "*"}
 IMAGE_SET_COLOURS = {"CIFAR-10": BLUE, "CIFAR-100": RED, "ImageNet": GREEN}
 
 LABELS = {
@@ -35,7 +30,6 @@ LABELS = {
     "kde_without_root": "KDE, without root",
     "averaged": "averaged (truecal)",
     "ks": "KS",
-    "skce": "squared KCE",
 }
 
 
@@ -52,17 +46,13 @@ def label_of(estimator: str) -> str:
 
 
 def style_of(estimator: str) -> dict[str, Any]:
-    """Return colour, line and marker of an estimator."""
-    equal_width = estimator.startswith("ew_")
-    idea = estimator if estimator in _COLOURS else estimator.partition("_")[2]
-    colour = _COLOURS[idea]
-    return {
-        "color": colour,
-        "linestyle": "--" if equal_width else "-",
-        "marker": _MARKERS.get(idea, "o"),
-        "markerfacecolor": "white" if equal_width else colour,
-        "label": label_of(estimator),
-    }
+    """Return colour, line and marker of an estimator; equal width is dashed and hollow."""
+    style = {**estimator_style(estimator), "label": label_of(estimator)}
+    if estimator == "kde_without_root":
+        style |= {"color": ORANGE, "marker": "X", "markerfacecolor": ORANGE}
+    if style["markerfacecolor"] == "none":
+        style["markerfacecolor"] = "white"
+    return style
 
 
 def new_figure(
@@ -93,7 +83,7 @@ def line(ax: Axes, x: Sequence[float], y: Any, error: Any, **style: Any) -> None
 
 
 def size_axis(ax: Axes, sizes: Sequence[int]) -> None:
-    """Make the horizontal axis one of sample sizes, on a logarithmic scale."""
+    """Make the horizontal axis one of sample sizes, all of them labelled."""
     ax.set_xscale("log")
     ax.set_xticks(list(sizes), [f"{n:,}" if n < 10_000 else f"{n / 1000:g}k" for n in sizes])
     ax.set_xticks([], minor=True)
@@ -117,5 +107,5 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
     with matplotlib.rc_context({"svg.hashsalt": stem.name, "svg.fonttype": "path"}):
         figure.savefig(paths[0], metadata={"Date": None})
-        figure.savefig(paths[1], dpi=140)
+        figure.savefig(paths[1], dpi=100)
     return paths

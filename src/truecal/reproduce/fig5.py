@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from truecal.detection import Power, miss_rates
+from truecal.detection import MissRates, Power, miss_rates
+from truecal.display import MissRateDisplay
 from truecal.models.scores import BetaScores
 from truecal.reproduce.contract import Comparison, Outcome, Settings, compare, part
-from truecal.reproduce.draw import BLACK, CYCLE, label_of, new_figure, tidy
+from truecal.reproduce.draw import BLACK, label_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +31,7 @@ def fig5(settings: Settings) -> Outcome:
         (0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15), (0.02, 0.03, 0.05, 0.1), (0.02, 0.1)
     )
     sizes = settings.of((200, 500, 1000, 2000, 5000, 10000, 20000), (200, 500, 2000, 5000, 10000), (200, 500))
-    found = miss_rates(
+    result = miss_rates(
         errors,
         sizes,
         estimators=PAIR,
@@ -38,9 +39,10 @@ def fig5(settings: Settings) -> Outcome:
         repeats=settings.of(1000, 150, 25),
         rng=settings.seed,
         n_jobs=settings.n_jobs,
-    ).rows
+    )
+    found = result.rows
     rate = {(round(row.true_error, 6), row.n, row.estimator): row for row in found}
-    figure = _draw(found, sizes)
+    figure = _draw(result)
     comparisons = [
         compare(
             f"miss rate of {label_of(name)} at error {error:.0%}, n = {n:,}",
@@ -92,32 +94,14 @@ def _thresholds(rate: dict[tuple[float, int, str], Power]) -> list[Comparison]:
     ]
 
 
-def _draw(found: tuple[Power, ...], sizes: tuple[int, ...]) -> Figure:
-    figure, axes = new_figure(1, 2, size=(9.5, 4.2), sharey=True)
-    for ax, name in zip(axes[0], PAIR, strict=True):
-        for colour, n in zip(CYCLE, sizes, strict=False):
-            rows = [row for row in found if row.n == n and row.estimator == name]
-            x = [100 * row.true_error for row in rows]
-            error = [2 * row.standard_error for row in rows]
-            ax.errorbar(
-                x,
-                [row.miss_rate for row in rows],
-                yerr=error,
-                color=colour,
-                marker="o",
-                markersize=4,
-                linewidth=1.3,
-                elinewidth=0.8,
-                capsize=1.5,
-                label=f"n = {n:,}",
-            )
-        ax.axhline(0.05, color=BLACK, linestyle=":", linewidth=0.9)
-        ax.set(xscale="log", ylim=(-0.02, 1.0))
-        ticks = sorted({round(100 * row.true_error, 3) for row in found})
-        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        ax.set_xticks([], minor=True)
-        tidy(
-            ax, x="true calibration error (%)", y="miss rate" if name == PAIR[0] else "", title=label_of(name)
-        )
-    axes[0, 1].legend(frameon=False, fontsize="small")
+def _draw(found: MissRates) -> Figure:
+    sizes = sorted({row.n for row in found.rows})
+    columns = min(len(sizes), 4)
+    lines = -(-len(sizes) // columns)
+    figure, axes = new_figure(lines, columns, size=(2.9 * columns, 2.7 * lines + 0.6), sharey=True)
+    MissRateDisplay.from_miss_rates(found).plot(ax=list(axes.flat[: len(sizes)]), x="true_error")
+    for ax in axes.flat:
+        ax.axhline(0.05, color=BLACK, linestyle=":", linewidth=0.8, zorder=1)
+    for ax in axes.flat[len(sizes) :]:
+        ax.set_visible(False)
     return figure

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import scipy
 
 import truecal
+from truecal._files import whole_file, write_text
 from truecal.reproduce.contract import NAMES, Outcome, Part, Rows, Settings
 from truecal.reproduce.draw import save
 
@@ -67,6 +67,7 @@ def write_summary(settings: Settings, command: str) -> Rows:
         for comparison in note["comparisons"]
     ]
     write_csv(settings.out / "comparison.csv", rows, COLUMNS)
+    write_text(settings.out / "comparison.md", as_markdown(rows))
     kept = ("part", "title", "effort", "seed", "version", "command", "seconds", "files")
     manifest = {
         "command": command,
@@ -82,35 +83,45 @@ def write_summary(settings: Settings, command: str) -> Rows:
     return rows
 
 
+def as_markdown(rows: Rows) -> str:
+    """Return the comparisons as a Markdown table; what is said about them stands below it, by number."""
+    lines = ["| where | quantity | says | truecal | agrees |", "|---|---|---|---|---|"]
+    notes: list[str] = []
+    for row in rows:
+        why = row["why"]
+        if why and why not in notes:
+            notes.append(why)
+        mark = f" [{notes.index(why) + 1}]" if why else ""
+        says = row["theirs"] + ("" if row["source"] == "paper" else f" ({row['source']})")
+        agrees = {True: "yes", False: "**no**", None: ""}[row["within"]]
+        lines.append(f"| {row['where']} | {row['quantity']} | {says} | {with_error(row)} | {agrees}{mark} |")
+    return "\n".join([*lines, "", *(f"{k}. {why}" for k, why in enumerate(notes, start=1))]) + "\n"
+
+
+def with_error(row: Mapping[str, Any]) -> str:
+    """Return what came out, with its standard error.
+
+    Examples
+    --------
+    >>> with_error({"ours": "6.71", "error": 0.0132}), with_error({"ours": "5 or 8", "error": None})
+    ('6.71 ± 0.013', '5 or 8')
+    """
+    ours, error = str(row["ours"]), row["error"]
+    if error is None:
+        return ours
+    number = ours.replace(".", "", 1).replace("-", "", 1).isdigit()
+    return f"{ours} ± {error:.2g}" if number else f"{ours} (se at most {error:.2g})"
+
+
 def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = ()) -> None:
     """Write rows with six digits; the columns are those that any row has, in order of appearance."""
     rows = list(rows)
     names = list(columns) or list(dict.fromkeys(key for row in rows for key in row))
-    with _replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+    with whole_file(path, newline="") as file:
         writer = csv.DictWriter(file, names, extrasaction="ignore")
         writer.writeheader()
         for row in rows:
             writer.writerow({key: _text(value) for key, value in row.items()})
-
-
-class _replacing:
-    """A temporary file beside `path` that takes its place if nothing goes wrong."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> Path:
-        descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".tmp")
-        os.close(descriptor)
-        self.temporary = Path(name)
-        return self.temporary
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self.temporary.chmod(0o644)
-            self.temporary.replace(self.path)
-        else:
-            self.temporary.unlink(missing_ok=True)
 
 
 def _identity(settings: Settings) -> dict[str, Any]:
@@ -129,8 +140,7 @@ def _note_path(settings: Settings, name: str) -> Path:
 
 
 def _write_json(path: Path, content: Any) -> None:
-    with _replacing(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def _stem(name: str, suffix: str) -> str:

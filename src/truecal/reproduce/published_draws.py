@@ -9,12 +9,15 @@ beginning of the larger ones: all cells of a study share their luck.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._files import whole_file
 from truecal._registry import get_estimator
 from truecal.models import paper
+from truecal.models.population import Population
 from truecal.models.scores import BetaScores
 from truecal.reproduce.contract import Settings
 from truecal.reproduce.simulate import in_parallel
@@ -31,25 +34,25 @@ def seeds() -> Iterator[int]:
         seed = int(10**7 * np.random.RandomState(seed).random_sample())
 
 
-def distinct_seeds() -> int:
-    """Return how many samples there are before a seed comes again.
+def walk() -> tuple[list[int], int]:
+    """Return all different seeds in their order, and the place that the walk comes back to after the last.
 
     Examples
     --------
-    >>> distinct_seeds()
-    4744
+    >>> found, start = walk()
+    >>> len(found), len(found) - start  # different samples, and how many of them come again and again
+    (4744, 1302)
     """
-    seen: set[int] = set()
+    places: dict[int, int] = {}
     for seed in seeds():
-        if seed in seen:
-            break
-        seen.add(seed)
-    return len(seen)
+        if seed in places:
+            return list(places), places[seed]
+        places[seed] = len(places)
+    raise AssertionError("the walk does not end")
 
 
-def draw(name: str, seed: int, n: int) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Return labels and scores of one sample from one of the paper's populations."""
-    population = paper.population(name)
+def draw(population: Population, seed: int, n: int) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Return labels and scores of one sample from a population with Beta scores."""
     assert isinstance(population.scores, BetaScores)
     a, b = population.scores.a, population.scores.b
     generator = np.random.RandomState(seed)
@@ -65,19 +68,20 @@ def published_estimates(
 ) -> FloatArray:
     """Return estimates on these samples, of shape (names, estimators, sizes, repeats); kept in ``work``."""
     found = []
-    walk = [seed for _, seed in zip(range(repeats), seeds(), strict=False)]
+    first = list(islice(seeds(), repeats))
     for name in names:
         path = settings.work / f"published_{name}_{repeats}_repeats.npy"
         if not path.exists():
-            jobs = [(name, seed, tuple(sizes), tuple(estimators)) for seed in walk]
+            jobs = [(name, seed, tuple(sizes), tuple(estimators)) for seed in first]
             values = in_parallel(settings, f"published draws of {name}", _estimates, jobs)
-            np.save(path, np.stack(list(values), axis=2))
+            with whole_file(path, "wb") as file:
+                np.save(file, np.stack(list(values), axis=2))
         found.append(np.load(path))
     return np.stack(found)
 
 
 def _estimates(name: str, seed: int, sizes: tuple[int, ...], estimators: tuple[str, ...]) -> FloatArray:
-    label, score = draw(name, seed, max(sizes))
+    label, score = draw(paper.population(name), seed, max(sizes))
     samples = [Sample.from_rows(label[:n], score[:n]) for n in sizes]
     return np.array(
         [[get_estimator(estimator)(sample).value for sample in samples] for estimator in estimators]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from joblib import Parallel, delayed
 
+from truecal._files import whole_file
 from truecal._progress import Progress
 from truecal._registry import get_estimator
 from truecal.models.population import Population
@@ -75,7 +76,8 @@ def draw_estimates(
     jobs = [(population, n, list(estimators), size, norm, (settings.seed, key, n, k)) for k, size in blocks]
     values = np.concatenate(list(in_parallel(settings, name, _block, jobs)), axis=1)
     result = dict(zip(estimators, values, strict=True))
-    np.savez(path, **result)
+    with whole_file(path, "wb") as file:
+        np.savez(file, **result)
     return result
 
 

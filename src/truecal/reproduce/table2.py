@@ -26,10 +26,9 @@ WAYS = {
 }
 #: Where labels stand beside their points, in points, if not below to the right.
 LABEL_SHIFTS = {
-    "densenet40_c10": (-28, 8),
-    "resnet110_SD_c10": (-36, -14),
-    "resnet110_SD_c100": (-20, 8),
-    "resnet152_imgnet": (-30, -14),
+    "densenet40_c10": (-56, -3),
+    "resnet110_SD_c10": (6, 5),
+    "resnet110_SD_c100": (-14, 8),
     "densenet161_imgnet": (8, 2),
 }
 

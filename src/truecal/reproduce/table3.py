@@ -33,11 +33,11 @@ MODELS = [
 def table3(settings: Settings) -> Outcome:
     """Fit the curves to real sets; to draws with known truth, ask how often AIC finds the right one."""
     rows: Rows = []
-    comparisons = []
+    comparisons: list[Comparison] = []
     for place, (name, sample) in enumerate(paper_sets(settings).items()):
         spread = resampled_aic(sample, settings.of(200, 20, 3), settings.seed + place)
         rows += _rows(settings, name, spread)
-        comparisons.append(_compare(name, [row for row in rows if row["set"] == name]))
+        comparisons += _compare(name, [row for row in rows if row["set"] == name])
     if rows:
         comparisons.append(_constant_models())
     known = known_truth(settings)
@@ -79,28 +79,36 @@ def _rows(settings: Settings, name: str, spread: FloatArray) -> Rows:
     ]
 
 
-def _compare(name: str, rows: Rows) -> Comparison:
+def _compare(name: str, rows: Rows) -> list[Comparison]:
+    """Compare the coefficients of the models that fit at all, and the model that is selected."""
     steep = [row for row in rows if not row["model"].startswith("log_") and row["b1"] is not None]
     off = {
         key: max(abs(row[key] - row[f"{key}_printed"]) for row in steep if row[key] is not None)
         for key in ("b0", "b1")
     }
-    chosen, theirs = (
-        next(row["model"] for row in rows if row[key]) for key in ("selected", "selected_printed")
-    )
-    gap = sorted(row["aic_printed"] for row in rows)
+    ours, theirs = (next(row for row in rows if row[key]) for key in ("selected", "selected_printed"))
+    gap = np.ptp(sorted(row["aic_printed"] for row in rows)[:2])
     noise = float(np.median([row["aic_noise_of_printed"] for row in rows]))
-    return Comparison(
-        f"curve of {name}",
-        theirs,
-        f"{chosen}; coefficients within {off['b0']:.2f} (b0) and {off['b1']:.2f} (b1)",
-        within=off["b0"] <= 0.075 and off["b1"] <= 0.035,
-        why=""
-        if chosen == theirs
-        else f"Printed AICs are means over resamples drawn anew for each model. That moves each by about {noise:.0f}, "
-        f"and the first two are printed {gap[1] - gap[0]:.0f} apart, which chance allows. Here all models see the "
-        "same rows, and their differences have no such noise.",
+    why = (
+        f"Printed AICs are means over resamples drawn anew for each model, which moves each by some {noise:.0f}; the "
+        f"first two are printed {gap:.0f} apart. On the same rows the printed choice is "
+        f"{theirs['aic'] - ours['aic']:.0f} above the best."
     )
+    return [
+        Comparison(
+            f"coefficients of the curves of {name}",
+            "printed",
+            f"within {off['b0']:.2f} (b0) and {off['b1']:.2f} (b1) of that",
+            within=off["b0"] <= 0.075 and off["b1"] <= 0.035,
+        ),
+        Comparison(
+            f"curve selected for {name}",
+            theirs["model"],
+            ours["model"],
+            within=ours is theirs,
+            why="" if ours is theirs else why,
+        ),
+    ]
 
 
 def _constant_models() -> Comparison:
