@@ -91,7 +91,7 @@ def _published(settings: Settings, repeats: int) -> list[Comparison]:
             "1000000 independent",
             f"{repeats} here",
             within=None,
-            why="The published program seeds each sample with a whole number below 10^7 that the one before it drew. From "
+            why="The published program seeds each sample with a whole number below 10^7 that the one before drew. From "
             f"its first seed, 47, that walk is back where it was after {len(seeds):,} samples, and goes round the same "
             f"{rounds:,} from then on{mean}. For the paper's point that is as good.",
         ),
