@@ -48,13 +48,16 @@ def separable(n: int, flipped: str = "none") -> tuple[np.ndarray, np.ndarray]:
 
 
 def race(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Time all calls in turn, `repeats` times, so that what slows the machine for a while slows them all."""
+    """Time all calls in turn, `repeats` times, so that what slows the machine for a while slows them all.
+
+    Times are of the processor, not of the clock: other programs disturb them less.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats + 1):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(time.process_time() - start)
     return {name: values[1:] for name, values in times.items()}  # the first round warms up
 
 
@@ -178,8 +181,8 @@ Made by `python benchmarks/run.py core`. {machine()}; truecal {truecal.__version
 
 `truecal.calibration_error(labels, scores, estimator=...)` on float64 scores in random order, with int64
 labels unless said otherwise, everything included: checks, sorting, binning. `np.sort(scores)` is timed in
-turn with it, and each ratio is of the medians, or of the best, of several rounds. On
-some processors NumPy's AVX-512 sort is slower than its AVX2 sort, which flatters the ratio; so both are here.
+turn with it (processor times), and each ratio is of the medians, or of the best, of several rounds. On some
+processors NumPy's AVX-512 sort is slower than its AVX2 sort, which flatters the ratio; so both are here.
 
 {time_table}
 
