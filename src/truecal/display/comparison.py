@@ -208,9 +208,8 @@ class ComparisonDisplay(Display):
         percent_axis(ax.xaxis)
         if legend:
             level = self.rows[0].get("confidence_level")
-            legend_below(
-                [ax], columns=3, handlelength=1, title=f"bars: {100 * level:g} % intervals" if level else ""
-            )
+            title = f"bars: {100 * level:g} % intervals" if level else ""
+            legend_below([ax], columns=min(4, len(estimators)), handlelength=1, title=title)
         return self._drawn(ax)
 
     def _label(self, name: str) -> str:

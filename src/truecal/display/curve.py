@@ -150,12 +150,14 @@ class CurveDisplay(Display):
         return self._drawn(ax)
 
     def _floor(self, score: FloatArray, complement: FloatArray, below: FloatArray) -> float:
-        """Return how near to an end a stretched axis goes: nine scores in ten, and all bins, are to be seen."""
-        reached = [0.01, float(complement[below <= 0.9].min()), float(score[below >= 0.1].min())]
-        if self.bins is not None:
-            ends = np.concatenate([self.bins.mean_score, 1 - self.bins.mean_score])
-            reached += ends[ends > 0].tolist()
-        return 10.0 ** -math.ceil(-math.log10(max(min(reached), 1e-16)))
+        """Return how near to an end a stretched axis goes: all bins, or else nine scores in ten, are to be seen."""
+        if self.bins is None:
+            reached = np.array([complement[below <= 0.9].min(), score[below >= 0.1].min()])
+        else:
+            reached = np.concatenate([self.bins.mean_score, 1 - self.bins.mean_score])
+            reached = reached[reached > 1e-12]  # a mean of ones may miss 1 by rounding
+        nearest = float(np.clip(reached.min(initial=0.01), 1e-16, 0.01))
+        return 10.0 ** -(math.ceil(-math.log10(nearest)) + (self.bins is not None))
 
     def _draw_bins(self, ax: Axes, bins: BinTable) -> None:
         """Draw the bins as dots with bars of two standard errors."""

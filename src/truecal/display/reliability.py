@@ -197,9 +197,10 @@ class ReliabilityDisplay(Display):
         title = f"{name or curve.target}, n = {curve.n:,.10g}"
         tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
         scale = shown.scale if shown else "linear"
-        score_axis(ax, scale, axis_floor(shown))
+        floor = axis_floor(shown)
+        score_axis(ax, scale, floor)
         # A frequency nearer to an end than one row in n cannot be told from it.
-        score_axis(ax, scale, 10.0 ** -math.ceil(math.log10(max(curve.n, 10))), "y")
+        score_axis(ax, scale, max(10.0 ** -math.ceil(math.log10(max(curve.n, 10))), floor), "y")
         if legend:
             self._draw_legend(ax)
         if shown and below:

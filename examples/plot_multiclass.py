@@ -1,0 +1,60 @@
+# ruff: noqa: D205, D400
+"""
+More than two classes
+=====================
+
+For several classes there is more than one question. *Is the top label as often right as its score says?* is what most
+papers mean. *Is each class as frequent as its own probability says?* is another.
+"""
+
+import matplotlib.pyplot as plt
+
+import truecal
+
+data = truecal.datasets.load("digits")
+print(data.description)
+
+# %%
+# The top label
+# -------------
+#
+# Two models of about the same accuracy, and opposite faults: logistic regression without a penalty is over-confident,
+# a random forest is under-confident.
+
+for name, proba in data.predictions.items():
+    print(f"{name:8}", truecal.estimate(data.y_true, proba, labels=data.labels))
+
+# %%
+
+display = truecal.ComparisonDisplay.from_predictions(data.y_true, data.predictions, labels=data.labels, rng=0)
+display.plot(kind="curves")
+plt.show()
+
+# %%
+# Each class against the rest
+# ---------------------------
+#
+# ``multiclass="classwise"`` is the mean over the classes, and knows the error of each. It is much smaller: for each
+# class nine pictures in ten are another digit, and their scores near 0 are about right.
+
+classwise = truecal.estimate(
+    data.y_true, data.predictions["forest"], labels=data.labels, multiclass="classwise"
+)
+print(classwise)
+rows = [
+    {"name": digit, "estimator": "em_sweep", "value": part.value}
+    for digit, part in zip(data.labels, classwise.classes, strict=True)
+]
+truecal.ComparisonDisplay(rows).plot()
+plt.show()
+
+# %%
+# One class
+# ---------
+#
+# The hardest digit for the forest, against all others. The axis is stretched at both ends, for most scores are near 0.
+
+truecal.ReliabilityDisplay.from_predictions(
+    data.y_true, data.predictions["forest"], labels=data.labels, pos_label="eight", scale="logit", rng=0
+).plot(name="P(eight)")
+plt.show()

@@ -1,0 +1,49 @@
+"""The gallery runs, draws, and is what sphinx-gallery expects."""
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("MPLBACKEND", "agg")
+
+FOLDER = Path(__file__).parents[2] / "examples"
+GALLERY = sorted(FOLDER.glob("plot_*.py"))
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_example_runs_and_draws(path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    drawn = []
+
+    def show():
+        drawn.extend(plt.get_fignums())
+        for number in plt.get_fignums():
+            plt.figure(number).draw_without_rendering()
+        plt.close("all")
+
+    monkeypatch.setattr(plt, "show", show)
+    runpy.run_path(str(path), run_name="__main__")
+    assert drawn
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_example_begins_with_a_title(path):
+    comment, quotes, title, line, *_ = path.read_text().splitlines()
+    assert comment.startswith("# ruff: noqa")
+    assert quotes == '"""'
+    assert line == "=" * len(title)
+
+
+def test_there_is_a_gallery():
+    assert 4 <= len(GALLERY) <= 8
+    assert (FOLDER / "GALLERY_HEADER.rst").exists()
+
+
+def test_demo_runs(capsys):
+    runpy.run_path(str(FOLDER / "demo.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "--- balanced ---" in printed
+    assert printed.count("These probabilities are miscalibrated") == 3
