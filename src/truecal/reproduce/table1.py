@@ -28,24 +28,15 @@ LABELS = {"brier": "Brier score", "log_loss": "log loss", "fitted": "fitted true
 def table1(settings: Settings) -> Outcome:
     """Choose on simulated models many times, and on every real set with two splits."""
     names = settings.of(paper.NAMES, paper.NAMES[::3], paper.NAMES[::5])
-    repeats = settings.of(60, 6, 2)
+    repeats = settings.of(100, 6, 2)
     calibration, test = settings.of((5000, 10_000), (2000, 4000), (300, 500))
     jobs = [(name, repeat, calibration, test, settings.seed) for name in names for repeat in range(repeats)]
     simulated: Rows = list(in_parallel(settings, "table1", simulated_choice, jobs))
     real = [real_choice(name, splits) for name, splits in split_sets(settings).items()]
-    share = {name: _share(simulated, name, "best") for name in CRITERIA}
     comparisons = [
         _against_fit(simulated, real, "ew_bin", 3),
         _against_fit(simulated, real, "em_sweep", 7),
-        Comparison(
-            "models for which ECE_bin and ECE_sweep choose the truly best",
-            "not known to the paper",
-            f"EW bin {share['ew_bin'][0]:.0%}, EM sweep {share['em_sweep'][0]:.0%}, EM debias "
-            f"{share['em_debias'][0]:.0%}, Brier score {share['brier'][0]:.0%}, the paper's arbiter "
-            f"{share['fitted'][0]:.0%} of {len(simulated)}",
-            within=None,
-            why="Known truth: the share of simulated models for which the choice has the least true error.",
-        ),
+        _with_known_truth(simulated),
     ]
     tables = {"": _summary(simulated), "simulated": simulated, **({"real": real} if real else {})}
     return Outcome(tables, {"": _draw(simulated, real)}, comparisons)
@@ -101,6 +92,32 @@ def _against_fit(simulated: Rows, real: Rows, criterion: str, printed: int) -> C
         error=spread / math.sqrt(len(counts)),
         why="The ten logit files are not public here: simulated models of the same ten populations, and other real "
         "ones. Give yours with --logits. The spread is that of one count of so many models, as the paper has it.",
+    )
+
+
+def _with_known_truth(rows: Rows) -> Comparison:
+    """Compare how often ECE_bin and ECE_sweep choose the truly best, on the same models."""
+    right = {name: np.array([row[name] == row["best"] for row in rows]) for name in CRITERIA}
+    gain = right["em_sweep"].astype(float) - right["ew_bin"]
+    error = float(gain.std() / math.sqrt(len(gain)))
+    shown = ", ".join(
+        f"{label} {right[name].mean():.0%}"
+        for name, label in (
+            ("em_sweep", "ECE_sweep"),
+            ("ew_bin", "ECE_bin"),
+            ("em_debias", "EM debias"),
+            ("brier", "Brier score"),
+            ("fitted", "the fitted error itself"),
+        )
+    )
+    return Comparison(
+        "ECE_sweep chooses better than ECE_bin (%)",
+        "70 against 30 of its choices",
+        f"truly best in {len(rows)} simulated models: {shown}; sweep less bin {100 * gain.mean():+.1f}",
+        within=bool(gain.mean() > 2 * error),
+        error=100 * error,
+        why="With known truth. Isotonic regression leaves errors of either sign close together, which ten equal-mass bins "
+        "average away: the sweep sees its error some 0.4 points too small, and prefers it to histogram binning.",
     )
 
 
