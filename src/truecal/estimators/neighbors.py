@@ -36,8 +36,8 @@ def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> 
     """
     k = math.ceil(sample.n / 15) if n_neighbors is None else check_count("n_neighbors", n_neighbors)
     radius = _radius_of(sample, min(k, sample.n))
-    # 0.3 - 0.2 and 0.4 - 0.3 count as equal, in float32 too: scores are as exact as their type.
-    radius = radius + 2 * np.spacing((sample.score + radius).astype(sample.dtype))
+    # 0.3 - 0.2 and 0.4 - 0.3 count as equal, in float32 too: scores are only as exact as their type.
+    radius += np.minimum(2 * np.spacing((sample.score + radius).astype(sample.dtype)), radius / 8)
     first = sample.score.searchsorted(sample.score - radius)
     end = sample.score.searchsorted(sample.score + radius, side="right")
     positives, count = sample.cumulative_positives, sample.cumulative_count

@@ -37,11 +37,19 @@ def test_all_neighbors_are_one_bin_of_labels():
     assert everyone == pytest.approx(truecal.calibration_error(y, p, estimator="em_label", n_bins=1))
 
 
-def test_two_rows_at_the_same_distance_are_both_taken():
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_two_rows_at_the_same_distance_are_both_taken(dtype):
     # From 0.3, the rows at 0.2 and 0.4 are equally far, though their floats are not.
-    y, p = [0, 1, 1], [0.2, 0.3, 0.4]
+    y, p = [0, 1, 1], np.array([0.2, 0.3, 0.4], dtype)
     got = truecal.calibration_error(y, p, estimator="neighbor", norm=1, n_neighbors=2)
-    assert got == pytest.approx((abs(0.2 - 0.5) + abs(0.3 - 2 / 3) + abs(0.4 - 1)) / 3)
+    expected = (abs(0.2 - 0.5) + abs(0.3 - 2 / 3) + abs(0.4 - 1)) / 3
+    assert got == pytest.approx(expected, abs=float(np.finfo(dtype).eps))
+
+
+def test_neighbouring_floats_are_different_scores():
+    y, p = [1, 0, 1, 0], [0.5, np.nextafter(0.5, 1), 1.0, np.nextafter(1.0, 0)]
+    got = truecal.calibration_error(y, p, estimator="neighbor", norm=1, n_neighbors=1)
+    assert got == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("parts", [10, 3, 49])
