@@ -85,7 +85,8 @@ def write_summary(settings: Settings, command: str) -> Rows:
 
 def as_markdown(rows: Rows) -> str:
     """Return the comparisons as a Markdown table; what is said about them stands below it, by number."""
-    lines = ["| where | quantity | says | truecal | agrees |", "|---|---|---|---|---|"]
+    head = ["---", "orphan: true", "---", "", "# Every comparison with the paper", ""]
+    lines = [*head, "| where | quantity | says | truecal | agrees |", "|---|---|---|---|---|"]
     notes: list[str] = []
     for row in rows:
         why = row["why"]

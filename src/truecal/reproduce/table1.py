@@ -116,7 +116,7 @@ def _with_known_truth(rows: Rows) -> Comparison:
         f"truly best in {len(rows)} simulated models: {shown}; sweep less bin {100 * gain.mean():+.1f}",
         within=bool(gain.mean() > 2 * error),
         error=100 * error,
-        why="With known truth. Isotonic regression leaves errors of either sign close together, which ten equal-mass bins "
+        why="With known truth. Isotonic regression leaves errors of either sign close together, which equal-mass bins "
         "average away: the sweep sees its error some 0.4 points too small, and prefers it to histogram binning.",
     )
 
