@@ -1,0 +1,132 @@
+"""How the documentation is built: `make docs`. Nothing is fetched from the network, now or by the reader."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import truecal
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "truecal"
+author = "The truecal developers"
+copyright = "The truecal developers. BSD-3-Clause"
+version = release = truecal.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "mathml",
+    "api_pages",
+    "estimator_table",
+    "command_line",
+    "layers",
+]
+exclude_patterns = ["_build", "_ext", "_templates", "**/README.md", "**/GALLERY_HEADER.rst"]
+templates_path = ["_templates"]
+nitpicky = False
+suppress_warnings = ["config.cache"]
+
+# -- Pages -------------------------------------------------------------------------------------------
+
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_heading_anchors = 3
+myst_dmath_double_inline = True
+
+# -- Docstrings --------------------------------------------------------------------------------------
+
+autosummary_generate = True
+autosummary_ignore_module_all = False
+# estimate and Estimate would be one file where upper and lower case are not told apart.
+_LOWER = [name.lower() for name in truecal.__all__]
+autosummary_filename_map = {
+    f"truecal.{name}": f"truecal.{name}-class"
+    for name in truecal.__all__
+    if name[0].isupper() and _LOWER.count(name.lower()) > 1
+}
+autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = True
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+python_display_short_literal_types = True
+default_role = "py:obj"
+
+# -- Gallery -----------------------------------------------------------------------------------------
+
+EXAMPLES = HERE.parent / "examples"
+HAS_GALLERY = any(EXAMPLES.glob("plot_*.py"))
+if HAS_GALLERY:
+    extensions.append("sphinx_gallery.gen_gallery")
+    sphinx_gallery_conf = {
+        "examples_dirs": str(EXAMPLES),
+        "gallery_dirs": "gallery",
+        "filename_pattern": r"/plot_",
+        "ignore_pattern": r"/(?!plot_)[^/]+\.py$",
+        "download_all_examples": False,
+        "remove_config_comments": True,
+        "show_memory": False,
+        "show_signature": False,
+        "min_reported_time": 10,
+        "plot_gallery": "True",
+        "image_scrapers": ("matplotlib",),
+        "doc_module": ("truecal",),
+        "reference_url": {"truecal": None},
+        "abort_on_example_error": True,
+    }
+else:
+    exclude_patterns.append("gallery")
+
+# -- Looks -------------------------------------------------------------------------------------------
+
+html_theme = "pydata_sphinx_theme"
+html_title = "truecal"
+html_static_path = ["_static"]
+html_css_files = ["truecal.css"]
+html_favicon = "_static/logo.svg"
+html_math_renderer = "mathml"
+html_show_sourcelink = False
+html_copy_source = False
+_WITHOUT_SIDEBAR = ("index", "estimators", "architecture", "coming_from", "contributing", "changelog")
+html_sidebars = {name: [] for name in _WITHOUT_SIDEBAR}
+html_theme_options = {
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "truecal"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "show_prev_next": True,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+    "back_to_top_button": False,
+}
+
+# -- Pages that are made by commands, and may not be there yet ------------------------------------------
+
+OPTIONAL = {
+    "index": ("gallery/index", "reproduction", "reproduction/index"),
+    "guide/index": ("large_data",),
+    "benchmarks": ("benchmarks/*",),
+}
+
+
+def leave_out_missing(app, docname, source):
+    """Take entries out of a table of contents whose pages do not exist."""
+    folder = (HERE / docname).parent
+    for entry in OPTIONAL.get(docname, ()):
+        there = any(folder.glob(f"{entry}.md")) or any(folder.glob(f"{entry}.rst"))
+        if not there:
+            source[0] = source[0].replace(f"\n{entry}\n", "\n")
+
+
+def setup(app):
+    """Connect what is above."""
+    app.connect("source-read", leave_out_missing)

@@ -1,0 +1,82 @@
+"""Numbers in the prose are those of the data files beside it, or of the code."""
+
+import csv
+import re
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from snippets import ROOT
+
+import truecal
+
+THEORY = ROOT / "docs" / "theory"
+
+
+def table_rows(page: Path, first: str) -> list[list[str]]:
+    """Return the cells of table rows that begin with `first`, without emphasis."""
+    lines = [line for line in page.read_text().splitlines() if line.startswith(f"| {first}")]
+    return [[cell.strip(" *") for cell in line.replace("**", "").strip("|").split("|")] for line in lines]
+
+
+@pytest.fixture(scope="module")
+def averaged() -> dict[tuple[str, int | None, str], str]:
+    """Mean absolute bias and RMSE, as the page writes them, by suite, n (None for all) and estimator."""
+    found = defaultdict(list)
+    with (THEORY / "data" / "averaged_l2.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            for n in (int(row["n"]), None):
+                found[row["suite"], n, row["estimator"]].append((abs(float(row["bias"])), float(row["rmse"])))
+    return {
+        key: " / ".join(f"{100 * fmean(one):.3f}" for one in zip(*rows, strict=True))
+        for key, rows in found.items()
+    }
+
+
+@pytest.mark.parametrize("suite", ["A", "B", "C1", "C2"])
+def test_evidence_by_suite(suite: str, averaged: dict[tuple[str, int | None, str], str]) -> None:
+    (row,) = table_rows(THEORY / "averaged.md", f"{suite}, ")
+    assert row[1:] == [averaged[suite, None, name] for name in ("averaged", "em_sweep", "em_debias")]
+
+
+@pytest.mark.parametrize("suite", ["A", "B", "C2"])
+def test_evidence_by_size(suite: str, averaged: dict[tuple[str, int | None, str], str]) -> None:
+    rows = table_rows(THEORY / "averaged.md", f"{suite} | ")
+    assert [int(row[1].replace(",", "")) for row in rows] == [200, 800, 3200, 12800]
+    for row in rows:
+        n = int(row[1].replace(",", ""))
+        assert row[2:] == [averaged[suite, n, name] for name in ("averaged", "em_sweep", "em_debias")]
+
+
+def test_coverage() -> None:
+    with (THEORY / "data" / "interval_coverage.csv").open(newline="") as file:
+        rows = {(row["population"], row["n"]): row for row in csv.DictReader(file)}
+    names = {"uniform": "uni", "skewed": "skew", "tied": "tied", "skewed and tied": "skewtied"}
+    for words, name in names.items():
+        for row in table_rows(THEORY / "interval.md", f"{words} | "):
+            cells = [rows[f"{name}_{row[1]}", n] for n in ("200", "1000", "5000")]
+            assert [float(cell) for cell in row[2:5]] == [float(cell["l2_cover"]) for cell in cells]
+            widths = [float(width) for width in row[5].split(",")]
+            assert widths == pytest.approx([float(cell["l2_width"]) for cell in cells], abs=6e-4)
+
+
+def test_the_start_page_shows_what_the_code_says() -> None:
+    data = truecal.datasets.load("flights")
+    estimate = truecal.estimate(data.y_true, data.y_proba, estimator="averaged", confidence_level=0.95)
+    page = (ROOT / "docs" / "index.md").read_text()
+    assert f"\n{100 * estimate.value:.1f} %\n" in page
+    assert f"\n{100 * estimate.interval.low:.1f} to {100 * estimate.interval.high:.1f} %\n" in page
+
+
+def test_versions_agree() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(rf"^## {re.escape(truecal.__version__)}\b", changes, re.MULTILINE)
+    assert f'version = "{truecal.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+\.(?:md|rst|png|csv))(?:#[^)]*)?\)", page.read_text()):
+            generated = target.endswith("api/index.rst") or "gallery/" in target
+            assert generated or (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
