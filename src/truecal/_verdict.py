@@ -74,7 +74,10 @@ def _kind(sample: Sample, error: float) -> str:
     if float(np.sum(away * sample.positives)) < -_CLEAR * spread:
         return "The higher the score, the rarer it came true: are labels or scores the wrong way round?"
     tilt = float(np.sum(away * (sample.count * sample.score - sample.positives)))
-    if abs(tilt) > _CLEAR * math.sqrt(float(np.sum(variance * away**2))) and not top:
+    noise = math.sqrt(float(np.sum(variance * away**2)))
+    # A slope alone would make an error of this size.
+    of_slope = abs(tilt) / math.sqrt(max(float(np.sum(sample.count * away**2)), 1e-300) * sample.n)
+    if not top and abs(tilt) > _CLEAR * noise and of_slope >= 0.5 * error:
         if tilt > 0:
             return f"They are over-confident: high ones are too high and low ones too low ({numbers})."
         return f"They are under-confident: high ones are not high enough and low ones not low enough ({numbers})."

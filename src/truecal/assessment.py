@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 import warnings
 from collections.abc import Sequence
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from truecal._checks import RNGLike, as_generator, check_fraction, check_norm
 from truecal._plain import plain
@@ -29,8 +27,6 @@ from truecal.sample import Sample
 
 #: The first is the one that the verdict quotes.
 ESTIMATORS = ("averaged", "em_sweep", "em_debias", "em_bin", "ew_bin")
-#: The logit histogram reaches from 1 in 10,000 to its complement; what lies beyond is in its end bins.
-_LOGIT_END = math.log(9999)
 _SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
 #: Samples of more different scores are seen through cells where thousands of samples like them are made.
 _MOST_GROUPS = 20_000
@@ -297,11 +293,6 @@ def _advice(
 
 def _score_summary(sample: Sample) -> dict[str, Any]:
     counts, edges = np.histogram(sample.score, bins=50, range=(0, 1), weights=sample.count)
-    # A second histogram on the logit scale, where skewed scores can be told apart.
-    end = 1 / (1 + math.exp(_LOGIT_END))
-    logit_edges = expit(np.linspace(-_LOGIT_END, _LOGIT_END, 51))
-    inside = np.clip(sample.score, end, 1 - end)
-    logit_counts, _ = np.histogram(inside, bins=logit_edges, weights=sample.count)
     order = np.searchsorted(
         sample.cumulative_count[1:], np.array([0, 0.05, 0.25, 0.5, 0.75, 0.95, 1]) * sample.n
     )
@@ -317,7 +308,6 @@ def _score_summary(sample: Sample) -> dict[str, Any]:
         "share_at_one": _share(sample, 1.0),
         "largest_tie": float(sample.count.max() / sample.n),
         "histogram": {"edges": edges.tolist(), "count": counts.tolist()},
-        "logit_histogram": {"edges": logit_edges.tolist(), "count": logit_counts.tolist()},
     }
 
 

@@ -319,23 +319,25 @@ def _scan_binary(source: list[Path] | bytes, format: str, *, is_stream: bool) ->
 
 
 def _load_arrays(name: str, source: list[Path] | bytes, format: str) -> dict[str, NDArray[Any]]:
-    try:
-        loaded = np.load(io.BytesIO(source) if isinstance(source, bytes) else source[0], allow_pickle=False)
-        if format == "npz" and isinstance(loaded, np.ndarray):
-            raise ValueError("it holds one array: name the kind with --input-format npy")
-        if format == "npy" and not isinstance(loaded, np.ndarray):
-            raise ValueError("it holds several arrays: name the kind with --input-format npz")
-        arrays = dict(loaded) if format == "npz" else _columns_of(loaded)
-    except Exception as error:  # damaged archives raise whatever zipfile, zlib and struct raise
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(
-            f"{name} cannot be read as {format}, without pickles: {_first_line(error)}."
-        ) from error
+    # The file is opened here, for NumPy leaves that of a damaged archive open.
+    with io.BytesIO(source) if isinstance(source, bytes) else source[0].open("rb") as file:
+        try:
+            arrays = _arrays_of(np.load(file, allow_pickle=False), format)
+        except Exception as error:  # damaged archives raise whatever zipfile, zlib and struct raise
+            raise ValueError(
+                f"{name} cannot be read as {format}, without pickles: {_first_line(error)}."
+            ) from error
     arrays = {key: array for key, array in arrays.items() if array.ndim}
     if not arrays:
         raise ValueError(f"{name} is empty: it holds no columns.")
     return arrays
+
+
+def _arrays_of(loaded: Any, format: str) -> dict[str, NDArray[Any]]:
+    if (format == "npy") != isinstance(loaded, np.ndarray):
+        other = "npz" if format == "npy" else "npy"
+        raise ValueError(f"it is of the kind {other}; name that with --input-format")
+    return _columns_of(loaded) if format == "npy" else dict(loaded)
 
 
 def _columns_of(array: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -20,7 +20,13 @@ FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 _COMPRESSED = (".gz", ".zst")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 #: How files begin that are not text.
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+_MAGIC = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",  # a stream of it
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 1 << 16
 _SEPARATORS = ",\t;|"
@@ -106,8 +112,8 @@ def read_dialect(head: bytes, format: str) -> Dialect:
     """
     for magic, other in _MAGIC.items():
         if head.startswith(magic):
-            kind = "a ZIP (or NPZ, or Excel)" if other == "npz" else f"a {other.capitalize()}"
-            raise ValueError(f"it is {kind} file and not text; name the kind with --input-format")
+            kind = "ZIP (NPZ, Excel)" if other == "npz" else other
+            raise ValueError(f"it is no text but a file of the kind {kind}; name that with --input-format")
     if head.startswith(_UTF16):
         raise ValueError("it is text in UTF-16; save it as UTF-8")
     if b"\0" in head:

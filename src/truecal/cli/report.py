@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from truecal.cli._predictions import Predictions, Summary
 
 #: Sizes of error for which the report says how many rows find them.
-_ERRORS = (0.01, 0.02, 0.05, 0.1)
+_ERRORS = (0.02, 0.05, 0.1)
 #: Rows beyond which advice on recalibration is not worth its time.
 _MOST_ROWS = 1_000_000
 
@@ -154,7 +154,7 @@ def _plan(assessment: Assessment, norm: int, seed: int) -> list[dict[str, Any]]:
     return [
         {
             "true_error": error,
-            "n": required_sample_size(error, scores=scores, norm=norm, repeats=300, rng=seed),
+            "n": required_sample_size(error, scores=scores, norm=norm, repeats=200, rng=seed),
         }
         for error in reachable
     ]

@@ -10,45 +10,38 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 from scipy.stats import beta
 
 from truecal.reliability import Reliability
-from truecal.sample import FloatArray
+from truecal.sample import FloatArray, Sample
 
 #: The square of the diagram within the drawing, and the strip of the histogram below it.
-_LEFT, _TOP, _SIDE, _STRIP = 46.0, 10.0, 340.0, 64.0
-_WIDTH, _HEIGHT = _LEFT + _SIDE + 14, _TOP + _SIDE + 40 + _STRIP + 38
-_BOTTOM = _TOP + _SIDE
+_LEFT, _TOP, _SIDE, _STRIP = 46.0, 10.0, 340.0, 60.0
+_WIDTH, _BOTTOM = _LEFT + _SIDE + 14, _TOP + _SIDE
 #: Points of a curve beyond which nothing can be seen.
 _POINTS = 240
 _TIP_WIDTH, _TIP_LINE = 196.0, 14.5
+#: Level of the bins' intervals, in percent.
+_LEVEL = 95
 
 
 @dataclass(frozen=True)
-class Scale:
-    """Where a probability lies between the ends of an axis, and where the axis has ticks."""
+class _Layout:
+    """Where things lie from left to right, all from 0 to 1, and which part of the vertical axis is shown."""
 
     name: str
-    ticks: tuple[float, ...]
-    #: On the logit scale, the last probability that is shown; 0 for the plain scale.
-    end: float = 0.0
-
-    def place(self, value: float) -> float:
-        """Return the place of a probability, from 0 to 1."""
-        if not self.end:
-            return value
-        value = min(max(value, self.end), 1 - self.end)
-        return 0.5 - 0.5 * math.log(value / (1 - value)) / math.log(self.end / (1 - self.end))
+    title: str
+    #: Of the cells of the curve: where each ends and the next begins, and where it is shown.
+    cell_edges: FloatArray
+    cells: FloatArray
+    bins: FloatArray
+    ticks: tuple[tuple[float, str], ...]
+    low: float = 0.0
 
 
-PLAIN = Scale("plain", (0, 0.2, 0.4, 0.6, 0.8, 1))
-LOGIT = Scale("logit", (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999), end=1e-4)
-
-
-def reliability_svg(
-    curve: Reliability, histogram: dict[str, Any], scale: Scale = PLAIN, *, level: float = 0.95
-) -> Markup:
-    """Return the diagram with band, isotonic curve, bins that tell of themselves, and the scores' histogram.
+def by_score(curve: Reliability, histogram: dict[str, Any]) -> Markup:
+    """Return the usual diagram: what came true against the score, with a histogram of the scores.
 
     Parameters
     ----------
@@ -56,127 +49,185 @@ def reliability_svg(
         The curves.
     histogram : dict
         ``edges`` and ``count`` of the scores.
-    scale : Scale
-        Of both axes.
-    level : float
-        Level of the bins' intervals.
     """
-    draw = _Drawing(scale)
-    name = f"rel-{scale.name}"
+    score = curve.score
+    layout = _Layout(
+        name="score",
+        title="score",
+        cell_edges=np.concatenate([score[:1], (score[:-1] + score[1:]) / 2, score[-1:]]),
+        cells=score,
+        bins=curve.bins.mean_score,
+        ticks=tuple((tick, f"{tick:g}") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
+    )
+    return _svg(curve, layout, _histogram(histogram), height=_BOTTOM + 40 + _STRIP + 28)
+
+
+def by_rank(curve: Reliability, sample: Sample) -> Markup:
+    """Return the diagram for skewed scores: rows from the lowest score to the highest, and what came of them.
+
+    Every row takes the same room, so that bins lie apart however near their scores are, and the area between the
+    score and the curve is the l1 calibration error.
+
+    Parameters
+    ----------
+    curve : Reliability
+        The curves.
+    sample : Sample
+        The predictions, which tell how many rows each part of the curve has.
+    """
+    between = (curve.score[:-1] + curve.score[1:]) / 2
+    below = sample.cumulative_count[np.searchsorted(sample.score, between, side="right")] / sample.n
+    edges = np.concatenate([[0.0], below, [1.0]])
+    ends = np.concatenate([[0.0], np.cumsum(curve.bins.count) / curve.bins.count.sum()])
+    low, _ = _label_interval(curve.bins.count, curve.bins.mean_label)
+    least = min(float(low.min()), float(curve.bins.mean_score.min()))
+    layout = _Layout(
+        name="rank",
+        title="rows, from the lowest score to the highest",
+        cell_edges=edges,
+        cells=(edges[:-1] + edges[1:]) / 2,
+        bins=(ends[:-1] + ends[1:]) / 2,
+        ticks=tuple((tick, f"{100 * tick:g}\u00a0%" if tick else "0") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
+        low=math.floor(10 * least) / 10 if least < 0.9 else 0.9,
+    )
+    return _svg(curve, layout, [], height=_BOTTOM + 36)
+
+
+def _svg(curve: Reliability, layout: _Layout, below: list[str], height: float) -> Markup:
+    draw = _Drawing(layout)
+    name = f"by-{layout.name}"
+    inside = f'x="{_LEFT:g}" y="{_TOP - 2:g}" width="{_SIDE + 2:g}" height="{_SIDE + 4:g}"'
     parts = [
-        f'<svg class="diagram" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="group" aria-labelledby="{name}-t {name}-d">',
-        f'<title id="{name}-t">Reliability diagram</title>',
+        f'<svg class="diagram" viewBox="0 0 {_WIDTH:g} {height:g}" role="group" aria-labelledby="{name}-t {name}-d">',
+        f'<title id="{name}-t">Reliability diagram by {layout.name}</title>',
         f'<desc id="{name}-d">{escape(_in_words(curve))}</desc>',
+        f'<clipPath id="{name}-c"><rect {inside}/></clipPath>',
         *draw.frame(),
+        f'<g clip-path="url(#{name}-c)">',
         *([f'<path class="band" d="{draw.band(curve)}"/>'] if curve.has_band else []),
-        f'<path class="ideal" d="M{draw.x(0)} {draw.y(0)}L{draw.x(1)} {draw.y(1)}"/>',
-        f'<path class="isotonic" d="{draw.steps(curve.score, curve.label)}"/>',
-        *draw.histogram(histogram),
-        *draw.bins(curve, level),
+        f'<path class="ideal" d="{draw.ideal(curve)}"/>',
+        f'<path class="isotonic" d="{draw.steps(curve.label)}"/>',
+        "</g>",
+        *below,
+        *draw.bins(curve),
         "</svg>",
     ]
     return Markup("\n".join(parts))
 
 
 class _Drawing:
-    """The parts of a diagram on one scale."""
+    """The parts of a diagram."""
 
-    def __init__(self, scale: Scale) -> None:
-        self.scale = scale
+    def __init__(self, layout: _Layout) -> None:
+        self.layout = layout
 
-    def x(self, score: float) -> str:
-        return f"{_LEFT + _SIDE * self.scale.place(score):.1f}"
+    def x(self, place: float) -> str:
+        return f"{_LEFT + _SIDE * place:.1f}"
 
     def y(self, label: float) -> str:
-        return f"{_BOTTOM - _SIDE * self.scale.place(label):.1f}"
+        return f"{_BOTTOM - _SIDE * (label - self.layout.low) / (1 - self.layout.low):.1f}"
 
     def frame(self) -> list[str]:
         lines = [f'<rect class="frame" x="{_LEFT:g}" y="{_TOP:g}" width="{_SIDE:g}" height="{_SIDE:g}"/>']
-        for tick in self.scale.ticks:
-            x, y = self.x(tick), self.y(tick)
-            shown = _tick(tick, self.scale)
+        for tick, shown in self.layout.ticks:
+            x, anchor = self.x(tick), "middle"
+            if len(shown) > 3:  # a long one would stick out at the right
+                anchor = "end" if tick == 1 else "start" if tick == 0 else "middle"
             lines += [
-                f'<path class="grid" d="M{x} {_TOP:g}V{_BOTTOM:g}M{_LEFT:g} {y}H{_LEFT + _SIDE:g}"/>',
-                f'<text class="tick" x="{x}" y="{_BOTTOM + 14:g}" text-anchor="middle">{shown}</text>',
-                f'<text class="tick" x="{_LEFT - 6:g}" y="{float(y) + 4:.1f}" text-anchor="end">{shown}</text>',
+                f'<path class="grid" d="M{x} {_TOP:g}V{_BOTTOM:g}"/>',
+                f'<text class="tick" x="{x}" y="{_BOTTOM + 14:g}" text-anchor="{anchor}">{shown}</text>',
+            ]
+        step = 0.2 if self.layout.low < 0.35 else 0.1 if self.layout.low < 0.75 else 0.02
+        for tick in np.arange(math.ceil(self.layout.low / step - 1e-9), round(1 / step) + 1) * step:
+            y = self.y(tick)
+            lines += [
+                f'<path class="grid" d="M{_LEFT:g} {y}H{_LEFT + _SIDE:g}"/>',
+                f'<text class="tick" x="{_LEFT - 6:g}" y="{float(y) + 4:.1f}" text-anchor="end">{tick:g}</text>',
             ]
         turned = f'transform="translate(11 {_TOP + _SIDE / 2:g}) rotate(-90)"'
         middle = _LEFT + _SIDE / 2
         return [
             *lines,
-            f'<text class="axis" x="{middle:g}" y="{_BOTTOM + 30:g}" text-anchor="middle">score</text>',
+            f'<text class="axis" x="{middle:g}" y="{_BOTTOM + 30:g}" text-anchor="middle">{self.layout.title}</text>',
             f'<text class="axis" {turned} text-anchor="middle">how often it came true</text>',
         ]
 
-    def steps(self, score: FloatArray, label: FloatArray) -> str:
+    def ideal(self, curve: Reliability) -> str:
+        """Return the path of perfect calibration: the score itself."""
+        if self.layout.name == "score":
+            return f"M{self.x(0)} {self.y(0)}L{self.x(1)} {self.y(1)}"
+        places = self._seen()
+        return "M" + "L".join(f"{self.x(self.layout.cells[k])} {self.y(curve.score[k])}" for k in places)
+
+    def steps(self, label: FloatArray) -> str:
         """Return the path of a step curve, with a corner only where the step changes."""
         change = np.flatnonzero(np.diff(label, prepend=np.nan) != 0)
-        edges = np.append((score[np.maximum(change, 1) - 1] + score[change]) / 2, score[-1])
-        edges[0] = score[0]
+        edges = self.layout.cell_edges[np.append(change, len(label))]
         moves = [f"M{self.x(edges[0])} {self.y(label[0])}"]
-        for place, end in zip(change, edges[1:], strict=True):
-            moves.append(f"V{self.y(label[place])}H{self.x(end)}")
+        moves += [f"V{self.y(label[k])}H{self.x(end)}" for k, end in zip(change, edges[1:], strict=True)]
         return "".join(moves)
 
     def band(self, curve: Reliability) -> str:
-        ends = [self.scale.place(value) for value in curve.score.tolist()]
-        # As many points as can be seen apart, and the first and the last.
-        seen = np.unique(np.round(np.array(ends) * _POINTS), return_index=True)[1]
-        places = np.append(seen, len(ends) - 1)
-        there = [f"{self.x(curve.score[k])} {self.y(curve.upper[k])}" for k in places]
-        back = [f"{self.x(curve.score[k])} {self.y(curve.lower[k])}" for k in places[::-1]]
+        places = self._seen()
+        there = [f"{self.x(self.layout.cells[k])} {self.y(curve.upper[k])}" for k in places]
+        back = [f"{self.x(self.layout.cells[k])} {self.y(curve.lower[k])}" for k in places[::-1]]
         return "M" + "L".join(there + back) + "Z"
 
-    def histogram(self, histogram: dict[str, Any]) -> list[str]:
-        top = _BOTTOM + 40
-        base, middle = top + _STRIP, _LEFT + _SIDE / 2
-        counts, edges = histogram["count"], histogram["edges"]
-        most = max(counts) or 1
-        bars = []
-        for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
-            if count:
-                height = max(_STRIP * count / most, 0.7)  # a single row is to be seen
-                left, right = float(self.x(low)), float(self.x(high))
-                bars.append(
-                    f'<rect class="bar" x="{left:.1f}" y="{base - height:.1f}" '
-                    f'width="{max(right - left - 0.6, 0.4):.1f}" height="{height:.1f}"/>'
-                )
-        return [
-            *bars,
-            f'<path class="base" d="M{_LEFT:g} {base:g}H{_LEFT + _SIDE:g}"/>',
-            f'<text class="tick" x="{_LEFT - 6:g}" y="{top + 8:g}" text-anchor="end">{_short(most)}</text>',
-            f'<text class="tick" x="{_LEFT - 6:g}" y="{base:g}" text-anchor="end">0</text>',
-            f'<text class="axis" x="{middle:g}" y="{base + 20:g}" text-anchor="middle">rows with such a score</text>',
-        ]
+    def _seen(self) -> NDArray[np.intp]:
+        """Return as many cells as can be seen apart, with the first and the last."""
+        first = np.unique(np.round(self.layout.cells * _POINTS), return_index=True)[1]
+        return np.unique(np.append(first, len(self.layout.cells) - 1))
 
-    def bins(self, curve: Reliability, level: float) -> list[str]:
+    def bins(self, curve: Reliability) -> list[str]:
         """Return the bins, and above all of them the strips that show what each has to tell."""
-        bins = curve.bins
-        low, high = _label_interval(bins.count, bins.mean_label, level)
-        centres = [_LEFT + _SIDE * self.scale.place(score) for score in bins.mean_score.tolist()]
-        edges = [_LEFT, *((a + b) / 2 for a, b in pairwise(centres)), _LEFT + _SIDE]
+        low, high = _label_interval(curve.bins.count, curve.bins.mean_label)
+        places = self.layout.bins.tolist()
+        edges = [0.0, *((a + b) / 2 for a, b in pairwise(places)), 1.0]
         marks, strips = [], []
-        for k, row in enumerate(bins.to_rows()):
-            x, y = self.x(row["mean_score"]), self.y(row["mean_label"])
+        for k, row in enumerate(curve.bins.to_rows()):
+            x, y = self.x(places[k]), self.y(row["mean_label"])
             marks.append(
                 f'<path class="whisker" d="M{x} {self.y(low[k])}V{self.y(high[k])}"/>'
                 f'<circle class="dot" cx="{x}" cy="{y}" r="4"/>'
             )
             lines = [
-                f"{row['count']:,.10g} rows, scores {_score(row['lower'])} to {_score(row['upper'])}",
+                f"{row['count']:,.10g} rows",
+                f"scores {_score(row['lower'])} to {_score(row['upper'])}",
                 f"mean score {_score(row['mean_score'])}",
                 f"came true {row['mean_label']:.3f}",
-                f"{100 * level:g} % interval {low[k]:.3f} to {high[k]:.3f}",
+                f"{_LEVEL} % interval {low[k]:.3f} to {high[k]:.3f}",
             ]
             if curve.has_band:
                 lines.append(f"if calibrated {curve.bins_lower[k]:.3f} to {curve.bins_upper[k]:.3f}")
+            width = max(_SIDE * (edges[k + 1] - edges[k]), 0.5)
             strips.append(
                 f'<g class="bin" tabindex="0" role="img" aria-label="{escape("; ".join(lines))}">'
-                f'<rect class="reach" x="{edges[k]:.1f}" y="{_TOP:g}" '
-                f'width="{max(edges[k + 1] - edges[k], 0.5):.1f}" height="{_SIDE:g}"/>'
+                f'<rect class="reach" x="{self.x(edges[k])}" y="{_TOP:g}" width="{width:.1f}" height="{_SIDE:g}"/>'
                 f'<circle class="mark" cx="{x}" cy="{y}" r="5.5"/>{_tip(float(x), float(y), lines)}</g>'
             )
         return [*marks, *strips]
+
+
+def _histogram(histogram: dict[str, Any]) -> list[str]:
+    top = _BOTTOM + 40
+    base, middle = top + _STRIP, _LEFT + _SIDE / 2
+    counts, edges = histogram["count"], histogram["edges"]
+    most = max(counts)
+    bars = []
+    for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
+        if count:
+            height = max(_STRIP * count / most, 0.7)  # a single row is to be seen
+            bars.append(
+                f'<rect class="bar" x="{_LEFT + _SIDE * low:.1f}" y="{base - height:.1f}" '
+                f'width="{_SIDE * (high - low) - 0.6:.1f}" height="{height:.1f}"/>'
+            )
+    return [
+        *bars,
+        f'<path class="base" d="M{_LEFT:g} {base:g}H{_LEFT + _SIDE:g}"/>',
+        f'<text class="tick" x="{_LEFT - 6:g}" y="{top + 8:g}" text-anchor="end">{_short(most)}</text>',
+        f'<text class="tick" x="{_LEFT - 6:g}" y="{base:g}" text-anchor="end">0</text>',
+        f'<text class="axis" x="{middle:g}" y="{base + 18:g}" text-anchor="middle">rows with such a score</text>',
+    ]
 
 
 def _tip(x: float, y: float, lines: Sequence[str]) -> str:
@@ -195,9 +246,9 @@ def _tip(x: float, y: float, lines: Sequence[str]) -> str:
     )
 
 
-def bin_rows(curve: Reliability, level: float = 0.95) -> list[dict[str, Any]]:
+def bin_rows(curve: Reliability) -> list[dict[str, Any]]:
     """Return the bins with their intervals and bands, as the diagram shows them."""
-    low, high = _label_interval(curve.bins.count, curve.bins.mean_label, level)
+    low, high = _label_interval(curve.bins.count, curve.bins.mean_label)
     return [
         {
             **row,
@@ -210,9 +261,9 @@ def bin_rows(curve: Reliability, level: float = 0.95) -> list[dict[str, Any]]:
     ]
 
 
-def _label_interval(count: FloatArray, label: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+def _label_interval(count: FloatArray, label: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return Jeffreys' interval for the chance behind each bin's mean label."""
-    tail = (1 - level) / 2
+    tail = (1 - _LEVEL / 100) / 2
     hits, misses = count * label + 0.5, count * (1 - label) + 0.5
     return np.asarray(beta.ppf(tail, hits, misses)), np.asarray(beta.ppf(1 - tail, hits, misses))
 
@@ -228,15 +279,10 @@ def _in_words(curve: Reliability) -> str:
 
 
 def _score(value: float) -> str:
-    """Return a score with three digits, and more of them near 1, where they matter."""
-    digits = 3 if value < 0.995 or value == 1 else min(max(3, 1 - math.floor(math.log10(1 - value))), 8)
-    return f"{value:.{digits}f}" if value >= 0.001 or value == 0 else f"{value:.2g}"
-
-
-def _tick(value: float, scale: Scale) -> str:
-    if not scale.end:
-        return f"{value:g}"
-    return f"{value:f}".rstrip("0").lstrip("0") if value < 1 else "1"
+    """Return a score with three digits; near 1, where these say nothing, what is missing to 1."""
+    if 0.9995 <= value < 1:
+        return f"1 − {1 - value:.1e}"
+    return f"{value:.3f}" if value >= 0.001 or value == 0 else f"{value:.1e}"
 
 
 def _short(count: float) -> str:

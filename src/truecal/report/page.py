@@ -11,12 +11,12 @@ from truecal import __version__
 from truecal._checks import require
 from truecal._files import write_text
 from truecal._registry import get_estimator
-from truecal.report.diagram import LOGIT, bin_rows, reliability_svg
+from truecal.report.diagram import bin_rows, by_rank, by_score
 
 if TYPE_CHECKING:
     from truecal.assessment import Assessment
 
-#: Scores are skewed if this share of them lies so near to 0 or 1; they get a second, stretched diagram.
+#: Scores are skewed if this share of them lies so near to 0 or 1; they get a second diagram, by rank.
 _SKEWED_SHARE, _NEAR = 0.4, 0.05
 #: An error of this size that could be hidden means that the data said next to nothing.
 _MUCH = 0.1
@@ -104,15 +104,16 @@ def _content(assessment: Assessment) -> dict[str, Any]:
         for estimate in content["estimates"]
     ]
     scores = content["scores"]
-    diagrams = [reliability_svg(assessment.reliability, scores["histogram"])]
+    diagrams = [by_score(assessment.reliability, scores["histogram"])]
     if _is_skewed(assessment):
-        diagrams.append(reliability_svg(assessment.reliability, scores["logit_histogram"], LOGIT))
+        diagrams.append(by_rank(assessment.reliability, assessment.sample))
     return {
         **content,
         "estimates": estimates,
         "diagrams": diagrams,
         "bins": bin_rows(assessment.reliability),
         "state": _state(assessment),
+        "verdict": assessment.verdict.replace(" %", "\u00a0%"),
     }
 
 
@@ -131,7 +132,7 @@ def _state(assessment: Assessment) -> str:
 
 
 def _percent(value: float, digits: int = 2) -> str:
-    return f"{100 * value:.{digits}f} %"
+    return f"{100 * value:.{digits}f}\u00a0%"
 
 
 def _number(value: float) -> str:
@@ -143,4 +144,4 @@ def _decimal(value: float | None, sign: str = "") -> str:
 
 
 def _p_value(pvalue: float | None) -> str:
-    return "–" if pvalue is None else "< 0.001" if pvalue < 0.001 else f"{pvalue:.2g}"
+    return "–" if pvalue is None else "below\u00a00.001" if pvalue < 0.001 else f"{pvalue:.2g}"

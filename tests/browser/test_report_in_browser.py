@@ -1,0 +1,141 @@
+"""The report in a real browser: what it looks like, that it answers, and that it asks nobody anything."""
+
+import base64
+import os
+
+import numpy as np
+import pytest
+from chromium import missing, open_browser
+
+import truecal
+
+REASON = missing()
+if REASON and os.environ.get("CI") != "true":
+    pytest.skip(f"no browser to test the report in: {REASON}", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """A report on uniform and one on skewed scores, with names that are out to do harm."""
+    folder = tmp_path_factory.mktemp("pages")
+    uniform = truecal.Population(truecal.BetaScores(1, 1), truecal.PowerCurve(1.5))
+    nasty = "<script>document.title = 'owned'</script>"
+    row = {"name": nasty, "n": 5, "value": 0.1, "low": 0.0, "high": 0.2, "adjusted_pvalue": 0.5}
+    for name, population in {"uniform": uniform, "skewed": truecal.paper.population("resnet110_c10")}.items():
+        assessment = truecal.assess(*population.sample(2000, rng=0), simulate=False, n_resamples=99, rng=0)
+        assessment.to_html(folder / f"{name}.html", source='"><img src=x onerror=alert(1)>', groups=[row])
+    return folder
+
+
+@pytest.fixture(params=["uniform", "skewed"])
+def page(request, pages):
+    return pages / f"{request.param}.html"
+
+
+def visible(browser, element):
+    return browser.run("return getComputedStyle(arguments[0]).visibility", element) == "visible"
+
+
+def shown_tips(browser):
+    return [tip for tip in browser.find(".tip") if visible(browser, tip)]
+
+
+@pytest.mark.parametrize("width", [1200, 700, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_asks_nothing_and_complains_of_nothing(browser, page, width, scheme):
+    browser.view(width, scheme)
+    browser.open(page)
+    assert browser.messages() == []
+    assert browser.requests() == []
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.run("return document.title") != "owned"
+    assert not browser.find("img, script")
+    outside = """
+        return [...document.querySelectorAll('svg text:not(.tip text), h1, h2, p, dd')].filter(node => {
+            const box = node.getBoundingClientRect();
+            return box.width && (box.left < 0 || box.right > innerWidth + 0.5);
+        }).length"""
+    assert browser.run(outside) == 0
+
+
+def test_light_and_dark_differ(browser, page):
+    colours = []
+    for scheme in ("light", "dark"):
+        browser.view(1200, scheme)
+        browser.open(page)
+        colours.append(browser.run("return getComputedStyle(document.body).backgroundColor"))
+    assert colours == ["rgb(255, 255, 255)", "rgb(20, 24, 29)"]
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_pointing_at_a_bin_shows_its_numbers(browser, pages, width):
+    browser.view(width)
+    browser.open(pages / "uniform.html")
+    assert shown_tips(browser) == []
+    for place in (0, 7, -1):
+        browser.hover(".reach", place)
+        (tip,) = shown_tips(browser)
+        assert "mean score" in browser.run("return arguments[0].textContent", tip)
+        box = browser.run("return arguments[0].getBoundingClientRect().toJSON()", tip)
+        assert box["left"] >= 0
+        assert box["right"] <= width
+        inner = browser.run(
+            "return Math.max(...[...arguments[0].querySelectorAll('text')].map(t => t.getBoundingClientRect().right))",
+            tip,
+        )
+        assert inner <= box["right"] + 0.5
+
+
+def test_bins_of_skewed_scores_can_be_reached_by_rank(browser, pages):
+    browser.view(1200)
+    browser.open(pages / "skewed.html")
+    strips = browser.find("svg:nth-of-type(1) .reach")
+    by_rank = strips[len(strips) // 2 :]
+    widths = [browser.run("return arguments[0].getBoundingClientRect().width", strip) for strip in by_rank]
+    assert min(widths) > 5
+
+
+def test_the_keyboard_goes_through_the_bins(browser, pages):
+    browser.view(1200)
+    browser.open(pages / "uniform.html")
+    seen = []
+    for _ in range(3):
+        browser.press("tab")
+        (tip,) = shown_tips(browser)
+        seen.append(browser.run("return arguments[0].textContent", tip))
+        ring = "return getComputedStyle(document.activeElement.querySelector('.reach')).stroke"
+        assert browser.run(ring) != "none"
+    assert len(set(seen)) == 3
+
+
+def test_the_table_of_bins_opens(browser, page):
+    browser.view(390)
+    browser.open(page)
+    browser.find("summary")[0].click()
+    assert browser.run("return document.querySelector('details table').getBoundingClientRect().height") > 100
+    assert browser.run("return document.documentElement.scrollWidth") <= 390
+
+
+def test_it_prints(browser, page):
+    browser.view(1200, "dark")
+    browser.open(page)
+    assert base64.b64decode(browser.pdf()).startswith(b"%PDF")
+
+
+def test_pictures_are_not_blank(browser, page):
+    from matplotlib.image import imread
+
+    browser.view(700)
+    browser.open(page)
+    import io
+
+    picture = imread(io.BytesIO(base64.b64decode(browser.screenshot())))
+    assert picture.shape[1] == 700
+    assert picture.shape[0] > 1500
+    assert np.ptp(picture[..., :3]) > 0.8

@@ -1,0 +1,236 @@
+"""Files as people have them: each gives the right answer, or one clear sentence."""
+
+import gzip
+import io
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal
+from conftest import value_of, write_csv
+
+
+@pytest.fixture(scope="module")
+def frame(columns):
+    return pl.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def truth(columns):
+    return truecal.calibration_error(columns["label"], columns["score"])
+
+
+def lines(columns, pattern, header):
+    rows = zip(columns["label"].tolist(), columns["score"].tolist(), strict=True)
+    return header + "\n" + "".join(pattern(y, p) + "\n" for y, p in rows)
+
+
+KINDS = {
+    "bom.csv": lambda c, f: lines(c, lambda y, p: f"{y},{p!r}", "\ufefflabel,score").encode(),
+    "crlf.csv": lambda c, f: lines(c, lambda y, p: f"{y},{p!r}\r", "label,score\r").encode(),
+    "semicolons.csv": lambda c, f: lines(c, lambda y, p: f"{y};{p!r}", "label;score").encode(),
+    "commas.csv": lambda c, f: lines(c, lambda y, p: f"{y};{p!r}".replace(".", ","), "label;score").encode(),
+    "tabs.csv": lambda c, f: lines(c, lambda y, p: f"{y}\t{p!r}", "label\tscore").encode(),
+    "tabs.tsv": lambda c, f: lines(c, lambda y, p: f"{y}\t{p!r}", "label\tscore").encode(),
+    "bars.txt": lambda c, f: lines(c, lambda y, p: f"{y}|{p!r}", "label|score").encode(),
+    "blanks.csv": lambda c, f: lines(c, lambda y, p: f"{y}, {p!r}", "label, score").encode(),
+    "quotes.csv": lambda c, f: lines(c, lambda y, p: f'"{y}","{p!r}"', '"label","score"').encode(),
+    "latin1.csv": lambda c, f: lines(c, lambda y, p: f"{y},{p!r},Müller", "label,score,name").encode(
+        "latin1"
+    ),
+    "floats.csv": lambda c, f: lines(c, lambda y, p: f"{y}.0,{p!r}", "label,score").encode(),
+    "words.csv": lambda c, f: lines(c, lambda y, p: f"{bool(y)},{p!r}", "label,score").encode(),
+    "packed.csv.gz": lambda c, f: gzip.compress(f.write_csv().encode()),
+    "rows.jsonl": lambda c, f: f.write_ndjson().encode(),
+    "rows.jsonl.gz": lambda c, f: gzip.compress(f.write_ndjson().encode()),
+    "list.json": lambda c, f: f.write_json().encode(),
+    "table.parquet": lambda c, f: written(f.write_parquet),
+    "text.parquet": lambda c, f: written(f.with_columns(pl.col("score").cast(pl.String)).write_parquet),
+    "table.feather": lambda c, f: written(f.write_ipc),
+    "stream.arrow": lambda c, f: written(f.write_ipc_stream),
+    "arrays.npz": lambda c, f: written(lambda file: np.savez(file, label=c["label"], score=c["score"])),
+}
+
+
+def written(write):
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_file_gives_the_same_answer(name, columns, frame, truth, tmp_path, run):
+    content = KINDS[name](columns, frame)
+    (tmp_path / name).write_bytes(content)
+    result = run("measure", tmp_path / name, "--format", "json")
+    assert value_of(result) == pytest.approx(truth, abs=1e-12)
+    assert "taking 'score' for the score and 'label' for the label" in result.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("tabs.tsv",)])
+def test_standard_input_is_recognised_by_its_content(name, columns, frame, truth, run):
+    result = run("measure", "-", "--format", "json", stdin=KINDS[name](columns, frame))
+    assert value_of(result) == pytest.approx(truth, abs=1e-12)
+
+
+def test_npy(columns, truth, tmp_path, run):
+    np.save(tmp_path / "a.npy", np.column_stack([columns["label"], columns["score"]]))
+    chosen = ("--label", "column_0", "--score", "column_1")
+    assert value_of(run("measure", tmp_path / "a.npy", *chosen, "--format", "json")) == pytest.approx(truth)
+
+
+@pytest.mark.parametrize("parts", [("a.parquet", "b.parquet"), ("day=1/a.parquet", "day=2/a.parquet")])
+def test_a_folder_and_a_glob_of_parquet_files(parts, frame, truth, tmp_path, run):
+    for name, part in zip(parts, (frame[:250], frame[250:]), strict=True):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        part.write_parquet(tmp_path / name)
+    (tmp_path / "_SUCCESS").touch()
+    for source in (tmp_path, tmp_path / "**" / "*.parquet"):
+        assert value_of(run("measure", source, "--format", "json")) == pytest.approx(truth)
+
+
+def test_a_name_with_brackets_is_a_name(columns, truth, tmp_path, run):
+    path = write_csv(tmp_path / "model[1].csv", columns)
+    assert value_of(run("measure", path, "--format", "json")) == pytest.approx(truth)
+
+
+def test_odd_names_of_columns(columns, truth, tmp_path, run):
+    path = write_csv(
+        tmp_path / "odd.csv", {"Ist (0/1)": columns["label"], '"Wahrsch., geschätzt"': columns["score"]}
+    )
+    chosen = ("--label", "Ist (0/1)", "--score", "Wahrsch., geschätzt")
+    assert value_of(run("measure", path, *chosen, "--format", "json")) == pytest.approx(truth)
+
+
+# --- What cannot be read ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.csv", b"", "empty.csv is empty"),
+        ("blank.csv", b"\n \n", "blank.csv is empty"),
+        ("header.csv", b"label,score\n", "no rows"),
+        ("bare.csv", b"0,0.5\n1,0.25\n", "first line holds numbers only"),
+        ("twice.csv", b"label,score,score\n0,.2,.3\n", "several columns named 'score'"),
+        ("ragged.csv", b"label,score\n0,0.2\n1,0.3,7\n0,.1\n", "line 3 has more fields"),
+        ("utf16.csv", "label,score\n0,0.5\n".encode("utf-16"), "UTF-16"),
+        ("bytes.csv", bytes(range(256)), "bytes that no text has"),
+        ("excel.csv", b"PK\x03\x04....", "Excel"),
+        ("umlaut.csv", "label,schätzung\n0,.5\n".encode("latin1"), "not UTF-8"),
+        ("text.parquet", b"label,score\n0,.5\n", "no Parquet file"),
+        ("cut.parquet", b"PAR1....", "cannot be read as parquet"),
+        ("bad.jsonl", b'{"label": 1, "score"\n', "cannot be read"),
+        ("bad.npz", b"PK\x03\x04 no archive", "cannot be read as npz"),
+        ("cut.csv.gz", b"\x1f\x8b\x08\x00 damaged", "gzip"),
+        ("what.dat", b"label,score\n0,.5\n", "what kind of file"),
+        ("none.csv", b"a,b\n0,.5\n", "which column is the label"),
+        ("many.csv", b"label,score,prob\n0,.5,.5\n", r"Several could be it \(score, prob\)"),
+        ("yes.csv", b"label,score\nyes,.5\nno,.5\n", "--pos-label 'yes'"),
+        ("onetwo.csv", b"label,score\n1,.5\n2,.5\n", "--pos-label 2"),
+        ("percent.csv", b"label,score\n1,50%\n0,20%\n", "2 values that are no numbers"),
+        ("null.csv", b"label,score\n1,.5\n0,\n", r"column 'score' has 1 missing \(NaN\) value \(in data row 2"),
+        ("nolabel.csv", b"label,score\n1,.5\n,.5\n", "column 'label' has 1 missing"),
+        ("high.csv", b"label,score\n1,.5\n0,1.7\n", r"in data row 2: 1.7\) outside \[0, 1\].*--logits"),
+    ],
+)  # fmt: skip
+def test_one_clear_sentence(name, content, says, tmp_path, refuse):
+    (tmp_path / name).write_bytes(content)
+    assert re.search(says, refuse("measure", tmp_path / name))
+
+
+def test_one_bad_row_in_many_is_found(tmp_path, refuse):
+    rows = [f"{k % 2},0.5" for k in range(30_000)]
+    path = tmp_path / "long.csv"
+    for bad, column in (("1,oops", "score"), ("maybe,0.5", "label")):
+        path.write_text("label,score\n" + "\n".join([*rows[:25_000], bad, *rows[25_000:]]) + "\n")
+        assert f"column '{column}' has a value that is no number (in data row 25001:" in refuse(
+            "measure", path
+        )
+    texts = [f'{{"label": {k % 2}, "score": 0.5}}' for k in range(30_000)]
+    texts[20_000] = '{"label": 1, "score": "oops"}'
+    (tmp_path / "long.jsonl").write_text("\n".join(texts))
+    assert "in data row 20001: 'oops'" in refuse("measure", tmp_path / "long.jsonl")
+
+
+def test_files_and_folders_that_are_not_there(tmp_path, refuse):
+    assert "there is no such file" in refuse("measure", tmp_path / "gone.csv")
+    assert "there is no such file" in refuse("measure", tmp_path / "gone.npz")
+    assert "no file has such a name" in refuse("measure", tmp_path / "*.parquet")
+    assert "folder without Parquet files" in refuse("measure", tmp_path)
+    assert "standard input is empty" in refuse("measure", "-", stdin=b"")
+
+
+def test_wrong_names_are_answered_with_the_nearest(plain, refuse):
+    for option in ("--label", "--score", "--weight", "--group"):
+        assert "Did you mean 'region'?" in refuse("measure", plain, option, "regio")
+    assert "no numbers" in refuse("measure", plain, "--weight", "region")
+    assert "is no number, and the labels are" in refuse("measure", plain, "--pos-label", "yes")
+
+
+# --- Several classes -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def classes():
+    rng = np.random.default_rng(3)
+    proba = rng.dirichlet([0.6] * 4, size=400)
+    proba /= proba.sum(axis=1, keepdims=True)
+    label = (proba.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1).clip(max=3)
+    return np.array(["cat", "dog", "<b>", "ant"]), label, proba
+
+
+def test_columns_named_after_the_classes(classes, tmp_path, run):
+    names, label, proba = classes
+    truth = truecal.calibration_error(label, proba)
+    path = tmp_path / "named.csv"
+    pl.DataFrame({"label": names[label], **dict(zip(names, proba.T, strict=True))}).write_csv(path)
+    result = run("measure", path, "--format", "json")
+    assert value_of(result) == pytest.approx(truth)
+    assert "'cat', 'dog', '<b>', 'ant' for the scores" in result.stderr
+    backwards = [part for name in names[::-1] for part in ("--score", name)]
+    assert value_of(run("measure", path, *backwards, "--format", "json")) == pytest.approx(truth)
+    one = truecal.calibration_error(label == 1, proba[:, 1])
+    assert value_of(run("measure", path, "--pos-label", "dog", "--format", "json")) == pytest.approx(one)
+    assert "--score" in run("measure", path, "--score", "cat", "--pos-label", "cat", code=2).stderr
+
+
+def test_numbered_columns_in_any_order(classes, tmp_path, run):
+    _, label, proba = classes
+    path = tmp_path / "numbered.csv"
+    pl.DataFrame({"label": label, **{f"prob_{k}": proba[:, k] for k in (2, 0, 3, 1)}}).write_csv(path)
+    truth = truecal.calibration_error(label, proba)
+    assert value_of(run("measure", path, "--format", "json")) == pytest.approx(truth)
+    chosen = [part for k in (3, 1, 0, 2) for part in ("--score", f"prob_{k}")]
+    assert value_of(run("measure", path, *chosen, "--format", "json")) == pytest.approx(truth)
+
+
+def test_matrices_and_lists(classes, tmp_path, run):
+    names, label, proba = classes
+    truth = truecal.calibration_error(label, proba)
+    np.savez(tmp_path / "a.npz", label=label, y_proba=proba, logits=np.log(proba), meta=np.float64(3))
+    assert value_of(run("measure", tmp_path / "a.npz", "--format", "json")) == pytest.approx(truth)
+    logits = ("--score", "logits", "--logits", "--format", "json")
+    assert value_of(run("measure", tmp_path / "a.npz", *logits)) == pytest.approx(truth)
+    pl.DataFrame({"label": names[label], "y_proba": proba.tolist()}).write_parquet(tmp_path / "a.parquet")
+    said = run("measure", tmp_path / "a.parquet", "--classes", "cat,dog,<b>,ant", "--format", "json")
+    assert value_of(said) == pytest.approx(truth)
+    assert "in the order <b>,ant,cat,dog" in run("measure", tmp_path / "a.parquet").stderr
+
+
+# --- Too large for memory --------------------------------------------------------------------------
+
+
+def test_a_large_file_is_summarised(frame, truth, tmp_path, run, refuse, monkeypatch):
+    from truecal.cli import _files
+
+    monkeypatch.setattr(_files, "_MANY_ROWS", 500)
+    frame.write_parquet(tmp_path / "large.parquet")
+    result = run("measure", tmp_path / "large.parquet", "--group", "region", "--format", "json")
+    assert value_of(result) == pytest.approx(truth, abs=2e-3)
+    assert "has too many rows for this" in refuse("recalibrate", tmp_path / "large.parquet")
+    high = frame.with_columns(score=pl.when(pl.col("score") > 0.99).then(1.7).otherwise("score"))
+    high.write_parquet(tmp_path / "high.parquet")
+    assert "1.7" in refuse("measure", tmp_path / "high.parquet")
