@@ -13,7 +13,7 @@ from truecal._checks import RNGLike, as_generator, check_count, check_fraction, 
 from truecal.hypotheses import rank_value
 from truecal.models.population import Population
 from truecal.sample import FloatArray, Sample
-from truecal.study import _Choice, _choices
+from truecal.study import Choice, choose_estimators
 
 #: Up to so many rows every score is drawn. Beyond, cells of scores give the same power at a fixed price.
 _DRAWN_ROWS = 1 << 13
@@ -45,7 +45,7 @@ class Simulator:
     of the same scores therefore share the scores and the luck of each data set, and differ by their curves.
     """
 
-    statistics: tuple[_Choice, ...]
+    statistics: tuple[Choice, ...]
     alpha: float
     norm: float
     repeats: int
@@ -66,7 +66,7 @@ class Simulator:
         # With fewer, no draw of the calibrated twin lies above the critical value.
         repeats = check_count("repeats", repeats, least=math.ceil(1 / alpha))
         return cls(
-            statistics=tuple(_choices(estimators)),
+            statistics=tuple(choose_estimators(estimators)),
             alpha=alpha,
             norm=check_norm(norm),
             repeats=repeats,

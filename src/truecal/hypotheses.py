@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._checks import RNGLike, as_generator, check_choice, check_count
 from truecal._registry import get_estimator
-from truecal.measure import _mean_over_classes as mean_over_classes
+from truecal.measure import mean_over_classes as mean_over_classes
 from truecal.readers import as_samples
 from truecal.resample import redraw_classes, redraws, require_whole_counts
 from truecal.results import SCHEMA_VERSION, Estimate

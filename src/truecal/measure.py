@@ -166,14 +166,15 @@ def _measure(
             )
             for outcome, sample in zip(outcomes, samples, strict=True)
         ]
-    outcome = outcomes[0] if len(outcomes) == 1 else _mean_over_classes(outcomes)
+    outcome = outcomes[0] if len(outcomes) == 1 else mean_over_classes(outcomes)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", UserWarning, stacklevel=3)
     return outcome
 
 
-def _mean_over_classes(outcomes: list[Estimate]) -> Estimate:
+def mean_over_classes(outcomes: list[Estimate]) -> Estimate:
+    """Return the classwise estimate: the mean of those of the classes."""
     notes = Counter(note for outcome in outcomes for note in outcome.notes)
     intervals = [outcome.interval for outcome in outcomes if outcome.interval is not None]
     return Estimate(

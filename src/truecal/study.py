@@ -168,7 +168,7 @@ def bias_study(
     norm = check_norm(norm)
     repeats = check_count("repeats", repeats)
     sizes = [check_count("sizes", n) for n in sizes]
-    choices = _choices(estimators)
+    choices = choose_estimators(estimators)
     if not (populations and sizes and choices):
         raise ValueError("bias_study needs at least one population, one size and one estimator.")
     known = _known_rows(path)
@@ -180,7 +180,7 @@ def bias_study(
     cells = [_Cell(name, n, population) for name, population in populations.items() for n in sizes]
     finished = {(row["population"], row["n"], row["estimator"]): row for row in known}
 
-    def missing(cell: _Cell) -> list[_Choice]:
+    def missing(cell: _Cell) -> list[Choice]:
         return [choice for choice in choices if (cell.name, cell.n, choice.label) not in finished]
 
     jobs = [
@@ -212,7 +212,7 @@ def bias_study(
 
 
 @dataclass(frozen=True)
-class _Choice:
+class Choice:
     """An estimator with its options, under the name that appears in the results."""
 
     label: str
@@ -239,7 +239,7 @@ class _Job:
     """Repetitions `first` to `end` of a cell."""
 
     cell: _Cell
-    choices: tuple[_Choice, ...]
+    choices: tuple[Choice, ...]
     first: int
     end: int
 
@@ -248,10 +248,11 @@ class _Job:
         return (self.end - self.first) * (self.cell.n + 500.0)  # a repetition costs some even if it is small
 
 
-def _choices(estimators: Iterable[str | Mapping[str, Any]]) -> list[_Choice]:
+def choose_estimators(estimators: Iterable[str | Mapping[str, Any]]) -> list[Choice]:
+    """Return the estimators that names, and mappings of a name and options, stand for."""
     if isinstance(estimators, str | Mapping):
         raise ValueError(f"estimators must be a list of names or mappings. Got {estimators!r} instead.")
-    choices: dict[str, _Choice] = {}
+    choices: dict[str, Choice] = {}
     for item in estimators:
         options = {} if isinstance(item, str) else dict(item)
         name = item if isinstance(item, str) else options.pop("estimator", None)
@@ -259,7 +260,7 @@ def _choices(estimators: Iterable[str | Mapping[str, Any]]) -> list[_Choice]:
         spec.check_options(options)
         told = ", ".join(f"{key}={value!r}" for key, value in options.items())
         label = f"{spec.name}({told})" if told else spec.name
-        choices[label] = _Choice(label, spec, options)
+        choices[label] = Choice(label, spec, options)
     return list(choices.values())
 
 
