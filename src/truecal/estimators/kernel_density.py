@@ -64,8 +64,8 @@ def _default_bandwidth(sample: Sample) -> float:
     for weight in (sample.positives, sample.count):
         total = float(weight.sum())
         if total:
-            mean = float(weight @ sample.score) / total
-            bandwidth = rule * math.sqrt(float(weight @ (sample.score - mean) ** 2) / total)
+            mean = float(np.sum(weight * sample.score)) / total  # a long dot product would wake BLAS threads
+            bandwidth = rule * math.sqrt(float(np.sum(weight * (sample.score - mean) ** 2)) / total)
             if bandwidth > _STEP:
                 return bandwidth
     return _STEP  # narrower than the grid, a kernel could fall between its points
