@@ -7,50 +7,55 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+from command_line import COLUMNS, refuse, run, value_of, write_csv
 
 import truecal
-from conftest import value_of, write_csv
 
 
 @pytest.fixture(scope="module")
-def frame(columns):
-    return pl.DataFrame(columns)
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
 
 
 @pytest.fixture(scope="module")
-def truth(columns):
-    return truecal.calibration_error(columns["label"], columns["score"])
+def frame():
+    return pl.DataFrame(COLUMNS)
 
 
-def lines(columns, pattern, header):
-    rows = zip(columns["label"].tolist(), columns["score"].tolist(), strict=True)
+@pytest.fixture(scope="module")
+def truth():
+    return truecal.calibration_error(COLUMNS["label"], COLUMNS["score"])
+
+
+def lines(pattern, header):
+    rows = zip(COLUMNS["label"].tolist(), COLUMNS["score"].tolist(), strict=True)
     return header + "\n" + "".join(pattern(y, p) + "\n" for y, p in rows)
 
 
 KINDS = {
-    "bom.csv": lambda c, f: lines(c, lambda y, p: f"{y},{p!r}", "\ufefflabel,score").encode(),
-    "crlf.csv": lambda c, f: lines(c, lambda y, p: f"{y},{p!r}\r", "label,score\r").encode(),
-    "semicolons.csv": lambda c, f: lines(c, lambda y, p: f"{y};{p!r}", "label;score").encode(),
-    "commas.csv": lambda c, f: lines(c, lambda y, p: f"{y};{p!r}".replace(".", ","), "label;score").encode(),
-    "tabs.csv": lambda c, f: lines(c, lambda y, p: f"{y}\t{p!r}", "label\tscore").encode(),
-    "tabs.tsv": lambda c, f: lines(c, lambda y, p: f"{y}\t{p!r}", "label\tscore").encode(),
-    "bars.txt": lambda c, f: lines(c, lambda y, p: f"{y}|{p!r}", "label|score").encode(),
-    "blanks.csv": lambda c, f: lines(c, lambda y, p: f"{y}, {p!r}", "label, score").encode(),
-    "quotes.csv": lambda c, f: lines(c, lambda y, p: f'"{y}","{p!r}"', '"label","score"').encode(),
-    "latin1.csv": lambda c, f: lines(c, lambda y, p: f"{y},{p!r},Müller", "label,score,name").encode(
-        "latin1"
+    "bom.csv": lambda f: lines(lambda y, p: f"{y},{p!r}", "\ufefflabel,score").encode(),
+    "crlf.csv": lambda f: lines(lambda y, p: f"{y},{p!r}\r", "label,score\r").encode(),
+    "semicolons.csv": lambda f: lines(lambda y, p: f"{y};{p!r}", "label;score").encode(),
+    "commas.csv": lambda f: lines(lambda y, p: f"{y};{p!r}".replace(".", ","), "label;score").encode(),
+    "tabs.csv": lambda f: lines(lambda y, p: f"{y}\t{p!r}", "label\tscore").encode(),
+    "tabs.tsv": lambda f: lines(lambda y, p: f"{y}\t{p!r}", "label\tscore").encode(),
+    "bars.txt": lambda f: lines(lambda y, p: f"{y}|{p!r}", "label|score").encode(),
+    "blanks.csv": lambda f: lines(lambda y, p: f"{y}, {p!r}", "label, score").encode(),
+    "quotes.csv": lambda f: lines(lambda y, p: f'"{y}","{p!r}"', '"label","score"').encode(),
+    "latin1.csv": lambda f: lines(lambda y, p: f"{y},{p!r},Müller", "label,score,name").encode("latin1"),
+    "floats.csv": lambda f: lines(lambda y, p: f"{y}.0,{p!r}", "label,score").encode(),
+    "words.csv": lambda f: lines(lambda y, p: f"{bool(y)},{p!r}", "label,score").encode(),
+    "packed.csv.gz": lambda f: gzip.compress(f.write_csv().encode()),
+    "rows.jsonl": lambda f: f.write_ndjson().encode(),
+    "rows.jsonl.gz": lambda f: gzip.compress(f.write_ndjson().encode()),
+    "list.json": lambda f: f.write_json().encode(),
+    "table.parquet": lambda f: written(f.write_parquet),
+    "text.parquet": lambda f: written(f.with_columns(pl.col("score").cast(pl.String)).write_parquet),
+    "table.feather": lambda f: written(f.write_ipc),
+    "stream.arrow": lambda f: written(f.write_ipc_stream),
+    "arrays.npz": lambda f: written(
+        lambda file: np.savez(file, label=COLUMNS["label"], score=COLUMNS["score"])
     ),
-    "floats.csv": lambda c, f: lines(c, lambda y, p: f"{y}.0,{p!r}", "label,score").encode(),
-    "words.csv": lambda c, f: lines(c, lambda y, p: f"{bool(y)},{p!r}", "label,score").encode(),
-    "packed.csv.gz": lambda c, f: gzip.compress(f.write_csv().encode()),
-    "rows.jsonl": lambda c, f: f.write_ndjson().encode(),
-    "rows.jsonl.gz": lambda c, f: gzip.compress(f.write_ndjson().encode()),
-    "list.json": lambda c, f: f.write_json().encode(),
-    "table.parquet": lambda c, f: written(f.write_parquet),
-    "text.parquet": lambda c, f: written(f.with_columns(pl.col("score").cast(pl.String)).write_parquet),
-    "table.feather": lambda c, f: written(f.write_ipc),
-    "stream.arrow": lambda c, f: written(f.write_ipc_stream),
-    "arrays.npz": lambda c, f: written(lambda file: np.savez(file, label=c["label"], score=c["score"])),
 }
 
 
@@ -61,8 +66,8 @@ def written(write):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_file_gives_the_same_answer(name, columns, frame, truth, tmp_path, run):
-    content = KINDS[name](columns, frame)
+def test_every_kind_of_file_gives_the_same_answer(name, frame, truth, tmp_path):
+    content = KINDS[name](frame)
     (tmp_path / name).write_bytes(content)
     result = run("measure", tmp_path / name, "--format", "json")
     assert value_of(result) == pytest.approx(truth, abs=1e-12)
@@ -70,19 +75,19 @@ def test_every_kind_of_file_gives_the_same_answer(name, columns, frame, truth, t
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in ("tabs.tsv",)])
-def test_standard_input_is_recognised_by_its_content(name, columns, frame, truth, run):
-    result = run("measure", "-", "--format", "json", stdin=KINDS[name](columns, frame))
+def test_standard_input_is_recognised_by_its_content(name, frame, truth):
+    result = run("measure", "-", "--format", "json", stdin=KINDS[name](frame))
     assert value_of(result) == pytest.approx(truth, abs=1e-12)
 
 
-def test_npy(columns, truth, tmp_path, run):
-    np.save(tmp_path / "a.npy", np.column_stack([columns["label"], columns["score"]]))
+def test_npy(truth, tmp_path):
+    np.save(tmp_path / "a.npy", np.column_stack([COLUMNS["label"], COLUMNS["score"]]))
     chosen = ("--label", "column_0", "--score", "column_1")
     assert value_of(run("measure", tmp_path / "a.npy", *chosen, "--format", "json")) == pytest.approx(truth)
 
 
 @pytest.mark.parametrize("parts", [("a.parquet", "b.parquet"), ("day=1/a.parquet", "day=2/a.parquet")])
-def test_a_folder_and_a_glob_of_parquet_files(parts, frame, truth, tmp_path, run):
+def test_a_folder_and_a_glob_of_parquet_files(parts, frame, truth, tmp_path):
     for name, part in zip(parts, (frame[:250], frame[250:]), strict=True):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         part.write_parquet(tmp_path / name)
@@ -91,14 +96,14 @@ def test_a_folder_and_a_glob_of_parquet_files(parts, frame, truth, tmp_path, run
         assert value_of(run("measure", source, "--format", "json")) == pytest.approx(truth)
 
 
-def test_a_name_with_brackets_is_a_name(columns, truth, tmp_path, run):
-    path = write_csv(tmp_path / "model[1].csv", columns)
+def test_a_name_with_brackets_is_a_name(truth, tmp_path):
+    path = write_csv(tmp_path / "model[1].csv", COLUMNS)
     assert value_of(run("measure", path, "--format", "json")) == pytest.approx(truth)
 
 
-def test_odd_names_of_columns(columns, truth, tmp_path, run):
+def test_odd_names_of_columns(truth, tmp_path):
     path = write_csv(
-        tmp_path / "odd.csv", {"Ist (0/1)": columns["label"], '"Wahrsch., geschätzt"': columns["score"]}
+        tmp_path / "odd.csv", {"Ist (0/1)": COLUMNS["label"], '"Wahrsch., geschätzt"': COLUMNS["score"]}
     )
     chosen = ("--label", "Ist (0/1)", "--score", "Wahrsch., geschätzt")
     assert value_of(run("measure", path, *chosen, "--format", "json")) == pytest.approx(truth)
@@ -136,12 +141,12 @@ def test_odd_names_of_columns(columns, truth, tmp_path, run):
         ("high.csv", b"label,score\n1,.5\n0,1.7\n", r"in data row 2: 1.7\) outside \[0, 1\].*--logits"),
     ],
 )  # fmt: skip
-def test_one_clear_sentence(name, content, says, tmp_path, refuse):
+def test_one_clear_sentence(name, content, says, tmp_path):
     (tmp_path / name).write_bytes(content)
     assert re.search(says, refuse("measure", tmp_path / name))
 
 
-def test_one_bad_row_in_many_is_found(tmp_path, refuse):
+def test_one_bad_row_in_many_is_found(tmp_path):
     rows = [f"{k % 2},0.5" for k in range(30_000)]
     path = tmp_path / "long.csv"
     for bad, column in (("1,oops", "score"), ("maybe,0.5", "label")):
@@ -155,7 +160,7 @@ def test_one_bad_row_in_many_is_found(tmp_path, refuse):
     assert "in data row 20001: 'oops'" in refuse("measure", tmp_path / "long.jsonl")
 
 
-def test_files_and_folders_that_are_not_there(tmp_path, refuse):
+def test_files_and_folders_that_are_not_there(tmp_path):
     assert "there is no such file" in refuse("measure", tmp_path / "gone.csv")
     assert "there is no such file" in refuse("measure", tmp_path / "gone.npz")
     assert "no file has such a name" in refuse("measure", tmp_path / "*.parquet")
@@ -163,7 +168,7 @@ def test_files_and_folders_that_are_not_there(tmp_path, refuse):
     assert "standard input is empty" in refuse("measure", "-", stdin=b"")
 
 
-def test_wrong_names_are_answered_with_the_nearest(plain, refuse):
+def test_wrong_names_are_answered_with_the_nearest(plain):
     for option in ("--label", "--score", "--weight", "--group"):
         assert "Did you mean 'region'?" in refuse("measure", plain, option, "regio")
     assert "no numbers" in refuse("measure", plain, "--weight", "region")
@@ -182,7 +187,7 @@ def classes():
     return np.array(["cat", "dog", "<b>", "ant"]), label, proba
 
 
-def test_columns_named_after_the_classes(classes, tmp_path, run):
+def test_columns_named_after_the_classes(classes, tmp_path):
     names, label, proba = classes
     truth = truecal.calibration_error(label, proba)
     path = tmp_path / "named.csv"
@@ -197,7 +202,7 @@ def test_columns_named_after_the_classes(classes, tmp_path, run):
     assert "--score" in run("measure", path, "--score", "cat", "--pos-label", "cat", code=2).stderr
 
 
-def test_numbered_columns_in_any_order(classes, tmp_path, run):
+def test_numbered_columns_in_any_order(classes, tmp_path):
     _, label, proba = classes
     path = tmp_path / "numbered.csv"
     pl.DataFrame({"label": label, **{f"prob_{k}": proba[:, k] for k in (2, 0, 3, 1)}}).write_csv(path)
@@ -207,7 +212,7 @@ def test_numbered_columns_in_any_order(classes, tmp_path, run):
     assert value_of(run("measure", path, *chosen, "--format", "json")) == pytest.approx(truth)
 
 
-def test_matrices_and_lists(classes, tmp_path, run):
+def test_matrices_and_lists(classes, tmp_path):
     names, label, proba = classes
     truth = truecal.calibration_error(label, proba)
     np.savez(tmp_path / "a.npz", label=label, y_proba=proba, logits=np.log(proba), meta=np.float64(3))
@@ -223,7 +228,7 @@ def test_matrices_and_lists(classes, tmp_path, run):
 # --- Too large for memory --------------------------------------------------------------------------
 
 
-def test_a_large_file_is_summarised(frame, truth, tmp_path, run, refuse, monkeypatch):
+def test_a_large_file_is_summarised(frame, truth, tmp_path, monkeypatch):
     from truecal.cli import _files
 
     monkeypatch.setattr(_files, "_MANY_ROWS", 500)

@@ -2,25 +2,30 @@ import json
 
 import numpy as np
 import pytest
+from command_line import COLUMNS, refuse, run, spread, write_csv
 
 import truecal
-from conftest import write_csv
 
 
-def test_the_table_names_the_recommended_estimator_first_and_the_interval(plain, columns, run):
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+
+
+def test_the_table_names_the_recommended_estimator_first_and_the_interval(plain):
     text = run("measure", plain).stdout
-    estimate = truecal.estimate(columns["label"], columns["score"], confidence_level=0.95)
+    estimate = truecal.estimate(COLUMNS["label"], COLUMNS["score"], confidence_level=0.95)
     rows = [line.split() for line in text.splitlines() if line]
     assert rows[2][:2] == ["em_sweep", f"{estimate.value:.4f}"]
     assert f"between {estimate.interval.low:.4f} and {estimate.interval.high:.4f}, with 95 %" in text
 
 
-def test_json_has_a_version_and_the_first_value_on_top(plain, columns, run):
+def test_json_has_a_version_and_the_first_value_on_top(plain):
     content = json.loads(run("measure", plain, "--format", "json").stdout)
     assert content["schema_version"] == 1
     assert content["command"] == "measure"
     assert content["estimator"] == "em_sweep"
-    assert content["value"] == truecal.calibration_error(columns["label"], columns["score"])
+    assert content["value"] == truecal.calibration_error(COLUMNS["label"], COLUMNS["score"])
     assert content["interval"]["low"] < content["value"] < content["interval"]["high"]
     assert [row["estimator"] for row in content["results"]] == ["em_sweep", "em_debias", "ew_bin"]
     assert {"group", "value", "norm", "n", "n_bins", "target", "interval", "notes", "bins"} <= set(
@@ -28,52 +33,52 @@ def test_json_has_a_version_and_the_first_value_on_top(plain, columns, run):
     )
 
 
-def test_groups_have_intervals_and_p_values_corrected_by_holm(plain, columns, run):
+def test_groups_have_intervals_and_p_values_corrected_by_holm(plain):
     content = json.loads(run("measure", plain, "--group", "region", "--format", "json").stdout)
     assert [row["group"] for row in content["results"]] == [None, "east", "north", "south"]
     tests = []
     for row in content["results"][1:]:
-        rows = columns["region"] == row["group"]
-        assert row["value"] == truecal.calibration_error(columns["label"][rows], columns["score"][rows])
-        tests.append(truecal.calibration_test(columns["label"][rows], columns["score"][rows], rng=0).pvalue)
+        rows = COLUMNS["region"] == row["group"]
+        assert row["value"] == truecal.calibration_error(COLUMNS["label"][rows], COLUMNS["score"][rows])
+        tests.append(truecal.calibration_test(COLUMNS["label"][rows], COLUMNS["score"][rows], rng=0).pvalue)
     smallest = min(range(3), key=tests.__getitem__)
     assert content["results"][1 + smallest]["adjusted_pvalue"] == pytest.approx(3 * tests[smallest])
     text = run("measure", plain, "--group", "region").stdout
     assert "corrected for 3 looks (Holm)" in text
 
 
-def test_rows_without_a_group_are_a_group(columns, tmp_path, run):
-    holes = np.where(np.arange(600) % 4 == 0, "", columns["region"])
-    path = write_csv(tmp_path / "a.csv", {**columns, "region": holes})
+def test_rows_without_a_group_are_a_group(tmp_path):
+    holes = np.where(np.arange(600) % 4 == 0, "", COLUMNS["region"])
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "region": holes})
     content = json.loads(run("measure", path, "--group", "region", "--format", "json").stdout)
     assert [row["group"] for row in content["results"]][-1] == "(missing)"
-    path = write_csv(tmp_path / "b.csv", {**columns, "region": np.arange(600) % 12})
+    path = write_csv(tmp_path / "b.csv", {**COLUMNS, "region": np.arange(600) % 12})
     content = json.loads(run("measure", path, "--group", "region", "--format", "json").stdout)
     assert [row["group"] for row in content["results"]] == [None, *map(str, range(12))]
 
 
-def test_too_many_groups_are_a_mistake(columns, tmp_path, refuse):
-    many = {name: np.tile(column, 2) for name, column in columns.items()}
+def test_too_many_groups_are_a_mistake(tmp_path):
+    many = {name: np.tile(column, 2) for name, column in COLUMNS.items()}
     path = write_csv(tmp_path / "a.csv", {**many, "id": np.arange(1200)})
     assert "1,200 different values" in refuse("measure", path, "--group", "id")
 
 
-def test_weights_are_frequencies(plain, columns, run):
-    repeated = [np.repeat(columns[name], columns["weight"]) for name in ("label", "score")]
+def test_weights_are_frequencies(plain):
+    repeated = [np.repeat(COLUMNS[name], COLUMNS["weight"]) for name in ("label", "score")]
     content = json.loads(run("measure", plain, "--weight", "weight", "--format", "json").stdout)
     assert content["value"] == pytest.approx(truecal.calibration_error(*repeated))
-    assert content["n"] == columns["weight"].sum()
+    assert content["n"] == COLUMNS["weight"].sum()
 
 
-def test_fractional_weights_are_taken_without_p_values(columns, tmp_path, run):
-    path = write_csv(tmp_path / "a.csv", {**columns, "weight": columns["weight"] / 3})
+def test_fractional_weights_are_taken_without_p_values(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "weight": COLUMNS["weight"] / 3})
     content = json.loads(
         run("measure", path, "--weight", "weight", "--group", "region", "--format", "json").stdout
     )
     assert all(row["adjusted_pvalue"] is None for row in content["results"])
 
 
-def test_norms_without_intervals(plain, run):
+def test_norms_without_intervals(plain):
     content = json.loads(run("measure", plain, "--norm", "3", "--format", "json").stdout)
     assert content["norm"] == 3
     assert content["interval"] is None
@@ -82,19 +87,19 @@ def test_norms_without_intervals(plain, run):
     run("measure", plain, "--estimator", "ks", "--estimator", "skce")
 
 
-def test_options_that_make_no_sense(plain, refuse):
+def test_options_that_make_no_sense(plain):
     assert "norm must be" in refuse("measure", plain, "--norm", "0.5")
     assert "Did you mean 'em_sweep'" in refuse("measure", plain, "--estimator", "em_swep")
     assert "--confidence-level" in refuse("measure", plain, "--confidence-level", "2")
     assert "--n-bins" in refuse("measure", plain, "--estimator", "em_sweep", "--n-bins", "7")
 
 
-def test_n_bins_goes_to_estimators_that_take_it(plain, run):
+def test_n_bins_goes_to_estimators_that_take_it(plain):
     content = json.loads(run("measure", plain, "--n-bins", "7", "--format", "json").stdout)
     assert [(row["estimator"], row["n_bins"]) for row in content["results"]] == [("ew_bin", 7), ("em_bin", 7)]
 
 
-def test_output_goes_to_a_file(plain, tmp_path, run, refuse):
+def test_output_goes_to_a_file(plain, tmp_path):
     result = run("measure", plain, "--format", "json", "-o", tmp_path / "a.json")
     assert result.stdout == ""
     assert json.loads((tmp_path / "a.json").read_text())["command"] == "measure"
@@ -102,14 +107,14 @@ def test_output_goes_to_a_file(plain, tmp_path, run, refuse):
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_an_estimate_outside_the_interval_is_explained(tmp_path, golden, run):
-    y, p = golden(100_000, "identity")
+def test_an_estimate_outside_the_interval_is_explained(tmp_path):
+    y, p = spread(100_000, 1)
     path = write_csv(tmp_path / "a.csv", {"label": y, "score": p})
     content = json.loads(run("measure", path, "--format", "json").stdout)
     outside = content["value"] > content["interval"]["high"]
     assert ("lies outside" in run("measure", path).stdout) == outside
 
 
-def test_a_sweep_that_fails_says_so_below_the_table(columns, tmp_path, run):
-    path = write_csv(tmp_path / "a.csv", {"label": 1 - columns["label"], "score": columns["score"]})
+def test_a_sweep_that_fails_says_so_below_the_table(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {"label": 1 - COLUMNS["label"], "score": COLUMNS["score"]})
     assert "Note: em_sweep: the labels are not monotone" in run("measure", path).stdout

@@ -8,30 +8,35 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import COLUMNS, refuse, run, spread, write_csv
 
 import truecal
-from conftest import write_csv
 
 
 @pytest.fixture(scope="module")
-def models(columns, tmp_path_factory):
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    return write_csv(folder / "m.csv", {**columns, "mended": columns["score"] ** 2})
+    return write_csv(folder / "m.csv", {**COLUMNS, "mended": COLUMNS["score"] ** 2})
 
 
 # --- compare ---------------------------------------------------------------------------------------
 
 
-def test_compare_names_the_better_model(models, columns, run):
+def test_compare_names_the_better_model(models):
     chosen = ("--score", "score", "--score", "mended")
     assert "mended is better calibrated" in run("compare", models, *chosen).stdout
     (found,) = json.loads(run("compare", models, *chosen, "--format", "json").stdout)["results"]
-    truth = truecal.compare(columns["label"], columns["score"], columns["score"] ** 2)
+    truth = truecal.compare(COLUMNS["label"], COLUMNS["score"], COLUMNS["score"] ** 2)
     assert found["difference"] == pytest.approx(truth.difference)
     assert found["names"] == ["score", "mended"]
 
 
-def test_compare_needs_two_models(models, refuse):
+def test_compare_needs_two_models(models):
     for chosen in (("score",), ("score", "score")):
         options = [part for name in chosen for part in ("--score", name)]
         assert "compare needs two models" in refuse("compare", models, *options)
@@ -40,7 +45,7 @@ def test_compare_needs_two_models(models, refuse):
 # --- plan ------------------------------------------------------------------------------------------
 
 
-def test_plan_both_ways(run):
+def test_plan_both_ways():
     content = json.loads(run("plan", "--error", "0.1", "--repeats", "100", "--format", "json").stdout)
     assert 200 < content["results"][0]["n"] < 700
     content = json.loads(run("plan", "--rows", "350", "--repeats", "100", "--format", "json").stdout)
@@ -48,7 +53,7 @@ def test_plan_both_ways(run):
     assert "0.1000" in run("plan", "--error", "0.1", "--repeats", "50").stdout
 
 
-def test_plan_draws(tmp_path, run, refuse, monkeypatch):
+def test_plan_draws(tmp_path, monkeypatch):
     from truecal.cli import plan
 
     monkeypatch.setattr(plan, "_PLOTTED_SIZES", (100, 400))
@@ -57,7 +62,7 @@ def test_plan_draws(tmp_path, run, refuse, monkeypatch):
     assert "must end in" in refuse("plan", "--error", "0.2", "--plot", tmp_path / "a.bmp")
 
 
-def test_plan_refuses_what_cannot_be(refuse):
+def test_plan_refuses_what_cannot_be():
     assert "say what to plan" in refuse("plan")
     assert "true_error must lie between" in refuse("plan", "--error", "2")
 
@@ -65,16 +70,16 @@ def test_plan_refuses_what_cannot_be(refuse):
 # --- recalibrate -----------------------------------------------------------------------------------
 
 
-def test_recalibrate_writes_scores(plain, columns, tmp_path, run):
+def test_recalibrate_writes_scores(plain, tmp_path):
     run("recalibrate", plain, "--write", tmp_path / "out.csv")
     with (tmp_path / "out.csv").open() as file:
         rows = list(csv.DictReader(file))
     mended = np.array([float(row["score_recalibrated"]) for row in rows])
-    before = truecal.calibration_error(columns["label"], columns["score"])
-    assert truecal.calibration_error(columns["label"], mended) < before / 2
+    before = truecal.calibration_error(COLUMNS["label"], COLUMNS["score"])
+    assert truecal.calibration_error(COLUMNS["label"], mended) < before / 2
 
 
-def test_recalibrate_another_file(plain, tmp_path, run, refuse):
+def test_recalibrate_another_file(plain, tmp_path):
     (tmp_path / "new.csv").write_text("score\n0.2\n0.9\n")
     run("recalibrate", plain, "--apply", tmp_path / "new.csv", "--write", tmp_path / "out.csv")
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 3
@@ -85,8 +90,8 @@ def test_recalibrate_another_file(plain, tmp_path, run, refuse):
     assert "--apply needs --write" in refuse("recalibrate", plain, "--apply", tmp_path / "new.csv")
 
 
-def test_a_calibrated_model_is_left_alone(golden, tmp_path, run):
-    y, p = golden(600, "identity")
+def test_a_calibrated_model_is_left_alone(tmp_path):
+    y, p = spread(600, 1)
     path = write_csv(tmp_path / "a.csv", {"label": y, "score": p})
     content = json.loads(run("recalibrate", path, "--format", "json", code=1).stdout)
     assert content["leave_alone"] is True
@@ -95,7 +100,7 @@ def test_a_calibrated_model_is_left_alone(golden, tmp_path, run):
 # --- All of them -----------------------------------------------------------------------------------
 
 
-def test_estimators_are_listed(run):
+def test_estimators_are_listed():
     names = [row["name"] for row in json.loads(run("estimators", "--format", "json").stdout)]
     assert names == [spec.name for spec in truecal.list_estimators()]
 
@@ -136,7 +141,7 @@ def test_completion_knows_commands_and_options():
     assert python(code, **asked).split() == ["plain,--norm"]
 
 
-def test_every_command_has_help(run):
+def test_every_command_has_help():
     from truecal.cli import COMMANDS
 
     for name in COMMANDS:
@@ -155,7 +160,7 @@ def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):
     assert "reading ..." in capsys.readouterr().err
 
 
-def test_an_interrupt_ends_with_its_usual_code(plain, run, monkeypatch):
+def test_an_interrupt_ends_with_its_usual_code(plain, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
