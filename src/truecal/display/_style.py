@@ -251,7 +251,7 @@ def size_axis(ax: Axes, sizes: Sequence[float]) -> None:
     """Make the horizontal axis one of sample sizes: logarithmic, with a tick at each, labelled where there is room."""
     ordered = sorted(set(sizes))
     ax.set_xscale("log")
-    gap = np.log(ordered[-1] / ordered[0]) / max(1, min(5, int(width_of(ax) / 0.5)))
+    gap = np.log(ordered[-1] / ordered[0]) / max(1, min(5, int(width_of(ax) / 0.55)))
     texts, last = [], -np.inf
     for n in ordered:
         room = np.log(n) - last >= gap * 0.999

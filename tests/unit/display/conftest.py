@@ -139,6 +139,12 @@ def displays() -> dict[str, Any]:
     return Cache()
 
 
+@pytest.fixture(scope="session")
+def display_names() -> list[str]:
+    """The names of `displays`."""
+    return list(DISPLAYS)
+
+
 @pytest.fixture(params=list(DISPLAYS))
 def display(request: pytest.FixtureRequest, displays: dict[str, Any]) -> Any:
     """Each display in turn."""

@@ -92,10 +92,8 @@ def test_a_dark_style_has_light_text(displays, ax):
     assert ax.xaxis.label.get_color() == "white"
 
 
-def test_all_displays_are_tested(displays):
-    from conftest import DISPLAYS  # the one beside this file
-
-    made = {name.partition(",")[0] for name in DISPLAYS}
+def test_all_displays_are_tested(display_names):
+    made = {name.partition(",")[0] for name in display_names}
     known = {"Reliability", "Bias", "BinCount", "Score", "Curve", "MissRate", "Comparison"}
     assert {f"{name}Display" for name in known} == set(truecal.display.__all__)
     assert len(made) == len(known)
