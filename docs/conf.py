@@ -60,13 +60,23 @@ default_role = "py:obj"
 
 EXAMPLES = HERE.parent / "examples"
 HAS_GALLERY = any(EXAMPLES.glob("plot_*.py"))
+
+
+def transparent_figures(gallery_conf, name):
+    """Let the page show through, as the displays have colours for light and dark."""
+    import matplotlib as mpl
+
+    mpl.rcParams["savefig.transparent"] = True
+
+
 if HAS_GALLERY:
     extensions.append("sphinx_gallery.gen_gallery")
     sphinx_gallery_conf = {
         "examples_dirs": str(EXAMPLES),
         "gallery_dirs": "gallery",
         "filename_pattern": r"/plot_",
-        "ignore_pattern": r"/(?!plot_)[^/]+\.py$",
+        "ignore_pattern": r"^(?!plot_)",
+        "write_computation_times": False,
         "download_all_examples": False,
         "remove_config_comments": True,
         "show_memory": False,
@@ -77,6 +87,7 @@ if HAS_GALLERY:
         "doc_module": ("truecal",),
         "reference_url": {"truecal": None},
         "abort_on_example_error": True,
+        "reset_modules": ("matplotlib", transparent_figures),
     }
 else:
     exclude_patterns.append("gallery")
@@ -111,20 +122,18 @@ html_theme_options = {
 
 # -- Pages that are made by commands, and may not be there yet ------------------------------------------
 
+#: For each page the lines of its table of contents that may have to go, with the file that they need.
 OPTIONAL = {
-    "index": ("gallery/index", "reproduction", "reproduction/index"),
-    "guide/index": ("large_data",),
-    "benchmarks": ("benchmarks/*",),
+    "index": {"gallery/index": "gallery/index.rst", "Reproduction <reproduction>": "reproduction.md"},
+    "guide/index": {"large_data": "guide/large_data.md"},
 }
 
 
 def leave_out_missing(app, docname, source):
-    """Take entries out of a table of contents whose pages do not exist."""
-    folder = (HERE / docname).parent
-    for entry in OPTIONAL.get(docname, ()):
-        there = any(folder.glob(f"{entry}.md")) or any(folder.glob(f"{entry}.rst"))
-        if not there:
-            source[0] = source[0].replace(f"\n{entry}\n", "\n")
+    """Take lines out of a table of contents whose pages do not exist."""
+    for line, file in OPTIONAL.get(docname, {}).items():
+        if not (HERE / file).exists():
+            source[0] = source[0].replace(f"\n{line}\n", "\n")
 
 
 def setup(app):

@@ -142,12 +142,16 @@ def module_names(path: str) -> list[str]:
 
 def write(app: Sphinx, config: Any) -> None:
     """Write the page, if it changed, before Sphinx looks for pages."""
-    text = HEAD
+    text, stubs = HEAD, set()
     for title, sentence, names in sections():
+        stubs.update(config.autosummary_filename_map.get(name, name) for name in names)
         text += SECTION.format(title=title, line="-" * len(title), sentence=sentence)
         text += "".join(f"   {name}\n" for name in names)
     page = Path(app.srcdir, "api", "index.rst")
     page.parent.mkdir(exist_ok=True)
+    for stub in page.parent.glob("generated/*.rst"):
+        if stub.stem not in stubs:  # of a name that has gone
+            stub.unlink()
     if not page.exists() or page.read_text() != text:
         page.write_text(text)
 

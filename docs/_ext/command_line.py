@@ -24,7 +24,7 @@ class CommandReference(SphinxDirective):
             if command is None:
                 continue
             own = click.Context(
-                command, info_name=name, parent=context, terminal_width=100, max_content_width=100
+                command, info_name=name, parent=context, terminal_width=88, max_content_width=88
             )
             section = nodes.section(ids=[nodes.make_id(f"command {name}")])
             section += nodes.title("", "", nodes.literal("", f"truecal {name}"))

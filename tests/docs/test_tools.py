@@ -1,0 +1,61 @@
+"""The tools of the documentation: the check of the built site, and the tables that are made from data."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from snippets import ROOT
+
+
+def load(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / "docs" / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_faults_of_a_site(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(
+        '<a href="good.html#here">1</a><a href="good.html#gone">2</a><a href="missing.html">3</a>'
+        '<a href="https://example.org">4</a><script src="https://example.org/x.js"></script>'
+    )
+    (tmp_path / "good.html").write_text('<p id="here">x</p>')
+    (tmp_path / "style.css").write_text(
+        "@import 'https://example.org/font.css'; a { background: url(a.png) }"
+    )
+    assert load("check_site.py").faults(tmp_path) == [
+        "index.html: loads https://example.org/x.js from the network",
+        "index.html: good.html#gone has no such anchor",
+        "index.html: missing.html does not exist",
+        "style.css: loads https://example.org/font.css from the network",
+    ]
+
+
+def test_bias_table(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx")
+    board = tmp_path / "leaderboard.csv"
+    board.write_text(
+        "population,n,estimator,bias,rmse\n"
+        "resnet110_c10,200,em_bin,-0.01,0.03\nresnet110_c10,800,em_bin,0.03,0.05\nresnet110_c10,200,averaged,0.001,0.02\n"
+        "resnet110_c10 calibrated,200,averaged,0.004,0.01\nresnet110_c10,200,ks,,\n"
+    )
+    assert load("_ext/estimator_table.py")._bias(board) == [
+        "| estimator | A: miscalibrated | B: calibrated |",
+        "|---|---|---|",
+        "| `averaged` | 0.10 / 2.00 | 0.40 / 1.00 |",
+        "| `em_bin` | 2.00 / 4.00 |  |",
+    ]
+
+
+def test_formulas() -> None:
+    pytest.importorskip("latex2mathml")
+    pytest.importorskip("sphinx")
+    to_mathml = load("_ext/mathml.py").to_mathml
+    assert "<msub><mover" in to_mathml(r"\bar y_k", block=False)
+    with pytest.raises(ValueError, match="nosuch"):
+        to_mathml(r"\nosuch x", block=True)
