@@ -301,3 +301,13 @@ def check_several_rows(make):
 def check_empty(make):
     with pytest.raises(ValueError, match="The frame is empty"):
         summarize(make(make_table().slice(0, 0)), "score", "label")
+
+
+def check_many_classes(make, n_classes=30):
+    rng = np.random.default_rng(1)
+    proba = rng.dirichlet([0.3] * n_classes, 500)
+    label = rng.integers(0, n_classes, 500)
+    names = [f"class {k}" for k in range(n_classes)]
+    table = pa.table({**dict(zip(names, proba.T, strict=True)), "label": label})
+    exact = Cells.from_sample(*read(label, proba))
+    assert_same(summarize(make(table), names, "label"), exact)

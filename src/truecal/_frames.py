@@ -92,28 +92,30 @@ def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame,
             f"one probability for each class; for logits pass logits=True."
         )
 
-    missing = [_missing(column) | ~column.is_finite() if logits else _missing(column) for column in columns]
-    data = data.with_columns(_lost=reduce(or_, missing))
-    faults = [Fault(nw.col("_lost"), lost)]
+    total, least, top = nw.col("_total"), nw.col("_least"), nw.col("_top")
+    # Unlike `nw.sum_horizontal`, plus hands on what is missing, so that one look at the sum finds it.
+    data = data.with_columns(_total=_add(columns))
+    faults = [Fault(_missing(total) | ~total.is_finite() if logits else _missing(total), lost)]
     if logits:
-        return _squashed(data, columns), faults
+        return _squashed(data, columns, faults[0].where), faults
     if single:
         return data, [*faults, Fault((columns[0] < 0) | (columns[0] > 1), outside)]
-    least, top, total = nw.col("_least"), nw.col("_top"), nw.col("_total")
-    data = data.with_columns(
-        _least=nw.min_horizontal(*columns),
-        _top=nw.max_horizontal(*columns),
-        _total=nw.sum_horizontal(*columns),
-    )
+    data = data.with_columns(_least=nw.min_horizontal(*columns), _top=nw.max_horizontal(*columns))
     extreme = nw.when(least < 0).then(least).otherwise(top)
     faults.append(Fault((least < 0) | (top > 1), outside, extreme))
     faults.append(Fault((total - 1).abs() > SUM_TOLERANCE, uneven, total))
     return data, faults
 
 
-def _squashed(data: Frame, columns: list[nw.Expr]) -> Frame:
+def _add(columns: list[nw.Expr]) -> nw.Expr:
+    """Return the sum, by halves: a thousand additions in a row would be nested too deep for some engines."""
+    middle = len(columns) // 2
+    return _add(columns[:middle]) + _add(columns[middle:]) if middle else columns[0]
+
+
+def _squashed(data: Frame, columns: list[nw.Expr], lost: nw.Expr) -> Frame:
     """Replace logits by probabilities; exponents are never positive, so that nothing overflows."""
-    safe = [nw.when(~nw.col("_lost")).then(column).otherwise(nw.lit(0.0)) for column in columns]
+    safe = [nw.when(~lost).then(column).otherwise(nw.lit(0.0)) for column in columns]
     if len(columns) == 1:
         small = (-safe[0].abs()).exp()
         return data.with_columns(_p0=nw.when(safe[0] < 0).then(small).otherwise(nw.lit(1.0)) / (1 + small))
@@ -121,8 +123,8 @@ def _squashed(data: Frame, columns: list[nw.Expr]) -> Frame:
     data = data.with_columns(**dict(zip(names, safe, strict=True)))
     data = data.with_columns(_top=nw.max_horizontal(*columns))
     data = data.with_columns(**{name: (nw.col(name) - nw.col("_top")).exp() for name in names})
-    data = data.with_columns(_total=nw.sum_horizontal(*columns))
-    data = data.with_columns(**{name: nw.col(name) / nw.col("_total") for name in names})
+    data = data.with_columns(_sum=_add(columns))
+    data = data.with_columns(**{name: nw.col(name) / nw.col("_sum") for name in names})
     return data.with_columns(_top=nw.max_horizontal(*columns))
 
 

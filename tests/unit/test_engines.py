@@ -54,6 +54,10 @@ def test_logits(make):
     contract.check_logits(make)
 
 
+def test_many_classes(make):
+    contract.check_many_classes(make)
+
+
 def test_every_fault_is_counted(make):
     contract.check_several_rows(make)
 

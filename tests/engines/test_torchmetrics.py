@@ -1,0 +1,260 @@
+"""The torchmetrics metric, on one process and on two."""
+
+import doctest
+import pickle
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed
+import torch.multiprocessing
+from torchmetrics import MetricCollection
+from torchmetrics.classification import BinaryCalibrationError
+
+import truecal
+from engine_contract import assert_same
+from truecal.cells import Cells
+from truecal.integrations import torchmetrics
+from truecal.integrations.torchmetrics import CalibrationMetric
+from truecal.readers import from_logits, read
+
+N = 6000
+
+
+def binary():
+    y, p = truecal.paper.population("resnet110_c100").sample(N, rng=0)
+    return torch.from_numpy(y.astype(np.int64)), torch.from_numpy(p)
+
+
+def several():
+    rng = np.random.default_rng(0)
+    logits = torch.from_numpy(rng.normal(0, 2, (N, 5)))
+    label = torch.from_numpy((logits.numpy() + rng.gumbel(size=(N, 5))).argmax(axis=1))
+    return label, logits
+
+
+def test_the_examples_run():
+    failed, run = doctest.testmod(torchmetrics, optionflags=doctest.ELLIPSIS)
+    assert failed == 0
+    assert run >= 5
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_batches_give_the_cells_of_the_whole(dtype):
+    y, p = binary()
+    p = p.to(dtype)
+    metric = CalibrationMetric()
+    for first in range(0, N, 500):
+        metric.update(p[first : first + 500], y[first : first + 500])
+    assert_same(metric.cells(), Cells.from_sample(*read(y.numpy(), p.numpy())))
+    assert metric.compute().dtype == torch.float64
+    assert metric.compute().item() == metric.estimate().value
+
+
+def test_top_label_of_several_classes():
+    y, logits = several()
+    proba = logits.softmax(dim=1)
+    metric = CalibrationMetric("em_bin")
+    metric.update(proba, y)
+    assert_same(metric.cells(), Cells.from_sample(*read(y.numpy(), proba.numpy())))
+    with pytest.raises(ValueError, match="preds has 1 classes, and had 5 before"):
+        metric.update(proba[:, 0], y > 0)
+
+
+def test_of_equal_scores_the_first_counts():
+    metric = CalibrationMetric("ew_bin")
+    metric.update(torch.tensor([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4]]), torch.tensor([1, 1]))
+    assert metric.cells().positives.tolist() == [1]
+
+
+def test_two_columns_are_the_second():
+    y, p = binary()
+    one, two = CalibrationMetric(), CalibrationMetric()
+    one.update(p, y)
+    two.update(torch.stack([1 - p, p], dim=1), y)
+    assert_same(two.cells(), one.cells())
+
+
+def test_logits():
+    y, logits = several()
+    metric = CalibrationMetric("ew_bin", logits=True)
+    metric.update(logits.float(), y)
+    (exact,) = from_logits(y.numpy(), logits.float().numpy())
+    assert metric.cells().positives.sum() == exact.positives.sum()
+    expected = truecal.calibration_error(exact, estimator="ew_bin")
+    assert metric.compute().item() == pytest.approx(expected, abs=1e-9)
+    metric = CalibrationMetric("ew_bin", logits=True)
+    metric.update(torch.tensor([40.0, -1000.0, 0.0]), torch.tensor([1, 0, 1]))
+    assert metric.cells().score.tolist() == [0, 0.5, 1]
+
+
+def test_images_and_padding():
+    y, logits = several()
+    pixels = logits.softmax(dim=1).reshape(60, 10, 10, 5).movedim(-1, 1)  # (N, K, height, width)
+    labels = y.reshape(60, 10, 10).clone()
+    labels[:, 0] = -100
+    metric = CalibrationMetric(ignore_index=-100)
+    metric.update(pixels, labels)
+    kept = labels.reshape(-1) != -100
+    assert_same(
+        metric.cells(), Cells.from_sample(*read(y[kept].numpy(), logits[kept].softmax(dim=1).numpy()))
+    )
+    metric.update(pixels[:, :, :1], labels[:, :1])  # nothing but padding
+    assert metric.cells().n == kept.sum()
+
+
+def test_half_precision():
+    y, logits = several()
+    for dtype in (torch.float16, torch.bfloat16):
+        metric = CalibrationMetric("ew_bin")
+        metric.update(logits.softmax(dim=1).to(dtype), y)
+        assert metric.cells().dtype == np.float32
+        assert 0 < metric.compute().item() < 1
+
+
+def test_forward_merge_and_reset():
+    y, p = binary()
+    metric = CalibrationMetric("em_bin", n_bins=10, norm=1)
+    for first in range(0, N, 1000):
+        rows = slice(first, first + 1000)
+        batch = metric(p[rows], y[rows])
+        exact = truecal.calibration_error(
+            Cells.from_sample(*read(y[rows].numpy(), p[rows].numpy())), estimator="em_bin", n_bins=10, norm=1
+        )
+        assert batch.item() == pytest.approx(exact, abs=1e-12)
+    assert_same(metric.cells(), Cells.from_sample(*read(y.numpy(), p.numpy())))
+
+    one, two = CalibrationMetric("em_bin"), CalibrationMetric("em_bin")
+    one.update(p[:100], y[:100])
+    two.update(p[100:], y[100:])
+    one.merge_state(two)
+    assert_same(one.cells(), metric.cells())
+
+    one.reset()
+    with pytest.raises(ValueError, match="Nothing has come in yet"):
+        one.cells()
+    with pytest.warns(UserWarning, match="before"):
+        assert np.isnan(one.compute().item())
+
+
+def test_it_is_copied_saved_and_collected():
+    y, p = binary()
+    metric = CalibrationMetric("ew_debias")
+    metric.update(p, y)
+    assert pickle.loads(pickle.dumps(metric)).compute() == metric.compute()
+
+    metric.persistent(True)
+    other = CalibrationMetric("ew_debias")
+    other.load_state_dict(metric.state_dict())
+    assert_same(other.cells(), metric.cells())
+
+    collection = MetricCollection({"sweep": CalibrationMetric(), "theirs": BinaryCalibrationError()})
+    collection.update(p, y)
+    assert set(collection.compute()) == {"sweep", "theirs"}
+
+
+def test_it_keeps_float64_when_the_model_is_made_smaller():
+    y, p = binary()
+    model = torch.nn.Module()
+    model.metric = CalibrationMetric()
+    model.half()
+    model.metric.update(p, y)
+    assert model.metric.sums.dtype == torch.float64
+
+
+def test_memory_does_not_grow_with_the_data():
+    ours, theirs = CalibrationMetric(), BinaryCalibrationError()
+    y, p = binary()
+
+    def size(metric):
+        states = [getattr(metric, name) for name in metric._defaults]
+        tensors = [part for state in states for part in (state if isinstance(state, list) else [state])]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    sizes = []
+    for _ in range(3):
+        ours.update(p, y)
+        theirs.update(p, y)
+        sizes.append((size(ours), size(theirs)))
+    assert len({ours for ours, _ in sizes}) == 1
+    assert sizes[0][0] == 5 * 8 * 65536 + 16
+    assert sizes[2][1] == 3 * sizes[0][1]
+
+
+@pytest.mark.parametrize(
+    ("preds", "target", "says"),
+    [
+        ([0.1, float("nan")], [0, 1], r"preds has 1 value missing \(NaN\)"),
+        (
+            [0.1, 1.5],
+            [0, 1],
+            r"preds has 1 value outside \[0, 1\]\. Pass probabilities, or logits with logits=True",
+        ),
+        ([-3.0, 1.5], [0, 1], r"preds has 2 values outside"),
+        ([0.1, 0.5], [0, 2], "target has 1 label other than 0 to 1"),
+        ([0.1, 0.5], [0.0, 0.5], "target has 1 label other than 0 to 1"),
+        ([[0.2, 0.2, 0.2], [0.5, 0.3, 0.2]], [0, 1], "preds has 1 row whose sum is not 1"),
+        ([[0.4, 0.4, 0.2], [0.5, 0.3, 0.2]], [0, 3], "target has 1 label other than 0 to 2"),
+        ([0.1, 0.5], [[0], [1]], "preds must have the shape of target"),
+        ([1, 0], [0, 1], "preds must be probabilities"),
+    ],
+)
+def test_bad_batches(preds, target, says):
+    metric = CalibrationMetric()
+    with pytest.raises(ValueError, match=says):
+        metric.update(torch.tensor(preds), torch.tensor(target))
+    assert not metric.kind[0]
+
+
+def test_bad_options():
+    with pytest.raises(ValueError, match="Did you mean 'em_sweep'"):
+        CalibrationMetric("em_swep")
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: `n_bin`"):
+        CalibrationMetric("em_bin", n_bin=3)
+    with pytest.raises(ValueError, match="1 value infinite or NaN"):
+        CalibrationMetric(logits=True).update(torch.tensor([float("inf")]), torch.tensor([1]))
+
+
+def run_process(rank, folder):
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2
+    )
+    y, p = binary()
+    label, logits = several()
+    metric, top, lonely = CalibrationMetric(), CalibrationMetric("em_bin"), CalibrationMetric("ew_bin")
+    # Parts of different sizes; and one metric that only the second process has data for.
+    mine = slice(0, N // 3) if rank == 0 else slice(N // 3, N)
+    for first in range(mine.start, mine.stop, 500):
+        metric.update(p[first : first + 500], y[first : first + 500])
+    top.update(logits[mine].softmax(dim=1), label[mine])
+    if rank == 1:
+        lonely.update(p[:100], y[:100])
+        lonely.update(p[:100], y[:100])
+    else:
+        lonely.update(p[:0], y[:0])
+    result = {
+        "value": metric.compute().item(),
+        "cells": metric.cells(),
+        "top": top.cells(),
+        "lonely": lonely.compute().item(),
+        "alone": metric.sums[0].sum().item(),  # after the sync each process has its own part again
+    }
+    with open(f"{folder}/{rank}.pickle", "wb") as file:  # noqa: PTH123
+        pickle.dump(result, file)
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_have_the_answer_of_one(tmp_path):
+    torch.multiprocessing.spawn(run_process, args=(str(tmp_path),), nprocs=2)
+    y, p = binary()
+    label, logits = several()
+    whole, doubled = CalibrationMetric(), CalibrationMetric("ew_bin")
+    whole.update(p, y)
+    doubled.update(p[:100].repeat(2), y[:100].repeat(2))
+    for rank, rows in ((0, N // 3), (1, N - N // 3)):
+        result = pickle.loads((tmp_path / f"{rank}.pickle").read_bytes())
+        assert_same(result["cells"], Cells.from_sample(*read(y.numpy(), p.numpy())))
+        assert_same(result["top"], Cells.from_sample(*read(label.numpy(), logits.softmax(dim=1).numpy())))
+        assert result["value"] == pytest.approx(whole.compute().item(), abs=1e-12)
+        assert result["lonely"] == pytest.approx(doubled.compute().item(), abs=1e-12)
+        assert result["alone"] == rows
