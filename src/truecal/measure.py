@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from truecal._checks import RNGLike
 from truecal._registry import TRUE_ERROR, get_estimator
+from truecal.cells import Cells, cell_error
 from truecal.intervals import confidence_interval
 from truecal.readers.samples import as_samples
 from truecal.results import Estimate, Interval
@@ -98,7 +99,12 @@ def estimate(
         "labels": labels,
         "multiclass": multiclass,
     }
-    return _measure(y_true, y_proba, reading, estimator, norm, n_bins, confidence_level, rng, options)
+    outcome = _measure(y_true, y_proba, reading, estimator, norm, n_bins, confidence_level, rng, options)
+    if isinstance(y_true, Cells):
+        spec, given = get_estimator(estimator), options if n_bins is None else {"n_bins": n_bins, **options}
+        error = cell_error(y_true, lambda sample: spec(sample, norm=norm, **given).value)
+        outcome = replace(outcome, cell_error=error)
+    return outcome
 
 
 def calibration_error(

@@ -149,6 +149,8 @@ class Estimate:
         For a classwise estimate, that of each class; `value` is their mean.
     interval : Interval or None
         A confidence interval for the estimand, if one was asked for.
+    cell_error : float or None
+        About how far the value may be from that of the single rows, where it comes from `truecal.Cells`.
 
     Examples
     --------
@@ -176,6 +178,7 @@ class Estimate:
     target: str = ""
     classes: tuple[Estimate, ...] = ()
     interval: Interval | None = None
+    cell_error: float | None = None
 
     def __post_init__(self) -> None:
         # Estimators may compute NumPy scalars, which JSON does not know.
@@ -189,7 +192,8 @@ class Estimate:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
         bins = "" if self.n_bins is None else f", {self.n_bins} bin{'s' if self.n_bins != 1 else ''}"
         value = f"{self.value:.4f}" if self.interval is None else f"{self.value:.4f}, {self.interval}"
-        return f"{self.estimator}{norm} of {self.target}: {value}, n = {self.n:.10g}{bins}"
+        cells = f", cells ± {self.cell_error:.0e}" if self.cell_error else ""
+        return f"{self.estimator}{norm} of {self.target}: {value}, n = {self.n:.10g}{bins}{cells}"
 
     def __repr__(self) -> str:
         return f"<Estimate {self}>"
@@ -206,6 +210,7 @@ class Estimate:
             "target": self.target,
             "signed_square": self.signed_square,
             "interval": None if self.interval is None else self.interval.to_dict(),
+            "cell_error": self.cell_error,
             "notes": list(self.notes),
             "bins": None if self.bins is None else self.bins.to_rows(),
             "classes": [part.to_dict() for part in self.classes],

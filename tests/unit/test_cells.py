@@ -311,3 +311,16 @@ def test_one_cell_for_all():
     assert not cells.exact
     for spec in list_estimators():
         assert np.isfinite(spec(cells).value), spec.name
+
+
+def test_an_estimate_tells_what_cells_may_have_cost(skewed):
+    found = truecal.estimate(cells_of(*skewed), estimator="em_bin", n_bins=20)
+    exact = truecal.estimate(*skewed, estimator="em_bin", n_bins=20)
+    assert 0 < found.cell_error < 1e-3
+    assert abs(found.value - exact.value) < 10 * found.cell_error
+    assert str(found).endswith(f"20 bins, cells ± {found.cell_error:.0e}")
+    assert found.to_dict()["cell_error"] == found.cell_error
+    assert exact.cell_error is None
+    lossless = truecal.estimate(cells_of([0, 1, 1], [0.2, 0.2, 0.9]), estimator="ew_bin")
+    assert lossless.cell_error == 0
+    assert str(lossless).endswith("15 bins")
