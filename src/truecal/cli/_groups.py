@@ -4,9 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from truecal.cells import Cells
 from truecal.cli._predictions import Predictions, Summary
 from truecal.hypotheses import TestResult, calibration_test
 from truecal.hypotheses import _holm as corrected_by_holm
+from truecal.readers import one_sample
+
+#: Rows beyond which labels are drawn for cells of nearly equal scores, and no longer for each row.
+_MANY_ROWS = 200_000
+
+
+def test_rows(arguments: dict[str, Any], **options: Any) -> TestResult:
+    """Test predictions; very many rows of one class through cells, so that it costs the same for any number.
+
+    Parameters
+    ----------
+    arguments : dict
+        The predictions, as `Predictions.arguments` gives them.
+    **options
+        Those of `truecal.calibration_test`.
+    """
+    if len(arguments["y_true"]) > _MANY_ROWS and arguments.get("multiclass") != "classwise":
+        arguments = {"y_true": Cells.from_sample(one_sample(**arguments))}
+    return calibration_test(**arguments, **options)
 
 
 def test_groups(predictions: Predictions | Summary, **options: Any) -> dict[str, TestResult]:
@@ -22,8 +42,10 @@ def test_groups(predictions: Predictions | Summary, **options: Any) -> dict[str,
     names, tests = [], []
     for name, arguments in predictions.groups():
         names.append(name)
-        tests.append(calibration_test(**arguments, **options))
+        tests.append(test_rows(arguments, **options))
     return dict(zip(names, corrected_by_holm(tests), strict=True))
 
 
-test_groups.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test
+# pytest would take them for tests
+test_rows.__test__ = False  # type: ignore[attr-defined]
+test_groups.__test__ = False  # type: ignore[attr-defined]

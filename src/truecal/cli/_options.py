@@ -35,7 +35,13 @@ def input_options(command: Command) -> Command:
             "--score", multiple=True, help="Column of the scores; several times for one column per class."
         ),
         click.option(
+            "--predicted", help="Column of the predicted class, if the score is the confidence in it."
+        ),
+        click.option(
             "--logits", is_flag=True, help="The scores are logits: apply the sigmoid or the softmax."
+        ),
+        click.option(
+            "--clip", is_flag=True, help="Take scores that rounding left outside [0, 1] as 0 and 1."
         ),
         click.option(
             "--multiclass",

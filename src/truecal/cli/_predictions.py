@@ -17,6 +17,8 @@ from truecal.cli._roles import LABEL_NAMES, classes_of, guess_column, guess_scor
 if TYPE_CHECKING:
     from truecal.sample import Sample
 
+#: How far outside [0, 1] a score may lie by rounding.
+_ROUNDING = 1e-3
 #: More groups are a mistake: a column of identifiers, say.
 _MOST_GROUPS = 1000
 
@@ -85,6 +87,7 @@ class _Roles:
     scores: list[str]
     weight: str | None
     group: str | None
+    predicted: str | None
 
     @property
     def numbers(self) -> list[str]:
@@ -92,7 +95,7 @@ class _Roles:
 
     @property
     def all(self) -> list[str]:
-        return [self.label, *self.numbers, *([self.group] if self.group else [])]
+        return [self.label, *self.numbers, *(name for name in (self.group, self.predicted) if name)]
 
 
 def load(file: str, *, input_format: str | None = None, **what: Any) -> Predictions | Summary:
@@ -120,11 +123,14 @@ def _roles(
     score: Sequence[str],
     weight: str | None,
     group: str | None = None,
+    predicted: str | None = None,
     **reading: Any,
 ) -> tuple[_Roles, dict[str, Any]]:
     """Return what the columns are, guessed where it was not said, and the other options."""
     label_name = label or guess_column(table, "label", LABEL_NAMES)
-    names = list(score) or guess_scores(table, label_name, [name for name in (weight, group) if name])
+    names = list(score) or guess_scores(
+        table, label_name, [name for name in (weight, group, predicted) if name]
+    )
     told = []
     if not score:
         told.append(f"{', '.join(map(repr, names))} for the score{'s' if len(names) > 1 else ''}")
@@ -132,7 +138,7 @@ def _roles(
         told.append(f"{label_name!r} for the label")
     if told:
         say_later(f"truecal: taking {' and '.join(told)}.")
-    return _Roles(label_name, names, weight, group), reading
+    return _Roles(label_name, names, weight, group, predicted), reading
 
 
 def _read(
@@ -143,16 +149,21 @@ def _read(
     logits: bool = False,
     multiclass: str | None = None,
     classes: str | None = None,
+    clip: bool = False,
 ) -> Predictions:
     columns = table.take(roles.all, numbers=roles.numbers, groups=[roles.group] if roles.group else ())
     _name_arguments(table.source, roles)
     y_true = columns[roles.label]
+    if roles.predicted:
+        y_true = y_true == columns[roles.predicted]
     scores = [columns[name] for name in roles.scores]
     y_proba = scores[0] if len(scores) == 1 else _stack(table.source, roles.scores, scores)
     if logits:
         from truecal.readers import probabilities_from_logits
 
         y_proba = probabilities_from_logits(y_proba)
+    if clip:
+        y_proba = np.where(np.abs(y_proba - 0.5) < 0.5 + _ROUNDING, np.clip(y_proba, 0, 1), y_proba)
     groups = columns[roles.group] if roles.group else None
     if groups is not None and (found := len(np.unique(groups))) > _MOST_GROUPS:
         raise ValueError(
@@ -181,13 +192,25 @@ def _summarize(
     logits: bool,
     multiclass: str | None,
     classes: str | None,
+    clip: bool,
 ) -> Summary:
+    import polars as pl
+
     from truecal.cells import merge_all
     from truecal.engines import summarize
 
     table.require(roles.all)
     assert table.scan is not None
     frame = table.scan(())
+    if clip:
+        inside = [pl.col(name).cast(pl.Float64).clip(0, 1) for name in roles.scores]
+        near = [(pl.col(name) - 0.5).abs() < 0.5 + _ROUNDING for name in roles.scores]
+        frame = frame.with_columns(
+            pl.when(is_near).then(value).otherwise(pl.col(name)).alias(name)
+            for is_near, value, name in zip(near, inside, roles.scores, strict=True)
+        )
+    if roles.predicted:
+        frame = frame.with_columns(pl.col(roles.label) == pl.col(roles.predicted))
     first = frame.select(roles.label).head(1).collect()[roles.label].to_numpy()
     options: dict[str, Any] = {
         "weight": roles.weight,

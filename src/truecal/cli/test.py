@@ -45,9 +45,8 @@ def command(
     --group, for any group after Holm's correction.
     """
     from truecal._checks import check_fraction
-    from truecal.cli._groups import test_groups
+    from truecal.cli._groups import test_groups, test_rows
     from truecal.cli._predictions import load
-    from truecal.hypotheses import calibration_test
 
     check_fraction("--alpha", alpha)
     check_folder(output)
@@ -55,7 +54,7 @@ def command(
         predictions = load(file, group=group, **what)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "n_resamples": resamples, "rng": seed}
     with stage("drawing labels"):
-        result = None if group else calibration_test(**predictions.arguments(), **options)
+        result = None if group else test_rows(predictions.arguments(), **options)
         groups = test_groups(predictions, **options) if group else {}
     pvalues = [test.adjusted_pvalue or 0.0 for test in groups.values()] if result is None else [result.pvalue]
     rejected = min(pvalues) <= alpha

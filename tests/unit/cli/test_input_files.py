@@ -225,6 +225,35 @@ def test_matrices_and_lists(classes, tmp_path):
     assert "in the order <b>,ant,cat,dog" in run("measure", tmp_path / "a.parquet").stderr
 
 
+def test_confidence_in_a_predicted_class(classes, tmp_path):
+    names, label, proba = classes
+    top = proba.argmax(axis=1)
+    path = tmp_path / "a.csv"
+    pl.DataFrame({"label": names[label], "confidence": proba.max(axis=1), "guess": names[top]}).write_csv(
+        path
+    )
+    said = run("measure", path, "--predicted", "guess", "--format", "json")
+    assert value_of(said) == pytest.approx(truecal.calibration_error(label, proba))
+    pl.DataFrame({"label": label, "confidence": proba.max(axis=1), "guess": top}).write_csv(path)
+    assert "--predicted" in refuse("measure", path)
+    assert value_of(run("measure", path, "--predicted", "guess", "--format", "json")) == value_of(said)
+
+
+def test_rounding_beyond_one_is_clipped_when_asked(tmp_path, monkeypatch):
+    from truecal.cli import _files
+
+    scores = np.where(COLUMNS["score"] > 0.98, 1.0000012, COLUMNS["score"])
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"label": COLUMNS["label"], "score": scores}).write_parquet(path)
+    assert "add --clip" in refuse("measure", path)
+    truth = truecal.calibration_error(COLUMNS["label"], scores.clip(max=1))
+    assert value_of(run("measure", path, "--clip", "--format", "json")) == pytest.approx(truth)
+    monkeypatch.setattr(_files, "_MANY_ROWS", 500)
+    assert value_of(run("measure", path, "--clip", "--format", "json")) == pytest.approx(truth, abs=2e-3)
+    pl.DataFrame({"label": [0, 1], "score": [0.5, 1.7]}).write_parquet(path)
+    assert "1.7" in refuse("measure", path, "--clip")
+
+
 # --- Too large for memory --------------------------------------------------------------------------
 
 
