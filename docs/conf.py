@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import truecal
@@ -51,6 +52,7 @@ autosummary_filename_map = {
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = True
+autodoc_mock_imports = [name for name in ("torch", "torchmetrics") if find_spec(name) is None]
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 python_display_short_literal_types = True
@@ -125,7 +127,7 @@ html_theme_options = {
 #: For each page the lines of its table of contents that may have to go, with the file that they need.
 OPTIONAL = {
     "index": {"gallery/index": "gallery/index.rst", "Reproduction <reproduction>": "reproduction.md"},
-    "guide/index": {"large_data": "guide/large_data.md"},
+    "guide/index": {"large_data": "guide/large_data.md", "json": "guide/json.md"},
 }
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.ext.autodoc.mock import mock
 
 import truecal
 from truecal._registry import list_estimators
@@ -100,7 +102,7 @@ SECTION = """
 """
 
 
-def sections() -> Iterator[tuple[str, str, list[str]]]:
+def sections(missing: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
     """Yield title, sentence and full names of each section."""
     public = set(truecal.__all__)
     taken: set[str] = set()
@@ -117,7 +119,7 @@ def sections() -> Iterator[tuple[str, str, list[str]]]:
         yield "More", "", [f"truecal.{name}" for name in rest]
     yield "The paper's populations", "", ["truecal.models.paper.population"]
     for path, title in MODULES:
-        names = module_names(path)
+        names = module_names(path, missing)
         if names:
             yield title, f"In ``{path}``.", names
     functions = {spec.function for spec in list_estimators()}
@@ -125,12 +127,10 @@ def sections() -> Iterator[tuple[str, str, list[str]]]:
     yield "Estimators, one by one", "Call them by name through :py:obj:`truecal.estimate`.", own
 
 
-def module_names(path: str) -> list[str]:
-    """Return the public functions and classes of a module that can be imported; none if it cannot."""
-    try:
-        module = __import__(path, fromlist=["_"])
-    except ImportError:
-        return []
+def module_names(path: str, missing: Sequence[str]) -> list[str]:
+    """Return the public functions and classes of a module; what it imports may be missing."""
+    with mock(list(missing)):
+        module = importlib.import_module(path)
     names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
     found = {name: getattr(module, name) for name in names}
     return [
@@ -143,7 +143,7 @@ def module_names(path: str) -> list[str]:
 def write(app: Sphinx, config: Any) -> None:
     """Write the page, if it changed, before Sphinx looks for pages."""
     text, stubs = HEAD, set()
-    for title, sentence, names in sections():
+    for title, sentence, names in sections(config.autodoc_mock_imports):
         stubs.update(config.autosummary_filename_map.get(name, name) for name in names)
         text += SECTION.format(title=title, line="-" * len(title), sentence=sentence)
         text += "".join(f"   {name}\n" for name in names)
