@@ -57,7 +57,7 @@ def test_coverage() -> None:
         for row in table_rows(THEORY / "interval.md", f"{words} | "):
             cells = [rows[f"{name}_{row[1]}", n] for n in ("200", "1000", "5000")]
             assert [float(cell) for cell in row[2:5]] == [float(cell["l2_cover"]) for cell in cells]
-            widths = [float(width) for width in row[5].split(",")]
+            widths = [float(width) for width in row[5].split("/")]
             assert widths == pytest.approx([float(cell["l2_width"]) for cell in cells], abs=6e-4)
 
 
