@@ -5,7 +5,7 @@ BIN := .venv/bin
 XDIST ?= -n auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-engines test-all lint docs bench clean
+.PHONY: help demo test test-engines test-all lint docs bench screenshots clean
 
 help:  ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -55,6 +55,9 @@ docs: .venv/.stamp  ## build the documentation into docs/_build
 
 bench: .venv/.stamp  ## measure speed and memory, alone and against other packages; writes docs/benchmarks
 	$(BIN)/python benchmarks/run.py core peers study
+
+screenshots: .venv/.stamp  ## pictures of the report, light and dark, wide and narrow, into docs/_build/screenshots
+	$(BIN)/python tools/screenshots.py docs/_build/screenshots
 
 clean:  ## remove everything that was made, environments too
 	rm -rf .venv .venv-* benchmarks/.envs docs/_build build dist .mypy_cache .ruff_cache .pytest_cache \

@@ -17,8 +17,6 @@ Scores of exactly 0 and 1 have cells of their own. A cell is at most 0.00004 wid
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -28,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._files import whole_file
 from truecal.sample import FloatArray, Sample
 
 CellArray = NDArray[np.int64]
@@ -224,22 +223,15 @@ class Cells(Sample):
 
     def save(self, path: str | Path) -> None:
         """Write the cells to a file of at most some 2 MB, whole or not at all."""
-        path = Path(path)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                np.savez_compressed(
-                    file,
-                    version=_FILE_VERSION,
-                    cell=self.cell.astype(np.uint16),
-                    dtype=self.dtype.str,
-                    target=self.target,
-                    **{name: getattr(self, name) for name in _COLUMNS},
-                )
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with whole_file(path, "wb") as file:
+            np.savez_compressed(
+                file,
+                version=_FILE_VERSION,
+                cell=self.cell.astype(np.uint16),
+                dtype=self.dtype.str,
+                target=self.target,
+                **{name: getattr(self, name) for name in _COLUMNS},
+            )
 
     @classmethod
     def load(cls, path: str | Path) -> Cells:

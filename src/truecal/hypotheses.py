@@ -249,7 +249,7 @@ def calibration_test(
         mean = mean_over_classes(observed)
         rank, mean_null = float(np.mean([rank_value(one) for one in observed])), null.mean(axis=1)
         whole = _compare(mean, rank, mean_null, ties, generator, beside, _impossible(*samples))
-        outcome, notes = replace(whole, classes=_holm(tests)), mean.notes
+        outcome, notes = replace(whole, classes=corrected_by_holm(tests)), mean.notes
     for note in notes:
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", UserWarning, stacklevel=2)
     return outcome
@@ -325,7 +325,7 @@ def _count(group: NDArray[np.intp], n_groups: int) -> FloatArray:
     return np.bincount(group, minlength=n_groups).astype(np.float64)
 
 
-def _holm(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
+def corrected_by_holm(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
     """Return the tests with p-values that hold for all of them at once (Holm 1979)."""
     pvalue = np.array([test.pvalue for test in tests])
     order = np.argsort(pvalue)
