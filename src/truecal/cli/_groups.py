@@ -6,7 +6,7 @@ from typing import Any
 
 from truecal.cells import Cells
 from truecal.cli._predictions import Predictions, Summary
-from truecal.hypotheses import TestResult, calibration_test
+from truecal.hypotheses import TestResult, calibration_test, corrected_by_holm
 from truecal.readers import one_sample
 
 #: Rows beyond which labels are drawn for cells of nearly equal scores, and no longer for each row.
@@ -42,7 +42,7 @@ def test_groups(predictions: Predictions | Summary, **options: Any) -> dict[str,
     for name, arguments in predictions.groups():
         names.append(name)
         tests.append(test_rows(arguments, **options))
-    return dict(zip(names, corrected_bycorrected_by_holm(tests), strict=True))
+    return dict(zip(names, corrected_by_holm(tests), strict=True))
 
 
 # pytest would take them for tests
