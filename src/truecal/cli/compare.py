@@ -32,8 +32,10 @@ def command(
 ) -> None:
     """Compare models whose scores are columns of FILE, on the same labels.
 
-    The first model is compared with each of the others.
+    The first model is compared with each of the others. Where these are several, the level of each comparison
+    is raised (Bonferroni), so that all of them together keep the one that was asked for.
     """
+    from truecal._checks import check_fraction
     from truecal.cli._predictions import load_rows
     from truecal.comparison import compare
     from truecal.readers import probabilities_from_logits
@@ -47,6 +49,7 @@ def command(
     if logits:
         scores = {name: probabilities_from_logits(column) for name, column in scores.items()}
     first, *others = dict.fromkeys(score)
+    level = 1 - (1 - check_fraction("--confidence-level", confidence_level)) / len(others)
     with stage("comparing"):
         found = [
             compare(
@@ -54,7 +57,7 @@ def command(
                 scores[first],
                 scores[other],
                 norm=norm,
-                confidence_level=confidence_level,
+                confidence_level=level,
                 names=(first, other),
                 pos_label=models.pos_label,
                 sample_weight=models.sample_weight,
@@ -71,5 +74,5 @@ def command(
         [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
         for name, error, interval in zip([first, *others], errors, intervals, strict=True)
     ]
-    table = as_table(["model", "error", f"{100 * confidence_level:g} % interval"], body)
+    table = as_table(["model", "error", f"{100 * level:.4g} % interval"], body)
     emit("\n".join([table, "", *(one.verdict for one in found)]), output)

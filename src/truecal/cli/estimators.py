@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from truecal.cli._output import as_json
 
 
 @click.command("estimators")
@@ -16,7 +16,8 @@ def command(style: str) -> None:
     specs = list_estimators()
     if style == "json":
         keys = ("name", "summary", "estimand", "norms", "reference", "aliases")
-        click.echo(json.dumps([{key: getattr(spec, key) for key in keys} for spec in specs], indent=2))
+        rows = [{key: getattr(spec, key) for key in keys} for spec in specs]
+        click.echo(as_json({"command": "estimators", "results": rows}))
         return
 
     from rich.console import Console
