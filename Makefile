@@ -48,10 +48,10 @@ test-engines:  ## the tests of the big optional parts (Spark, torch: gigabytes),
 	    .venv-engines/bin/python -m pytest tests/engines $(PYTEST_ARGS); \
 	else echo "There are no tests/engines yet: nothing to run."; fi
 
-docs: .venv/.stamp  ## build the documentation into docs/_build
-	@if [ -f docs/conf.py ]; then \
-	    $(BIN)/python -m pip -qq install -e '.[docs]' && $(BIN)/python -m sphinx -W docs docs/_build; \
-	else echo "There is no docs/conf.py yet: nothing to build."; fi
+docs: .venv/.stamp  ## build the documentation into docs/_build, and check its links
+	$(BIN)/python -m pip -qq --disable-pip-version-check install -e '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going docs docs/_build
+	$(BIN)/python docs/check_site.py docs/_build
 
 bench: .venv/.stamp  ## measure speed and memory, alone and against other packages; writes docs/benchmarks
 	$(BIN)/python benchmarks/run.py core peers study
@@ -60,6 +60,6 @@ screenshots: .venv/.stamp  ## pictures of the report, light and dark, wide and n
 	$(BIN)/python tools/screenshots.py docs/_build/screenshots
 
 clean:  ## remove everything that was made, environments too
-	rm -rf .venv .venv-* benchmarks/.envs docs/_build build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf .venv .venv-* benchmarks/.envs docs/_build docs/gallery docs/api/generated docs/api/index.rst build dist .mypy_cache .ruff_cache .pytest_cache \
 	    .hypothesis .import_linter_cache
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -101,7 +101,7 @@ def test_a_calibrated_model_is_left_alone(tmp_path):
 
 
 def test_estimators_are_listed():
-    names = [row["name"] for row in json.loads(run("estimators", "--format", "json").stdout)]
+    names = [row["name"] for row in json.loads(run("estimators", "--format", "json").stdout)["results"]]
     assert names == [spec.name for spec in truecal.list_estimators()]
 
 
