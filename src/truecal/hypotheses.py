@@ -17,7 +17,14 @@ from truecal.readers import as_samples
 from truecal.resample import redraw_classes, redraws, require_whole_counts
 from truecal.results import SCHEMA_VERSION, Estimate
 from truecal.sample import FloatArray, Sample
-from truecal.spiegelhalter import SpiegelhalterResult, rows_of_classes, show_pvalue, z_of, z_of_classes
+from truecal.spiegelhalter import (
+    SpiegelhalterResult,
+    p_equals,
+    rows_of_classes,
+    show_pvalue,
+    z_of,
+    z_of_classes,
+)
 
 #: The quantiles of the null distribution that `to_dict` gives.
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -81,7 +88,7 @@ class TestResult:
         lines = [
             f"{self.estimator}{norm} of {self.target}: {self.statistic:.4f}, n = {self.n:.10g}",
             f"Under perfect calibration about {middle:.4f}, and in 5 % of cases above {critical:.4f}",
-            f"p = {show_pvalue(self.pvalue)} ({self.n_resamples} draws of labels{tied})",
+            f"{p_equals(self.pvalue)} ({self.n_resamples} draws of labels{tied})",
             str(self.spiegelhalter),
         ]
         if self.classes:
@@ -93,7 +100,7 @@ class TestResult:
 
     def __repr__(self) -> str:
         shown = f"{self.estimator} {self.statistic:.4f}, n = {self.n:.10g}"
-        return f"<TestResult {shown}, p = {show_pvalue(self.pvalue)}>"
+        return f"<TestResult {shown}, {p_equals(self.pvalue)}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain Python objects; of the null distribution its quantiles."""

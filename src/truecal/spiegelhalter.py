@@ -41,7 +41,7 @@ class SpiegelhalterResult:
     target: str
 
     def __str__(self) -> str:
-        return f"Spiegelhalter's Z = {self.z:.2f}, p = {show_pvalue(self.pvalue)}"
+        return f"Spiegelhalter's Z = {self.z:.2f}, {p_equals(self.pvalue)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain Python objects; an infinite `z` as None, which JSON knows."""
@@ -158,3 +158,9 @@ def rows_of_classes(y_true: Any, y_proba: Any, reading: Mapping[str, Any]) -> Fl
 def show_pvalue(value: float) -> str:
     """Return a p-value with two digits, or say that it is below 0.0001."""
     return f"{value:.2g}" if value >= 1e-4 or value == 0 else "< 0.0001"
+
+
+def p_equals(value: float) -> str:
+    """Return "p = 0.012", or "p < 0.0001"."""
+    shown = show_pvalue(value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
