@@ -117,7 +117,7 @@ def _squashed(data: Frame, columns: list[nw.Expr], lost: nw.Expr) -> Frame:
     """Replace logits by probabilities; exponents are never positive, so that nothing overflows."""
     safe = [nw.when(~lost).then(column).otherwise(nw.lit(0.0)) for column in columns]
     if len(columns) == 1:
-        small = (-safe[0].abs()).exp()
+        small = (0 - safe[0].abs()).exp()
         return data.with_columns(_p0=nw.when(safe[0] < 0).then(small).otherwise(nw.lit(1.0)) / (1 + small))
     names = [f"_p{k}" for k in range(len(columns))]
     data = data.with_columns(**dict(zip(names, safe, strict=True)))
@@ -222,8 +222,8 @@ def read_classes(data: Frame, label: str, classes: list[Any]) -> tuple[Frame, Fa
     if classes == list(range(len(classes))):
         data, known = data.with_columns(_true=y), (y >= 0) & (y < len(classes)) & (y == y.floor())
     else:
-        ranks = [nw.when(y == name).then(nw.lit(k)).otherwise(nw.lit(-1)) for k, name in enumerate(classes)]
-        data, known = data.with_columns(_true=nw.max_horizontal(*ranks)), true >= 0
+        columns = [_mark(y == name, k, -1) for k, name in enumerate(classes)]
+        data, known = data.with_columns(_true=nw.max_horizontal(*columns)), true >= 0
 
     def say(n: int, _: str) -> str:
         return (
@@ -237,12 +237,12 @@ def read_classes(data: Frame, label: str, classes: list[Any]) -> tuple[Frame, Fa
 
 def is_top(n_classes: int) -> nw.Expr:
     """Return 1 where the true class has the greatest score; of equal scores the first column counts."""
-    columns = [nw.col(f"_p{k}") for k in range(n_classes)]
-    ranks = [
-        nw.when(column == nw.col("_top")).then(nw.lit(k)).otherwise(nw.lit(n_classes))
-        for k, column in enumerate(columns)
-    ]
-    return (nw.min_horizontal(*ranks) == nw.col("_true")).cast(nw.Float64)
+    columns = [_mark(nw.col(f"_p{k}") == nw.col("_top"), k, n_classes) for k in range(n_classes)]
+    return (nw.min_horizontal(*columns) == nw.col("_true")).cast(nw.Float64)
+
+
+def _mark(where: nw.Expr, k: int, otherwise: int) -> nw.Expr:
+    return nw.when(where).then(nw.lit(k)).otherwise(nw.lit(otherwise)).alias(f"_k{k}")
 
 
 # --- Words -----------------------------------------------------------------------------------------

@@ -14,6 +14,9 @@ from truecal.cells import Cells
 from truecal.engines import summarize
 from truecal.readers import predictions, read
 
+# An older narwhals asks pandas in a way that a newer pandas warns of.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in:DeprecationWarning")
+
 ENGINES = {
     "polars": pl.from_arrow,
     "polars lazy": lambda table: pl.from_arrow(table).lazy(),
