@@ -9,7 +9,7 @@ from pathlib import Path
 # Started as a file, Python sees only this folder; the benchmarks are a package, beside `tools`.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import core, coverage, leaderboard, peers, study
+from benchmarks import core, coverage, engines, leaderboard, peers, study
 
 BENCHMARKS = {
     "core": core.main,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "study": study.main,
     "leaderboard": leaderboard.main,
     "coverage": coverage.main,
+    "engines": engines.main,
 }
 
 if __name__ == "__main__":
