@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Display:
+class Display(ABC):
     """Something drawn: after `plot`, `ax_` are its axes and `figure_` is its figure.
 
     Where there are several panels, `axes_` has them all and `ax_` is the first.
@@ -20,9 +21,9 @@ class Display:
     axes_: list[Axes]
     figure_: Figure
 
+    @abstractmethod
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw into the given axes, or into those of a new figure."""
-        raise NotImplementedError
 
     def _drawn(self, *axes: Axes) -> Self:
         self.ax_, self.axes_ = axes[0], list(axes)
