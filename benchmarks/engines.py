@@ -411,7 +411,8 @@ bins"). *Within what is stated* is how often the difference was at most `Estimat
 ## Time
 
 Parquet files of {PART_ROWS:,} rows, float64 scores and int8 labels, {disk / 1e6:.0f} MB at {power(rows)} rows.
-*Bare* is the engine's own query: scores to 2^16 equal steps, then count, sum of scores and sum of labels by step. Medians of
+*Bare* is the engine's own query: scores to 2^16 equal steps, then count, sum of scores and sum of labels by
+step. Medians of
 several runs in turn. Goal for Polars: at most {TIME_GOAL} times the bare query.
 
 {engines_table(grown)}

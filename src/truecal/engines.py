@@ -194,12 +194,13 @@ def _sum_by_cell(
     for fault in reversed(faults):
         if fault.shown is not None:
             value = nw.when(fault.where).then(fault.shown).otherwise(value)
+    # One step after the other: where an expression is used twice, most engines would work it out twice.
     data = data.with_columns(_s=value, _hit=hit)
-    score, weight = nw.col("_s"), nw.col("_w")
-
-    inside = score.clip(LEAST_INSIDE, GREATEST_INSIDE)
-    logit = (inside / (1 - inside)).log()
-    step = (inside * SCORE_SCALE).floor() + (logit * LOGIT_SCALE + LOGIT_SHIFT).floor()
+    score, inside, weight = nw.col("_s"), nw.col("_inside"), nw.col("_w")
+    data = data.with_columns(_inside=score.clip(LEAST_INSIDE, GREATEST_INSIDE))
+    data = data.with_columns(_odds=inside / (1 - inside))
+    data = data.with_columns(_logit=nw.col("_odds").log())
+    step = (inside * SCORE_SCALE).floor() + (nw.col("_logit") * LOGIT_SCALE + LOGIT_SHIFT).floor()
     above = nw.when(score < 1).then(step + 1).otherwise(nw.lit(N_CELLS - 1.0))
     cell = nw.when(score > 0).then(above).otherwise(nw.lit(0.0))
     if weighted:
