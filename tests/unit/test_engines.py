@@ -17,11 +17,17 @@ from truecal.readers import predictions, read
 # An older narwhals asks pandas in a way that a newer pandas warns of.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in:DeprecationWarning")
 
+
+def nullable(frame):
+    with np.errstate(invalid="ignore"):  # pandas casts infinite values on its way, which older NumPy tells
+        return frame.convert_dtypes()
+
+
 ENGINES = {
     "polars": pl.from_arrow,
     "polars lazy": lambda table: pl.from_arrow(table).lazy(),
     "pandas": lambda table: table.to_pandas(),
-    "pandas nullable": lambda table: table.to_pandas().convert_dtypes(),
+    "pandas nullable": lambda table: nullable(table.to_pandas()),
     "pandas arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
     "pyarrow": lambda table: table,
     "narwhals": nw.from_native,
