@@ -47,8 +47,9 @@ LOGIT_SCALE = LOGIT_STEPS / (2 * LOGIT_LIMIT)
 LOGIT_SHIFT = LOGIT_STEPS / 2
 LEAST_INSIDE, GREATEST_INSIDE = 8.54e-17, 1 - 2.0**-53
 
-#: What `cell_error` merges cells by.
-_COARSER = (2, 3, 4)
+#: In how many ways `cell_error` lays out the rows of the cells, how often it halves a cell for that, and what it
+#: multiplies the greatest change by. With 2 it held in 97 to 100 % of cases, depending on the estimator.
+_LAYOUTS, _HALVINGS, _SAFETY = 8, 2, 2.0
 
 _FILE_VERSION = 1
 _COLUMNS = ("score", "count", "positives", "lower", "upper")
@@ -210,14 +211,13 @@ class Cells(Sample):
             target=self.target,
         )
 
-    def coarser(self, factor: int) -> Sample:
-        """Return a sample on grids with `factor` times fewer lines: what less exact cells would have been."""
-        by_score, by_logit = _steps(self.lower)
-        cell = _number(self.lower, by_score // factor + by_logit // factor)
-        start = np.flatnonzero(np.diff(cell, prepend=-1))
-        parts = [self.count, self.score * self.count, self.positives, self.lower, self.upper]
-        columns = _merged(parts, start)
-        return Sample(columns["score"], columns["count"], columns["positives"], self.dtype, self.target)
+    def unpacked(self, rng: np.random.Generator) -> Sample:
+        """Return one way in which the rows may lie within the cells: each in up to four parts, labels at random."""
+        columns = [getattr(self, name) for name in _COLUMNS]
+        for _ in range(_HALVINGS):
+            columns = _halved(columns, rng)
+        score, count, positives, _, _ = columns
+        return Sample(score, count, positives, self.dtype, self.target)
 
     # -- Files ----------------------------------------------------------------------------------------
 
@@ -270,10 +270,11 @@ def merge_all(parts: Iterable[Cells]) -> Cells:
 
 
 def cell_error(cells: Cells, measure: Callable[[Sample], float]) -> float:
-    """Return how far `measure` may be from its value on the single rows, by trying coarser cells.
+    """Return how far `measure` may be from its value on the single rows, by laying these out at random.
 
-    The greatest change that cells two, three and four times as wide would make; 0 where no cell holds different
-    scores. An indication, not a bound: what it was worth over many data sets is in the documentation.
+    Which label belongs to which score of a cell is not known; any order is as likely as another. Twice the
+    greatest change over eight such orders, always the same eight; 0 where no cell holds different scores. Not a
+    bound: how often it held, over many data sets, is in the documentation.
 
     Examples
     --------
@@ -284,8 +285,41 @@ def cell_error(cells: Cells, measure: Callable[[Sample], float]) -> float:
     """
     if cells.exact:
         return 0.0
-    value = measure(cells)
-    return max(abs(measure(cells.coarser(factor)) - value) for factor in _COARSER)
+    value, rng = measure(cells), np.random.default_rng(0)
+    return _SAFETY * max(abs(measure(cells.unpacked(rng)) - value) for _ in range(_LAYOUTS))
+
+
+def _halved(columns: list[FloatArray], rng: np.random.Generator) -> list[FloatArray]:
+    """Cut every cell of different scores in two: half of its rows each, and a random share of its labels.
+
+    `columns` are those of `_COLUMNS`, in that order.
+    """
+    _, rows, _, least, greatest = columns
+    whole = bool((rows == np.floor(rows)).all())
+    cut = (least < greatest) & (rows > 1) if whole else least < greatest
+    score, count, positives, lower, upper = (column[cut] for column in columns)
+    left = np.floor(count / 2) if whole else count / 2
+    right = count - left
+
+    # Scores that keep the mean: the ends for two rows, a quarter of the way in for many.
+    reach = np.minimum((score - lower) * count / right, (upper - score) * count / left)
+    apart = reach * count / np.maximum(2 * (count - 1), count)
+    low, high = score - apart * right / count, score + apart * left / count
+
+    # Labels fall into the halves as in a draw without replacement, in its normal approximation.
+    share = positives / count
+    spread = np.sqrt(share * (1 - share) * left * right / np.maximum(count - 1, 1.0))
+    drawn = left * share + spread * rng.standard_normal(len(count))
+    drawn = np.rint(drawn) if whole else drawn
+    drawn = np.clip(drawn, np.maximum(positives - right, 0.0), np.minimum(positives, left))
+
+    halves = [np.repeat(column, 1 + cut) for column in columns]
+    first = np.flatnonzero(cut) + np.arange(len(count))
+    left_half = low, left, drawn, lower, np.clip(2 * low - lower, low, score)
+    right_half = high, right, positives - drawn, np.clip(2 * high - upper, score, high), upper
+    for column, one, other in zip(halves, left_half, right_half, strict=True):
+        column[first], column[first + 1] = one, other
+    return halves
 
 
 def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, FloatArray]:

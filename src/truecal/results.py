@@ -150,7 +150,8 @@ class Estimate:
     interval : Interval or None
         A confidence interval for the estimand, if one was asked for.
     cell_error : float or None
-        About how far the value may be from that of the single rows, where it comes from `truecal.Cells`.
+        How far the value may be from that of the single rows, where it comes from `truecal.Cells`: twice the
+        greatest change over several ways in which rows may lie in their cells.
 
     Examples
     --------
