@@ -295,12 +295,13 @@ def fit_beta_as_paper(score: FloatArray, count: FloatArray) -> BetaFit:
     sees too little skew. For float32 the mean is -17 - 1/b, and -37 is too much once b > 0.05. From draws
     of Beta(2.7752, 0.0478) the recipe gives (3.35, 0.059) in float64 and (2.87, 0.050) in float32.
 
-    On the four public sets of test outputs (float32) it does not give the printed parameters either. Their
-    scores came from a softmax exp(x - log sum exp x) in float32, whose resolution is that of the logits.
-    Setting all scores within 2^-20 of 1 to 1 imitates that, and comes close:
+    On the four public sets of test outputs (float32) it does not give the printed parameters either. It comes
+    close once all scores within 2^-20 of 1 are set to 1, as a softmax exp(x - log sum exp x) in float32 would
+    round them, whose resolution is that of the logits. That the paper's scores were so rounded is an inference
+    from this table:
 
     ================  ================  ================  ================
-    data set          recipe            imitated          printed
+    data set          recipe            rounded           printed
     ================  ================  ================  ================
     ResNet-110 C10    (3.4005, 0.0606)  (2.7439, 0.0472)  (2.7752, 0.0478)
     DenseNet-40 C10   (2.1097, 0.0429)  (1.9854, 0.0398)  (1.9824, 0.0397)

@@ -86,29 +86,31 @@ def fit_population(
     PopulationFit
         The population, the table of models, goodness of fit, and messages.
 
+    Raises
+    ------
+    ValueError
+        If no score lies strictly between 0 and 1: then neither part of the model can be fitted.
+
     Warns
     -----
     UserWarning
         If the Beta or the selected curve has no proper maximum of its likelihood, as when all scores are
         equal or all labels are.
 
-    Raises
-    ------
-    ValueError
-        If no score lies strictly between 0 and 1: then neither part of the model can be fitted.
-
     Notes
     -----
     Scores of exactly 0 or 1 are left out of the fits of the curve, all twelve on the same rows, because
     transforms are infinite there; so does the paper.
 
-    The printed tables of the paper differ from exact fits in three ways, which its published code shows.
+    The printed tables of the paper differ from exact fits, for three reasons. Its published code shows the
+    first and the third; the second is an inference.
     (i) Each coefficient and AIC in Table 3 is the mean over bootstrap resamples, drawn anew for each model.
     AICs of one data set are hence not of the same rows: the four models with b0 only, whose likelihood is the
     same, are printed up to 236 apart, and smaller differences selected some of the models.
-    (ii) Scores came from a softmax exp(x - log sum exp x) in float32, whose resolution near 1 is that of
-    the logits, about 1e-6, and not that of float32, 6e-8. More scores were exactly 1 than with a usual
-    softmax, so fewer rows enter the curves, and the Beta has a smaller b.
+    (ii) Scores near 1 seem to have been rounded to about 2^-20, 1e-6, and not to the 6e-8 of float32: only
+    then does the recipe come near to Table 2. A softmax exp(x - log sum exp x) in float32 would do so, for
+    near 1 it has the resolution of the logits. More scores are then exactly 1 than with a usual softmax, so
+    fewer rows enter the curves, and the Beta has a smaller b.
     (iii) ``method="paper"`` puts each score of 1 at the *point* 1 - 2^-53; see
     `truecal.models.beta_fit.fit_beta_as_paper`.
 
