@@ -36,6 +36,9 @@ class EstimatorSpec:
     ----------
     name : str
         The name to call it by.
+    function : callable
+        What was registered, ``(sample, *, norm, ...) -> Estimate``. Call the specification itself, which
+        checks first.
     summary : str
         One line on what it does.
     estimand : str
@@ -69,7 +72,13 @@ class EstimatorSpec:
     options: dict[str, Any]
 
     def check_options(self, options: Iterable[str]) -> None:
-        """Refuse options that the estimator does not have."""
+        """Refuse options that the estimator does not have.
+
+        Parameters
+        ----------
+        options : iterable of str
+            Names of options.
+        """
         for option in options:
             if option not in self.options:
                 known = ", ".join(self.options) or "none"
@@ -100,7 +109,36 @@ def estimator(
 ) -> Callable[[EstimatorFunction], EstimatorFunction]:
     """Register a function ``(sample, *, norm, ...) -> Estimate`` under `name`.
 
-    Further keyword parameters of the function become its options. See `EstimatorSpec` for the rest.
+    Further keyword parameters of the function become its options.
+
+    Parameters
+    ----------
+    name : str
+        The name to call it by.
+    summary, reference : str
+        One line on what it does; who proposed it, where.
+    estimand : str
+        What it estimates, if not the true calibration error.
+    norms : {"any", "none"}
+        ``"none"`` where lp norms do not apply; the function then has no parameter `norm`.
+    weights : bool
+        Whether it takes weights that are not whole numbers.
+    random : bool
+        Whether it draws random numbers; the function then has a parameter `rng`.
+    range : tuple of float
+        Least and greatest value that it can return.
+    aliases : tuple of str
+        Other names for it.
+
+    Returns
+    -------
+    callable
+        A decorator, which returns the function as it is.
+
+    Raises
+    ------
+    ValueError
+        If another module has registered the name or an alias.
     """
 
     def register(function: EstimatorFunction) -> EstimatorFunction:
@@ -135,6 +173,11 @@ def _discover() -> None:
 
 def list_estimators() -> list[EstimatorSpec]:
     """Return what is known of every estimator, in order of their names.
+
+    Returns
+    -------
+    list of EstimatorSpec
+        Each estimator once, whatever its aliases.
 
     Examples
     --------

@@ -118,6 +118,10 @@ def advise(
     n_jobs, progress
         As in `truecal.bias_study`.
 
+    Returns
+    -------
+    Advice
+
     References
     ----------
     Roelofs, Cain, Shlens, Mozer (2022), AISTATS, sections 4 and 6.

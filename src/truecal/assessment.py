@@ -102,13 +102,33 @@ class Assessment:
         return dict(plain(content))
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the reliability diagram."""
+        """Draw the reliability diagram.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        **options
+            As of `truecal.ReliabilityDisplay.plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
         from truecal.display import ReliabilityDisplay
 
         return ReliabilityDisplay.from_assessment(self).plot(ax=ax, **options)
 
     def to_html(self, path: str | Path | None = None, **options: Any) -> str:
-        """Return the report as one HTML page, and write it to `path` if that is given."""
+        """Return the report as one HTML page, and write it to `path` if that is given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write, whole or not at all.
+        **options
+            As of `truecal.report.render`, such as `title` and `source`.
+        """
         from truecal.report import render
 
         return render(self, path, **options)
@@ -171,8 +191,8 @@ def assess(
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label, labels, multiclass
-        The predictions, as in `truecal.estimate`. Classwise is not taken: assess one class at a time.
+    y_true, y_proba
+        The predictions, as in `truecal.estimate`.
     estimators : sequence of str
         Estimators to report; the first is quoted in the verdict.
     norm : float
@@ -183,6 +203,8 @@ def assess(
         Resamples of the test.
     simulate : bool
         Whether to simulate the bias of the estimators on data like these.
+    sample_weight, pos_label, labels, multiclass
+        As in `truecal.estimate`. Classwise is not taken: assess one class at a time.
     rng : int, Generator or None
         Seed of everything random.
     n_jobs, progress

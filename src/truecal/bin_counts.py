@@ -89,6 +89,10 @@ def bin_counts(
     true_error : float, optional
         The truth, if it is known, to go along.
 
+    Returns
+    -------
+    BinCounts
+
     Examples
     --------
     >>> import truecal
@@ -140,6 +144,10 @@ def bin_counts_of_study(
         Which size; may be left out if there is one only.
     binning : {"em", "ew"}
         Bins of equal mass or of equal width.
+
+    Returns
+    -------
+    BinCounts
 
     Examples
     --------

@@ -90,6 +90,8 @@ class Cells(Sample):
 
     Attributes
     ----------
+    score, count, positives, dtype, target
+        As of `Sample`.
     cell : ndarray of shape (n_groups,)
         Numbers of the cells that are not empty, ascending.
     lower, upper : ndarray of shape (n_groups,)
@@ -163,6 +165,10 @@ class Cells(Sample):
             The type that the scores came in; float64 by default.
         target : str
             What the score is the probability of, in words.
+
+        Returns
+        -------
+        Cells
         """
         cell = np.asarray(cell)
         parts = [np.asarray(part, dtype=np.float64) for part in (count, score_sum, positives, lower, upper)]
@@ -179,7 +185,17 @@ class Cells(Sample):
 
     @classmethod
     def from_sample(cls, sample: Sample) -> Cells:
-        """Reduce the groups of a sample to cells."""
+        """Reduce the groups of a sample to cells.
+
+        Parameters
+        ----------
+        sample : Sample
+            The predictions; cells are returned as they are.
+
+        Returns
+        -------
+        Cells
+        """
         if isinstance(sample, Cells):
             return sample
         return cls.from_sums(
@@ -194,7 +210,13 @@ class Cells(Sample):
         )
 
     def merge(self, *others: Cells) -> Cells:
-        """Return the cells of this and other parts together; the order does not matter."""
+        """Return the cells of this and other parts together; the order does not matter.
+
+        Parameters
+        ----------
+        *others : Cells
+            The other parts, whose scores are probabilities of the same `target`.
+        """
         if not others:
             return self
         parts = (self, *others)
@@ -212,7 +234,13 @@ class Cells(Sample):
         )
 
     def unpacked(self, rng: np.random.Generator) -> Sample:
-        """Return one way in which the rows may lie within the cells: each in up to four parts, labels at random."""
+        """Return one way in which the rows may lie within the cells: each in up to four parts, labels at random.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            What draws the labels.
+        """
         columns = [getattr(self, name) for name in _COLUMNS]
         for _ in range(_HALVINGS):
             columns = _halved(columns, rng)
@@ -222,7 +250,13 @@ class Cells(Sample):
     # -- Files ----------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the cells to a file of at most some 2 MB, whole or not at all."""
+        """Write the cells to a file of at most some 2 MB, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, in NumPy's npz format whatever its name.
+        """
         with whole_file(path, "wb") as file:
             np.savez_compressed(
                 file,
@@ -235,7 +269,22 @@ class Cells(Sample):
 
     @classmethod
     def load(cls, path: str | Path) -> Cells:
-        """Read a file that `save` wrote."""
+        """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Cells
+
+        Raises
+        ------
+        ValueError
+            If it holds anything but cells, or a later truecal wrote it.
+        """
         path = Path(path)
         try:
             with np.load(path, allow_pickle=False) as file:

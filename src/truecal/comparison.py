@@ -121,6 +121,11 @@ def compare(
     **reading
         `sample_weight`, `pos_label`, `labels` and `multiclass`, as in `truecal.estimate`.
 
+    Returns
+    -------
+    Comparison
+        Both errors, their difference, and intervals for all three.
+
     References
     ----------
     Zou, Donner (2008), Construction of confidence limits about effect measures, Statistics in Medicine.

@@ -67,6 +67,17 @@ def decompose(sample: Sample, name: str = "brier") -> Decomposition:
 
     with g the isotonic regression of the labels on the scores. All three parts are never negative.
 
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    name : {"brier", "log_loss"}
+        Which score to decompose.
+
+    Returns
+    -------
+    Decomposition
+
     References
     ----------
     Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers, PNAS.

@@ -173,7 +173,15 @@ class MissRates:
     rows: tuple[Power, ...]
 
     def select(self, *, estimator: str | None = None, true_error: float | None = None) -> MissRates:
-        """Return the rows of one estimator, of one error, or of both."""
+        """Return the rows of one estimator, of one error, or of both.
+
+        Parameters
+        ----------
+        estimator : str, optional
+            The statistic, as it is called in the rows; by default all.
+        true_error : float, optional
+            The error, to six digits; by default all.
+        """
         return MissRates(
             tuple(
                 row
@@ -300,6 +308,10 @@ def population_with_error(
         Distribution of the scores; by default uniform, which is Beta(1, 1).
     norm : float
         The p of the norm.
+
+    Returns
+    -------
+    Population
 
     Raises
     ------

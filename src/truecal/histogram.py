@@ -102,6 +102,10 @@ def score_histogram(
     n_bins : int
         Number of bins, about.
 
+    Returns
+    -------
+    ScoreHistogram
+
     Examples
     --------
     >>> import truecal

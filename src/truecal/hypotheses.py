@@ -49,10 +49,10 @@ class TestResult:
         How many times labels were drawn.
     spiegelhalter : SpiegelhalterResult
         A second test of the same hypothesis, which needs no resampling.
-    adjusted_pvalue : float or None
-        For one class of a classwise test: the p-value corrected by Holm for the number of classes.
     estimator, norm, n, target
         As on an `Estimate`.
+    adjusted_pvalue : float or None
+        For one class of a classwise test: the p-value corrected by Holm for the number of classes.
     notes : tuple of str
         What a reader of the numbers must know.
     classes : tuple of TestResult

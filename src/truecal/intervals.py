@@ -47,6 +47,10 @@ def confidence_interval(sample: Sample, *, norm: float = 2, confidence_level: fl
     confidence_level : float
         How often such intervals are to hold the truth.
 
+    Returns
+    -------
+    Interval
+
     Examples
     --------
     >>> import truecal

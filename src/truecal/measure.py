@@ -121,7 +121,17 @@ def calibration_error(
     rng: RNGLike = None,
     **options: Any,
 ) -> float:
-    """Return the value of `estimate` alone, a fraction; the parameters are the same.
+    """Return the value of `estimate` alone, without the rest of the result.
+
+    Parameters
+    ----------
+    y_true, y_proba, estimator, norm, n_bins, sample_weight, pos_label, labels, multiclass, rng, **options
+        As in `estimate`.
+
+    Returns
+    -------
+    float
+        A fraction, not percent.
 
     Examples
     --------

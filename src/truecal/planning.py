@@ -155,7 +155,16 @@ def required_sample_size(
     repeats: int = 1000,
     rng: RNGLike = None,
 ) -> int:
-    """Return the number of rows of `plan_sample_size` alone; the parameters are the same.
+    """Return the number of rows of `plan_sample_size` alone, without its uncertainty.
+
+    Parameters
+    ----------
+    true_error, power, alpha, scores, estimator, norm, repeats, rng
+        As in `plan_sample_size`.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -187,7 +196,14 @@ def detectable_error(
 ) -> float:
     """Return the least error that a test on `n` rows finds with this power: a smaller one may still hide.
 
-    The inverse of `required_sample_size`, with the same parameters.
+    The inverse of `required_sample_size`.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    power, alpha, scores, estimator, norm, repeats, rng
+        As in `plan_sample_size`.
 
     Returns
     -------

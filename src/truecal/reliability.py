@@ -120,6 +120,10 @@ def reliability_curve(
     rng : int, Generator or None
         Seed of the resampling.
 
+    Returns
+    -------
+    Reliability
+
     References
     ----------
     Dimitriadis, Gneiting, Jordan (2021), PNAS; Bröcker, Smith (2007), Weather and Forecasting.

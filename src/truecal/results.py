@@ -62,7 +62,13 @@ class BinTable:
         return self.mean_score - self.mean_label
 
     def norm(self, p: float) -> float:
-        """Return the lp norm of the gaps, each weighted by its count."""
+        """Return the lp norm of the gaps, each weighted by its count.
+
+        Parameters
+        ----------
+        p : float
+            The p of the norm, at least 1.
+        """
         return lp_norm(self.gap, self.count, p)
 
     def __len__(self) -> int:

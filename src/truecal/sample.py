@@ -106,7 +106,13 @@ class Sample:
         return self.count.strides == (0,) and float(self.count[0]) == 1
 
     def rows_between(self, start: NDArray[np.intp], end: NDArray[np.intp]) -> FloatArray:
-        """Return the rows, or the weight, from group `start` up to group `end`."""
+        """Return the rows, or the weight, from group `start` up to group `end`.
+
+        Parameters
+        ----------
+        start, end : ndarray of int
+            Numbers of groups; group `end` is not counted.
+        """
         if self.plain:
             return np.asarray(end - start, dtype=np.float64)
         return self.cumulative_count[end] - self.cumulative_count[start]
@@ -117,7 +123,13 @@ class Sample:
         return _rebuild, (self.score, count, self.positives, self.dtype, self.target)
 
     def with_positives(self, positives: FloatArray) -> Sample:
-        """Return the same scores with other labels, as resampling draws them."""
+        """Return the same scores with other labels, as resampling draws them.
+
+        Parameters
+        ----------
+        positives : ndarray of shape (n_groups,)
+            Sum of the labels of each group.
+        """
         return replace(self, positives=positives)
 
     @classmethod
@@ -129,7 +141,23 @@ class Sample:
         *,
         target: str = "P(y = 1)",
     ) -> Sample:
-        """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive."""
+        """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive.
+
+        Parameters
+        ----------
+        label : ndarray of shape (n,)
+            Labels, 0 and 1.
+        score : ndarray of shape (n,)
+            Scores in [0, 1], float16, float32 or float64.
+        weight : ndarray of shape (n,), optional
+            Positive frequencies.
+        target : str
+            What the score is the probability of, in words.
+
+        Returns
+        -------
+        Sample
+        """
         if weight is None:
             return next(cls.from_blocks(label[np.newaxis], score[np.newaxis], target=target))
         # Label and weight order the rows inside a tie, so that sums round the same for any row order.
@@ -153,6 +181,17 @@ class Sample:
         A score in [0, 1] leaves the top bit of its exponent unused. Shifting its bits left by one frees
         the lowest bit for the label, without loss, and integers sort as the floats do. One sort of such
         keys costs half of an argsort and two takes.
+
+        Parameters
+        ----------
+        label, score : ndarray of shape (samples, rows)
+            As of `from_rows`; each row of the arrays is a sample.
+        target : str
+            What the scores are probabilities of, in words.
+
+        Yields
+        ------
+        Sample
         """
         integer = _KEYS[score.dtype.itemsize]
         keys = np.ascontiguousarray(score).view(integer) << 1  # the sign of -0.0 falls off here

@@ -63,14 +63,30 @@ class CalibrationStream:
     def update(
         self, y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> None:
-        """Take in a batch, which may be empty; the parameters are those of `truecal.estimate`."""
+        """Take in a batch, which may be empty.
+
+        Parameters
+        ----------
+        y_true, y_proba, sample_weight
+            As in `truecal.estimate`.
+        """
         if not len(to_array(y_proba, "y_proba")[0]):
             return
         (sample,) = read(y_true, y_proba, sample_weight=sample_weight, **self._reading)
         self._take([Cells.from_sample(sample)])
 
     def merge(self, *others: CalibrationStream) -> Self:
-        """Take in what other streams have seen, and return this one."""
+        """Take in what other streams have seen, and return this one.
+
+        Parameters
+        ----------
+        *others : CalibrationStream
+            The other streams, which stay as they are.
+
+        Returns
+        -------
+        Self
+        """
         for other in others:
             self._take(other._parts)
         return self
@@ -89,7 +105,15 @@ class CalibrationStream:
         return self._parts[0]
 
     def compute(self, estimator: str = "em_sweep", **options: Any) -> Estimate:
-        """Return the calibration error so far; the parameters are those of `truecal.estimate`."""
+        """Return the calibration error so far.
+
+        Parameters
+        ----------
+        estimator : str
+            One of `truecal.list_estimators`.
+        **options
+            The other parameters of `truecal.estimate` that a `Sample` can go with, such as `norm`.
+        """
         return estimate(self.cells, estimator=estimator, **options)
 
     def reset(self) -> None:
@@ -169,11 +193,13 @@ class WindowedStream:
 
         Parameters
         ----------
-        y_true, y_proba, sample_weight
+        y_true, y_proba
             As in `truecal.estimate`.
         time : number, datetime or array of shape (n,)
             When the rows belong: one moment for all, or one for each. Dates with a time zone count in UTC,
             those without as they stand. The latest of all moves the window, so that a wrong clock can empty it.
+        sample_weight
+            As in `truecal.estimate`.
         """
         truth, proba = to_array(y_true, "y_true")[0], to_array(y_proba, "y_proba")[0]
         weight = None if sample_weight is None else to_array(sample_weight, "sample_weight")[0]
@@ -191,7 +217,17 @@ class WindowedStream:
         self.n_late += int((~live).sum())
 
     def merge(self, *others: WindowedStream) -> Self:
-        """Take in what other streams with the same window and steps have seen, and return this one."""
+        """Take in what other streams with the same window and steps have seen, and return this one.
+
+        Parameters
+        ----------
+        *others : WindowedStream
+            The other streams, which stay as they are.
+
+        Returns
+        -------
+        Self
+        """
         for other in others:
             if (other._step, other._n_steps, other._dated) != (self._step, self._n_steps, self._dated):
                 raise ValueError("Streams must have the same window and steps to be merged.")
@@ -213,7 +249,13 @@ class WindowedStream:
         return {self._start(step): self._streams[step].cells for step in sorted(self._streams)}
 
     def compute(self, estimator: str = "em_sweep", **options: Any) -> Estimate:
-        """Return the calibration error in the window; the parameters are those of `truecal.estimate`."""
+        """Return the calibration error in the window.
+
+        Parameters
+        ----------
+        estimator, **options
+            As of `CalibrationStream.compute`.
+        """
         return estimate(self.cells, estimator=estimator, **options)
 
     def reset(self) -> None:

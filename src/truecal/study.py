@@ -62,13 +62,25 @@ class Study:
     rows: list[dict[str, Any]]
 
     def to_frame(self, backend: Literal["polars", "pandas", "pyarrow"] = "polars") -> Any:
-        """Return the rows as a data frame of the given library."""
+        """Return the rows as a data frame of the given library.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow"}
+            The library, which must be installed.
+        """
         require(backend, extra="app", purpose=f"A {backend} frame")
         columns = {name: [row[name] for row in self.rows] for name in COLUMNS}
         return nw.from_dict(columns, backend=backend).to_native()
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the rows to a file, whole or not at all."""
+        """Write the rows to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, a CSV.
+        """
         with whole_file(path, newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()
@@ -76,7 +88,17 @@ class Study:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Study:
-        """Read a file that `to_csv` or `bias_study` wrote."""
+        """Read a file that `to_csv` or `bias_study` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Study
+        """
         path = Path(path)
         with path.open(newline="") as file:
             reader = csv.DictReader(file)

@@ -45,6 +45,10 @@ def suite(name: str) -> dict[str, Population]:
     name : {"A", "B", "C", "C1", "C2"}
         The suite; ``"C"`` is both of its halves.
 
+    Returns
+    -------
+    dict of str to Population
+
     Examples
     --------
     >>> len(suite("A")), len(suite("B")), len(suite("C"))
@@ -65,7 +69,18 @@ def suite(name: str) -> dict[str, Population]:
 
 
 def suite_study(names: Iterable[str]) -> dict[str, Any]:
-    """Return the arguments of `truecal.bias_study` for suites, with all estimators of the true error."""
+    """Return the arguments of `truecal.bias_study` for suites, with all estimators of the true error.
+
+    Parameters
+    ----------
+    names : iterable of {"A", "B", "C", "C1", "C2"}
+        The suites; the name of each goes before those of its populations.
+
+    Returns
+    -------
+    dict
+        ``populations``, ``estimators``, ``sizes`` and ``rng``.
+    """
     populations = {f"{name}: {key}": one for name in names for key, one in suite(name).items()}
     estimators = [spec.name for spec in list_estimators() if spec.estimand == TRUE_ERROR]
     return {"populations": populations, "estimators": estimators, "sizes": list(SIZES), "rng": 0}

@@ -23,7 +23,20 @@ class Display(ABC):
 
     @abstractmethod
     def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw into the given axes, or into those of a new figure."""
+        """Draw into the given axes, or into those of a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or several, optional
+            Where to draw; by default a new figure.
+        **options
+            What each display has of its own.
+
+        Returns
+        -------
+        Self
+            With its axes in `ax_` and its figure in `figure_`.
+        """
 
     def _drawn(self, *axes: Axes) -> Self:
         self.ax_, self.axes_ = axes[0], list(axes)

@@ -64,7 +64,19 @@ class BiasDisplay(Display):
         populations: Sequence[str] | None = None,
         estimators: Sequence[str] | None = None,
     ) -> Self:
-        """Make the display from a study, or from some of its populations and estimators, in that order."""
+        """Make the display from a study, or from some of its populations and estimators.
+
+        Parameters
+        ----------
+        study : Study
+            What `truecal.bias_study` returned.
+        populations, estimators : sequence of str, optional
+            Which to show, in that order; by default all.
+
+        Returns
+        -------
+        Self
+        """
         rows = study.rows
         for name, wanted in (("population", populations), ("estimator", estimators)):
             if wanted is not None:
@@ -86,6 +98,11 @@ class BiasDisplay(Display):
             Whether to draw a legend, below.
         **line
             Passed to matplotlib for the lines.
+
+        Returns
+        -------
+        Self
+            With its panels in `axes_` and its figure in `figure_`.
         """
         check_choice("quantity", quantity, _LABELS)
         known = [row for row in self.rows if row.get(quantity) is not None]

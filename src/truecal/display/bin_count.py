@@ -52,17 +52,35 @@ class BinCountDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_proba, **reading
+        y_true, y_proba
             As in `truecal.estimate`.
         binning, norm, n_bins, true_error
             As in `truecal.bin_counts.bin_counts`.
+        **reading
+            As in `truecal.estimate`.
+
+        Returns
+        -------
+        Self
         """
         sample = one_sample(y_true, y_proba, **reading)
         return cls(bin_counts(sample, binning=binning, norm=norm, n_bins=n_bins, true_error=true_error))
 
     @classmethod
     def from_study(cls, study: Study, **which: Any) -> Self:
-        """Make the display of means over simulations; see `truecal.bin_counts.bin_counts_of_study`."""
+        """Make the display of means over simulations.
+
+        Parameters
+        ----------
+        study : Study
+            With the estimators that `truecal.bin_counts.bin_counts_of_study` needs.
+        **which
+            `population`, `n` and `binning`, as there.
+
+        Returns
+        -------
+        Self
+        """
         return cls(bin_counts_of_study(study, **which))
 
     def plot(self, ax: Any = None, *, name: str | None = None, legend: bool = True, **line: Any) -> Self:
@@ -78,6 +96,11 @@ class BinCountDisplay(Display):
             Whether to draw a legend, below.
         **line
             Passed to matplotlib for the curve.
+
+        Returns
+        -------
+        Self
+            With its axes in `ax_` and its figure in `figure_`.
         """
         curve = self.curve
         ax = axes_or_new(ax)

@@ -90,6 +90,10 @@ class ComparisonDisplay(Display):
             Resamples and seed of the bands of the curves.
         **reading
             As in `truecal.estimate`.
+
+        Returns
+        -------
+        Self
         """
         samples = {name: one_sample(y_true, proba, **reading) for name, proba in predictions.items()}
         return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
@@ -118,6 +122,10 @@ class ComparisonDisplay(Display):
             Groups, in the order of their names.
         estimators, norm, confidence_level, n_resamples, rng, **reading
             As of `from_predictions`.
+
+        Returns
+        -------
+        Self
         """
         y_true, y_proba, group = np.asarray(y_true), np.asarray(y_proba), np.asarray(group)
         if group.shape != y_true.shape[:1]:
@@ -176,6 +184,11 @@ class ComparisonDisplay(Display):
             Whether to draw a legend, below.
         **options
             Passed to matplotlib for the dots, or for the curves.
+
+        Returns
+        -------
+        Self
+            With its panels in `axes_` and its figure in `figure_`.
         """
         check_choice("kind", kind, ("errors", "curves"))
         if kind == "curves":

@@ -74,12 +74,38 @@ class CurveDisplay(Display):
 
     @classmethod
     def from_population(cls, population: Population, *, target: str = "", norm: float = 2) -> Self:
-        """Make the display of any population, and of its true error."""
+        """Make the display of any population, and of its true error.
+
+        Parameters
+        ----------
+        population : Population
+            Scores and curve.
+        target : str
+            What the scores are probabilities of.
+        norm : float
+            The p of the norm of the true error.
+
+        Returns
+        -------
+        Self
+        """
         return cls(population, target=target, true_error=population.true_error(norm))
 
     @classmethod
     def from_fit(cls, fit: PopulationFit, *, bins: BinTable | None = None) -> Self:
-        """Make the display from what `truecal.fit_population` returned."""
+        """Make the display from what `truecal.fit_population` returned.
+
+        Parameters
+        ----------
+        fit : PopulationFit
+            The fit.
+        bins : BinTable, optional
+            Data to draw beside the curve.
+
+        Returns
+        -------
+        Self
+        """
         return cls(fit.population, bins=bins, target=fit.target, true_error=fit.population.true_error())
 
     @classmethod
@@ -88,10 +114,16 @@ class CurveDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_proba, **reading
+        y_true, y_proba
             As in `truecal.estimate`.
         n_bins : int
             Number of bins of the data.
+        **reading
+            As in `truecal.estimate`.
+
+        Returns
+        -------
+        Self
         """
         sample = one_sample(y_true, y_proba, **reading)
         bins = summarize_bins(sample, partition(EqualMass(sample), check_count("n_bins", n_bins)))
@@ -123,6 +155,11 @@ class CurveDisplay(Display):
             Whether to draw a legend.
         **line
             Passed to matplotlib for the curve.
+
+        Returns
+        -------
+        Self
+            With its axes in `ax_` and its figure in `figure_`.
         """
         check_choice("scale", scale, SCALES)
         ax = axes_or_new(ax, figsize=(4.2, 3.9))

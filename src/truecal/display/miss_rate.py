@@ -50,7 +50,17 @@ class MissRateDisplay(Display):
 
     @classmethod
     def from_miss_rates(cls, result: Any) -> Self:
-        """Make the display from what `truecal.detection.miss_rates` returned."""
+        """Make the display from what `truecal.miss_rates` returned.
+
+        Parameters
+        ----------
+        result : MissRates
+            The miss rates.
+
+        Returns
+        -------
+        Self
+        """
         return cls(result.rows)
 
     def plot(self, ax: Any = None, *, x: str = "n", legend: bool = True, **line: Any) -> Self:
@@ -66,6 +76,11 @@ class MissRateDisplay(Display):
             Whether to draw a legend, below.
         **line
             Passed to matplotlib for the lines.
+
+        Returns
+        -------
+        Self
+            With its panels in `axes_` and its figure in `figure_`.
         """
         check_choice("x", x, ("n", "true_error"))
         other = "true_error" if x == "n" else "n"

@@ -104,18 +104,26 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_proba, **reading
+        y_true, y_proba
             As in `truecal.estimate`.
         kind : {"isotonic", "bins", "sweep"}
             ``"isotonic"`` is the CORP curve, the best rising one; ``"bins"`` are `n_bins` bins; ``"sweep"`` as
             many of them as keep the labels rising.
-        n_bins, binning, band_level, n_resamples, rng
+        n_bins, binning
             As in `truecal.reliability_curve`.
         scale : {"linear", "logit", "complement"}
             ``"logit"`` stretches the axis of scores towards both ends, ``"complement"`` towards 1: there are most
             scores of a confident model.
         estimator : str, optional
             An estimator whose value is written into the diagram.
+        band_level, n_resamples, rng
+            As in `truecal.reliability_curve`.
+        **reading
+            As in `truecal.estimate`.
+
+        Returns
+        -------
+        Self
         """
         check_choice("kind", kind, KINDS)
         sample = one_sample(y_true, y_proba, **reading)
@@ -142,6 +150,10 @@ class ReliabilityDisplay(Display):
             Data that it was not fitted to, and labels.
         **options
             As of `from_predictions`, but for its `estimator`: pass that to `from_predictions`.
+
+        Returns
+        -------
+        Self
         """
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(
@@ -154,7 +166,21 @@ class ReliabilityDisplay(Display):
     def from_assessment(
         cls, assessment: Assessment, *, kind: str = "isotonic", scale: str = "linear"
     ) -> Self:
-        """Make the display from what `truecal.assess` returned; nothing is computed again but the histogram."""
+        """Make the display from what `truecal.assess` returned; nothing is computed again but the histogram.
+
+        Parameters
+        ----------
+        assessment : Assessment
+            The assessment.
+        kind : {"isotonic", "bins", "sweep"}
+            Which curve to draw.
+        scale : {"linear", "logit", "complement"}
+            As in `from_predictions`.
+
+        Returns
+        -------
+        Self
+        """
         histogram = score_histogram(assessment.sample, scale=scale)
         return cls(assessment.reliability, histogram, estimate=assessment.estimate, kind=kind)
 
@@ -184,6 +210,11 @@ class ReliabilityDisplay(Display):
             Whether to draw a legend.
         **line
             Passed to matplotlib for the curve.
+
+        Returns
+        -------
+        Self
+            With its axes in `ax_` and `histogram_ax_`, and its figure in `figure_`.
         """
         curve, shown = self.curve, self.histogram if histogram else None
         ax = axes_or_new(ax, figsize=(4.2, 4.6) if shown else (4.2, 3.9))

@@ -78,7 +78,7 @@ class ScoreDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_proba, **reading
+        y_true, y_proba
             As in `truecal.estimate`.
         fit : "beta", PopulationFit, ScoreDistribution or None
             What to compare with: a Beta distribution to be fitted, what `truecal.fit_population` returned, any
@@ -88,6 +88,12 @@ class ScoreDisplay(Display):
             the last bin of a linear axis, can be seen. ``"logit"`` does so at both ends.
         n_bins : int
             Number of bins, about.
+        **reading
+            As in `truecal.estimate`.
+
+        Returns
+        -------
+        Self
         """
         sample = one_sample(y_true, y_proba, **reading)
         if isinstance(fit, str):
@@ -116,6 +122,11 @@ class ScoreDisplay(Display):
             Whether to draw a legend.
         **line
             Passed to matplotlib for the line of the fit.
+
+        Returns
+        -------
+        Self
+            With its axes in `ax_` and its figure in `figure_`.
         """
         shown = self.histogram
         ax = axes_or_new(ax)

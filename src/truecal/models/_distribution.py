@@ -30,7 +30,20 @@ class ScoreDistribution(ABC):
 
     @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw `n` scores and return (score, complement), two float64 arrays."""
+        """Draw `n` scores and return (score, complement), two float64 arrays.
+
+        Parameters
+        ----------
+        n : int
+            Number of scores.
+        rng : numpy.random.Generator
+            What draws them.
+
+        Returns
+        -------
+        score, complement : ndarray of shape (n,)
+            The scores, and 1 - score without loss near 1; float64.
+        """
 
     @abstractmethod
     def expect(
@@ -56,11 +69,23 @@ class ScoreDistribution(ABC):
 
     @abstractmethod
     def cdf(self, score: ArrayLike) -> FloatArray:
-        """Return P(C <= score)."""
+        """Return P(C <= score).
+
+        Parameters
+        ----------
+        score : array-like
+            Scores, of any shape.
+        """
 
     @abstractmethod
     def pdf(self, score: ArrayLike) -> FloatArray:
-        """Return the density of the continuous part; `point_masses` holds the rest."""
+        """Return the density of the continuous part; `point_masses` holds the rest.
+
+        Parameters
+        ----------
+        score : array-like
+            Scores, of any shape.
+        """
 
     @property
     @abstractmethod

@@ -32,11 +32,25 @@ class Curve(ABC):
         return _scalar_or_array(value)
 
     def unclipped(self, score: ArrayLike, complement: ArrayLike | None = None) -> FloatArray:
-        """Return what the formula gives, even where it is no probability."""
+        """Return what the formula gives, even where it is no probability.
+
+        Parameters
+        ----------
+        score : array-like
+            Scores, of any shape.
+        complement : array-like, optional
+            1 - score, where scores come closer to 1 than a float can tell.
+        """
         return _scalar_or_array(self._formula(*complement_of(score, complement)))
 
     def gap(self, score: ArrayLike, complement: ArrayLike | None = None) -> FloatArray:
-        """Return E[Y | score] - score, whose mean p-th power is the calibration error."""
+        """Return E[Y | score] - score, whose mean p-th power is the calibration error.
+
+        Parameters
+        ----------
+        score, complement : array-like
+            As of `unclipped`.
+        """
         own, other = complement_of(score, complement)
         return self(own, other) - own
 

@@ -41,6 +41,10 @@ def population(name: str, calibrated: bool = False) -> Population:
     calibrated : bool
         Whether to replace the fitted calibration curve by the identity (the paper's Figure 6).
 
+    Returns
+    -------
+    Population
+
     Examples
     --------
     >>> fitted = population("resnet110_c10")

@@ -162,7 +162,20 @@ class Population:
     # -- data ----------------------------------------------------------------------------------------
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw `n` scores and return (score, complement)."""
+        """Draw `n` scores and return (score, complement).
+
+        Parameters
+        ----------
+        n : int
+            Number of scores.
+        rng : numpy.random.Generator
+            What draws them.
+
+        Returns
+        -------
+        score, complement : ndarray of shape (n,)
+            As of `ScoreDistribution.draw`.
+        """
         return self.scores.draw(n, rng)
 
     def sample(self, n: int, *, rng: RNGLike = None) -> tuple[NDArray[np.int64], NDArray[np.floating]]:

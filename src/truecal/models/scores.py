@@ -115,7 +115,13 @@ class BetaScores(ScoreDistribution):
         return self.a / (self.a + self.b)
 
     def moment(self, power: float) -> float:
-        """Return E[C^power] = B(a + power, b) / B(a, b)."""
+        """Return E[C^power] = B(a + power, b) / B(a, b).
+
+        Parameters
+        ----------
+        power : float
+            The exponent, greater than -a.
+        """
         return float(np.exp(betaln(self.a + power, self.b) - betaln(self.a, self.b)))
 
 
@@ -183,7 +189,13 @@ class UniformScores(ScoreDistribution):
         return (self.low + self.high) / 2
 
     def moment(self, power: float) -> float:
-        """Return E[C^power]."""
+        """Return E[C^power].
+
+        Parameters
+        ----------
+        power : float
+            The exponent, greater than -1.
+        """
         top = power + 1
         return float((self.high**top - self.low**top) / (top * (self.high - self.low)))
 
@@ -296,6 +308,10 @@ def with_atoms(scores: ScoreDistribution, *, at_zero: float = 0.0, at_one: float
         The distribution of the other scores.
     at_zero, at_one : float
         Shares of all scores that are exactly 0 and exactly 1; together at most 1.
+
+    Returns
+    -------
+    MixtureScores
 
     Examples
     --------

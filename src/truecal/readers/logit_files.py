@@ -15,7 +15,19 @@ _LAYOUT = "must hold ((val_logits, val_labels), (test_logits, test_labels))"
 
 @dataclass(frozen=True, eq=False)
 class LogitSplits:
-    """Logits and labels of a validation (calibration) split and of a test split."""
+    """Logits and labels of a validation (calibration) split and of a test split.
+
+    Attributes
+    ----------
+    val_logits : ndarray of shape (n_val, K)
+        Logits of the validation split.
+    val_labels : ndarray of shape (n_val,)
+        Its labels.
+    test_logits : ndarray of shape (n_test, K)
+        Logits of the test split.
+    test_labels : ndarray of shape (n_test,)
+        Its labels.
+    """
 
     val_logits: NDArray[Any]
     val_labels: NDArray[Any]

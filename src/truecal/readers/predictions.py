@@ -77,7 +77,19 @@ def read(
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Checked predictions, row by row: 0/1 labels, scores in [0, 1], weights where there are any."""
+    """Checked predictions, row by row: 0/1 labels, scores in [0, 1], weights where there are any.
+
+    Attributes
+    ----------
+    label : ndarray of shape (n,)
+        Labels, 0 or 1.
+    score : ndarray of shape (n,)
+        Scores in [0, 1], in the type that they came in.
+    weight : ndarray of shape (n,), or None
+        Frequencies; None where every row counts once.
+    target : str
+        What the score is the probability of, in words.
+    """
 
     label: NDArray[Any]
     score: NDArray[Any]
@@ -94,6 +106,16 @@ class Rows:
 
 def read_rows(y_true: Any, y_proba: Any, **reading: Any) -> tuple[Rows, ...]:
     """Check predictions as `read` does, and return their rows in the order in which they came.
+
+    Parameters
+    ----------
+    y_true, y_proba, **reading
+        As in `read`.
+
+    Returns
+    -------
+    tuple of Rows
+        One, or K for classwise.
 
     Examples
     --------
@@ -118,6 +140,11 @@ def from_logits(y_true: ArrayLike, logits: ArrayLike, **options: Any) -> tuple[S
     **options
         The other parameters of `read`.
 
+    Returns
+    -------
+    tuple of Sample
+        One, or K for classwise.
+
     Examples
     --------
     >>> from truecal.readers import from_logits
@@ -129,6 +156,16 @@ def from_logits(y_true: ArrayLike, logits: ArrayLike, **options: Any) -> tuple[S
 
 def probabilities_from_logits(logits: ArrayLike) -> FloatArray:
     """Return the sigmoid of one column of logits, the softmax of several.
+
+    Parameters
+    ----------
+    logits : array-like of shape (n,), (n, 1) or (n, K)
+        Finite real numbers.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, K)
+        Probabilities, float64.
 
     Examples
     --------

@@ -17,6 +17,11 @@ def as_samples(y_true: Any, y_proba: Any = None, **reading: Any) -> tuple[Sample
         As in `read`; or a `Sample` alone.
     **reading
         The other parameters of `read`. They say nothing to a `Sample`, and are refused with one.
+
+    Returns
+    -------
+    tuple of Sample
+        One, or K for classwise.
     """
     if isinstance(y_true, Sample):
         given = [name for name, value in {"y_proba": y_proba, **reading}.items() if value is not None]
@@ -32,6 +37,15 @@ def as_samples(y_true: Any, y_proba: Any = None, **reading: Any) -> tuple[Sample
 
 def one_sample(y_true: Any, y_proba: Any = None, **reading: Any) -> Sample:
     """Return the one sample of the predictions; several, as for classwise, are refused.
+
+    Parameters
+    ----------
+    y_true, y_proba, **reading
+        As in `as_samples`.
+
+    Returns
+    -------
+    Sample
 
     Examples
     --------

@@ -81,7 +81,13 @@ class Recalibrator(ABC):
         return self
 
     def transform(self, scores: ArrayLike) -> FloatArray:
-        """Return recalibrated probabilities in the shape of `scores`."""
+        """Return recalibrated probabilities in the shape of `scores`.
+
+        Parameters
+        ----------
+        scores : array-like
+            Probabilities or logits, as `input` says, with the columns that it was fitted on.
+        """
         if not self.__sklearn_is_fitted__():
             raise _not_fitted(f"This {type(self).__name__} is not fitted yet. Call fit(scores, y) first.")
         read = self._read(scores)
@@ -95,7 +101,13 @@ class Recalibrator(ABC):
     def fit_transform(
         self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> FloatArray:
-        """Return the recalibrated scores of the rows learned from; they look better than new ones will."""
+        """Return the recalibrated scores of the rows learned from; they look better than new ones will.
+
+        Parameters
+        ----------
+        scores, y, sample_weight : array-like
+            As of `fit`.
+        """
         return self.fit(scores, y, sample_weight=sample_weight).transform(scores)
 
     def _read(self, scores: ArrayLike) -> Scores:
@@ -115,12 +127,28 @@ class Recalibrator(ABC):
     # -- scikit-learn's conventions ------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the constructor; `deep` changes nothing here."""
+        """Return the parameters of the constructor.
+
+        Parameters
+        ----------
+        deep : bool
+            Changes nothing here; scikit-learn passes it.
+        """
         names = inspect.signature(type(self)).parameters
         return {name: getattr(self, name) for name in sorted(names)}
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters of the constructor by name; fit again afterwards."""
+        """Change parameters of the constructor by name; fit again afterwards.
+
+        Parameters
+        ----------
+        **params
+            New values by name.
+
+        Returns
+        -------
+        Self
+        """
         known = self.get_params()
         for name, value in params.items():
             check_choice(f"a parameter of {type(self).__name__}", name, known)

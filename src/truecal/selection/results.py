@@ -90,7 +90,13 @@ class Selection:
         return self.chosen == IDENTITY
 
     def transform(self, scores: ArrayLike) -> FloatArray:
-        """Return the probabilities that the choice makes of new scores."""
+        """Return the probabilities that the choice makes of new scores.
+
+        Parameters
+        ----------
+        scores : array-like
+            Scores of the kind and shape that the choice was fitted to.
+        """
         return np.asarray(self.recalibrator.transform(scores), dtype=np.float64)
 
     def __getitem__(self, name: str) -> CandidateScore:
