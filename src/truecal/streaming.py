@@ -48,7 +48,7 @@ class CalibrationStream:
     >>> stream
     CalibrationStream(n=100000)
     >>> print(stream.compute(estimator="em_debias"))
-    em_debias (l2) of P(y = 1): 0.0470, n = 100000, 15 bins, cells ± 5e-06
+    em_debias (l2) of P(y = 1): 0.0470, n = 100000, 15 bins, cells ± 1e-05
     """
 
     def __init__(
