@@ -72,7 +72,7 @@ def best_bins(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
 def _draw(rows: Rows) -> Figure:
     figure, axes = new_figure(1, 3, size=(12, 4), width_ratios=[1, 1.25, 1.25])
     _draw_assumptions(axes[0, 0])
-    for ax, name in zip(axes[0, 1:], POPULATIONS, strict=True):
+    for letter, ax, name in zip("bc", axes[0, 1:], POPULATIONS, strict=True):
         mine = list(pick(rows, population=name))
         best = best_bins(mine)
         for colour, (n, b) in zip(CYCLE, best.items(), strict=False):
@@ -97,7 +97,8 @@ def _draw(rows: Rows) -> Figure:
         ax.set_xticks(ticks, [str(b) for b in ticks])
         ax.set_xticks([], minor=True)
         truth = 100 * POPULATIONS[name].true_error()
-        tidy(ax, x="number of bins", y="bias of EW ECE$_{BIN}$ (%)", title=f"(b) {name}: truth {truth:.2f} %")
+        title = f"({letter}) {name}: truth {truth:.2f} %"
+        tidy(ax, x="number of bins", y="bias of EW ECE$_{BIN}$ (%)", title=title)
     axes[0, 1].legend(frameon=False, fontsize="small", title="star: least bias", title_fontsize="small")
     return figure
 

@@ -55,7 +55,7 @@ def real_fits(settings: Settings) -> dict[str, PopulationFit]:
 
 
 def beta_by_recipe(sample: Sample, *, coarse: bool) -> tuple[float, float]:
-    """Return the Beta parameters by the paper's recipe, on scores as they are or rounded as the paper's were."""
+    """Return the Beta parameters by the paper's recipe, on scores as they are or rounded near 1."""
     score = np.where(1 - sample.score <= COARSE, 1.0, sample.score) if coarse else sample.score
     found = fit_beta_as_paper(score, sample.count)
     return found.a, found.b

@@ -77,8 +77,8 @@ def _real(rows: Rows) -> list[Comparison]:
                 *found[name, "recipe"], *found[name, "recipe_coarse"], *found[name, "mle"]
             ),
             within=bool(np.allclose(found[name, "recipe_coarse"], found[name, "printed"], rtol=0.045)),
-            why="The paper's softmax in float32 rounds scores within 1e-6 of 1 to 1. With that imitated its recipe "
-            "comes within 4.5 %. The recipe takes a score of 1 as the point 1 - 1.1e-16, not as what was rounded.",
+            why="If scores within 1e-6 of 1 are set to 1, as a softmax by logarithms in float32 would, the recipe "
+            "comes within 4.5 %. It takes a score of 1 as the point 1 - 1.1e-16, not as what was rounded.",
         )
         for name in printed()
         if (name, "mle") in found

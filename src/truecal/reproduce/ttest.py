@@ -139,7 +139,7 @@ def _draw(population: NDArray[Any], bias: FloatArray, error: FloatArray, t: floa
     top = 1.05 * float(size.max())
     ax.plot([0, top], [0, top], color=BLACK, linewidth=0.9, linestyle=":")
     ax.text(0.97 * top, 1.0 * top, "EM sweep worse", ha="right", va="bottom", fontsize="small")
-    ax.text(0.97 * top, 0.02 * top, "EM debias worse", ha="right", fontsize="small")
+    ax.text(0.97 * top, 0.66 * top, "EM debias worse", ha="right", fontsize="small")
     ax.set(xlim=(0, top), ylim=(0, 1.08 * top))
     ax.legend(frameon=False, fontsize="small", loc="upper left", title=f"t = {t:.2f}; bars: 1 se")
     tidy(
