@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
+from typing import Any
 
 import click
 
@@ -12,7 +15,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.command("reproduce")
 @click.option("--only", multiple=True, metavar="PART", help="Only this part; may be given several times.")
 @click.option("--list", "list_parts", is_flag=True, help="List the parts, and do nothing.")
-@click.option("--quick", is_flag=True, help="Fewer repetitions: two minutes instead of fifteen.")
+@click.option("--quick", is_flag=True, help="Fewer repetitions: one minute instead of ten.")
 @click.option(
     "--out", type=_FOLDER, default="reproduction", show_default=True, help="Folder for the results."
 )
@@ -44,7 +47,6 @@ def command(
 
     from truecal import reproduce
     from truecal.cli._output import as_table
-    from truecal.reproduce.files import with_error
 
     if list_parts:
         parts = [reproduce.load_part(name) for name in reproduce.NAMES]
@@ -68,20 +70,21 @@ def command(
             f"truecal: interrupted. What was finished is in {out}; run the same command to go on.", err=True
         )
         raise SystemExit(130) from None
+    click.echo("\n".join(_lines(rows)))
+    click.echo(f"\nFigures, tables and this comparison (comparison.md) are in {out}.")
+
+
+def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Return the comparison as text: what others say, what came out, whether that agrees, and why not."""
+    from truecal.reproduce.files import with_error
+
     agreement = {True: "yes", False: "NO", None: "-"}
-    body = [
-        [
-            row["part"],
-            row["quantity"],
-            row["source"],
-            row["theirs"],
-            with_error(row),
-            agreement[row["within"]],
-        ]
-        for row in rows
-    ]
-    click.echo(
-        as_table(["part", "quantity", "source", "theirs", "ours", "within error"], body, text_columns=5)
-    )
-    reasons = [f"{row['part']}, {row['quantity']}: {row['why']}" for row in rows if row["why"]]
-    click.echo("\n".join(["", *reasons]))
+    part = None
+    for row in rows:
+        if row["part"] != part:
+            part = row["part"]
+            yield f"\n{part} ({row['where']}); does it agree?"
+        sentence = f"{row['quantity']}: {row['theirs']} ({row['source']}), here {with_error(row)}"
+        yield fill(sentence, 100, initial_indent=f"  {agreement[row['within']]:4}", subsequent_indent=" " * 8)
+        if row["why"]:
+            yield fill(row["why"], 100, initial_indent=" " * 8, subsequent_indent=" " * 8)

@@ -88,8 +88,8 @@ def _published(settings: Settings, repeats: int) -> list[Comparison]:
     return [
         Comparison(
             "different samples behind the distribution",
-            "1000000 independent",
-            f"{repeats} here",
+            "1,000,000 independent",
+            f"{repeats:,}",
             within=None,
             why="The published program seeds each sample with a whole number below 10^7 that the one before drew. From "
             f"its first seed, 47, that walk is back where it was after {len(seeds):,} samples, and goes round the same "
