@@ -370,8 +370,7 @@ def main(*, quick: bool = False, rows: int = 10**8) -> None:
             row
             for engine in list(ENGINES)[1:]
             for n in sizes[-2:]
-            if n <= 10**7 or engine == "DuckDB"
-            for row in engine_rows(engine, folder / power(n), n, 3)
+            for row in engine_rows(engine, folder / power(n), n, 3 if n <= 10**7 or engine == "DuckDB" else 1)
         ]
         resident = peaks(folder / power(rows), rows)
         faults = find_bad_rows(folder / power(rows), rows)
@@ -406,14 +405,15 @@ for bin, debias and sweep: {ERROR_GOAL:g}.
 Equal-width bins cut no cell if their number divides 25,200, so that 15 bins differ by rounding only. Equal-mass bins
 differ by the rows of one cell at each edge. A sweep looks for the first number of bins whose labels are out of
 order; where two bins are nearly level, one row decides, and then cells may stop at another number of bins ("same
-bins"). *Within what is stated* is how often the difference was at most `Estimate.cell_error`.
+bins"). *Within what is stated* is how often the difference was at most `Estimate.cell_error`, which lays the rows out
+within their cells in eight random ways, and takes twice the greatest change.
 
 ## Time
 
 Parquet files of {PART_ROWS:,} rows, float64 scores and int8 labels, {disk / 1e6:.0f} MB at {power(rows)} rows.
-*Bare* is the engine's own query: scores to 2^16 equal steps, then count, sum of scores and sum of labels by
-step. Medians of
-several runs in turn. Goal for Polars: at most {TIME_GOAL} times the bare query.
+*Bare* is the engine's own query: scores to 2^16 equal steps, then count, sum of scores and sum of labels by step.
+Medians of several runs in turn (Dask and Spark at {power(rows)}: one run). Goal for Polars: at most {TIME_GOAL} times
+the bare query.
 
 {engines_table(grown)}
 
