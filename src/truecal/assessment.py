@@ -15,7 +15,7 @@ from truecal._checks import RNGLike, as_generator, check_fraction, check_norm
 from truecal._plain import plain
 from truecal._registry import TRUE_ERROR, get_estimator
 from truecal._verdict import data_warnings, show_p, verdict
-from truecal.advice import Advice, advise
+from truecal.advice import ESTIMATORS, Advice, advise
 from truecal.cells import Cells
 from truecal.decomposition import SCORES, Decomposition, decompose
 from truecal.hypotheses import TestResult, calibration_test
@@ -25,8 +25,6 @@ from truecal.reliability import Reliability, reliability_curve
 from truecal.results import SCHEMA_VERSION, Estimate, Interval
 from truecal.sample import Sample
 
-#: The first is the one that the verdict quotes.
-ESTIMATORS = ("averaged", "em_sweep", "em_debias", "em_bin", "ew_bin")
 _SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
 #: Samples of more different scores are seen through cells where thousands of samples like them are made.
 _MOST_GROUPS = 20_000

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from truecal.cli._predictions import Predictions, Summary
     from truecal.results import Estimate
 
-#: The recommended estimator, an unbiased one beside it, and what most people call the ECE.
-_DEFAULT = ("em_sweep", "em_debias", "ew_bin")
+#: The recommended estimator, the paper's two, and what most people call the ECE.
+_DEFAULT = ("averaged", "em_sweep", "em_debias", "ew_bin")
 
 
 @click.command("measure")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from click.testing import CliRunner, Result
 
+import truecal
 from truecal.cli import main
 
 
@@ -57,3 +58,8 @@ def write_csv(path: Path, columns: dict[str, Any] = COLUMNS) -> Path:
 def value_of(result: Result) -> float:
     """Return the value that ``truecal measure --format json`` gave."""
     return float(json.loads(result.stdout)["value"])
+
+
+def recommended(label: object, score: object) -> float:
+    """Return what ``truecal measure`` gives first."""
+    return truecal.calibration_error(label, score, estimator="averaged")

@@ -7,9 +7,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from command_line import COLUMNS, refuse, run, value_of, write_csv
-
-import truecal
+from command_line import COLUMNS, recommended, refuse, run, value_of, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +22,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def truth():
-    return truecal.calibration_error(COLUMNS["label"], COLUMNS["score"])
+    return recommended(COLUMNS["label"], COLUMNS["score"])
 
 
 def lines(pattern, header):
@@ -189,7 +187,7 @@ def classes():
 
 def test_columns_named_after_the_classes(classes, tmp_path):
     names, label, proba = classes
-    truth = truecal.calibration_error(label, proba)
+    truth = recommended(label, proba)
     path = tmp_path / "named.csv"
     pl.DataFrame({"label": names[label], **dict(zip(names, proba.T, strict=True))}).write_csv(path)
     result = run("measure", path, "--format", "json")
@@ -197,7 +195,7 @@ def test_columns_named_after_the_classes(classes, tmp_path):
     assert "'cat', 'dog', '<b>', 'ant' for the scores" in result.stderr
     backwards = [part for name in names[::-1] for part in ("--score", name)]
     assert value_of(run("measure", path, *backwards, "--format", "json")) == pytest.approx(truth)
-    one = truecal.calibration_error(label == 1, proba[:, 1])
+    one = recommended(label == 1, proba[:, 1])
     assert value_of(run("measure", path, "--pos-label", "dog", "--format", "json")) == pytest.approx(one)
     assert "--score" in run("measure", path, "--score", "cat", "--pos-label", "cat", code=2).stderr
 
@@ -206,7 +204,7 @@ def test_numbered_columns_in_any_order(classes, tmp_path):
     _, label, proba = classes
     path = tmp_path / "numbered.csv"
     pl.DataFrame({"label": label, **{f"prob_{k}": proba[:, k] for k in (2, 0, 3, 1)}}).write_csv(path)
-    truth = truecal.calibration_error(label, proba)
+    truth = recommended(label, proba)
     assert value_of(run("measure", path, "--format", "json")) == pytest.approx(truth)
     chosen = [part for k in (3, 1, 0, 2) for part in ("--score", f"prob_{k}")]
     assert value_of(run("measure", path, *chosen, "--format", "json")) == pytest.approx(truth)
@@ -214,7 +212,7 @@ def test_numbered_columns_in_any_order(classes, tmp_path):
 
 def test_matrices_and_lists(classes, tmp_path):
     names, label, proba = classes
-    truth = truecal.calibration_error(label, proba)
+    truth = recommended(label, proba)
     np.savez(tmp_path / "a.npz", label=label, y_proba=proba, logits=np.log(proba), meta=np.float64(3))
     assert value_of(run("measure", tmp_path / "a.npz", "--format", "json")) == pytest.approx(truth)
     logits = ("--score", "logits", "--logits", "--format", "json")
@@ -233,7 +231,7 @@ def test_confidence_in_a_predicted_class(classes, tmp_path):
         path
     )
     said = run("measure", path, "--predicted", "guess", "--format", "json")
-    assert value_of(said) == pytest.approx(truecal.calibration_error(label, proba))
+    assert value_of(said) == pytest.approx(recommended(label, proba))
     pl.DataFrame({"label": label, "confidence": proba.max(axis=1), "guess": top}).write_csv(path)
     assert "--predicted" in refuse("measure", path)
     assert value_of(run("measure", path, "--predicted", "guess", "--format", "json")) == value_of(said)
@@ -246,7 +244,7 @@ def test_rounding_beyond_one_is_clipped_when_asked(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     pl.DataFrame({"label": COLUMNS["label"], "score": scores}).write_parquet(path)
     assert "add --clip" in refuse("measure", path)
-    truth = truecal.calibration_error(COLUMNS["label"], scores.clip(max=1))
+    truth = recommended(COLUMNS["label"], scores.clip(max=1))
     assert value_of(run("measure", path, "--clip", "--format", "json")) == pytest.approx(truth)
     monkeypatch.setattr(_files, "_MANY_ROWS", 500)
     assert value_of(run("measure", path, "--clip", "--format", "json")) == pytest.approx(truth, abs=2e-3)

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from command_line import COLUMNS, refuse, run, spread, write_csv
+from command_line import COLUMNS, recommended, refuse, run, spread, write_csv
 
 import truecal
 
@@ -14,9 +14,11 @@ def plain(tmp_path_factory):
 
 def test_the_table_names_the_recommended_estimator_first_and_the_interval(plain):
     text = run("measure", plain).stdout
-    estimate = truecal.estimate(COLUMNS["label"], COLUMNS["score"], confidence_level=0.95)
+    estimate = truecal.estimate(
+        COLUMNS["label"], COLUMNS["score"], estimator="averaged", confidence_level=0.95
+    )
     rows = [line.split() for line in text.splitlines() if line]
-    assert rows[2][:2] == ["em_sweep", f"{estimate.value:.4f}"]
+    assert rows[2][:2] == ["averaged", f"{estimate.value:.4f}"]
     assert f"between {estimate.interval.low:.4f} and {estimate.interval.high:.4f}, with 95 %" in text
 
 
@@ -24,10 +26,10 @@ def test_json_has_a_version_and_the_first_value_on_top(plain):
     content = json.loads(run("measure", plain, "--format", "json").stdout)
     assert content["schema_version"] == 1
     assert content["command"] == "measure"
-    assert content["estimator"] == "em_sweep"
-    assert content["value"] == truecal.calibration_error(COLUMNS["label"], COLUMNS["score"])
+    assert content["estimator"] == "averaged"
+    assert content["value"] == recommended(COLUMNS["label"], COLUMNS["score"])
     assert content["interval"]["low"] < content["value"] < content["interval"]["high"]
-    assert [row["estimator"] for row in content["results"]] == ["em_sweep", "em_debias", "ew_bin"]
+    assert [row["estimator"] for row in content["results"]] == ["averaged", "em_sweep", "em_debias", "ew_bin"]
     assert {"group", "value", "norm", "n", "n_bins", "target", "interval", "notes", "bins"} <= set(
         content["results"][0]
     )
@@ -39,7 +41,7 @@ def test_groups_have_intervals_and_p_values_corrected_by_holm(plain):
     tests = []
     for row in content["results"][1:]:
         rows = COLUMNS["region"] == row["group"]
-        assert row["value"] == truecal.calibration_error(COLUMNS["label"][rows], COLUMNS["score"][rows])
+        assert row["value"] == recommended(COLUMNS["label"][rows], COLUMNS["score"][rows])
         tests.append(truecal.calibration_test(COLUMNS["label"][rows], COLUMNS["score"][rows], rng=0).pvalue)
     smallest = min(range(3), key=tests.__getitem__)
     assert content["results"][1 + smallest]["adjusted_pvalue"] == pytest.approx(3 * tests[smallest])
@@ -66,7 +68,7 @@ def test_too_many_groups_are_a_mistake(tmp_path):
 def test_weights_are_frequencies(plain):
     repeated = [np.repeat(COLUMNS[name], COLUMNS["weight"]) for name in ("label", "score")]
     content = json.loads(run("measure", plain, "--weight", "weight", "--format", "json").stdout)
-    assert content["value"] == pytest.approx(truecal.calibration_error(*repeated))
+    assert content["value"] == pytest.approx(recommended(*repeated))
     assert content["n"] == COLUMNS["weight"].sum()
 
 
