@@ -37,7 +37,7 @@ from truecal.cells import (
     SCORE_SCALE,
     Cells,
 )
-from truecal.measure import estimate
+from truecal.measure import calibration_error, estimate
 from truecal.results import Estimate
 
 #: How far a row of probabilities may be from a sum of 1, as in `truecal.readers`; more for half precision.
@@ -132,7 +132,7 @@ class CalibrationMetric(Metric):
         """Return the calibration error so far, NaN before the first row."""
         if not self.kind[0]:
             return torch.tensor(torch.nan, dtype=torch.float64, device=self.sums.device)
-        value = estimate(self._cells(), estimator=self.estimator, **self.options).value
+        value = calibration_error(self._cells(), estimator=self.estimator, **self.options)
         return torch.tensor(value, dtype=torch.float64, device=self.sums.device)
 
     def cells(self) -> Cells:
