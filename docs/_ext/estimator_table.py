@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,7 +13,6 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from truecal._registry import TRUE_ERROR, EstimatorSpec, list_estimators
-from truecal.suites import suite
 
 #: Suites in the order and with the words of the columns.
 SUITES = {"A": "A: miscalibrated", "B": "B: calibrated", "C1": "C1: other shapes", "C2": "C2: held out"}
@@ -65,18 +63,12 @@ def _bias(board: Path) -> list[str]:
     """Return mean absolute bias and mean RMSE of each estimator in each suite, the least bias first."""
     if not board.exists():
         return ["The leaderboard has not been made yet: `docs/benchmarks/leaderboard.csv` is missing."]
-    home = {population: name for name in SUITES for population in suite(name)}
-    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     with board.open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["bias"]:
-                place = row.get("suite") or home[row["population"]]
-                found[row["estimator"], place].append((abs(float(row["bias"])), float(row["rmse"])))
-    suites = [name for name in SUITES if any(place == name for _, place in found)]
-    means = {
-        key: [100 * fmean(column) for column in zip(*values, strict=True)] for key, values in found.items()
-    }
-    names = {name for name, _ in found}
+        means = {
+            (row["estimator"], row["suite"]): (100 * float(row["absolute_bias"]), 100 * float(row["rmse"]))
+            for row in csv.DictReader(file)
+        }
+    suites = [name for name in SUITES if any(place == name for _, place in means)]
 
     def mean_bias(name: str) -> float:
         return fmean(means[name, place][0] for place in suites if (name, place) in means)
@@ -84,7 +76,8 @@ def _bias(board: Path) -> list[str]:
     def cell(name: str, place: str) -> str:
         return "{:.2f} / {:.2f}".format(*means[name, place]) if (name, place) in means else ""
 
-    rows = [[f"`{name}`", *(cell(name, place) for place in suites)] for name in sorted(names, key=mean_bias)]
+    names = sorted({name for name, _ in means}, key=mean_bias)
+    rows = [[f"`{name}`", *(cell(name, place) for place in suites)] for name in names]
     return _table([["estimator", *(SUITES[place] for place in suites)], *rows])
 
 

@@ -8,6 +8,8 @@ from types import ModuleType
 import pytest
 from snippets import ROOT
 
+from truecal._registry import TRUE_ERROR, list_estimators
+
 
 def load(path: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / "docs" / path)
@@ -40,9 +42,7 @@ def test_bias_table(tmp_path: Path) -> None:
     pytest.importorskip("sphinx")
     board = tmp_path / "leaderboard.csv"
     board.write_text(
-        "population,n,estimator,bias,rmse\n"
-        "resnet110_c10,200,em_bin,-0.01,0.03\nresnet110_c10,800,em_bin,0.03,0.05\nresnet110_c10,200,averaged,0.001,0.02\n"
-        "resnet110_c10 calibrated,200,averaged,0.004,0.01\nresnet110_c10,200,ks,,\n"
+        "suite,estimator,absolute_bias,rmse\nA,em_bin,0.02,0.04\nA,averaged,0.001,0.02\nB,averaged,0.004,0.01\n"
     )
     assert load("_ext/estimator_table.py")._bias(board) == [
         "| estimator | A: miscalibrated | B: calibrated |",
@@ -50,6 +50,15 @@ def test_bias_table(tmp_path: Path) -> None:
         "| `averaged` | 0.10 / 2.00 | 0.40 / 1.00 |",
         "| `em_bin` | 2.00 / 4.00 |  |",
     ]
+
+
+def test_bias_table_of_the_leaderboard() -> None:
+    pytest.importorskip("sphinx")
+    head, _, *rows = load("_ext/estimator_table.py")._bias(ROOT / "docs" / "benchmarks" / "leaderboard.csv")
+    assert head == "| estimator | A: miscalibrated | B: calibrated | C1: other shapes | C2: held out |"
+    assert {row.split("`")[1] for row in rows} == {
+        spec.name for spec in list_estimators() if spec.estimand == TRUE_ERROR
+    }
 
 
 def test_formulas() -> None:
