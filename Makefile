@@ -50,6 +50,7 @@ test-engines:  ## the tests of the big optional parts (Spark, torch: gigabytes),
 
 docs: .venv/.stamp  ## build the documentation into docs/_build, and check its links
 	$(BIN)/python -m pip -qq --disable-pip-version-check install -e '.[docs]'
+	@mkdir -p docs/_build/_static  # where a failed build would leave a file of that name
 	$(BIN)/python -m sphinx -W --keep-going docs docs/_build
 	$(BIN)/python docs/check_site.py docs/_build
 
