@@ -1,8 +1,8 @@
 """Cells: a summary of fixed size, for data that does not fit in memory, arrives in parts, or is elsewhere.
 
 Scores fall into at most 2^16 cells. A cell keeps the number of its rows, the sums of their scores and labels,
-and their least and greatest score. All of these can be added up (or compared), so that parts are summarised
-anywhere, in any order, and merged.
+and their least score. All of these can be added up (or compared), so that parts are summarised anywhere, in any
+order, and merged.
 
 Two grids lie over each other, and a cell ends where either has a line.
 
@@ -52,7 +52,10 @@ LEAST_INSIDE, GREATEST_INSIDE = 8.54e-17, 1 - 2.0**-53
 _LAYOUTS, _HALVINGS, _SAFETY = 8, 2, 2.0
 
 _FILE_VERSION = 1
-_COLUMNS = ("score", "count", "positives", "lower", "upper")
+_COLUMNS = ("score", "count", "positives", "lower")
+#: Means this close to the least score are that score: relative to it, and to the width of the cell, as sums of
+#: very many equal scores may be less exact.
+_ROUNDING, _SAME = 2e-15, 1e-4
 
 
 def cell_of(score: FloatArray) -> CellArray:
@@ -94,8 +97,8 @@ class Cells(Sample):
         As of `Sample`.
     cell : ndarray of shape (n_groups,)
         Numbers of the cells that are not empty, ascending.
-    lower, upper : ndarray of shape (n_groups,)
-        Least and greatest score in each cell.
+    lower : ndarray of shape (n_groups,)
+        Least score in each cell.
 
     See Also
     --------
@@ -115,11 +118,10 @@ class Cells(Sample):
 
     cell: CellArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     lower: FloatArray = field(default_factory=lambda: np.empty(0))
-    upper: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("cell", "lower", "upper"):
+        for name in ("cell", "lower"):
             array = getattr(self, name).view()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -129,12 +131,12 @@ class Cells(Sample):
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays = (self.score, self.count, self.positives)
-        return Cells, (*arrays, self.dtype, self.target, self.cell, self.lower, self.upper)
+        return Cells, (*arrays, self.dtype, self.target, self.cell, self.lower)
 
     @property
     def exact(self) -> bool:
         """Whether every cell holds one score only, so that nothing was lost."""
-        return bool((self.lower == self.upper).all())
+        return bool((self._end() == self.score).all())
 
     # -- Making and merging ---------------------------------------------------------------------------
 
@@ -147,7 +149,6 @@ class Cells(Sample):
         score_sum: NDArray[Any],
         positives: NDArray[Any],
         lower: NDArray[Any],
-        upper: NDArray[Any],
         dtype: np.dtype[Any] | None = None,
         target: str = "P(y = 1)",
     ) -> Cells:
@@ -159,8 +160,8 @@ class Cells(Sample):
             Numbers of cells, as of `cell_of`.
         count, score_sum, positives : ndarray of shape (n,)
             Number (or weight) of rows, sum of their scores, sum of their labels.
-        lower, upper : ndarray of shape (n,)
-            Least and greatest score.
+        lower : ndarray of shape (n,)
+            Least score.
         dtype : numpy.dtype, optional
             The type that the scores came in; float64 by default.
         target : str
@@ -171,7 +172,7 @@ class Cells(Sample):
         Cells
         """
         cell = np.asarray(cell)
-        parts = [np.asarray(part, dtype=np.float64) for part in (count, score_sum, positives, lower, upper)]
+        parts = [np.asarray(part, dtype=np.float64) for part in (count, score_sum, positives, lower)]
         filled = parts[0] > 0
         if not filled.all():
             cell, parts = cell[filled], [part[filled] for part in parts]
@@ -204,7 +205,6 @@ class Cells(Sample):
             score_sum=sample.score * sample.count,
             positives=sample.positives,
             lower=sample.score,
-            upper=sample.score,
             dtype=sample.dtype,
             target=sample.target,
         )
@@ -227,7 +227,6 @@ class Cells(Sample):
             score_sum=np.concatenate([part.score * part.count for part in parts]),
             positives=np.concatenate([part.positives for part in parts]),
             lower=np.concatenate([part.lower for part in parts]),
-            upper=np.concatenate([part.upper for part in parts]),
             # Edges are compared in the finest type that any part had.
             dtype=reduce(np.promote_types, (part.dtype for part in parts)),
             target=self.target,
@@ -241,11 +240,19 @@ class Cells(Sample):
         rng : numpy.random.Generator
             What draws the labels.
         """
-        columns = [getattr(self, name) for name in _COLUMNS]
+        columns = [*(getattr(self, name) for name in _COLUMNS), self._end()]
         for _ in range(_HALVINGS):
             columns = _halved(columns, rng)
         score, count, positives, _, _ = columns
         return Sample(score, count, positives, self.dtype, self.target)
+
+    def _end(self) -> FloatArray:
+        """Return the score at which each cell ends; for a cell of one score that score."""
+        by_score, by_logit = _steps(self.lower)
+        next_logit = (by_logit + 1 - LOGIT_SHIFT) / LOGIT_SCALE
+        end = np.minimum((by_score + 1) / SCORE_SCALE, 1 / (1 + np.exp(-next_logit)))
+        same = self.score - self.lower <= _SAME * (end - self.lower)
+        return np.where(same, self.score, np.clip(end, self.score, 1.0))
 
     # -- Files ----------------------------------------------------------------------------------------
 
@@ -341,11 +348,11 @@ def cell_error(cells: Cells, measure: Callable[[Sample], float]) -> float:
 def _halved(columns: list[FloatArray], rng: np.random.Generator) -> list[FloatArray]:
     """Cut every cell of different scores in two: half of its rows each, and a random share of its labels.
 
-    `columns` are those of `_COLUMNS`, in that order.
+    `columns` are those of `_COLUMNS` in that order, and the end of each cell.
     """
-    _, rows, _, least, greatest = columns
+    mean, rows, _, _, end = columns
     whole = bool((rows == np.floor(rows)).all())
-    cut = (least < greatest) & (rows > 1) if whole else least < greatest
+    cut = (mean < end) & (rows > 1) if whole else mean < end
     score, count, positives, lower, upper = (column[cut] for column in columns)
     left = np.floor(count / 2) if whole else count / 2
     right = count - left
@@ -372,17 +379,17 @@ def _halved(columns: list[FloatArray], rng: np.random.Generator) -> list[FloatAr
 
 
 def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, FloatArray]:
-    """Add up runs of counts, sums of scores, positives and limits, and take the mean of the scores."""
+    """Add up runs of counts, sums of scores and positives, and take the mean and the least score of each."""
     count, score_sum, positives = (np.add.reduceat(part, start) for part in parts[:3])
-    lower, upper = np.minimum.reduceat(parts[3], start), np.maximum.reduceat(parts[4], start)
+    lower = np.minimum.reduceat(parts[3], start)
+    # Rounding must not carry a mean out of its cell: scores would no longer ascend, and the mean of many times
+    # 0.4 would fall below the edge at 0.4.
+    mean = np.minimum(score_sum / count, np.append(np.nextafter(lower[1:], 0), 1.0))
     return {
-        # Rounding must not carry a mean out of its cell: scores would no longer ascend, and the mean of
-        # many times 0.4 would fall below the edge at 0.4.
-        "score": np.clip(score_sum / count, lower, upper),
+        "score": np.where(mean <= lower * (1 + _ROUNDING), lower, mean),
         "count": count,
         "positives": np.clip(positives, 0.0, count),
         "lower": lower,
-        "upper": upper,
     }
 
 
@@ -396,7 +403,7 @@ def _check(cells: Cells) -> None:
         and (cells.count > 0).all()
         and ((cells.positives >= 0) & (cells.positives <= cells.count)).all()
         and ((cells.lower >= 0) & (cells.lower <= cells.score)).all()
-        and ((cells.score <= cells.upper) & (cells.upper <= 1)).all()
+        and (cells.score <= 1).all()
     )
     if not sound:
         raise ValueError("its columns contradict each other")

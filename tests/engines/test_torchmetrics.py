@@ -177,7 +177,7 @@ def test_memory_does_not_grow_with_the_data():
         theirs.update(p, y)
         sizes.append((size(ours), size(theirs)))
     assert len({ours for ours, _ in sizes}) == 1
-    assert sizes[0][0] == 5 * 8 * 65536 + 16
+    assert sizes[0][0] == 4 * 8 * 65536 + 16
     assert sizes[2][1] == 3 * sizes[0][1]
 
 

@@ -67,7 +67,6 @@ def test_cells_are_a_sample_with_the_same_sums(skewed):
     assert cells.score @ cells.count == pytest.approx(sample.score @ sample.count, rel=1e-14)
     assert (np.diff(cells.score) > 0).all()
     assert (cells.lower <= cells.score).all()
-    assert (cells.score <= cells.upper).all()
     assert not cells.exact
     assert Cells.from_sample(cells) is cells
 
@@ -78,7 +77,7 @@ def test_merging_parts_in_any_order_gives_the_whole(skewed):
     parts = [cells_of(y[k::3], p[k::3]) for k in range(3)]
     for order in permutations(parts):
         merged = merge_all(order)
-        for name in ("cell", "count", "positives", "lower", "upper"):
+        for name in ("cell", "count", "positives", "lower"):
             assert np.array_equal(getattr(merged, name), getattr(whole, name)), name
         assert merged.score == pytest.approx(whole.score, rel=1e-14)
     nested = parts[2].merge(parts[0].merge(parts[1]))
@@ -118,7 +117,6 @@ def test_empty_parts_vanish():
         score_sum=np.array([0.2, 0.0, 0.1]),
         positives=np.array([1, 0, 0]),
         lower=np.array([0.1, 2.0, 0.1]),
-        upper=np.array([0.1, -1.0, 0.1]),
     )
     assert cells.cell.tolist() == [7]
     assert cells.count.tolist() == [3]
@@ -132,7 +130,7 @@ def test_copies_are_equal_and_read_only(skewed, tmp_path):
     for other in (pickle.loads(pickle.dumps(cells)), copy.deepcopy(cells), loaded):
         assert isinstance(other, Cells)
         assert (other.dtype, other.target) == (np.float32, "P(y = 1)")
-        for name in ("cell", "score", "count", "positives", "lower", "upper"):
+        for name in ("cell", "score", "count", "positives", "lower"):
             assert np.array_equal(getattr(other, name), getattr(cells, name)), name
             with pytest.raises(ValueError, match="read-only"):
                 getattr(other, name)[0] = 1
@@ -165,7 +163,7 @@ def damaged(columns, **changes):
         ({"version": 2}, "later truecal"),
         ({"count": [1.0, -1.0]}, "contradict"),
         ({"positives": [2.0, 1.0]}, "contradict"),
-        ({"upper": [0.2, 1.5]}, "contradict"),
+        ({"score": [0.2, 1.5]}, "contradict"),
         ({"lower": [0.3, 0.9]}, "contradict"),
         ({"cell": [5, 5]}, "contradict"),
         ({"score": [0.2, np.nan]}, "contradict"),
