@@ -68,7 +68,7 @@ def _quality(settings: Settings) -> list[Comparison]:
             within=fit.goodness.ks_distance < 0.05,
             why=""
             if fit.goodness.ks_distance < 0.05
-            else "The curve fits; the Beta does not. See panel (a).",
+            else "See panel (a). A gap below 0.05 is taken for agreement.",
         )
         for name, fit in real_fits(settings).items()
     ]

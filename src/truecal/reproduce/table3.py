@@ -96,7 +96,7 @@ def _compare(name: str, rows: Rows) -> list[Comparison]:
     )
     return [
         Comparison(
-            f"coefficients of the curves of {name}",
+            f"coefficients of the curves of {name}, those with a slope and no log link",
             "printed",
             f"within {off['b0']:.2f} (b0) and {off['b1']:.2f} (b1) of that",
             within=off["b0"] <= 0.075 and off["b1"] <= 0.035,
