@@ -145,7 +145,7 @@ def power(
 
     References
     ----------
-    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 6.2.
+    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 7.2.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def miss_rates(
 
     References
     ----------
-    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 6.2 and Figure 5.
+    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 7.2 and Figure 5.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def plan_sample_size(
 
     References
     ----------
-    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 6.2: to detect an error of 2 % over 10,000 samples
+    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 7.2: to detect an error of 2 % over 10,000 samples
     are needed, and with under 500 it must be greater than 10 %.
 
     Examples

@@ -1,6 +1,6 @@
 """The bias-by-construction study: estimators on draws from populations whose error is known.
 
-    bias_A(n) = mean over repetitions of ECE_A - TCE          (Roelofs et al. 2022, eq. 6)
+    bias_A(n) = mean over repetitions of ECE_A - TCE          (Roelofs et al. 2022, eq. 7)
 
 Every repetition has a generator of its own, seeded by population, size and number, so that results do not
 depend on how work is split, on the number of workers, or on which other estimators take part.

@@ -55,7 +55,7 @@ def test_the_answer_has_the_power_that_was_asked_for():
 
 
 def test_the_papers_claims():
-    # Section 6.2: over 10,000 rows for 2 %; under 500 the error must be greater than about 10 %.
+    # Section 7.2: over 10,000 rows for 2 %; under 500 the error must be greater than about 10 %.
     assert 10_000 < required_sample_size(0.02, repeats=400, rng=0) < 16_000
     assert 250 < required_sample_size(0.10, rng=0) < 500
     assert 0.075 < detectable_error(500, rng=0) < 0.10

@@ -7,7 +7,7 @@ from truecal.binning import BinningRule, EqualMass, EqualWidth, monotone_sweep, 
 from truecal.results import Estimate
 from truecal.sample import Sample
 
-_REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 7 and Algorithm 1"
+_REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 8 and Algorithm 1"
 _NOT_MONOTONE = (
     "the labels are not monotone already with two bins: they fall as the scores rise. One bin is left, and "
     "the value may be far below the truth; compare estimator='em_debias'."

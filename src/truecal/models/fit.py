@@ -117,7 +117,7 @@ def fit_population(
     References
     ----------
     R. Roelofs, N. Cain, J. Shlens, M. C. Mozer, "Mitigating Bias in Calibration Error Estimation",
-    AISTATS 2022, Section 5.1 and Appendix A.
+    AISTATS 2022, section 6 and Appendix A.
 
     D. W. Hosmer, S. Lemeshow, "Goodness of fit tests for the multiple logistic regression model",
     Communications in Statistics 9 (1980) 1043-1069.

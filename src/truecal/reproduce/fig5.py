@@ -76,7 +76,7 @@ def _fewer_misses(found: tuple[Power, ...]) -> Comparison:
 
 
 def _thresholds(rate: dict[tuple[float, int, str], Power]) -> list[Comparison]:
-    """Compare the two rules of thumb of section 6.2."""
+    """Compare the two rules of thumb of section 7.2."""
     rules = (
         ("n to detect 2 % reliably", "over 10,000", 0.02, 10000, "at 10,000"),
         ("error detected reliably with under 500 samples", "greater than 10 %", 0.1, 200, "of 10 % at 200"),

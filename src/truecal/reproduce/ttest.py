@@ -1,4 +1,4 @@
-"""The paired t-test of section 6.1: whether the bias of EM sweep is smaller than that of EM debias."""
+"""The paired t-test of section 7.1: whether the bias of EM sweep is smaller than that of EM debias."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRINTED_ERRORS = (0.022, 0.017, 0.23)
 QUANTITIES = ("mean absolute bias of EM debias (%)", "mean absolute bias of EM sweep (%)", "paired t")
 
 
-@part("Section 6.1", "Paired t-test on absolute bias, EM debias against EM sweep")
+@part("Section 7.1", "Paired t-test on absolute bias, EM debias against EM sweep")
 def ttest(settings: Settings) -> Outcome:
     """Compare the absolute bias over populations and sizes, in percent."""
     study = paper_study(settings)
