@@ -6,6 +6,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from docutils import nodes
+
 import truecal
 
 HERE = Path(__file__).parent
@@ -104,12 +106,21 @@ html_favicon = "_static/logo.svg"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
-_WITHOUT_SIDEBAR = ("index", "estimators", "architecture", "coming_from", "contributing", "changelog")
+_WITHOUT_SIDEBAR = (
+    "index",
+    "estimators",
+    "reproduction",
+    "reproduction/comparison",
+    "architecture",
+    "coming_from",
+    "contributing",
+    "changelog",
+)
 html_sidebars = {name: [] for name in _WITHOUT_SIDEBAR}
 html_theme_options = {
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "truecal"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
     "show_prev_next": True,
@@ -138,6 +149,15 @@ def leave_out_missing(app, docname, source):
             source[0] = source[0].replace(f"\n{line}\n", "\n")
 
 
+def keep_numbers_whole(app, doctree, docname):
+    """Mark table cells that hold a short number, so that no line ends within it: 6e-06, 55.1 ms."""
+    for entry in doctree.findall(nodes.entry):
+        text = entry.astext()
+        if len(text) <= 16 and any(character.isdigit() for character in text):
+            entry["classes"].append("tc-whole")
+
+
 def setup(app):
     """Connect what is above."""
+    app.connect("doctree-resolved", keep_numbers_whole)
     app.connect("source-read", leave_out_missing)
