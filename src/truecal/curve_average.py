@@ -20,6 +20,7 @@ one half of the suite of curves in `truecal.suites`; the other half was set asid
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,16 +150,15 @@ def average_curves(sample: Sample) -> CurveAverage:
     low, high = _inside(cells.score), _inside(1 - cells.score)
     log_low, log_high = np.log(low), np.log(high)
     prior = cells.count * low * high
-    identity = _log_likelihood(cells, log_low - log_high)
+    identity = _log_likelihood(_doubtful(cells), log_low - log_high)
 
     logistic = _fit(cells, [log_low - log_high], log_low - log_high, prior)
     beta = _fit_beta(cells, low, high, prior)
     parts = [_of_fit(cells, logistic, identity), _of_fit(cells, beta, identity)]
     one_step = 2 * np.sum((cells.count * logistic.mean - cells.positives) * parts[0].gap) / cells.n
     parts[0].square += _ONE_STEP * one_step
-    for b in _BINS:
-        if b * _ROWS_PER_BIN <= cells.n:
-            parts.append(_with_bins(cells, beta, parts[1], b))
+    for place in _binnings(cells):
+        parts.append(_with_bins(cells, beta, parts[1], place))
     criterion = np.array([part.support - _PRICE * part.freedom for part in parts])
     best = criterion.max()
     weight = np.exp((criterion - best) / 2)
@@ -179,6 +179,13 @@ def _cells(sample: Sample) -> _Cells:
     if len(sample) > _CELLS:
         sample = merge_groups(sample, partition(EqualMass(sample), _CELLS).start)
     return _Cells(sample.count, sample.score, sample.positives)
+
+
+def _doubtful(cells: _Cells) -> _Cells:
+    """Return the cells without rows whose score of exactly 0 or 1 came true."""
+    certain = cells.positives == cells.count * cells.score
+    certain &= (cells.score == 0) | (cells.score == 1)
+    return _Cells(cells.count * ~certain, cells.score, cells.positives * ~certain)
 
 
 def _inside(score: FloatArray) -> FloatArray:
@@ -234,7 +241,7 @@ def _fit(cells: _Cells, covariates: list[FloatArray], offset: FloatArray, prior:
     information = (design.T * weight) @ design
     inverse = np.linalg.inv(information + ridge)
     freedom = float(np.sum(inverse * information.T))
-    return _Fit(mean, weight, design, inverse, freedom, _log_likelihood(cells, eta))
+    return _Fit(mean, weight, design, inverse, freedom, _log_likelihood(_doubtful(cells), eta))
 
 
 def _fit_beta(cells: _Cells, low: FloatArray, high: FloatArray, prior: FloatArray) -> _Fit:
@@ -287,32 +294,50 @@ def _variance(cells: _Cells, fit: _Fit, gap: FloatArray) -> float:
     return (labels + scores) / cells.n**2
 
 
-def _with_bins(cells: _Cells, fit: _Fit, smooth: _Part, n_bins: int) -> _Part:
-    """Correct a fitted curve by the mean residual in each of `n_bins` equal-mass bins."""
-    n, count = cells.n, cells.count
-    rank = (np.cumsum(count) - count / 2) / n
-    place = np.minimum((rank * n_bins).astype(np.intp), n_bins - 1)
+def _binnings(cells: _Cells) -> Iterator[NDArray[np.intp]]:
+    """Return the bin of each cell, for ever more equal-mass bins; where scores tie, the same bins only once."""
+    rank = (np.cumsum(cells.count) - cells.count / 2) / cells.n
+    before: NDArray[np.intp] | None = None
+    for n_bins in _BINS:
+        if n_bins * _ROWS_PER_BIN > cells.n:
+            return
+        place = np.minimum((rank * n_bins).astype(np.intp), n_bins - 1)
+        place = np.cumsum(np.diff(place, prepend=0) > 0)
+        if before is None or (place != before).any():
+            yield place
+        before = place
+
+
+def _with_bins(cells: _Cells, fit: _Fit, smooth: _Part, place: NDArray[np.intp]) -> _Part:
+    """Correct a fitted curve by the mean residual in each bin; `place` is the bin of each cell."""
+    n, count, n_bins = cells.n, cells.count, int(place[-1]) + 1
 
     def total(values: FloatArray) -> FloatArray:
         return np.bincount(place, values, n_bins).astype(np.float64)
 
+    def taken_by_fit(weight: FloatArray) -> FloatArray:
+        """Return what the fit has taken out of the residuals' variance."""
+        leverage = np.column_stack([total(column * weight) for column in fit.design.T])
+        return np.asarray(np.sum((leverage @ fit.inverse) * leverage, axis=1))
+
     rows, gaps, weights = total(count), total(count * smooth.gap), total(fit.weight)
-    residual = cells.positives - count * fit.mean
-    residuals = total(residual)
-    leverage = np.column_stack([total(column * fit.weight) for column in fit.design.T])
-    # What the fit has taken out of the residuals' variance.
-    taken = np.sum((leverage @ fit.inverse) * leverage, axis=1)
+    residuals, taken = total(cells.positives - count * fit.mean), taken_by_fit(fit.weight)
     safe = np.maximum(rows, 1.0)
     squares = total(cells.positives * (1 - 2 * fit.mean) + count * fit.mean**2) - residuals**2 / safe
     noise = np.where(rows > 1.5, squares * safe / np.maximum(safe - 1, 0.5), weights)
-    informed = weights > 1e-9
-    weighed = np.where(informed, weights, 1.0)
+    # Rows that came true with a score of 0 or 1 may speak against the fit, and never against the identity.
+    open_cells = _doubtful(cells)
+    open_weight = fit.weight * (open_cells.count > 0)
+    evidence, information = total(open_cells.positives - open_cells.count * fit.mean), total(open_weight)
+    informed = information > 1e-9
+    information = np.where(informed, information, 1.0)
+    spared = 1 - taken_by_fit(open_weight) / information
     gap = smooth.gap - (residuals / safe)[place]
     return _Part(
         square=smooth.square
         + float(np.sum(((gaps - residuals) ** 2 - gaps**2 - (noise - taken)) / safe)) / n,
-        support=smooth.support + float(np.sum(np.where(informed, residuals**2 / weighed, 0.0))),
-        freedom=smooth.freedom + float(np.sum(np.where(informed, 1 - taken / weighed, 0.0))),
+        support=smooth.support + float(np.sum(np.where(informed, evidence**2 / information, 0.0))),
+        freedom=smooth.freedom + float(np.sum(np.where(informed, spared, 0.0))),
         variance=smooth.variance,
         own_variance=_variance(cells, fit, gap),
         null_variance=smooth.null_variance + 2 * float(np.sum(((weights - taken) / safe) ** 2)) / n**2,

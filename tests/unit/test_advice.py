@@ -5,6 +5,7 @@ import pytest
 
 import truecal
 from truecal.readers import read
+from truecal.sample import Sample
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +67,10 @@ def test_it_is_plain_and_printable(advice):
 def test_the_seed_fixes_it(sample, advice):
     again = truecal.advise(sample, estimators=["em_sweep", "ew_bin", "em_bin"], rng=0)
     assert again.rows == advice.rows
+
+
+def test_a_billion_rows_are_simulated_with_a_million():
+    (sample,) = read(*truecal.paper.population("resnet152_imgnet").sample(1000, rng=1))
+    large = Sample(sample.score, sample.count * 1e6, sample.positives * 1e6)
+    advice = truecal.advise(large, estimators=["ew_bin"], rng=0)
+    assert (advice.n, advice.repeats) == (10**6, 10)

@@ -78,3 +78,18 @@ def test_odd_samples_are_finite(score, count, positives):
     for part in (curves.weight, curves.square, curves.variance, curves.own_variance, curves.null_variance):
         assert np.isfinite(part).all()
     assert np.isfinite(curves.evidence)
+
+
+def test_scores_of_zero_and_one_that_came_true_are_no_evidence():
+    rng = np.random.default_rng(0)
+    score = np.round(rng.random(20_000), 1)
+    (sample,) = read(rng.random(20_000) < score, score)
+    inner = (sample.score > 0) & (sample.score < 1)
+    rest = Sample(sample.score[inner], sample.count[inner], sample.positives[inner])
+    assert average_curves(sample).evidence == pytest.approx(average_curves(rest).evidence, abs=4)
+    assert average_curves(sample).error(2) < 0.01
+
+
+def test_bins_that_ties_make_the_same_are_counted_once():
+    (sample,) = read([0, 1, 1, 0] * 500, [0.2, 0.9, 0.6, 0.4] * 500)
+    assert len(average_curves(sample).weight) == 3  # logistic, beta, and one bin for each score
