@@ -302,7 +302,7 @@ def _binnings(cells: _Cells) -> Iterator[NDArray[np.intp]]:
         if n_bins * _ROWS_PER_BIN > cells.n:
             return
         place = np.minimum((rank * n_bins).astype(np.intp), n_bins - 1)
-        place = np.cumsum(np.diff(place, prepend=0) > 0)
+        place = np.cumsum(np.diff(place, prepend=place[:1]) > 0)
         if before is None or (place != before).any():
             yield place
         before = place
