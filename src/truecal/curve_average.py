@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -127,9 +128,15 @@ class _Cells:
     score: FloatArray
     positives: FloatArray
 
-    @property
+    @cached_property
     def n(self) -> float:
         return float(self.count.sum())
+
+    @cached_property
+    def open(self) -> NDArray[np.bool_]:
+        """Where a curve can say something: not at scores of exactly 0 and 1 that came true."""
+        came_true = self.positives == self.count * self.score
+        return np.asarray(~(came_true & ((self.score == 0) | (self.score == 1))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +157,7 @@ def average_curves(sample: Sample) -> CurveAverage:
     low, high = _inside(cells.score), _inside(1 - cells.score)
     log_low, log_high = np.log(low), np.log(high)
     prior = cells.count * low * high
-    identity = _log_likelihood(_doubtful(cells), log_low - log_high)
+    identity = _log_likelihood(cells, log_low - log_high)
 
     logistic = _fit(cells, [log_low - log_high], log_low - log_high, prior)
     beta = _fit_beta(cells, low, high, prior)
@@ -181,13 +188,6 @@ def _cells(sample: Sample) -> _Cells:
     return _Cells(sample.count, sample.score, sample.positives)
 
 
-def _doubtful(cells: _Cells) -> _Cells:
-    """Return the cells without rows whose score of exactly 0 or 1 came true."""
-    certain = cells.positives == cells.count * cells.score
-    certain &= (cells.score == 0) | (cells.score == 1)
-    return _Cells(cells.count * ~certain, cells.score, cells.positives * ~certain)
-
-
 def _inside(score: FloatArray) -> FloatArray:
     """Return scores for a logarithm: those of exactly 0 go half way to the nearest other score."""
     floor = 2.0**-53
@@ -197,12 +197,13 @@ def _inside(score: FloatArray) -> FloatArray:
 
 
 def _log_likelihood(cells: _Cells, eta: FloatArray) -> float:
-    return float(np.sum(cells.positives * eta - cells.count * np.logaddexp(0.0, eta)))
+    each = cells.positives * eta - cells.count * np.logaddexp(0.0, eta)
+    return float(np.sum(each, where=cells.open))
 
 
 def _fit(cells: _Cells, covariates: list[FloatArray], offset: FloatArray, prior: FloatArray) -> _Fit:
     """Fit logit mean = offset + b0 + b . covariates, by Newton, with a slight pull of b towards 0."""
-    count, positives = cells.count, cells.positives
+    count, positives = cells.count * cells.open, cells.positives * cells.open
     design = np.column_stack([np.ones_like(offset), *covariates])
     ridge = _RIDGE * (design.T * prior) @ design / max(prior.sum(), 1e-9)
     ridge += (1e-9 + 1e-12 * cells.n) * np.eye(design.shape[1])  # one distinct score cannot tell b0 from b1
@@ -236,12 +237,13 @@ def _fit(cells: _Cells, covariates: list[FloatArray], offset: FloatArray, prior:
         gain, b, eta, value = new_value - value, b + step, new_eta, new_value
         if gain < 1e-7:
             break
-    mean = expit(eta)
+    # A logit never reaches a score of 0 or 1. Where these came true, the curve is right at them.
+    mean = np.where(cells.open, expit(eta), cells.score)
     weight = count * mean * (1 - mean)
     information = (design.T * weight) @ design
     inverse = np.linalg.inv(information + ridge)
     freedom = float(np.sum(inverse * information.T))
-    return _Fit(mean, weight, design, inverse, freedom, _log_likelihood(_doubtful(cells), eta))
+    return _Fit(mean, weight, design, inverse, freedom, _log_likelihood(cells, eta))
 
 
 def _fit_beta(cells: _Cells, low: FloatArray, high: FloatArray, prior: FloatArray) -> _Fit:
@@ -315,29 +317,22 @@ def _with_bins(cells: _Cells, fit: _Fit, smooth: _Part, place: NDArray[np.intp])
     def total(values: FloatArray) -> FloatArray:
         return np.bincount(place, values, n_bins).astype(np.float64)
 
-    def taken_by_fit(weight: FloatArray) -> FloatArray:
-        """Return what the fit has taken out of the residuals' variance."""
-        leverage = np.column_stack([total(column * weight) for column in fit.design.T])
-        return np.asarray(np.sum((leverage @ fit.inverse) * leverage, axis=1))
-
     rows, gaps, weights = total(count), total(count * smooth.gap), total(fit.weight)
-    residuals, taken = total(cells.positives - count * fit.mean), taken_by_fit(fit.weight)
+    residuals = total(cells.positives - count * fit.mean)
+    leverage = np.column_stack([total(column * fit.weight) for column in fit.design.T])
+    # What the fit has taken out of the residuals' variance.
+    taken = np.sum((leverage @ fit.inverse) * leverage, axis=1)
     safe = np.maximum(rows, 1.0)
     squares = total(cells.positives * (1 - 2 * fit.mean) + count * fit.mean**2) - residuals**2 / safe
     noise = np.where(rows > 1.5, squares * safe / np.maximum(safe - 1, 0.5), weights)
-    # Rows that came true with a score of 0 or 1 may speak against the fit, and never against the identity.
-    open_cells = _doubtful(cells)
-    open_weight = fit.weight * (open_cells.count > 0)
-    evidence, information = total(open_cells.positives - open_cells.count * fit.mean), total(open_weight)
-    informed = information > 1e-9
-    information = np.where(informed, information, 1.0)
-    spared = 1 - taken_by_fit(open_weight) / information
+    informed = weights > 1e-9
+    weighed = np.where(informed, weights, 1.0)
     gap = smooth.gap - (residuals / safe)[place]
     return _Part(
         square=smooth.square
         + float(np.sum(((gaps - residuals) ** 2 - gaps**2 - (noise - taken)) / safe)) / n,
-        support=smooth.support + float(np.sum(np.where(informed, evidence**2 / information, 0.0))),
-        freedom=smooth.freedom + float(np.sum(np.where(informed, spared, 0.0))),
+        support=smooth.support + float(np.sum(np.where(informed, residuals**2 / weighed, 0.0))),
+        freedom=smooth.freedom + float(np.sum(np.where(informed, 1 - taken / weighed, 0.0))),
         variance=smooth.variance,
         own_variance=_variance(cells, fit, gap),
         null_variance=smooth.null_variance + 2 * float(np.sum(((weights - taken) / safe) ** 2)) / n**2,
