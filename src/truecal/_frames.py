@@ -55,6 +55,10 @@ def require(schema: nw.Schema, wanted: Iterable[str], numbers: Iterable[str]) ->
     """Refuse names that are not columns, with the nearest one that is, and columns that hold no numbers."""
     columns = schema.names()
     for name in wanted:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"Columns are named by text. Got {name!r} instead. Rename them: frame.rename(columns=str)."
+            )
         if name not in columns:
             close = difflib.get_close_matches(str(name), columns, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -153,9 +157,16 @@ def as_label(label: str, dtype: DType) -> nw.Expr:
     """Return labels as what all engines can compare, numbers or text."""
     if is_text(dtype):
         return nw.col(label).cast(nw.String)
+    if is_whole(dtype):
+        return nw.col(label).cast(nw.Int64)
     if dtype.is_numeric() or dtype == nw.Boolean:
         return nw.col(label).cast(nw.Float64)
     raise ValueError(f"Column {label!r} must hold numbers, booleans or text. Its type is {dtype}.")
+
+
+def is_whole(dtype: DType) -> bool:
+    """Return whether labels of that type are integers of at most 64 bits, which float64 would round."""
+    return dtype.is_integer() and dtype not in (nw.UInt64, nw.Int128, nw.UInt128)
 
 
 def missing_label(label: str, dtype: DType) -> Fault:
@@ -167,39 +178,43 @@ def missing_label(label: str, dtype: DType) -> Fault:
     )
 
 
-def read_two_labels(data: Frame, label: str, pos_label: Any, *, text: bool) -> tuple[nw.Expr, Fault]:
+def read_two_labels(
+    data: Frame, label: str, pos_label: Any, *, missing: nw.Expr, text: bool
+) -> tuple[nw.Expr, Fault]:
     """Return 1 where the label is positive and 0 elsewhere, and where it is neither of two labels."""
     y, positive = nw.col("_y"), plain(pos_label)
     if positive is None:
         if text:
-            seen = sorted(_examples(data, ~y.is_null()))
+            seen = sorted(_examples(data, ~missing))
+            if not seen:
+                raise ValueError(f"Column {label!r} holds nothing. At least one label is needed.")
             raise ValueError(
                 f"Column {label!r} must hold 0 and 1. Got {listing(seen)} instead. "
-                f"Pass pos_label={seen[-1] if seen else ''!r} (or another) to say which is positive."
+                f"Pass pos_label={seen[-1]!r} (or another) to say which is positive."
             )
         hit, known, must = y, (y == 0) | (y == 1), "must hold 0 and 1"
         advice = (
             "Pass pos_label to name the positive one of two; for more, one column of scores for each class."
         )
     else:
-        if isinstance(positive, str) != text:
+        if isinstance(positive, str) != text or not isinstance(positive, str | bool | int | float):
             kind = "text" if text else "numbers"
             raise ValueError(f"pos_label {positive!r} is not among the labels of column {label!r}: {kind}.")
-        hit = y == (positive if text else float(positive))
+        hit = y == (int(positive) if isinstance(positive, bool) else positive)
         # One other label, from the first rows; then every row must have one of these two.
-        other = _examples(data, ~hit, most=1)
+        other = _examples(data, ~hit & ~missing, most=1)
         known = reduce(or_, (y == value for value in other), hit)
         must = f"must hold two labels, {' and '.join(map(repr, [positive, *other]))}"
         advice = f"For one class against the rest make a column of label == {positive!r}."
 
     def say(n: int, _: str) -> str:
-        others = listing(_examples(data, ~known))
+        others = listing(_examples(data, ~known & ~missing))
         return f"Column {label!r} {must}. It has {count(n, 'other label')} ({others}). {advice}"
 
     return hit.cast(nw.Float64), Fault(~known, say)
 
 
-def name_classes(scores: list[str], labels: Sequence[Any] | None, *, text: bool) -> list[Any]:
+def name_classes(scores: list[str], label: str, labels: Sequence[Any] | None, *, text: bool) -> list[Any]:
     """Return the class of each column of scores; one column is that of the second of two classes."""
     n_classes = max(len(scores), 2)
     if labels is not None:
@@ -207,6 +222,11 @@ def name_classes(scores: list[str], labels: Sequence[Any] | None, *, text: bool)
         if len(classes) != n_classes or len(set(classes)) != n_classes:
             raise ValueError(
                 f"labels must name {n_classes} different classes. Got {listing(classes)} instead."
+            )
+        if any(isinstance(name, str) != text for name in classes):
+            raise ValueError(
+                f"Column {label!r} holds {'text' if text else 'numbers'}, and labels names the classes "
+                f"{listing(classes)}. Name them as that column does."
             )
         return classes
     if text:
@@ -216,18 +236,21 @@ def name_classes(scores: list[str], labels: Sequence[Any] | None, *, text: bool)
     return list(range(n_classes))
 
 
-def read_classes(data: Frame, label: str, classes: list[Any]) -> tuple[Frame, Fault]:
+def read_classes(
+    data: Frame, label: str, classes: list[Any], *, missing: nw.Expr, whole: bool
+) -> tuple[Frame, Fault]:
     """Add ``_true``, the number of the column of each row's true class, and say where there is none."""
     y, true = nw.col("_y"), nw.col("_true")
     if classes == list(range(len(classes))):
-        data, known = data.with_columns(_true=y), (y >= 0) & (y < len(classes)) & (y == y.floor())
+        data, known = data.with_columns(_true=y), (y >= 0) & (y < len(classes))
+        known = known if whole else known & (y == y.floor())
     else:
         columns = [_mark(y == name, k, -1) for k, name in enumerate(classes)]
         data, known = data.with_columns(_true=nw.max_horizontal(*columns)), true >= 0
 
     def say(n: int, _: str) -> str:
         return (
-            f"Column {label!r} has {count(n, 'label')} ({listing(_examples(data, ~known))}) outside the "
+            f"Column {label!r} has {count(n, 'label')} ({listing(_examples(data, ~known & ~missing))}) outside the "
             f"{len(classes)} columns of scores, whose classes are {listing(classes)}. "
             f"Pass labels=[...] to name the class of each column."
         )

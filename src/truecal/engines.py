@@ -124,10 +124,11 @@ def summarize(
     """
     data = _frames.as_lazy(frame)
     schema = data.collect_schema()
-    scores = [score] if isinstance(score, str) else list(score)
+    scores = list(score) if isinstance(score, Sequence) and not isinstance(score, str) else [score]
     groups = [] if by is None else [by] if isinstance(by, str) else list(by)
     numbers = [*scores, *([weight] if weight else [])]
     _frames.require(schema, [*numbers, label, *groups], numbers)
+    _check_groups(schema, groups)
     _check_options(scores, pos_label, multiclass)
     text = _frames.is_text(schema[label])
 
@@ -140,14 +141,15 @@ def summarize(
     data, faults = _frames.read_scores(data, scores, logits=logits)
     faults.append(_frames.missing_label(label, schema[label]))
     if len(scores) == 1 and labels is None and multiclass is None:
-        hit, fault = _frames.read_two_labels(data, label, pos_label, text=text)
+        hit, fault = _frames.read_two_labels(data, label, pos_label, missing=faults[-1].where, text=text)
         value, target = nw.col("_p0"), f"P(y = {1 if pos_label is None else plain(pos_label)!r})"
     else:
-        classes = _frames.name_classes(scores, labels, text=text)
+        classes = _frames.name_classes(scores, label, labels, text=text)
         if len(scores) == 1:
             data = data.with_columns(_p0=1 - nw.col("_p0"), _p1=nw.col("_p0"))
             data = data.with_columns(_top=nw.max_horizontal("_p0", "_p1"))
-        data, fault = _frames.read_classes(data, label, classes)
+        whole = _frames.is_whole(schema[label])
+        data, fault = _frames.read_classes(data, label, classes, missing=faults[-1].where, whole=whole)
         hit, value, target = _choose(classes, pos_label, top=multiclass == "top")
     faults.append(fault)
     if weight:
@@ -173,6 +175,12 @@ def _check_options(scores: list[str], pos_label: Any, multiclass: str | None) ->
         check_choice("multiclass", multiclass, ("top",))
         if pos_label is not None:
             raise ValueError("multiclass='top' has no pos_label: the top class differs from row to row.")
+
+
+def _check_groups(schema: nw.Schema, groups: list[str]) -> None:
+    for name in groups:
+        if schema[name].is_nested():
+            raise ValueError(f"Column {name!r} holds {schema[name]}, which cannot be a group.")
 
 
 def _choose(classes: list[Any], pos_label: Any, *, top: bool) -> tuple[nw.Expr, nw.Expr, str]:
@@ -249,7 +257,13 @@ def _range_of_scores(rows: Frame, cell: int) -> str:
     if found["least"].is_null().any():
         return "nothing"
     least, greatest = float(found["least"].item()), float(found["greatest"].item())
-    return f"{least:.9g}" if least == greatest else f"from {least:.9g} to {greatest:.9g}"
+    return _show(least) if least == greatest else f"from {_show(least)} to {_show(greatest)}"
+
+
+def _show(value: float) -> str:
+    """Return a value at fault; nine digits are enough, unless they hide the fault."""
+    short = f"{value:.9g}"
+    return repr(value) if short in ("0", "-0", "1") else short
 
 
 def _split(

@@ -64,7 +64,10 @@ class Table:
             return self.text_size > _MANY_BYTES
         import polars as pl
 
-        return int(self.scan(()).select(pl.len()).collect().item()) > _MANY_ROWS
+        try:
+            return int(self.scan(()).select(pl.len()).collect().item()) > _MANY_ROWS
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(f"{self.source} cannot be read: {self.explain(error)}.") from error
 
     def require(self, names: Sequence[str]) -> None:
         """Refuse names that are not columns, with the nearest one that is."""
@@ -313,7 +316,9 @@ def _scan_binary(source: list[Path] | bytes, format: str, *, is_stream: bool) ->
             return pl.concat([pl.read_ipc_stream(part) for part in parts]).lazy()
         if format == "arrow":
             return pl.scan_ipc(_again(source), glob=False, hive_partitioning=hive)
-        return pl.scan_parquet(_again(source), glob=False, hive_partitioning=hive)
+        # Some files of a folder may be float32 and others float64.
+        casts = pl.ScanCastOptions(integer_cast="upcast", float_cast="upcast")
+        return pl.scan_parquet(_again(source), glob=False, hive_partitioning=hive, cast_options=casts)
 
     return scan
 

@@ -155,7 +155,7 @@ def _read(
     _name_arguments(table.source, roles)
     y_true = columns[roles.label]
     if roles.predicted:
-        y_true = y_true == columns[roles.predicted]
+        y_true = _was_right(table.source, roles.label, y_true, roles.predicted, columns[roles.predicted])
     scores = [columns[name] for name in roles.scores]
     y_proba = scores[0] if len(scores) == 1 else _stack(table.source, roles.scores, scores)
     if logits:
@@ -165,11 +165,8 @@ def _read(
     if clip:
         y_proba = np.where(np.abs(y_proba - 0.5) < 0.5 + _ROUNDING, np.clip(y_proba, 0, 1), y_proba)
     groups = columns[roles.group] if roles.group else None
-    if groups is not None and (found := len(np.unique(groups))) > _MOST_GROUPS:
-        raise ValueError(
-            f"{table.source}: column {roles.group!r} has {found:,} different values, and at most {_MOST_GROUPS:,} "
-            f"groups are taken. Is it a name of rows?"
-        )
+    if roles.group and groups is not None:
+        _check_groups(table.source, roles.group, len(np.unique(groups)))
     labels = _classes(classes, roles.scores, y_true, y_proba)
     return Predictions(
         source=table.source,
@@ -209,26 +206,71 @@ def _summarize(
             pl.when(is_near).then(value).otherwise(pl.col(name)).alias(name)
             for is_near, value, name in zip(near, inside, roles.scores, strict=True)
         )
+    label = roles.label
     if roles.predicted:
-        frame = frame.with_columns(pl.col(roles.label) == pl.col(roles.predicted))
-    first = frame.select(roles.label).head(1).collect()[roles.label].to_numpy()
+        first = frame.select(label, roles.predicted).head(1).collect()
+        _check_same_kind(
+            table.source, label, first[label].to_numpy(), roles.predicted, first[roles.predicted].to_numpy()
+        )
+        label = f"{roles.label} == {roles.predicted}"
+        frame = frame.with_columns((pl.col(roles.label) == pl.col(roles.predicted)).alias(label))
+    first_label = frame.select(label).head(1).collect()[label].to_numpy()
     options: dict[str, Any] = {
         "weight": roles.weight,
-        "pos_label": _as_label(pos_label, first),
-        "labels": None if classes is None else _split(classes),
+        "pos_label": _as_label(pos_label, first_label),
+        "labels": None if classes is None else _named_classes(classes, first_label),
         "multiclass": multiclass,
         "logits": logits,
     }
     score = roles.scores if len(roles.scores) > 1 else roles.scores[0]
     _name_arguments(table.source, roles)
     of_groups: dict[str, Sample] = {}
-    if roles.group is None:
-        cells = summarize(frame, score, roles.label, **options)
-    else:
-        parts = summarize(frame, score, roles.label, by=roles.group, **options)
-        of_groups = {MISSING if name is None else str(name): part for name, part in parts.items()}
-        cells = merge_all(parts.values())
+    try:
+        if roles.group is None:
+            cells = summarize(frame, score, label, **options)
+        else:
+            found = frame.select(pl.col(roles.group).n_unique()).collect(engine="streaming").item()
+            _check_groups(table.source, roles.group, found)
+            parts = summarize(frame, score, label, by=roles.group, **options)
+            of_groups = {MISSING if name is None else str(name): part for name, part in parts.items()}
+            cells = merge_all(parts.values())
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{table.source} cannot be read: {table.explain(error)}.") from error
     return Summary(table.source, roles.scores, cells, of_groups)
+
+
+def _check_groups(source: str, group: str, found: int) -> None:
+    if found > _MOST_GROUPS:
+        raise ValueError(
+            f"{source}: column {group!r} has {found:,} different values, and at most {_MOST_GROUPS:,} "
+            f"groups are taken. Is it a name of rows?"
+        )
+
+
+def _was_right(
+    source: str, label: str, y_true: NDArray[Any], predicted: str, y_pred: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Return whether the predicted class is the true one; both must be there."""
+    _check_same_kind(source, label, y_true, predicted, y_pred)
+    for name, column in ((label, y_true), (predicted, y_pred)):
+        missing = sum(value is None or value != value for value in column.tolist())
+        if missing:
+            raise ValueError(
+                f"{source}: column {name!r} has {missing} missing value{'' if missing == 1 else 's'}. "
+                f"Remove or mend these rows."
+            )
+    return np.asarray(y_true == y_pred)
+
+
+def _check_same_kind(
+    source: str, label: str, y_true: NDArray[Any], predicted: str, y_pred: NDArray[Any]
+) -> None:
+    kinds = ["text" if column.dtype.kind in "OUST" else "numbers" for column in (y_true, y_pred)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"{source}: column {label!r} holds {kinds[0]} and column {predicted!r} {kinds[1]}: they cannot be "
+            f"compared. Write both in the same way."
+        )
 
 
 def _name_arguments(source: str, roles: _Roles) -> None:
@@ -261,7 +303,7 @@ def _classes(
         return None
     is_text = y_true.dtype.kind in "OUST"
     if classes is not None:
-        return [name if is_text else _as_label(name, y_true) for name in _split(classes)]
+        return _named_classes(classes, y_true)
     if y_proba.ndim == 1:
         return None
     seen = _distinct(y_true)
@@ -282,22 +324,22 @@ def _distinct(y_true: NDArray[Any]) -> list[Any]:
     return [int(label) if isinstance(label, float) and label.is_integer() else label for label in seen]
 
 
-def _split(classes: str) -> list[str]:
-    return [name.strip() for name in classes.split(",")]
+def _named_classes(classes: str, y_true: NDArray[Any]) -> list[Any]:
+    return [_as_label(name.strip(), y_true, option="--classes") for name in classes.split(",")]
 
 
-def _as_label(text: str | None, y_true: NDArray[Any]) -> Any:
+def _as_label(text: str | None, y_true: NDArray[Any], option: str = "--pos-label") -> Any:
     """Return a label in the type of the labels, as the command line has only text."""
     if text is None or y_true.dtype.kind in "OUST":
         return text
     if y_true.dtype.kind == "b":
         if text.lower() not in ("true", "false", "1", "0"):
-            raise ValueError(f"--pos-label must be true or false, as the labels are. Got {text!r} instead.")
+            raise ValueError(f"{option} must be true or false, as the labels are. Got {text!r} instead.")
         return text.lower() in ("true", "1")
     try:
         return int(text) if float(text).is_integer() else float(text)
     except ValueError:
-        raise ValueError(f"--pos-label {text!r} is no number, and the labels are numbers.") from None
+        raise ValueError(f"{option} {text!r} is no number, and the labels are numbers.") from None
 
 
 def in_order(names: Sequence[str] | dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import re
 
 import numpy as np
@@ -266,3 +267,56 @@ def test_a_large_file_is_summarised(frame, truth, tmp_path, monkeypatch):
     high = frame.with_columns(score=pl.when(pl.col("score") > 0.99).then(1.7).otherwise("score"))
     high.write_parquet(tmp_path / "high.parquet")
     assert "1.7" in refuse("measure", tmp_path / "high.parquet")
+
+
+@pytest.mark.parametrize("many_rows", [10**9, 2])
+def test_predicted_classes_that_cannot_be_compared(many_rows, tmp_path, monkeypatch):
+    from truecal.cli import _files
+
+    monkeypatch.setattr(_files, "_MANY_ROWS", many_rows)
+    path = tmp_path / "a.parquet"
+    columns = {"confidence": [0.9, 0.8, 0.7], "label": [0, 1, 1]}
+    pl.DataFrame({**columns, "guess": ["cat", "dog", "dog"]}).write_parquet(path)
+    said = refuse("measure", path, "--predicted", "guess")
+    assert "column 'label' holds numbers and column 'guess' text: they cannot be compared" in said
+    pl.DataFrame({**columns, "guess": [0, None, 1]}).write_parquet(path)
+    said = refuse("measure", path, "--predicted", "guess")
+    assert "guess' has 1 missing" in said
+
+
+def test_classes_of_a_large_file_are_of_the_type_of_its_labels(tmp_path, monkeypatch):
+    from truecal.cli import _files
+
+    path = tmp_path / "a.parquet"
+    frame = pl.DataFrame({"a": [0.5, 0.2, 0.1], "b": [0.3, 0.7, 0.1], "c": [0.2, 0.1, 0.8], "y": [1, 2, 3]})
+    frame.write_parquet(path)
+    arguments = (
+        "measure",
+        path,
+        "--label",
+        "y",
+        *["--score", "a", "--score", "b", "--score", "c", "--classes", "1,2,3"],
+    )
+    exact = value_of(run(*arguments, "--format", "json"))
+    assert "--classes 'x' is no number" in refuse(*arguments[:-1], "x,y,z")
+    monkeypatch.setattr(_files, "_MANY_ROWS", 2)
+    assert value_of(run(*arguments, "--format", "json")) == pytest.approx(exact)
+    assert run(*arguments, "--pos-label", "2").exit_code == 0
+
+
+def test_files_of_a_folder_that_differ(tmp_path):
+    pl.DataFrame({"score": [0.1, 0.9], "label": [0, 1]}).write_parquet(tmp_path / "a.parquet")
+    other = pl.DataFrame({"score": [0.2, 0.8], "label": [0, 1]})
+    other.with_columns(pl.col("score").cast(pl.Float32)).write_parquet(tmp_path / "b.parquet")
+    assert json.loads(run("measure", tmp_path, "--format", "json").stdout)["n"] == 4
+    other.rename({"score": "prob"}).write_parquet(tmp_path / "b.parquet")
+    assert "cannot be read" in refuse("measure", tmp_path)
+
+
+def test_a_large_file_has_no_more_groups_than_a_small_one(tmp_path, monkeypatch):
+    from truecal.cli import _files
+
+    monkeypatch.setattr(_files, "_MANY_ROWS", 500)
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"score": [0.5] * 2000, "label": [0, 1] * 1000, "row": range(2000)}).write_parquet(path)
+    assert "has 2,000 different values" in refuse("measure", path, "--group", "row")
