@@ -310,3 +310,22 @@ def check_many_classes(make, n_classes=30):
     table = pa.table({**dict(zip(names, proba.T, strict=True)), "label": label})
     exact = Cells.from_sample(*read(label, proba))
     assert_same(summarize(make(table), names, "label"), exact)
+
+
+def check_kinds_of_labels(make):
+    """Large integers are told apart, classes are named as labels are, and what is missing is not a label."""
+    table = pa.table({"p": [0.1, 0.9, 0.4, 0.6], "y": [2**60, 2**60 + 1, 2**60, 2**60]})
+    cells = summarize(make(table), "p", "y", pos_label=2**60 + 1)
+    assert cells.positives.tolist() == [0, 0, 0, 1]
+
+    frame = make(pa.table({"a": [0.2], "b": [0.3], "c": [0.5], "number": [2], "name": ["c"]}))
+    for labels, column, kind in ((["a", "b", "c"], "number", "numbers"), ([0, 1, 2], "name", "text")):
+        with pytest.raises(ValueError, match=f"Column '{column}' holds {kind}, and labels names the classes"):
+            summarize(frame, ["a", "b", "c"], column, labels=labels)
+
+    frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": ["no", "yes", "no"]}))
+    assert summarize(frame, "p", "y", pos_label="yes").n == 3
+    frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": [None, "yes", "no"]}))
+    said = r"^Column 'y' has 1 missing \(null or NaN\) label\. Remove or mend these rows\.$"
+    with pytest.raises(ValueError, match=said):
+        summarize(frame, "p", "y", pos_label="yes")

@@ -107,9 +107,9 @@ def advise(
 
     A model with a Beta distribution of scores and one of the paper's twelve curves is fitted by maximum
     likelihood. Samples of the same size (a million rows at most) are drawn from it, each estimator is compared
-    with its known truth,
-    and the one with the least root mean square error is recommended. The constants of ``"averaged"`` were chosen
-    on populations of this family, among others, which favours it here; the page on it in the documentation has others.
+    with its known truth, and the one with the least root mean square error is recommended. The constants of
+    ``"averaged"`` were chosen on populations of this family, among others, which favours it here; the page on it
+    in the documentation has others.
 
     Parameters
     ----------

@@ -33,3 +33,7 @@ def test_every_fault_is_counted(make):
 
 def test_an_empty_frame(make):
     contract.check_empty(make)
+
+
+def test_labels_of_every_kind(make):
+    contract.check_kinds_of_labels(make)

@@ -75,6 +75,10 @@ def test_an_empty_frame(make):
     contract.check_empty(make)
 
 
+def test_labels_of_every_kind(make):
+    contract.check_kinds_of_labels(make)
+
+
 # --- What does not depend on the engine ------------------------------------------------------------
 
 FRAME = pl.from_arrow(contract.make_table())
@@ -242,31 +246,6 @@ def test_estimates_from_a_frame_are_those_from_arrays():
     exact = truecal.calibration_error(y, p, estimator="em_bin")
     assert truecal.calibration_error(cells, estimator="em_bin") == pytest.approx(exact, abs=1e-3)
     assert np.isfinite(truecal.calibration_error(cells))
-
-
-def test_large_integers_are_different_labels(make):
-    table = pa.table({"p": [0.1, 0.9, 0.4, 0.6], "y": [2**60, 2**60 + 1, 2**60, 2**60]})
-    cells = summarize(make(table), "p", "y", pos_label=2**60 + 1)
-    assert cells.positives.tolist() == [0, 0, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("labels", "column", "kind"), [(["a", "b", "c"], "number", "numbers"), ([0, 1, 2], "name", "text")]
-)
-def test_classes_are_named_as_the_labels_are(make, labels, column, kind):
-    frame = make(pa.table({"a": [0.2], "b": [0.3], "c": [0.5], "number": [2], "name": ["c"]}))
-    with pytest.raises(ValueError, match=f"Column '{column}' holds {kind}, and labels names the classes"):
-        summarize(frame, ["a", "b", "c"], column, labels=labels)
-
-
-def test_a_missing_label_is_not_taken_for_the_other_one(make):
-    frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": ["no", "yes", "no"]}))
-    assert summarize(frame, "p", "y", pos_label="yes").n == 3
-    frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": [None, "yes", "no"]}))
-    with pytest.raises(
-        ValueError, match=r"^Column 'y' has 1 missing \(null or NaN\) label\. Remove or mend these rows\.$"
-    ):
-        summarize(frame, "p", "y", pos_label="yes")
 
 
 def test_names_that_are_no_text_and_groups_that_are_lists():

@@ -67,7 +67,11 @@ class Table:
         try:
             return int(self.scan(()).select(pl.len()).collect().item()) > _MANY_ROWS
         except pl.exceptions.PolarsError as error:
-            raise ValueError(f"{self.source} cannot be read: {self.explain(error)}.") from error
+            raise ValueError(self.unreadable(error)) from error
+
+    def unreadable(self, error: Exception) -> str:
+        """Say that the file cannot be read, and why, of an error that Polars raised."""
+        return f"{self.source} cannot be read: {self.explain(error)}."
 
     def require(self, names: Sequence[str]) -> None:
         """Refuse names that are not columns, with the nearest one that is."""
@@ -145,7 +149,7 @@ class Table:
             said = self._bad_numbers(column) if column.dtype == pl.String else None
             if said is not None:
                 return said
-        return f"{self.source} cannot be read: {self.explain(error)}."
+        return self.unreadable(error)
 
     def _bad_numbers(self, column: pl.Series) -> str | None:
         import polars as pl

@@ -235,7 +235,7 @@ def _summarize(
             of_groups = {MISSING if name is None else str(name): part for name, part in parts.items()}
             cells = merge_all(parts.values())
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{table.source} cannot be read: {table.explain(error)}.") from error
+        raise ValueError(table.unreadable(error)) from error
     return Summary(table.source, roles.scores, cells, of_groups)
 
 
@@ -251,12 +251,15 @@ def _was_right(
     source: str, label: str, y_true: NDArray[Any], predicted: str, y_pred: NDArray[Any]
 ) -> NDArray[np.bool_]:
     """Return whether the predicted class is the true one; both must be there."""
+    from truecal.readers.arrays import find_missing
+
     _check_same_kind(source, label, y_true, predicted, y_pred)
     for name, column in ((label, y_true), (predicted, y_pred)):
-        missing = sum(value is None or value != value for value in column.tolist())
-        if missing:
+        missing = find_missing(column)
+        if missing is not None:
+            n = int(missing.sum())
             raise ValueError(
-                f"{source}: column {name!r} has {missing} missing value{'' if missing == 1 else 's'}. "
+                f"{source}: column {name!r} has {n} missing value{'' if n == 1 else 's'}. "
                 f"Remove or mend these rows."
             )
     return np.asarray(y_true == y_pred)
@@ -265,7 +268,7 @@ def _was_right(
 def _check_same_kind(
     source: str, label: str, y_true: NDArray[Any], predicted: str, y_pred: NDArray[Any]
 ) -> None:
-    kinds = ["text" if column.dtype.kind in "OUST" else "numbers" for column in (y_true, y_pred)]
+    kinds = ["text" if _is_text(column) else "numbers" for column in (y_true, y_pred)]
     if kinds[0] != kinds[1]:
         raise ValueError(
             f"{source}: column {label!r} holds {kinds[0]} and column {predicted!r} {kinds[1]}: they cannot be "
@@ -301,7 +304,6 @@ def _classes(
     """Return the class of each column of scores, as the user or the columns' names tell."""
     if y_true.ndim > 1 or any(value is None for value in y_true[:1]):
         return None
-    is_text = y_true.dtype.kind in "OUST"
     if classes is not None:
         return _named_classes(classes, y_true)
     if y_proba.ndim == 1:
@@ -309,7 +311,7 @@ def _classes(
     seen = _distinct(y_true)
     if len(names) > 1:
         return classes_of(names, seen)
-    if is_text and len(seen) == y_proba.shape[1] > 2:
+    if _is_text(y_true) and len(seen) == y_proba.shape[1] > 2:
         shown = ",".join(map(str, seen))
         say_later(f"truecal: taking the columns of {names[0]!r} in the order {shown} (or say --classes).")
     return None
@@ -324,13 +326,17 @@ def _distinct(y_true: NDArray[Any]) -> list[Any]:
     return [int(label) if isinstance(label, float) and label.is_integer() else label for label in seen]
 
 
+def _is_text(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "OUST"
+
+
 def _named_classes(classes: str, y_true: NDArray[Any]) -> list[Any]:
     return [_as_label(name.strip(), y_true, option="--classes") for name in classes.split(",")]
 
 
 def _as_label(text: str | None, y_true: NDArray[Any], option: str = "--pos-label") -> Any:
     """Return a label in the type of the labels, as the command line has only text."""
-    if text is None or y_true.dtype.kind in "OUST":
+    if text is None or _is_text(y_true):
         return text
     if y_true.dtype.kind == "b":
         if text.lower() not in ("true", "false", "1", "0"):

@@ -54,11 +54,7 @@ def fig4(settings: Settings) -> Outcome:
             "estimates the square of the error, and is compared with the error.",
         ),
     ]
-    table = [
-        {"image_set": key[0], "n": key[1], "estimator": key[2], "bias": bias, "bias_se": se}
-        for key, (bias, se) in means.items()
-    ]
-    return Outcome({"": table, "populations": rows}, {"": _draw(means)}, comparisons)
+    return Outcome({"": as_rows(means), "populations": rows}, {"": _draw(means)}, comparisons)
 
 
 Means = dict[tuple[str, int, str], tuple[float, float]]
@@ -68,6 +64,14 @@ def bias_by_image_set(rows: Rows) -> Means:
     """Return the mean bias over architectures and its error, by image set, size and estimator."""
     found = mean_over(rows, lambda row: (image_set_of(row["population"]), row["n"], row["estimator"]))
     return {(key[0], key[1], key[2]): value for key, value in found.items()}
+
+
+def as_rows(means: Means) -> Rows:
+    """Return the means as rows of a table."""
+    return [
+        {"image_set": image_set, "n": n, "estimator": estimator, "bias": bias, "bias_se": error}
+        for (image_set, n, estimator), (bias, error) in means.items()
+    ]
 
 
 def equal_mass_against_equal_width(means: Means) -> Comparison:

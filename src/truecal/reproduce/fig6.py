@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from truecal.reproduce.contract import Comparison, Outcome, Settings, compare, part
 from truecal.reproduce.draw import label_of, legend_below, new_figure, tidy
-from truecal.reproduce.fig4 import Means, bias_by_image_set, draw_bias
+from truecal.reproduce.fig4 import Means, as_rows, bias_by_image_set, draw_bias
 from truecal.reproduce.populations import (
     IMAGE_SETS,
     KDE_WITHOUT_ROOT,
@@ -57,11 +57,7 @@ def fig6(settings: Settings) -> Outcome:
             "root that the definition of the true error has, it is among the worst.",
         ),
     ]
-    table = [
-        {"image_set": key[0], "n": key[1], "estimator": key[2], "bias": bias, "bias_se": se}
-        for key, (bias, se) in means.items()
-    ]
-    return Outcome({"": table, "populations": rows}, {"": _draw(means)}, comparisons)
+    return Outcome({"": as_rows(means), "populations": rows}, {"": _draw(means)}, comparisons)
 
 
 def _draw(means: Means) -> Figure:
