@@ -128,3 +128,23 @@ def test_power_is_that_of_the_test_itself():
     assert abs(share - found.value) < 4 * math.hypot(
         found.standard_error, math.sqrt(share * (1 - share) / 300)
     )
+
+
+def test_miss_rate_of_equal_width_bins_by_a_direct_simulation():
+    """Another route to Figure 5: bins counted by hand, and the level from as many calibrated samples."""
+    n, draws, b = 200, 20_000, 15
+    rng = np.random.default_rng(5)
+    exponent = population_with_error(0.1).curve.d
+
+    def errors(power_of_score):
+        score = rng.random((draws, n))
+        gap = score - (rng.random((draws, n)) < score**power_of_score)
+        place = np.minimum((score * b).astype(int), b - 1) + b * np.arange(draws)[:, np.newaxis]
+        count = np.bincount(place.ravel(), minlength=b * draws)
+        total = np.bincount(place.ravel(), gap.ravel(), b * draws)
+        return np.sqrt((total**2 / np.maximum(count, 1)).reshape(draws, b).sum(axis=1) / n)
+
+    directly = np.mean(errors(exponent) <= np.quantile(errors(1.0), 0.95))
+    row = miss_rates([0.1], [n], estimators=["ew_bin"], repeats=3000, rng=0).rows[0]
+    assert abs(row.miss_rate - directly) < 3.5 * math.hypot(row.standard_error, 0.006)
+    assert directly == pytest.approx(0.559, abs=0.015)
