@@ -3,18 +3,19 @@
 
 BIN := .venv/bin
 XDIST ?= -n auto
+PYTEST = $(BIN)/python -m pytest $(XDIST) --ignore=tests/engines
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-engines test-all lint docs bench screenshots clean
+.PHONY: help demo test test-slow coverage test-engines test-all lint docs bench screenshots clean
 
 help:  ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 # An environment is made again when pyproject.toml changes. Pythons are tried by running them: a pyenv shim
 # can stand on PATH and not work, and Debian has pythons without `ensurepip`, which make no environments.
-.venv/.stamp: INSTALL = -e '.[dev]'
+.venv/.stamp: INSTALL = -e '.[app]' --group dev
 # This torch is pinned for its CPU build; the newest one brings gigabytes of CUDA libraries.
-.venv-engines/.stamp: INSTALL = torch==2.13.0 -e '.[dev,engines,torch]'
+.venv-engines/.stamp: INSTALL = torch==2.13.0 -e '.[engines,torch]' --group test
 .venv/.stamp .venv-engines/.stamp: pyproject.toml
 	@for python in python3 python3.14 python3.13 python3.12 python3.11 $(HOME)/.pyenv/versions/3.*/bin/python3; do \
 	    if $$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -22,6 +23,7 @@ help:  ## say what can be made
 	        exec $$python -m venv --clear $(@D); \
 	    fi; \
 	done; echo "No Python 3.11 or newer with venv was found (Debian: apt install python3-venv)." >&2; exit 1
+	$(@D)/bin/python -m pip -qq --disable-pip-version-check install 'pip>=25.1'  # older ones have no --group
 	$(@D)/bin/python -m pip -qq --disable-pip-version-check install $(INSTALL)
 	@touch $@
 
@@ -30,17 +32,24 @@ demo: .venv/.stamp  ## a report on bundled predictions of late flights: demo.htm
 	$(BIN)/truecal report src/truecal/datasets/flights.csv.gz --label late --score naive_bayes --group origin -o demo.html
 	@echo "Open demo.html in a browser."
 
-test: lint  ## lint, then run the tests and the examples in the docstrings
-	$(BIN)/python -m pytest $(XDIST) --ignore=tests/engines $(PYTEST_ARGS)
+test: lint  ## lint, then run the tests and the examples in the docstrings, without the slow simulations
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-lint: .venv/.stamp  ## ruff, mypy --strict, import-linter
+test-slow: .venv/.stamp  ## the slow simulations, which `make test` leaves out
+	$(PYTEST) -m slow tests $(PYTEST_ARGS)
+
+coverage: .venv/.stamp  ## all tests, slow ones too, with line and branch coverage; details in htmlcov/index.html
+	$(PYTEST) --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
+
+lint: .venv/.stamp  ## ruff, mypy --strict, import-linter, codespell
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 
-test-all: .venv/.stamp  ## the tests on every Python >= 3.11 of this machine, and with the oldest dependencies
-	$(BIN)/python tools/test_all.py $(XDIST) --ignore=tests/engines $(PYTEST_ARGS)
+test-all: .venv/.stamp  ## the tests on every Python of this machine, with the oldest dependencies, without extras, and from the sdist
+	$(BIN)/nox
 
 test-engines:  ## the tests of the big optional parts (Spark, torch: gigabytes), in an environment of their own
 	@if [ -d tests/engines ]; then \
@@ -49,7 +58,7 @@ test-engines:  ## the tests of the big optional parts (Spark, torch: gigabytes),
 	else echo "There are no tests/engines yet: nothing to run."; fi
 
 docs: .venv/.stamp  ## build the documentation into docs/_build, and check its links
-	$(BIN)/python -m pip -qq --disable-pip-version-check install -e '.[docs]'
+	$(BIN)/python -m pip -qq --disable-pip-version-check install --group docs
 	@mkdir -p docs/_build/_static  # where a failed build would leave a file of that name
 	$(BIN)/python -m sphinx -W --keep-going docs docs/_build
 	$(BIN)/python docs/check_site.py docs/_build
@@ -61,6 +70,6 @@ screenshots: .venv/.stamp  ## pictures of the report, light and dark, wide and n
 	$(BIN)/python tools/screenshots.py docs/_build/screenshots
 
 clean:  ## remove everything that was made, environments too
-	rm -rf .venv .venv-* benchmarks/.envs docs/_build docs/gallery docs/api/generated docs/api/index.rst build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf .venv .venv-* .nox .coverage* htmlcov benchmarks/.envs docs/_build docs/gallery docs/api/generated docs/api/index.rst build dist .mypy_cache .ruff_cache .pytest_cache \
 	    .hypothesis .import_linter_cache
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tools.pythons import find_pythons
 
 from benchmarks import _worker
 from benchmarks._tables import machine, markdown, power, seconds, write
@@ -110,11 +111,12 @@ def make_environment(package: str) -> str:
     python, done = str(folder / "bin" / "python"), folder / ".done"
     if done.exists():
         return python
-    found, _ = find_pythons()
-    own = found.pop(sys.version_info[:2])
     reason = ""
-    for path in (own, *reversed(found.values())):
-        subprocess.run([path, "-m", "venv", "--clear", folder], check=True)
+    for path in (sys.executable, *_other_pythons()):
+        if subprocess.run(
+            [path, "-m", "venv", "--clear", folder], capture_output=True, check=False
+        ).returncode:
+            continue  # an inactive pyenv shim, or a Python of Debian without ensurepip
         pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", REQUIREMENTS[package]]
         installed = subprocess.run(pip, capture_output=True, text=True, check=False)
         if installed.returncode == 0:
@@ -122,6 +124,17 @@ def make_environment(package: str) -> str:
             return python
         reason = installed.stderr.strip().splitlines()[-1]
     raise LookupError(f"cannot be installed here: {reason}")
+
+
+def _other_pythons() -> list[str]:
+    """List the Pythons of PATH and of pyenv, newest first."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    names = [f"3.{minor}" for minor in (14, 13, 12, 11)]
+    on_path = [shutil.which(f"python{name}") for name in names]
+    return [
+        *filter(None, on_path),
+        *(str(path) for name in names for path in pyenv.glob(f"{name}.*/bin/python")),
+    ]
 
 
 def run_case(python: str, package: str, function: str, files: list[str]) -> Row:

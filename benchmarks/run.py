@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-# Started as a file, Python sees only this folder; the benchmarks are a package, beside `tools`.
+# Started as a file, Python sees only this folder; the benchmarks are a package.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import core, coverage, engines, leaderboard, peers, study

@@ -1,1 +1,0 @@
-"""Helpers for developers: interpreters, oldest dependencies, the tests on all of them."""
