@@ -9,10 +9,10 @@ from joblib import Parallel, delayed
 
 import truecal
 from benchmarks._tables import machine, markdown, write
-from truecal.curve_average import average_curves
-from truecal.detection import population_with_error
-from truecal.intervals import interval_of
-from truecal.sample import Sample
+from truecal.data.sample import Sample
+from truecal.estimators._curves import average_curves
+from truecal.inference.interval import interval_of
+from truecal.simulation.power import population_with_error
 
 SIZES = (200, 1000, 5000)
 LEVEL = 0.95
@@ -21,10 +21,12 @@ LEVEL = 0.95
 def populations() -> dict[str, truecal.Population]:
     """Return truths of 0, 0.02 and 0.05 on four kinds of scores, the paper's ten and their calibrated twins."""
     kinds = {
-        "uniform": truecal.UniformScores(),
-        "skewed": truecal.BetaScores(2.8, 0.3),
-        "tenths": truecal.RoundedScores(truecal.UniformScores(), decimals=1),
-        "skewed float32": truecal.RoundedScores(truecal.BetaScores(2.8, 0.1), dtype="float32"),
+        "uniform": truecal.simulation.UniformScores(),
+        "skewed": truecal.simulation.BetaScores(2.8, 0.3),
+        "tenths": truecal.simulation.RoundedScores(truecal.simulation.UniformScores(), decimals=1),
+        "skewed float32": truecal.simulation.RoundedScores(
+            truecal.simulation.BetaScores(2.8, 0.1), dtype="float32"
+        ),
     }
     grid = {}
     for name, scores in kinds.items():
@@ -32,7 +34,7 @@ def populations() -> dict[str, truecal.Population]:
             grid[f"{name}, {truth:g}"] = (
                 population_with_error(truth, scores)
                 if truth
-                else truecal.Population(scores, truecal.IdentityCurve())
+                else truecal.Population(scores, truecal.simulation.IdentityCurve())
             )
     for name in truecal.paper.NAMES:
         grid[name] = truecal.paper.population(name)
@@ -81,7 +83,7 @@ def _cell(name: str, population: truecal.Population, n: int, repeats: int) -> di
         np.random.default_rng([7, zlib.crc32(name.encode()), n, repetition]) for repetition in range(repeats)
     ]
     truths = {norm: population.true_error(norm) for norm in (1, 2)}
-    found: dict[int, list[truecal.Interval]] = {1: [], 2: []}
+    found: dict[int, list[truecal.results.Interval]] = {1: [], 2: []}
     for first in range(0, repeats, 50):
         for sample in Sample.from_blocks(*population.sample_many(n, rngs[first : first + 50])):
             curves = average_curves(sample)

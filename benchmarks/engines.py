@@ -29,11 +29,11 @@ import polars as pl
 import truecal
 from benchmarks._memory import peak_resident
 from benchmarks._tables import machine, markdown, power, seconds, write
-from truecal._registry import list_estimators
-from truecal.cells import Cells, cell_error
-from truecal.engines import summarize
-from truecal.readers import from_logits, read
-from truecal.sample import Sample
+from truecal.data import from_logits, read
+from truecal.data.cells import Cells, cell_error
+from truecal.data.frames import summarize
+from truecal.data.sample import Sample
+from truecal.estimators._registry import list_estimators
 
 ROOT = Path(__file__).parents[1]
 REAL = Path(os.environ.get("TRUECAL_SHARED", ROOT.parent / "shared")) / "data"

@@ -9,9 +9,9 @@ import numpy as np
 
 import truecal
 from benchmarks._tables import FOLDER, machine, markdown, write
-from truecal._registry import get_estimator
-from truecal.readers import read
-from truecal.suites import SIZES, suite_study
+from truecal.data import read
+from truecal.estimators._registry import get_estimator
+from truecal.simulation.suites import SIZES, suite_study
 
 SUITES = {
     "A": "the ten populations of the paper, as fitted",
@@ -57,7 +57,7 @@ Made by `python benchmarks/run.py leaderboard` (or `truecal study --suite A --su
         write("leaderboard", page, rows)
 
 
-def _summarise(study: truecal.Study) -> list[dict[str, object]]:
+def _summarise(study: truecal.simulation.Study) -> list[dict[str, object]]:
     cells = defaultdict(list)
     for row in study.rows:
         cells[row["population"].partition(":")[0], row["estimator"]].append(row)

@@ -28,8 +28,12 @@ print(fit)
 # Two thirds of the scores are exactly 1 to six decimals. The fit expects just that, because it knows of the rounding.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-truecal.ScoreDisplay.from_predictions(**prediction, fit=fit, scale="complement").plot(left, name="scores")
-truecal.CurveDisplay.from_predictions(**prediction).plot(right, name="calibration curve", scale="complement")
+truecal.display.ScoreDisplay.from_predictions(**prediction, fit=fit, scale="complement").plot(
+    left, name="scores"
+)
+truecal.display.CurveDisplay.from_predictions(**prediction).plot(
+    right, name="calibration curve", scale="complement"
+)
 plt.show()
 
 # %%
@@ -45,7 +49,7 @@ study = truecal.bias_study(
     repeats=100,
     rng=0,
 )
-truecal.BiasDisplay.from_study(study).plot()
+truecal.display.BiasDisplay.from_study(study).plot()
 plt.show()
 
 # %%

@@ -20,7 +20,7 @@ import truecal
 
 population = truecal.paper.population("resnet110_c100")
 y, p = population.sample(1000, rng=0)
-truecal.BinCountDisplay.from_predictions(y, p, true_error=population.true_error()).plot(
+truecal.display.BinCountDisplay.from_predictions(y, p, true_error=population.true_error()).plot(
     name="ResNet-110 on CIFAR-100"
 )
 plt.show()
@@ -37,7 +37,7 @@ study = truecal.bias_study(
     repeats=100,
     rng=0,
 )
-truecal.BinCountDisplay.from_study(study).plot()
+truecal.display.BinCountDisplay.from_study(study).plot()
 plt.show()
 
 # %%
@@ -48,7 +48,7 @@ plt.show()
 # seven bins, the last of which holds all high scores, and sees a smaller error than the others.
 
 data = truecal.datasets.load("flights")
-display = truecal.ComparisonDisplay.from_predictions(
+display = truecal.display.ComparisonDisplay.from_predictions(
     data.y_true,
     {"naive Bayes": data.predictions["naive_bayes"], "boosting": data.predictions["boosting"]},
     estimators=["averaged", "em_sweep", "em_debias", "ew_bin"],
@@ -56,7 +56,7 @@ display = truecal.ComparisonDisplay.from_predictions(
 )
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 display.plot(left)
-truecal.ReliabilityDisplay.from_predictions(
+truecal.display.ReliabilityDisplay.from_predictions(
     data.y_true, data.predictions["naive_bayes"], kind="sweep", rng=0
 ).plot(right, name="naive Bayes")
 plt.show()

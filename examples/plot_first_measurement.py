@@ -31,7 +31,7 @@ print(error)
 # An interval holds the true error, also where that is zero. If it began at zero, these flights would not be enough
 # to tell the model from a calibrated one.
 
-sample = truecal.readers.one_sample(data.y_true, data.y_proba)
+sample = truecal.data.one_sample(data.y_true, data.y_proba)
 print(truecal.confidence_interval(sample))
 
 # %%
@@ -42,9 +42,9 @@ print(truecal.confidence_interval(sample))
 # place. Of flights to which this one gave 60 %, only half were late: it is over-confident, on other months than those
 # that it learnt from.
 
-truecal.ReliabilityDisplay.from_predictions(data.y_true, data.y_proba, estimator="averaged", rng=0).plot(
-    name="P(late)"
-)
+truecal.display.ReliabilityDisplay.from_predictions(
+    data.y_true, data.y_proba, estimator="averaged", rng=0
+).plot(name="P(late)")
 plt.show()
 
 # %%
@@ -54,7 +54,7 @@ plt.show()
 # The second model is the first with balanced class weights, a common setting that pushes all probabilities of the rare
 # class up. The third is naive Bayes, whose high scores are too high because it takes its inputs for independent.
 
-display = truecal.ComparisonDisplay.from_predictions(data.y_true, data.predictions, rng=0)
+display = truecal.display.ComparisonDisplay.from_predictions(data.y_true, data.predictions, rng=0)
 display.plot()
 plt.show()
 

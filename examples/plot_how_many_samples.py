@@ -18,10 +18,10 @@ import truecal
 # Simulated tests at the level of 5 %. A test with the sweep misses less than one with the usual fifteen bins of equal
 # width, above all where rows are few.
 
-missed = truecal.miss_rates(
+missed = truecal.simulation.miss_rates(
     [0.05, 0.1, 0.2], [50, 100, 200, 400, 800, 1600], estimators=["ew_bin", "em_sweep"], repeats=200, rng=0
 )
-truecal.MissRateDisplay.from_miss_rates(missed).plot()
+truecal.display.MissRateDisplay.from_miss_rates(missed).plot()
 plt.show()
 
 # %%
@@ -30,7 +30,7 @@ plt.show()
 #
 # To find an error of ten percentage points in 95 % of cases:
 
-print(truecal.plan_sample_size(0.1, repeats=300, rng=0))
+print(truecal.simulation.plan_sample_size(0.1, repeats=300, rng=0))
 
 # %%
 # What could be hidden
@@ -38,7 +38,7 @@ print(truecal.plan_sample_size(0.1, repeats=300, rng=0))
 #
 # Turned round: with 500 rows, errors below this are missed in more than one case of twenty.
 
-print(f"{truecal.detectable_error(500, repeats=300, rng=0):.3f}")
+print(f"{truecal.simulation.detectable_error(500, repeats=300, rng=0):.3f}")
 
 # %%
 # On your data
@@ -48,4 +48,4 @@ print(f"{truecal.detectable_error(500, repeats=300, rng=0):.3f}")
 
 data = truecal.datasets.load("flights")
 fit = truecal.fit_population(data.y_true, data.y_proba)
-print(truecal.plan_sample_size(0.03, scores=fit.scores, repeats=100, rng=0))
+print(truecal.simulation.plan_sample_size(0.03, scores=fit.scores, repeats=100, rng=0))

@@ -26,7 +26,9 @@ for name, proba in data.predictions.items():
 
 # %%
 
-display = truecal.ComparisonDisplay.from_predictions(data.y_true, data.predictions, labels=data.labels, rng=0)
+display = truecal.display.ComparisonDisplay.from_predictions(
+    data.y_true, data.predictions, labels=data.labels, rng=0
+)
 display.plot(kind="curves")
 plt.show()
 
@@ -45,7 +47,7 @@ rows = [
     {"name": digit, "estimator": "em_sweep", "value": part.value}
     for digit, part in zip(data.labels, classwise.classes, strict=True)
 ]
-truecal.ComparisonDisplay(rows).plot()
+truecal.display.ComparisonDisplay(rows).plot()
 plt.show()
 
 # %%
@@ -54,7 +56,7 @@ plt.show()
 #
 # The hardest digit for the forest, against all others. The axis is stretched at both ends, for most scores are near 0.
 
-truecal.ReliabilityDisplay.from_predictions(
+truecal.display.ReliabilityDisplay.from_predictions(
     data.y_true, data.predictions["forest"], labels=data.labels, pos_label="eight", scale="logit", rng=0
 ).plot(name="P(eight)")
 plt.show()

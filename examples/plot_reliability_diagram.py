@@ -18,12 +18,12 @@ import truecal
 # These scores are calibrated by construction. The usual picture, fifteen bins of equal width, suggests otherwise; the
 # band says that such gaps are to be expected.
 
-calibrated = truecal.Population(truecal.UniformScores(), truecal.IdentityCurve())
+calibrated = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.IdentityCurve())
 y, p = calibrated.sample(200, rng=4)
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 4.2), layout="constrained")
 for ax, kind, options in zip(axes, ("bins", "sweep", "isotonic"), ({"binning": "ew"}, {}, {}), strict=True):
-    truecal.ReliabilityDisplay.from_predictions(y, p, kind=kind, rng=0, **options).plot(ax, name=kind)
+    truecal.display.ReliabilityDisplay.from_predictions(y, p, kind=kind, rng=0, **options).plot(ax, name=kind)
 plt.show()
 
 # %%
@@ -45,7 +45,7 @@ y, p = network.sample(10_000, rng=0)
 
 figure, axes = plt.subplots(1, 2, figsize=(8.5, 4.4), layout="constrained")
 for ax, scale in zip(axes, ("linear", "complement"), strict=True):
-    display = truecal.ReliabilityDisplay.from_predictions(y, p, scale=scale, rng=0)
+    display = truecal.display.ReliabilityDisplay.from_predictions(y, p, scale=scale, rng=0)
     display.plot(ax, name=f"{scale} axes")
 plt.show()
 
@@ -57,7 +57,7 @@ plt.show()
 # order of rows never matters. This model is under-confident: it is right more often than it says.
 
 data = truecal.datasets.load("digits")
-truecal.ReliabilityDisplay.from_predictions(
+truecal.display.ReliabilityDisplay.from_predictions(
     data.y_true, data.predictions["forest"], labels=data.labels, rng=0
 ).plot(name="random forest, top digit")
 plt.show()

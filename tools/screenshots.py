@@ -52,7 +52,7 @@ def demo_reports(folder: Path) -> list[Path]:
     """Make reports on two simulated models: one with scores all over, one with skewed ones."""
     import truecal
 
-    uniform = truecal.Population(truecal.BetaScores(1, 1), truecal.PowerCurve(1.3))
+    uniform = truecal.Population(truecal.simulation.BetaScores(1, 1), truecal.simulation.PowerCurve(1.3))
     reports = []
     for name, population in {"uniform": uniform, "skewed": truecal.paper.population("resnet110_c10")}.items():
         path = folder / f"{name}.html"

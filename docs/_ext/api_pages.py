@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.ext.autodoc.mock import mock
 
 import truecal
-from truecal._registry import list_estimators
+from truecal.estimators._registry import list_estimators
 
 #: Title, a sentence, and names; what does not exist (yet) is left out.
 GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -75,9 +75,9 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 #: Modules that are not in `truecal.__all__`, with what of them is documented (all of `__all__` if empty).
 MODULES: tuple[tuple[str, str], ...] = (
-    ("truecal.readers", "Readers"),
+    ("truecal.data", "Readers"),
     ("truecal.datasets", "Bundled predictions"),
-    ("truecal.suites", "Suites of populations"),
+    ("truecal.simulation.suites", "Suites of populations"),
     ("truecal.integrations.sklearn", "scikit-learn scorers"),
     ("truecal.integrations.torchmetrics", "torchmetrics"),
 )
@@ -117,7 +117,7 @@ def sections(missing: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
     rest = sorted(public - taken - modules)
     if rest:
         yield "More", "", [f"truecal.{name}" for name in rest]
-    yield "The paper's populations", "", ["truecal.models.paper.population"]
+    yield "The paper's populations", "", ["truecal.simulation.paper.population"]
     for path, title in MODULES:
         names = module_names(path, missing)
         if names:

@@ -12,7 +12,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from truecal._registry import TRUE_ERROR, EstimatorSpec, list_estimators
+from truecal.estimators._registry import TRUE_ERROR, EstimatorSpec, list_estimators
 
 #: Suites in the order and with the words of the columns.
 SUITES = {"A": "A: miscalibrated", "B": "B: calibrated", "C1": "C1: other shapes", "C2": "C2: held out"}

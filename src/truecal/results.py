@@ -1,18 +1,57 @@
-"""What computations return: frozen, printable, and convertible to plain dictionaries."""
+"""Results: frozen, printable, and convertible to plain dictionaries."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from truecal._lib.types import FloatArray
 
 #: Version of the layout that `to_dict` gives; it grows when a key changes its meaning or goes away.
 SCHEMA_VERSION = 1
+
+
+def plain(value: Any) -> Any:
+    """Return nested objects as JSON holds them: no NumPy types, and None for NaN and infinities.
+
+    Examples
+    --------
+    >>> plain({"loss": float("inf"), "bins": (1, 2.5)})
+    {'loss': None, 'bins': [1, 2.5]}
+    """
+    if isinstance(value, Result):
+        return value._fields()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Result:
+    """Base of results: a frozen dataclass that converts itself to plain Python objects.
+
+    A subclass may name properties in `_derived`, which are written with the fields, and fields in
+    `_omitted`, which are not.
+    """
+
+    _derived: ClassVar[tuple[str, ...]] = ()
+    _omitted: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain Python objects, ready for JSON."""
+        return {"schema_version": SCHEMA_VERSION, **self._fields()}
+
+    def _fields(self) -> dict[str, Any]:
+        assert is_dataclass(self)
+        names = [field.name for field in fields(self) if field.name not in self._omitted]
+        return {name: plain(getattr(self, name)) for name in (*names, *self._derived)}
 
 
 def lp_norm(gap: FloatArray, weight: FloatArray, p: float) -> float:

@@ -5,9 +5,9 @@ import os
 
 import numpy as np
 import pytest
-from chromium import missing, open_browser
 
 import truecal
+from support.chromium import missing, open_browser
 
 REASON = missing()
 if REASON and os.environ.get("CI") != "true":
@@ -24,7 +24,7 @@ def browser():
 def pages(tmp_path_factory):
     """A report on uniform and one on skewed scores, with names that are out to do harm."""
     folder = tmp_path_factory.mktemp("pages")
-    uniform = truecal.Population(truecal.BetaScores(1, 1), truecal.PowerCurve(1.5))
+    uniform = truecal.Population(truecal.simulation.BetaScores(1, 1), truecal.simulation.PowerCurve(1.5))
     nasty = "<script>document.title = 'owned'</script>"
     row = {"name": nasty, "n": 5, "value": 0.1, "low": 0.0, "high": 0.2, "adjusted_pvalue": 0.5}
     for name, population in {"uniform": uniform, "skewed": truecal.paper.population("resnet110_c10")}.items():

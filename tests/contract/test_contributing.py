@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal import _registry, estimators
+from truecal import estimators
+from truecal.estimators import _registry
 
 PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 MODULE = "truecal.estimators.isotonic"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.readers import read
+from truecal.data import read
 
 SPECS = truecal.list_estimators()
 TCE = [spec for spec in SPECS if spec.estimand == "true calibration error"]

@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from snippets import ROOT
 
 import truecal
+from support.snippets import ROOT
 
 THEORY = ROOT / "docs" / "theory"
 

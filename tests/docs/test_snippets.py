@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from snippets import NOT_RUN, ROOT, fences, missing, run, same, snippets, workplace
+
+from support.snippets import NOT_RUN, ROOT, fences, missing, run, same, snippets, workplace
 
 PAGES = sorted(
     path

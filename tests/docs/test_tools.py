@@ -6,9 +6,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from snippets import ROOT
 
-from truecal._registry import TRUE_ERROR, list_estimators
+from support.snippets import ROOT
+from truecal.estimators._registry import TRUE_ERROR, list_estimators
 
 
 def load(path: str) -> ModuleType:

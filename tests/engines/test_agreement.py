@@ -6,10 +6,10 @@ import pytest
 from dask import dataframe as dd
 
 import truecal
-from engine_contract import assert_same
-from truecal.cells import Cells
-from truecal.engines import summarize
-from truecal.readers import read
+from support.engine_contract import assert_same
+from truecal.data import read
+from truecal.data.cells import Cells
+from truecal.data.frames import summarize
 
 N_PARTS = 5
 

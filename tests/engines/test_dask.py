@@ -14,10 +14,10 @@ from dask import dataframe as dd
 from distributed import Client, LocalCluster
 
 import truecal
-from engine_contract import assert_same
-from truecal.cells import Cells
-from truecal.engines import summarize
-from truecal.readers import read
+from support.engine_contract import assert_same
+from truecal.data import read
+from truecal.data.cells import Cells
+from truecal.data.frames import summarize
 
 N_PARTS, PART = 12, 5000
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-import engine_contract as contract
+from support import engine_contract as contract
 
 
 @pytest.mark.parametrize("case", contract.CASES)

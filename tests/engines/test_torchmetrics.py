@@ -12,11 +12,11 @@ from torchmetrics import MetricCollection
 from torchmetrics.classification import BinaryCalibrationError
 
 import truecal
-from engine_contract import assert_same
-from truecal.cells import Cells
+from support.engine_contract import assert_same
+from truecal.data import from_logits, read
+from truecal.data.cells import Cells
 from truecal.integrations import torchmetrics
 from truecal.integrations.torchmetrics import CalibrationMetric
-from truecal.readers import from_logits, read
 
 N = 6000
 

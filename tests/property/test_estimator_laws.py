@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import naive
 import truecal
-from truecal.readers import read
+from support import naive
+from truecal.data import read
 
 #: The same examples every time, so that nothing flakes; TRUECAL_EXPLORE=1 looks for new ones.
 LAWS = settings(deadline=None, derandomize="TRUECAL_EXPLORE" not in os.environ, database=None)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truecal.models.curves import LINKS, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
-from truecal.models.population import Population
-from truecal.models.scores import (
+from truecal.simulation.curves import LINKS, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import (
     AtomScores,
     BetaScores,
     EmpiricalScores,

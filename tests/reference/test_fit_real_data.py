@@ -11,9 +11,9 @@ agree for models that give little weight to the scores next to 1, and AICs canno
 import numpy as np
 import pytest
 
-from truecal.models.beta_fit import fit_beta_as_paper
-from truecal.models.fit import fit_population
-from truecal.readers import read
+from truecal.data import read
+from truecal.simulation.fit.beta import fit_beta_as_paper
+from truecal.simulation.fit.population import fit_population
 
 BETA_PRINTED = {
     "resnet110_c10": (2.7752, 0.0478),

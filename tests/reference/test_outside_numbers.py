@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.readers import from_logits, read
+from truecal.data import from_logits, read
 
 OUTSIDE = {
     (1500, "square", 1): {

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.readers import probabilities_from_logits
-from truecal.recalibrators import TemperatureScaling
-from truecal.selection import select_recalibrator
-from truecal.selection.judging import losses
+from truecal.data import probabilities_from_logits
+from truecal.recalibration import TemperatureScaling
+from truecal.recalibration.selection import select_recalibrator
+from truecal.recalibration.selection.criterion import losses
 
 
 @pytest.fixture(scope="module", params=["cifar10_resnet110", "cifar10_wide_resnet", "cifar100_resnet50"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.comparison import compare
+from truecal.inference.compare import compare
 
 
 @pytest.mark.parametrize("n", [300, 2000])

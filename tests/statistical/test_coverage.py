@@ -3,15 +3,15 @@
 import pytest
 
 import truecal
-from truecal.intervals import confidence_interval
-from truecal.readers import read
+from truecal.data import read
+from truecal.inference.interval import confidence_interval
 
-UNIFORM = truecal.UniformScores()
+UNIFORM = truecal.simulation.UniformScores()
 POPULATIONS = {
-    "uniform, truth 0": truecal.Population(UNIFORM, truecal.IdentityCurve()),
-    "uniform, truth 0.05": truecal.Population(UNIFORM, truecal.PowerCurve(1.2)),
+    "uniform, truth 0": truecal.Population(UNIFORM, truecal.simulation.IdentityCurve()),
+    "uniform, truth 0.05": truecal.Population(UNIFORM, truecal.simulation.PowerCurve(1.2)),
     "tenths, truth 0": truecal.Population(
-        truecal.RoundedScores(UNIFORM, decimals=1), truecal.IdentityCurve()
+        truecal.simulation.RoundedScores(UNIFORM, decimals=1), truecal.simulation.IdentityCurve()
     ),
     "skewed, miscalibrated": truecal.paper.population("resnet110_c10"),
     "skewed, calibrated": truecal.paper.population("densenet40_c100", calibrated=True),

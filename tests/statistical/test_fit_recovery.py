@@ -10,7 +10,7 @@ from numpy.random import SeedSequence
 from scipy import stats
 
 import truecal
-from truecal.models.fit import fit_population
+from truecal.simulation.fit.population import fit_population
 
 N = 40_000
 DTYPES = (np.float64, np.float32)
@@ -93,12 +93,12 @@ def test_float32_and_float64_agree_although_ones_are_far_more(fits):
 
 def test_many_draws_show_no_bias_of_the_censored_fit():
     """At 2*10^6 rows b has a standard error of 0.1 %; scores of 1 as points would be 24 % off."""
-    truth = truecal.BetaScores(2.7752, 0.0478)
-    population = truecal.Population(truth, truecal.IdentityCurve())
+    truth = truecal.simulation.BetaScores(2.7752, 0.0478)
+    population = truecal.Population(truth, truecal.simulation.IdentityCurve())
     _, p = population.sample(2_000_000, rng=77)
     for dtype in DTYPES:
         score, count = np.unique(p.astype(dtype), return_counts=True)
-        fit = truecal.models.beta_fit.fit_beta(score.astype(float), count.astype(float), np.dtype(dtype))
+        fit = truecal.simulation.fit.beta.fit_beta(score.astype(float), count.astype(float), np.dtype(dtype))
         assert abs(fit.b - truth.b) < 4 * fit.information_se[1]
         assert abs(fit.a - truth.a) < 4 * fit.information_se[0]
 
@@ -113,8 +113,8 @@ def test_the_test_of_the_curve_keeps_its_level():
 
 
 def test_the_test_of_the_curve_sees_a_curve_outside_the_family():
-    wave = truecal.FunctionCurve(lambda c: 0.5 + 0.4 * np.sin(9 * c))
-    fit = fit_population(*truecal.Population(truecal.UniformScores(), wave).sample(3000, rng=9))
+    wave = truecal.simulation.FunctionCurve(lambda c: 0.5 + 0.4 * np.sin(9 * c))
+    fit = fit_population(*truecal.Population(truecal.simulation.UniformScores(), wave).sample(3000, rng=9))
     assert fit.goodness.pvalue < 1e-6
 
 

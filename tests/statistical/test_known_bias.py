@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from truecal._registry import get_estimator
-from truecal.sample import Sample
+from truecal.data.sample import Sample
+from truecal.estimators._registry import get_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

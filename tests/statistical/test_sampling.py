@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 from scipy.special import betainc
 
-from truecal.models import paper
-from truecal.models.curves import GLMCurve, LogisticCurve, PowerCurve, StepCurve
-from truecal.models.population import Population
-from truecal.models.scores import (
+from truecal.simulation import paper
+from truecal.simulation.curves import GLMCurve, LogisticCurve, PowerCurve, StepCurve
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import (
     AtomScores,
     BetaScores,
     EmpiricalScores,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from truecal.models import paper
-from truecal.models.curves import IdentityCurve, PowerCurve
-from truecal.models.population import Population
-from truecal.models.scores import BetaScores
-from truecal.selection import select_recalibrator
+from truecal.recalibration.selection import select_recalibrator
+from truecal.simulation import paper
+from truecal.simulation.curves import IdentityCurve, PowerCurve
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import BetaScores
 
 CALIBRATED = {
     "uniform": Population(BetaScores(1, 1), IdentityCurve()),

@@ -10,20 +10,20 @@ import pytest
 from scipy import stats
 
 import truecal
-from truecal.detection import miss_rates, population_with_error, power
-from truecal.hypotheses import calibration_test
+from truecal.inference.calibration_test import calibration_test
+from truecal.simulation.power import miss_rates, population_with_error, power
 
 SCORES = {
-    "uniform": truecal.UniformScores(),
-    "skewed": truecal.BetaScores(2.8, 0.05),
-    "tied": truecal.AtomScores([0.02, 0.3, 0.5, 0.9, 1.0], [0.3, 0.2, 0.2, 0.2, 0.1]),
+    "uniform": truecal.simulation.UniformScores(),
+    "skewed": truecal.simulation.BetaScores(2.8, 0.05),
+    "tied": truecal.simulation.AtomScores([0.02, 0.3, 0.5, 0.9, 1.0], [0.3, 0.2, 0.2, 0.2, 0.1]),
 }
 # With 39 draws of labels the p-values are 1/40, ..., 40/40, and 0.05 is one of them.
 DRAWS = 39
 
 
 def pvalues(scores, n, estimator, repeats, **options):
-    population = truecal.Population(SCORES[scores], truecal.IdentityCurve())
+    population = truecal.Population(SCORES[scores], truecal.simulation.IdentityCurve())
     results = (
         calibration_test(
             *population.sample(n, rng=np.random.default_rng([n, seed, 1])),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from truecal.cells import Cells
-from truecal.cli._predictions import Predictions, Summary
-from truecal.hypotheses import TestResult, calibration_test, corrected_by_holm
-from truecal.readers import one_sample
+from truecal.cli.input.predictions import Predictions, Summary
+from truecal.data import one_sample
+from truecal.data.cells import Cells
+from truecal.inference.calibration_test import TestResult, calibration_test, corrected_by_holm
 
 #: Rows beyond which labels are drawn for cells of nearly equal scores, and no longer for each row.
 _MANY_ROWS = 200_000

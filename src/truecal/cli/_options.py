@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from truecal.cli._sniff import FORMATS
+from truecal.cli.input.sniffing import FORMATS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

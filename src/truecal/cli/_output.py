@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from truecal._files import write_text
-from truecal._plain import plain
+from truecal._lib.files import write_text
+from truecal.results import plain
 
 _REMARKS = "truecal.remarks"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 _TO_OPTIONS = (
     (r"Pass pos_label=(.+?) \(or another\)", r"Pass --pos-label \1 (or another)"),
-    (r"[Ff]or logits use truecal\.readers\.from_logits", "for logits add --logits"),
+    (r"[Ff]or logits use truecal\.data\.from_logits", "for logits add --logits"),
     (r"pass numpy\.clip\(y_proba, 0, 1\)", "add --clip"),
     (r"Pass labels=\[\.\.\.\] to name the class of each column", "Name the class of each column: --classes a,b,c"),
     (r"For one class against the rest pass y_true == .*?, or y_proba with one column for each class\.",

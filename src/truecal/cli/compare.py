@@ -35,10 +35,10 @@ def command(
     The first model is compared with each of the others. Where these are several, the level of each comparison
     is raised (Bonferroni), so that all of them together keep the one that was asked for.
     """
-    from truecal._checks import check_fraction
-    from truecal.cli._predictions import load_rows
-    from truecal.comparison import compare
-    from truecal.readers import probabilities_from_logits
+    from truecal._lib.checks import check_fraction
+    from truecal.cli.input.predictions import load_rows
+    from truecal.data import probabilities_from_logits
+    from truecal.inference.compare import compare
 
     if len(set(score)) < 2:
         raise ValueError("compare needs two models. Name their columns: --score one --score two.")

@@ -11,7 +11,7 @@ from truecal.cli._options import group_option, input_options, output_options, se
 from truecal.cli._output import as_json, as_table, check_folder, emit, stage
 
 if TYPE_CHECKING:
-    from truecal.cli._predictions import Predictions, Summary
+    from truecal.cli.input.predictions import Predictions, Summary
     from truecal.results import Estimate
 
 #: The recommended estimator, the paper's two, and what most people call the ECE.
@@ -50,9 +50,9 @@ def command(
     FILE is a CSV, TSV, Parquet, JSON lines, Arrow, NPZ or NPY file, a folder or glob of Parquet files, or -
     for standard input. Errors are fractions: 0.05 is five percentage points.
     """
-    from truecal._checks import check_norm
-    from truecal._registry import get_estimator
-    from truecal.cli._predictions import load
+    from truecal._lib.checks import check_norm
+    from truecal.cli.input.predictions import load
+    from truecal.estimators._registry import get_estimator
 
     check_norm(norm)
     check_folder(output)
@@ -85,8 +85,8 @@ def command(
 def _measure(
     arguments: dict[str, Any], name: str, norm: float, n_bins: int | None, level: float, seed: int
 ) -> Estimate:
-    from truecal._registry import TRUE_ERROR, get_estimator
-    from truecal.measure import estimate
+    from truecal.estimators._registry import TRUE_ERROR, get_estimator
+    from truecal.inference.estimate import estimate
 
     spec = get_estimator(name)
     has_interval = level != 0 and norm in (1, 2) and spec.estimand == TRUE_ERROR

@@ -50,8 +50,8 @@ def command(
 
     With --error: the rows that find an error of that size. With --rows: the least error that so many find.
     """
-    from truecal.models.scores import BetaScores
-    from truecal.planning import detectable_error, plan_sample_size
+    from truecal.simulation.planning import detectable_error, plan_sample_size
+    from truecal.simulation.scores.continuous import BetaScores
 
     if not errors and not sizes:
         raise ValueError(
@@ -95,7 +95,7 @@ def command(
 
 
 def _check_picture(path: Path) -> None:
-    from truecal._checks import require
+    from truecal._lib.checks import require
 
     require("matplotlib", extra="app", purpose="Drawing")
     if path.suffix.lower() not in _PICTURES:
@@ -104,9 +104,9 @@ def _check_picture(path: Path) -> None:
 
 def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:
     """Draw how often each error is missed against the number of rows, beside the usual ECE."""
-    from truecal._files import whole_file
-    from truecal.detection import miss_rates
+    from truecal._lib.files import whole_file
     from truecal.display import MissRateDisplay
+    from truecal.simulation.power import miss_rates
 
     rates = miss_rates(
         errors,

@@ -44,8 +44,8 @@ def command(
 
     A calibrated model is left alone. The exit code is 1 if there is nothing to mend.
     """
-    from truecal.cli._predictions import forget_arguments, load_rows
-    from truecal.selection import select_recalibrator
+    from truecal.cli.input.predictions import forget_arguments, load_rows
+    from truecal.recalibration.selection import select_recalibrator
 
     for path in (output, target):
         check_folder(path)
@@ -82,7 +82,7 @@ def _scores(file: str, names: list[str], format: str | None) -> NDArray[Any]:
     """Return the same columns of another file."""
     import numpy as np
 
-    from truecal.cli._files import open_table
+    from truecal.cli.input.files import open_table
 
     columns = open_table(file, format).take(names, numbers=names)
     return columns[names[0]] if len(names) == 1 else np.column_stack([columns[name] for name in names])
@@ -92,7 +92,7 @@ def _write(target: Path, scores: NDArray[Any], names: list[str]) -> None:
     """Write the recalibrated scores as CSV, one column for each of the file's own."""
     import csv
 
-    from truecal._files import whole_file
+    from truecal._lib.files import whole_file
 
     table = scores.reshape(len(scores), -1)
     if len(names) != table.shape[1]:

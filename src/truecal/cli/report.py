@@ -11,8 +11,8 @@ from truecal.cli._options import group_option, input_options, seed_option
 from truecal.cli._output import check_folder, say_remarks, say_written, stage
 
 if TYPE_CHECKING:
-    from truecal.assessment import Assessment
-    from truecal.cli._predictions import Predictions, Summary
+    from truecal.assessment.assess import Assessment
+    from truecal.cli.input.predictions import Predictions, Summary
 
 #: Sizes of error for which the report says how many rows find them.
 _ERRORS = (0.02, 0.05, 0.1)
@@ -43,9 +43,9 @@ def command(
     **what: Any,
 ) -> None:
     """Write a report on the probabilities in FILE: one HTML page that needs nothing else."""
-    from truecal._checks import require
-    from truecal.assessment import assess
-    from truecal.cli._predictions import Predictions, load
+    from truecal._lib.checks import require
+    from truecal.assessment.assess import assess
+    from truecal.cli.input.predictions import Predictions, load
 
     require("jinja2", extra="app", purpose="The report")
     name = "standard input" if file == "-" else Path(file).name
@@ -92,7 +92,7 @@ def _row(name: str, found: Any, pvalue: float | None) -> dict[str, Any]:
 def _groups(predictions: Predictions | Summary, norm: int, seed: int) -> list[dict[str, Any]]:
     """Measure each group, with p-values that are corrected for looking at all of them."""
     from truecal.cli._groups import test_groups
-    from truecal.measure import estimate
+    from truecal.inference.estimate import estimate
 
     tests = test_groups(predictions, norm=norm, rng=seed)
     return [
@@ -107,8 +107,8 @@ def _groups(predictions: Predictions | Summary, norm: int, seed: int) -> list[di
 
 def _classes(arguments: dict[str, Any], norm: int, seed: int) -> list[dict[str, Any]]:
     """Measure each class against the rest, with p-values that are corrected for looking at all of them."""
-    from truecal.hypotheses import calibration_test
-    from truecal.measure import estimate
+    from truecal.inference.calibration_test import calibration_test
+    from truecal.inference.estimate import estimate
 
     found = estimate(**arguments, estimator="averaged", norm=norm, confidence_level=0.95)
     test = calibration_test(**arguments, norm=norm, rng=seed)
@@ -120,7 +120,7 @@ def _classes(arguments: dict[str, Any], norm: int, seed: int) -> list[dict[str, 
 
 def _recalibration(arguments: dict[str, Any], seed: int) -> dict[str, Any]:
     """Say which recalibrator to use; or why that cannot be told, as with a handful of rows."""
-    from truecal.selection import select_recalibrator
+    from truecal.recalibration.selection import select_recalibrator
 
     rest = {key: value for key, value in arguments.items() if key not in ("y_true", "y_proba")}
     try:
@@ -144,8 +144,8 @@ def _recalibration(arguments: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def _plan(assessment: Assessment, norm: int, seed: int) -> list[dict[str, Any]]:
     """Say how many rows with scores like these would find errors of several sizes."""
-    from truecal.detection import greatest_error
-    from truecal.planning import required_sample_size
+    from truecal.simulation.planning import required_sample_size
+    from truecal.simulation.power import greatest_error
 
     if assessment.advice is None:
         return []

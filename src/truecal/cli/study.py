@@ -51,9 +51,9 @@ def command(
     """
     import json
 
-    from truecal.study import bias_study
-    from truecal.study_file import load_study
-    from truecal.suites import suite_study
+    from truecal.cli.study_file import load_study
+    from truecal.simulation.study import bias_study
+    from truecal.simulation.suites import suite_study
 
     if bool(file) == bool(suite):
         raise ValueError("name a FILE, or one or more suites with --suite.")

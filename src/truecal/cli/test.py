@@ -11,7 +11,7 @@ from truecal.cli._options import group_option, input_options, output_options, se
 from truecal.cli._output import as_json, as_table, check_folder, emit, stage
 
 if TYPE_CHECKING:
-    from truecal.hypotheses import TestResult
+    from truecal.inference.calibration_test import TestResult
 
 
 @click.command("test")
@@ -44,9 +44,9 @@ def command(
     The exit code is 0 if the predictions pass and 1 if perfect calibration is rejected: for all rows or, with
     --group, for any group after Holm's correction.
     """
-    from truecal._checks import check_fraction
+    from truecal._lib.checks import check_fraction
     from truecal.cli._groups import test_groups, test_rows
-    from truecal.cli._predictions import load
+    from truecal.cli.input.predictions import load
 
     check_fraction("--alpha", alpha)
     check_folder(output)
@@ -73,15 +73,15 @@ def command(
 
 
 def _table(groups: dict[str, TestResult], group: str, alpha: float) -> str:
-    from truecal.spiegelhalter import show_pvalue
+    from truecal._lib.text import format_pvalue
 
     body = [
         [
             name,
             f"{test.n:,.10g}",
             f"{test.statistic:.4f}",
-            show_pvalue(test.pvalue),
-            show_pvalue(test.adjusted_pvalue or 0.0),
+            format_pvalue(test.pvalue),
+            format_pvalue(test.adjusted_pvalue or 0.0),
             "yes" if (test.adjusted_pvalue or 0.0) <= alpha else "no",
         ]
         for name, test in groups.items()

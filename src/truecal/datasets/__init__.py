@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._checks import check_choice
+from truecal._lib.checks import check_choice
 
 __all__ = ["NAMES", "Dataset", "load"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal._checks import require
-from truecal.sample import FloatArray
+from truecal._lib.checks import require
+from truecal._lib.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal._checks import check_choice
+from truecal._lib.checks import check_choice
 from truecal.display._base import Display, check_rows, column
 from truecal.display._style import (
     INK,
@@ -19,7 +19,7 @@ from truecal.display._style import (
     size_axis,
     tidy,
 )
-from truecal.study import Study
+from truecal.simulation.study import Study
 
 _LABELS = {
     "bias": "bias (% points)",
@@ -38,14 +38,14 @@ class BiasDisplay(Display):
     Parameters
     ----------
     rows : iterable of dict
-        As of `truecal.Study.rows`.
+        As of `truecal.simulation.Study.rows`.
 
     Examples
     --------
     >>> import truecal
     >>> from matplotlib.figure import Figure
     >>> from truecal.display import BiasDisplay
-    >>> calibrated = truecal.Population(truecal.BetaScores(2.8, 0.05), truecal.IdentityCurve())
+    >>> calibrated = truecal.Population(truecal.simulation.BetaScores(2.8, 0.05), truecal.simulation.IdentityCurve())
     >>> study = truecal.bias_study(
     ...     {"calibrated": calibrated}, estimators=["ew_bin", "em_sweep"], sizes=[100, 400], repeats=50, rng=0
     ... )

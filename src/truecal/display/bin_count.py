@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from truecal.bin_counts import BinCounts, bin_counts, bin_counts_of_study
+from truecal.data.samples import one_sample
 from truecal.display._base import Display
 from truecal.display._style import BLUE, INK, axes_or_new, estimator_style, legend_below, percent_axis, tidy
-from truecal.readers.samples import one_sample
-from truecal.study import Study
+from truecal.plotdata.bin_counts import BinCounts, bin_counts, bin_counts_of_study
+from truecal.simulation.study import Study
 
 
 class BinCountDisplay(Display):
@@ -55,7 +55,7 @@ class BinCountDisplay(Display):
         y_true, y_proba
             As in `truecal.estimate`.
         binning, norm, n_bins, true_error
-            As in `truecal.bin_counts.bin_counts`.
+            As in `truecal.plotdata.bin_counts.bin_counts`.
         **reading
             As in `truecal.estimate`.
 
@@ -73,7 +73,7 @@ class BinCountDisplay(Display):
         Parameters
         ----------
         study : Study
-            With the estimators that `truecal.bin_counts.bin_counts_of_study` needs.
+            With the estimators that `truecal.plotdata.bin_counts.bin_counts_of_study` needs.
         **which
             `population`, `n` and `binning`, as there.
 

@@ -7,8 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal._checks import RNGLike, as_generator, check_choice
-from truecal._registry import get_estimator
+from truecal._lib.checks import as_generator, check_choice
+from truecal._lib.types import RNGLike
+from truecal.data.sample import Sample
+from truecal.data.samples import one_sample
 from truecal.display._base import Display, check_rows, column
 from truecal.display._style import (
     INK,
@@ -22,10 +24,9 @@ from truecal.display._style import (
     tidy,
 )
 from truecal.display.reliability import ReliabilityDisplay
-from truecal.intervals import confidence_interval
-from truecal.readers.samples import one_sample
-from truecal.reliability import Reliability, reliability_curve
-from truecal.sample import Sample
+from truecal.estimators._registry import get_estimator
+from truecal.inference.interval import confidence_interval
+from truecal.plotdata.reliability import Reliability, reliability_curve
 
 
 class ComparisonDisplay(Display):

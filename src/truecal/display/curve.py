@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from truecal._checks import check_choice, check_count
-from truecal.binning import EqualMass, partition, summarize_bins
+from truecal._lib.checks import check_choice, check_count
+from truecal._lib.types import FloatArray
+from truecal.data.samples import one_sample
 from truecal.display._base import Display
 from truecal.display._style import BLUE, INK, RED, axes_or_new, legend_below, score_axis, text_handle, tidy
 from truecal.display.reliability import draw_diagonal
-from truecal.histogram import SCALES
-from truecal.models.curves import Curve, GLMCurve, IdentityCurve, LogisticCurve, PowerCurve
-from truecal.models.fit import PopulationFit, fit_population
-from truecal.models.population import Population
-from truecal.readers.samples import one_sample
+from truecal.estimators._binning import EqualMass, partition, summarize_bins
+from truecal.plotdata.histogram import SCALES
 from truecal.results import BinTable
-from truecal.sample import FloatArray
+from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, LogisticCurve, PowerCurve
+from truecal.simulation.fit.population import PopulationFit, fit_population
+from truecal.simulation.population import Population
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -214,7 +214,7 @@ def formula(curve: Curve) -> str:
     Examples
     --------
     >>> import truecal
-    >>> formula(truecal.GLMCurve("logit", "log", b0=1, b1=0.5)), formula(truecal.PowerCurve(2))
+    >>> formula(truecal.simulation.GLMCurve("logit", "log", b0=1, b1=0.5)), formula(truecal.simulation.PowerCurve(2))
     ('logit p = 1 + 0.5 log c', 'p = c^2')
     """
     if isinstance(curve, GLMCurve):

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal._checks import check_choice
+from truecal._lib.checks import check_choice
 from truecal.display._base import Display, check_rows, column
 from truecal.display._style import (
     estimator_legend,
@@ -50,7 +50,7 @@ class MissRateDisplay(Display):
 
     @classmethod
     def from_miss_rates(cls, result: Any) -> Self:
-        """Make the display from what `truecal.miss_rates` returned.
+        """Make the display from what `truecal.simulation.miss_rates` returned.
 
         Parameters
         ----------

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from truecal._checks import RNGLike, check_choice
-from truecal._registry import get_estimator
+from truecal._lib.checks import check_choice
+from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.samples import one_sample
 from truecal.display._base import Display
 from truecal.display._style import (
     BLUE,
@@ -20,16 +21,15 @@ from truecal.display._style import (
     split_below,
     tidy,
 )
-from truecal.histogram import ScoreHistogram, score_histogram
-from truecal.readers.samples import one_sample
-from truecal.reliability import Reliability, reliability_curve
+from truecal.estimators._registry import get_estimator
+from truecal.plotdata.histogram import ScoreHistogram, score_histogram
+from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate
-from truecal.sample import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from truecal.assessment import Assessment
+    from truecal.assessment.assess import Assessment
 
 KINDS = ("isotonic", "bins", "sweep")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from truecal.data.samples import one_sample
 from truecal.display._base import Display
 from truecal.display._style import (
     BLUE,
@@ -18,10 +19,9 @@ from truecal.display._style import (
     tidy,
 )
 from truecal.display.reliability import axis_floor
-from truecal.histogram import ScoreHistogram, score_histogram
-from truecal.models.fit import PopulationFit, fit_population
-from truecal.models.scores import BetaScores, ScoreDistribution
-from truecal.readers.samples import one_sample
+from truecal.plotdata.histogram import ScoreHistogram, score_histogram
+from truecal.simulation.fit.population import PopulationFit, fit_population
+from truecal.simulation.scores.continuous import BetaScores, ScoreDistribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

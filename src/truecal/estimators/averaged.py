@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from truecal._registry import estimator
-from truecal.curve_average import average_curves
+from truecal.data.sample import Sample
+from truecal.estimators._curves import average_curves
+from truecal.estimators._registry import estimator
 from truecal.results import Estimate
-from truecal.sample import Sample
 
 
 @estimator(
@@ -20,7 +20,7 @@ def averaged(sample: Sample, *, norm: float) -> Estimate:
 
     where :math:`\hat\theta_m` is the squared error under candidate curve m less its own noise, S_m twice the
     log-likelihood ratio against perfect calibration and D_m the degrees of freedom (see
-    `truecal.curve_average`). The estimate is
+    `truecal.estimators._curves`). The estimate is
 
     .. math:: \sqrt{\hat\theta_+\Big(1 + \frac{V}{4(\hat\theta^2 + V/2)}\Big)}\;
               \big(1 + e^{3 - E}\big)^{-1}

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from truecal._registry import estimator
-from truecal.binning import BinningRule, EqualMass, EqualWidth, monotone_sweep, partition, summarize_bins
+from truecal.data.sample import Sample
+from truecal.estimators._binning import (
+    BinningRule,
+    EqualMass,
+    EqualWidth,
+    monotone_sweep,
+    partition,
+    summarize_bins,
+)
+from truecal.estimators._registry import estimator
 from truecal.results import Estimate
-from truecal.sample import Sample
 
 _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 8 and Algorithm 1"
 _NOT_MONOTONE = (

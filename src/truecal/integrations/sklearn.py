@@ -22,8 +22,8 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from truecal._registry import get_estimator, list_estimators
-from truecal.measure import calibration_error
+from truecal.estimators._registry import get_estimator, list_estimators
+from truecal.inference.estimate import calibration_error
 
 #: What `calibration_error` itself takes, beside the options of its estimators.
 _GENERAL_OPTIONS = ("norm", "n_bins", "multiclass", "pos_label")

@@ -27,8 +27,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from truecal._registry import get_estimator
-from truecal.cells import (
+from truecal.data.cells import (
     GREATEST_INSIDE,
     LEAST_INSIDE,
     LOGIT_SCALE,
@@ -37,10 +36,11 @@ from truecal.cells import (
     SCORE_SCALE,
     Cells,
 )
-from truecal.measure import calibration_error, estimate
+from truecal.estimators._registry import get_estimator
+from truecal.inference.estimate import calibration_error, estimate
 from truecal.results import Estimate
 
-#: How far a row of probabilities may be from a sum of 1, as in `truecal.readers`; more for half precision.
+#: How far a row of probabilities may be from a sum of 1, as in `truecal.data`; more for half precision.
 _SUM_TOLERANCE = 1e-3
 
 
@@ -188,7 +188,7 @@ class CalibrationMetric(Metric):
 
 
 def _cell_of(score: Tensor) -> Tensor:
-    """Return the number of the cell of each score, as `truecal.cells.cell_of` does."""
+    """Return the number of the cell of each score, as `truecal.data.cells.cell_of` does."""
     inside = score.clamp(LEAST_INSIDE, GREATEST_INSIDE)
     logit = (inside / (1 - inside)).log()
     step = (inside * SCORE_SCALE).floor() + (logit * LOGIT_SCALE + LOGIT_SHIFT).floor()

@@ -13,8 +13,9 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from truecal.reliability import Reliability
-from truecal.sample import FloatArray, Sample
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
+from truecal.plotdata.reliability import Reliability
 
 #: The square of the diagram within the drawing, and the strip of the histogram below it.
 _LEFT, _TOP, _SIDE, _STRIP = 46.0, 10.0, 340.0, 60.0

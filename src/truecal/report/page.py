@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truecal import __version__
-from truecal._checks import require
-from truecal._files import write_text
-from truecal._registry import get_estimator
+from truecal._lib.checks import require
+from truecal._lib.files import write_text
+from truecal.estimators._registry import get_estimator
 from truecal.report.diagram import bin_rows, by_rank, by_score
 
 if TYPE_CHECKING:
-    from truecal.assessment import Assessment
+    from truecal.assessment.assess import Assessment
 
 #: Scores are skewed if this share of them lies so near to 0 or 1; they get a second diagram, by rank.
 _SKEWED_SHARE, _NEAR = 0.4, 0.05

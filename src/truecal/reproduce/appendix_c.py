@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.models.curves import PowerCurve
-from truecal.models.population import Population
-from truecal.models.scores import BetaScores
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, GREY, RED, label_of, line, new_figure, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
+from truecal.simulation.curves import PowerCurve
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

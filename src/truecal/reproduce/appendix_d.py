@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from truecal.models.curves import IdentityCurve, LogisticCurve
-from truecal.models.population import Population
-from truecal.models.scores import UniformScores
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import BLACK, CYCLE, line, new_figure, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
+from truecal.simulation.curves import IdentityCurve, LogisticCurve
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import UniformScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

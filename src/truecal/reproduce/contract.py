@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from truecal._checks import check_choice
+from truecal._lib.checks import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

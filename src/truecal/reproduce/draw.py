@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal._checks import require
+from truecal._lib.checks import require
 from truecal.display._style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, estimator_style
 
 if TYPE_CHECKING:

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal._registry import get_estimator
-from truecal.binning import EqualWidth, partition, summarize_bins
-from truecal.measure import estimate
-from truecal.models.curves import IdentityCurve
-from truecal.models.population import Population
-from truecal.models.scores import BetaScores
-from truecal.readers import one_sample
+from truecal._lib.types import FloatArray
+from truecal.data import one_sample
+from truecal.data.sample import Sample
+from truecal.estimators._binning import EqualWidth, partition, summarize_bins
+from truecal.estimators._registry import get_estimator
+from truecal.inference.estimate import estimate
+from truecal.inference.resample import redraws
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, compare, part
 from truecal.reproduce.draw import BLACK, BLUE, RED, SKY, new_figure, tidy
 from truecal.reproduce.published_draws import draw, walk
 from truecal.reproduce.simulate import draw_estimates
-from truecal.resample import redraws
-from truecal.sample import FloatArray, Sample
+from truecal.simulation.curves import IdentityCurve
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal.models import paper
-from truecal.models.curves import PowerCurve
-from truecal.models.population import Population
-from truecal.models.scores import BetaScores
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, CYCLE, RED, line, new_figure, tidy, zero_line
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
+from truecal.simulation import paper
+from truecal.simulation.curves import PowerCurve
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal.binning import EqualMass, partition, summarize_bins
-from truecal.models import paper
+from truecal.data.sample import Sample
+from truecal.estimators._binning import EqualMass, partition, summarize_bins
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import BLACK, GREY, IMAGE_SET_COLOURS, new_figure, tidy
 from truecal.reproduce.fits import paper_sets, real_fits
 from truecal.reproduce.populations import image_set_of
 from truecal.reproduce.table4 import ece_rows
-from truecal.sample import Sample
+from truecal.simulation import paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

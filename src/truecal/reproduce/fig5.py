@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from truecal.detection import MissRates, Power, miss_rates
 from truecal.display import MissRateDisplay
-from truecal.models.scores import BetaScores
 from truecal.reproduce.contract import Comparison, Outcome, Settings, compare, part
 from truecal.reproduce.draw import BLACK, label_of, new_figure
+from truecal.simulation.power import MissRates, Power, miss_rates
+from truecal.simulation.scores.continuous import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

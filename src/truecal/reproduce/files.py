@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 import truecal
-from truecal._files import whole_file, write_text
+from truecal._lib.files import whole_file, write_text
 from truecal.reproduce.contract import NAMES, Outcome, Part, Rows, Settings
 from truecal.reproduce.draw import save
 

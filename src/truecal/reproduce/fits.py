@@ -7,13 +7,13 @@ from functools import cache
 
 import numpy as np
 
-from truecal.models import paper
-from truecal.models.beta_fit import fit_beta_as_paper
-from truecal.models.fit import PopulationFit, fit_population
-from truecal.readers import one_sample
+from truecal.data import one_sample
+from truecal.data.sample import Sample
 from truecal.reproduce.contract import Settings
 from truecal.reproduce.real_sets import top_label_sets
-from truecal.sample import Sample
+from truecal.simulation import paper
+from truecal.simulation.fit.beta import fit_beta_as_paper
+from truecal.simulation.fit.population import PopulationFit, fit_population
 
 #: Scores within this of 1 are 1 in a softmax exp(x - log sum exp x) of float32 logits between 8 and 32.
 COARSE = 2.0**-20

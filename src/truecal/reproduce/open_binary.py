@@ -5,10 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from truecal.models.curves import GLMCurve
-from truecal.models.fit import fit_population
-from truecal.models.population import Population
-from truecal.models.scores import BetaScores
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import (
     label_of,
@@ -23,6 +19,10 @@ from truecal.reproduce.draw import (
 from truecal.reproduce.populations import SEVEN, mean_absolute_bias, pick, sizes
 from truecal.reproduce.real_sets import binary_sets
 from truecal.reproduce.simulate import run_study
+from truecal.simulation.curves import GLMCurve
+from truecal.simulation.fit.population import fit_population
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal.models import paper
-from truecal.models.population import Population
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import IMAGE_SET_COLOURS, line, new_figure, size_axis, tidy, zero_line
 from truecal.reproduce.populations import image_set_of, quantile_grid, sizes
 from truecal.reproduce.simulate import draw_estimates
+from truecal.simulation import paper
+from truecal.simulation.population import Population
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,8 @@ def truths(population: Population, points: int = POINTS) -> dict[str, float]:
 
     Examples
     --------
-    >>> from truecal import BetaScores, PowerCurve
+    >>> from truecal.simulation import BetaScores
+    >>> from truecal.simulation import PowerCurve
     >>> found = truths(Population(BetaScores(1, 1), PowerCurve(2)))
     >>> round(found["ks"], 5), round(found["mce"], 5)  # 1/6 at c = 1, and 1/4 at c = 1/2
     (0.16667, 0.25)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from truecal.detection import population_with_error
-from truecal.models.scores import BetaScores
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import legend_below, line, new_figure, style_of, tidy, zero_line
 from truecal.reproduce.populations import SEVEN, pick
 from truecal.reproduce.simulate import run_study
+from truecal.simulation.power import population_with_error
+from truecal.simulation.scores.continuous import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal.models import paper
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import label_of, legend_below, new_figure, size_axis, style_of, tidy
 from truecal.reproduce.populations import SEVEN, paper_study, pick, sizes
 from truecal.reproduce.simulate import run_study
+from truecal.simulation import paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

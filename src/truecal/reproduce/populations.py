@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import betaincinv
 
-from truecal.models import paper
-from truecal.models.population import Population
-from truecal.models.scores import BetaScores
+from truecal._lib.types import FloatArray
 from truecal.reproduce.contract import Rows, Settings
 from truecal.reproduce.simulate import run_study
-from truecal.sample import FloatArray
+from truecal.simulation import paper
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import BetaScores
 
 #: The estimators of Figures 4 and 6, as the paper has them.
 SEVEN: Final = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")

@@ -14,14 +14,15 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._files import whole_file
-from truecal._registry import get_estimator
-from truecal.models import paper
-from truecal.models.population import Population
-from truecal.models.scores import BetaScores
+from truecal._lib.files import whole_file
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
+from truecal.estimators._registry import get_estimator
 from truecal.reproduce.contract import Settings
 from truecal.reproduce.simulate import in_parallel
-from truecal.sample import FloatArray, Sample
+from truecal.simulation import paper
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import BetaScores
 
 FIRST_SEED = 47
 

@@ -1,6 +1,6 @@
 """Predictions of real models, from folders that the user names: logits with two splits, or top labels.
 
-Known layouts: the pickles of the paper's data (``truecal.readers.load_logits``), the same four arrays in an
+Known layouts: the pickles of the paper's data (``truecal.data.load_logits``), the same four arrays in an
 NPZ file, top-label outputs (``confidence``, ``pred``, ``labels``), and binary predictions (``scores``,
 ``labels``). Files of other layouts are passed over.
 """
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from truecal.readers import LogitSplits, from_logits, load_logits, read
+from truecal.data import LogitSplits, from_logits, load_logits, read
+from truecal.data.sample import Sample
 from truecal.reproduce.contract import Settings
-from truecal.sample import Sample
 
 _SPLITS = ("val_logits", "val_labels", "test_logits", "test_labels")
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from truecal._registry import get_estimator
-from truecal.decomposition import decompose
-from truecal.models import paper
-from truecal.models.fit import fit_population
-from truecal.models.population import Population
-from truecal.readers import LogitSplits, one_sample
-from truecal.recalibrators import HistogramBinning, IsotonicCalibration, TemperatureScaling
+from truecal.data import LogitSplits, one_sample
+from truecal.data.sample import Sample
+from truecal.estimators._registry import get_estimator
+from truecal.inference.decompose import decompose
+from truecal.recalibration import HistogramBinning, IsotonicCalibration, TemperatureScaling
 from truecal.reproduce.populations import quantile_grid
-from truecal.sample import Sample
+from truecal.simulation import paper
+from truecal.simulation.fit.population import fit_population
+from truecal.simulation.population import Population
 
 RECALIBRATORS = {
     "histogram": HistogramBinning,

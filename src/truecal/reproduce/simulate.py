@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 from joblib import Parallel, delayed
 
-from truecal._files import whole_file
-from truecal._progress import Progress
-from truecal._registry import get_estimator
-from truecal.models.population import Population
+from truecal._lib.files import whole_file
+from truecal._lib.progress import Progress
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
+from truecal.estimators._registry import get_estimator
 from truecal.reproduce.contract import Rows, Settings
-from truecal.sample import FloatArray, Sample
-from truecal.study import bias_study
+from truecal.simulation.population import Population
+from truecal.simulation.study import bias_study
 
 Result = TypeVar("Result")
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.models import paper
-from truecal.models.scores import BetaScores
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
 from truecal.reproduce.fits import beta_by_recipe, drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
 from truecal.reproduce.printed_tables import table2 as printed
+from truecal.simulation import paper
+from truecal.simulation.scores.continuous import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.models import paper
-from truecal.models.curves import GLMCurve
-from truecal.models.glm_fit import PAIRS, TERMS, fit_glms
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
+from truecal.inference.resample import bootstrap
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, new_figure, tidy
 from truecal.reproduce.fits import drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
 from truecal.reproduce.printed_tables import table3 as printed
-from truecal.resample import bootstrap
-from truecal.sample import FloatArray, Sample
+from truecal.simulation import paper
+from truecal.simulation.curves import GLMCurve
+from truecal.simulation.fit.glm import PAIRS, TERMS, fit_glms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal._registry import get_estimator
-from truecal.models import paper
-from truecal.models.population import Population
+from truecal.data.sample import Sample
+from truecal.estimators._registry import get_estimator
+from truecal.inference.resample import bootstrap
 from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, compare, part
 from truecal.reproduce.draw import BLACK, BLUE, RED, new_figure, tidy
 from truecal.reproduce.fits import paper_sets, real_fits
 from truecal.reproduce.printed_tables import table4 as printed
 from truecal.reproduce.simulate import run_study
-from truecal.resample import bootstrap
-from truecal.sample import Sample
+from truecal.simulation import paper
+from truecal.simulation.population import Population
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,7 +23,7 @@ from truecal.display import (
     ReliabilityDisplay,
     ScoreDisplay,
 )
-from truecal.study import Study
+from truecal.simulation.study import Study
 
 Make = Callable[[], Any]
 
@@ -37,7 +37,9 @@ def skewed(n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def uniform(n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
-    return truecal.Population(truecal.UniformScores(), truecal.PowerCurve(2)).sample(n, rng=0)
+    return truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2)).sample(
+        n, rng=0
+    )
 
 
 def tied(n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +80,9 @@ def miss_rows() -> list[dict[str, Any]]:
 
 def bin_study() -> Study:
     choices = [{"estimator": "em_bin", "n_bins": b} for b in (2, 4, 8)]
-    population = truecal.Population(truecal.UniformScores(), truecal.LogisticCurve(10, -5))
+    population = truecal.Population(
+        truecal.simulation.UniformScores(), truecal.simulation.LogisticCurve(10, -5)
+    )
     return truecal.bias_study(
         {"logistic": population}, estimators=[*choices, "em_sweep"], sizes=[200], repeats=20, rng=0
     )

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 import truecal
 from truecal import datasets
+from truecal.data import read
 from truecal.display import (
     BiasDisplay,
     BinCountDisplay,
@@ -20,14 +21,15 @@ from truecal.display import (
 )
 from truecal.display._style import BLUE
 from truecal.display.curve import formula
-from truecal.readers import read
-from truecal.reliability import reliability_curve
-from truecal.study import Study
+from truecal.plotdata.reliability import reliability_curve
+from truecal.simulation.study import Study
 
 
 @pytest.fixture(scope="module")
 def predictions():
-    return truecal.Population(truecal.UniformScores(), truecal.PowerCurve(2)).sample(500, rng=0)
+    return truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2)).sample(
+        500, rng=0
+    )
 
 
 def labelled(ax, start):
@@ -229,7 +231,7 @@ def test_bin_count_marks_the_sweep_and_the_truth(predictions, ax):
 
 def test_bin_count_of_a_study_without_a_sweep(ax):
     choices = [{"estimator": "ew_bin", "n_bins": b} for b in (2, 8)]
-    square = truecal.Population(truecal.UniformScores(), truecal.PowerCurve(2))
+    square = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2))
     study = truecal.bias_study({"square": square}, estimators=choices, sizes=[100], repeats=9, rng=0)
     BinCountDisplay.from_study(study, binning="ew").plot(ax)
     assert legend_texts(ax) == ["ew_bin", "true error"]
@@ -262,7 +264,9 @@ def test_score_display_of_a_fit_of_a_distribution_and_of_none(predictions, ax):
         ScoreDisplay.from_predictions(*predictions, fit=fit).name
         == f"Beta({fit.beta.a:.3g}, {fit.beta.b:.3g})"
     )
-    assert ScoreDisplay.from_predictions(*predictions, fit=truecal.UniformScores()).name == "uniform"
+    assert (
+        ScoreDisplay.from_predictions(*predictions, fit=truecal.simulation.UniformScores()).name == "uniform"
+    )
     ScoreDisplay.from_predictions(*predictions, fit=None).plot(ax, color="red")
     assert legend_texts(ax) == ["scores"]
     with pytest.raises(ValueError, match="fit must be 'beta'"):
@@ -273,7 +277,9 @@ def test_score_display_of_a_fit_of_a_distribution_and_of_none(predictions, ax):
 
 
 def test_curve_is_bold_where_the_scores_are(ax):
-    population = truecal.Population(truecal.UniformScores(0.2, 0.6), truecal.PowerCurve(2))
+    population = truecal.Population(
+        truecal.simulation.UniformScores(0.2, 0.6), truecal.simulation.PowerCurve(2)
+    )
     CurveDisplay.from_population(population).plot(ax)
     bold = labelled(ax, "p = c^2")
     drawn = bold.get_xdata()[~np.isnan(bold.get_xdata())]
@@ -299,13 +305,16 @@ def test_curve_with_the_bins_of_the_data(scale):
 @pytest.mark.parametrize(
     ("curve", "text"),
     [
-        (truecal.GLMCurve("logflip", "logflip", b0=-0.24, b1=0.3), "log(1 − p) = −0.24 + 0.3 log(1 − c)"),
-        (truecal.GLMCurve("log", "log", b1=1.27), "log p = 1.27 log c"),
-        (truecal.GLMCurve("logit", "logit", b0=2), "logit p = 2"),
-        (truecal.GLMCurve("logit", "logflip", b0=1, b1=-0.5), "logit p = 1 − 0.5 log(1 − c)"),
-        (truecal.LogisticCurve(10, -5), "logit p = 10 c − 5"),
-        (truecal.IdentityCurve(), "p = c"),
-        (truecal.FunctionCurve(np.sqrt), ""),
+        (
+            truecal.simulation.GLMCurve("logflip", "logflip", b0=-0.24, b1=0.3),
+            "log(1 − p) = −0.24 + 0.3 log(1 − c)",
+        ),
+        (truecal.simulation.GLMCurve("log", "log", b1=1.27), "log p = 1.27 log c"),
+        (truecal.simulation.GLMCurve("logit", "logit", b0=2), "logit p = 2"),
+        (truecal.simulation.GLMCurve("logit", "logflip", b0=1, b1=-0.5), "logit p = 1 − 0.5 log(1 − c)"),
+        (truecal.simulation.LogisticCurve(10, -5), "logit p = 10 c − 5"),
+        (truecal.simulation.IdentityCurve(), "p = c"),
+        (truecal.simulation.FunctionCurve(np.sqrt), ""),
     ],
 )
 def test_formulas(curve, text):
@@ -340,7 +349,7 @@ def test_miss_rates_by_size_and_by_error():
 
 
 def test_miss_rates_of_the_detection_module(ax):
-    from truecal.detection import miss_rates
+    from truecal.simulation.power import miss_rates
 
     result = miss_rates([0.1], [50, 100], estimators=["em_sweep"], repeats=20, rng=0)
     display = MissRateDisplay.from_miss_rates(result).plot(ax)

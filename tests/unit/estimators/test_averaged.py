@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.cells import Cells
-from truecal.readers import read
+from truecal.data import read
+from truecal.data.cells import Cells
 
 
 def test_finds_a_known_error_in_every_norm():
-    population = truecal.Population(truecal.UniformScores(), truecal.PowerCurve(2))
+    population = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2))
     y, p = population.sample(200_000, rng=0)
     for norm in (1, 1.5, 2, 3):
         got = truecal.calibration_error(y, p, estimator="averaged", norm=norm)
@@ -15,7 +15,9 @@ def test_finds_a_known_error_in_every_norm():
 
 
 def test_finds_an_error_that_does_not_rise_where_the_sweep_cannot():
-    population = truecal.Population(truecal.UniformScores(), truecal.LogisticCurve(-8, 4))
+    population = truecal.Population(
+        truecal.simulation.UniformScores(), truecal.simulation.LogisticCurve(-8, 4)
+    )
     y, p = population.sample(20_000, rng=0)
     got = truecal.calibration_error(y, p, estimator="averaged")
     assert got == pytest.approx(population.true_error(), rel=0.05)

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-import naive
 import truecal
+from support import naive
 
 CUTS = {"ew_sweep": naive.equal_width, "em_sweep": naive.equal_mass}
 QUIET = pytest.mark.filterwarnings("ignore:.*not monotone:UserWarning")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.readers import read
+from truecal.data import read
 from truecal.report.diagram import bin_rows, by_rank, by_score
 
 HISTOGRAM = {"edges": np.linspace(0, 1, 11).tolist(), "count": [1.0] * 5 + [0.0] * 4 + [30_000.0]}
@@ -13,7 +13,7 @@ HISTOGRAM = {"edges": np.linspace(0, 1, 11).tolist(), "count": [1.0] * 5 + [0.0]
 
 @pytest.fixture(scope="module", params=["uniform", "skewed", "one row", "one score", "no band"])
 def curve(request):
-    uniform = truecal.Population(truecal.BetaScores(1, 1), truecal.PowerCurve(2))
+    uniform = truecal.Population(truecal.simulation.BetaScores(1, 1), truecal.simulation.PowerCurve(2))
     data = {
         "uniform": uniform.sample(500, rng=0),
         "skewed": truecal.paper.population("resnet110_c10").sample(3000, rng=0),

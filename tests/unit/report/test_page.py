@@ -10,7 +10,7 @@ from truecal.report import render, render_notebook
 
 @pytest.fixture(scope="module")
 def uniform():
-    population = truecal.Population(truecal.BetaScores(1, 1), truecal.PowerCurve(2))
+    population = truecal.Population(truecal.simulation.BetaScores(1, 1), truecal.simulation.PowerCurve(2))
     return truecal.assess(*population.sample(500, rng=0), n_resamples=99, rng=0)
 
 

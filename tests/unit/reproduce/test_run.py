@@ -61,7 +61,7 @@ def test_the_summary_holds_all_parts_in_the_order_of_the_paper(settings):
 
 
 def test_results_do_not_depend_on_the_number_of_workers(settings, tmp_path):
-    population = truecal.Population(truecal.BetaScores(2, 1), truecal.PowerCurve(2))
+    population = truecal.Population(truecal.simulation.BetaScores(2, 1), truecal.simulation.PowerCurve(2))
     options = {"n": 2**17, "estimators": ["ks"], "repeats": 5}  # three blocks
     one = draw_estimates(settings, "one", population, **options)["ks"]
     two = draw_estimates(replace(settings, out=tmp_path / "two", n_jobs=2), "one", population, **options)[
@@ -72,7 +72,7 @@ def test_results_do_not_depend_on_the_number_of_workers(settings, tmp_path):
 
 
 def test_estimates_and_studies_that_were_kept_are_not_drawn_again(settings, monkeypatch):
-    population = truecal.Population(truecal.BetaScores(2, 1), truecal.PowerCurve(2))
+    population = truecal.Population(truecal.simulation.BetaScores(2, 1), truecal.simulation.PowerCurve(2))
     first = draw_estimates(settings, "kept", population, n=50, estimators=["ks", "em_bin"], repeats=3)
     rows = run_study(settings, "kept", {"a": population}, estimators=["em_bin"], sizes=[50], repeats=3)
     monkeypatch.setattr(truecal.Population, "sample_many", None)

@@ -10,17 +10,17 @@ import pytest
 from scipy.special import expit, logit
 
 import truecal
-from truecal.recalibrators import HistogramBinning, IdentityCalibration, TemperatureScaling
+from truecal.data.sample import Sample
+from truecal.recalibration import HistogramBinning, IdentityCalibration, TemperatureScaling
 from truecal.reproduce.fig1 import CALIBRATED
 from truecal.reproduce.open_measures import truths
 from truecal.reproduce.populations import quantile_grid, with_kde_without_root
 from truecal.reproduce.printed_tables import table2, table3, table4
 from truecal.reproduce.published_draws import draw, seeds, walk
 from truecal.reproduce.recalibration import true_error_after
-from truecal.sample import Sample
-from truecal.study import bias_study
+from truecal.simulation.study import bias_study
 
-SQUARE = truecal.Population(truecal.BetaScores(1, 1), truecal.PowerCurve(2))
+SQUARE = truecal.Population(truecal.simulation.BetaScores(1, 1), truecal.simulation.PowerCurve(2))
 
 
 def test_printed_tables_are_the_populations_of_the_library():

@@ -1,0 +1,34 @@
+from truecal import datasets as datasets
+from truecal import display as display
+from truecal import integrations as integrations
+from truecal import recalibration as recalibration
+from truecal import simulation as simulation
+from truecal.assessment import assess as assess
+from truecal.data.cells import Cells as Cells
+from truecal.data.frames import summarize as summarize
+from truecal.data.sample import Sample as Sample
+from truecal.estimators._registry import estimator as estimator
+from truecal.estimators._registry import list_estimators as list_estimators
+from truecal.exceptions import CalibrationWarning as CalibrationWarning
+from truecal.exceptions import InputError as InputError
+from truecal.exceptions import MissingExtraError as MissingExtraError
+from truecal.inference.calibration_test import calibration_test as calibration_test
+from truecal.inference.compare import compare as compare
+from truecal.inference.decompose import decompose as decompose
+from truecal.inference.estimate import calibration_error as calibration_error
+from truecal.inference.estimate import estimate as estimate
+from truecal.inference.interval import confidence_interval as confidence_interval
+from truecal.inference.spiegelhalter import spiegelhalter_test as spiegelhalter_test
+from truecal.inference.stream import CalibrationStream as CalibrationStream
+from truecal.inference.stream import WindowedStream as WindowedStream
+from truecal.plotdata.reliability import reliability_curve as reliability_curve
+from truecal.recalibration.selection import select_recalibrator as select_recalibrator
+from truecal.simulation import paper as paper
+from truecal.simulation.advice import advise as advise
+from truecal.simulation.fit.population import fit_population as fit_population
+from truecal.simulation.planning import required_sample_size as required_sample_size
+from truecal.simulation.population import Population as Population
+from truecal.simulation.power import power as power
+from truecal.simulation.study import bias_study as bias_study
+
+__version__: str

@@ -1,0 +1,295 @@
+"""Cells from data frames of any size, computed where the data is: Polars, DuckDB, Dask, Spark and others.
+
+One query does everything, through narwhals, on whatever engine holds the frame: the checks, the score, whether
+it came true, the cell, and sums by cell. Rows at fault go to cells with negative numbers, so that the pass which
+adds up also counts what is wrong; if there are any, a second one looks at their values. Only the sums come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.checks import check_choice
+from truecal._lib.text import listing
+from truecal.data import _expressions as _frames
+from truecal.data._expressions import Fault, Frame
+from truecal.data.arrays import plain
+from truecal.data.cells import (
+    GREATEST_INSIDE,
+    LEAST_INSIDE,
+    LOGIT_SCALE,
+    LOGIT_SHIFT,
+    N_CELLS,
+    SCORE_SCALE,
+    Cells,
+)
+
+#: The cell of rows whose weight is zero. Those of faults count down from -1.
+_LEFT_OUT = -1000
+
+_SUMS = ("count", "score_sum", "positives", "lower")
+
+
+@overload
+def summarize(
+    frame: Any,
+    score: str | Sequence[str],
+    label: str,
+    *,
+    weight: str | None = None,
+    by: None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    logits: bool = False,
+) -> Cells: ...
+@overload
+def summarize(
+    frame: Any,
+    score: str | Sequence[str],
+    label: str,
+    *,
+    weight: str | None = None,
+    by: str | Sequence[str],
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    logits: bool = False,
+) -> dict[Any, Cells]: ...
+def summarize(
+    frame: Any,
+    score: str | Sequence[str],
+    label: str,
+    *,
+    weight: str | None = None,
+    by: str | Sequence[str] | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    logits: bool = False,
+) -> Cells | dict[Any, Cells]:
+    """Reduce a data frame of any size to cells, in one pass, on the engine that holds it.
+
+    Parameters
+    ----------
+    frame : data frame
+        Of Polars (eager, or lazy and then streamed), pandas, PyArrow, DuckDB (a relation), Dask, PySpark, or
+        anything else that narwhals knows.
+    score : str or sequence of str
+        Column of the probability of the positive class; or one column for each class. Two columns give the
+        same answer as the second, more are measured on their top label.
+    label : str
+        Column of the true labels: 0 and 1, booleans, or any two values with `pos_label`. For several columns
+        of scores: the number of the column from 0, or its name.
+    weight : str, optional
+        Column of frequencies: weight 2 equals the row twice, weight 0 leaves it out.
+    by : str or sequence of str, optional
+        Columns of groups. One summary for each group, all of them in the same pass.
+    pos_label : label, optional
+        The positive class. With several columns of scores: this class against the rest.
+    labels : sequence, optional
+        The class of each column of scores; by default their names, or 0 to K - 1 where labels are numbers and
+        names are not.
+    multiclass : {"top"}, optional
+        Measure the top label, for two columns of scores too.
+    logits : bool
+        Whether the scores are logits, which the sigmoid or the softmax turns into probabilities first.
+
+    Returns
+    -------
+    Cells, or dict of group to Cells
+        A `Sample` for `truecal.estimate` and everything else. With `by`, a dictionary whose keys are the values
+        of that column, or tuples of them if there are several.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or holds something else, or if rows are at fault: how many, and in what way.
+
+    Examples
+    --------
+    >>> import polars as pl, truecal
+    >>> frame = pl.LazyFrame({"p": [0.2, 0.7, 0.9, 0.9], "y": [0, 1, 1, 0], "site": ["a", "a", "a", "b"]})
+    >>> cells = summarize(frame, "p", "y")
+    >>> cells
+    Cells(n=4, cells=3, target='P(y = 1)')
+    >>> print(truecal.estimate(cells, estimator="ew_bin", n_bins=2))
+    ew_bin (l2) of P(y = 1): 0.1756, n = 4, 2 bins
+    >>> summarize(frame, score="p", label="y", by="site")
+    {'a': Cells(n=3, cells=3, target='P(y = 1)'), 'b': Cells(n=1, cells=1, target='P(y = 1)')}
+    """
+    data = _frames.as_lazy(frame)
+    schema = data.collect_schema()
+    scores = list(score) if isinstance(score, Sequence) and not isinstance(score, str) else [score]
+    groups = [] if by is None else [by] if isinstance(by, str) else list(by)
+    numbers = [*scores, *([weight] if weight else [])]
+    _frames.require(schema, [*numbers, label, *groups], numbers)
+    _check_groups(schema, groups)
+    _check_options(scores, pos_label, multiclass)
+    text = _frames.is_text(schema[label])
+
+    data = data.select(
+        **{f"_g{k}": nw.col(name) for k, name in enumerate(groups)},
+        **{f"_p{k}": nw.col(name).cast(nw.Float64) for k, name in enumerate(scores)},
+        _y=_frames.as_label(label, schema[label]),
+        _w=nw.col(weight).cast(nw.Float64) if weight else nw.lit(1.0),
+    )
+    data, faults = _frames.read_scores(data, scores, logits=logits)
+    faults.append(_frames.missing_label(label, schema[label]))
+    if len(scores) == 1 and labels is None and multiclass is None:
+        hit, fault = _frames.read_two_labels(data, label, pos_label, missing=faults[-1].where, text=text)
+        value, target = nw.col("_p0"), f"P(y = {1 if pos_label is None else plain(pos_label)!r})"
+    else:
+        classes = _frames.name_classes(scores, label, labels, text=text)
+        if len(scores) == 1:
+            data = data.with_columns(_p0=1 - nw.col("_p0"), _p1=nw.col("_p0"))
+            data = data.with_columns(_top=nw.max_horizontal("_p0", "_p1"))
+        whole = _frames.is_whole(schema[label])
+        data, fault = _frames.read_classes(data, label, classes, missing=faults[-1].where, whole=whole)
+        hit, value, target = _choose(classes, pos_label, top=multiclass == "top")
+    faults.append(fault)
+    if weight:
+        faults.append(_frames.bad_weight(weight))
+
+    groups = [f"_g{k}" for k in range(len(groups))]
+    rows = _rows_in_cells(data, groups, hit, value, faults, weighted=weight is not None)
+    sums = _frames.collect(_sum_by_cell(rows, groups, weighted=weight is not None))
+    _refuse(sums, rows, faults, weight)
+    dtype = np.dtype(np.float32 if all(schema[name] == nw.Float32 for name in scores) else np.float64)
+    parts = _split(sums, groups, dtype, target)
+    if by is None:
+        return parts[()]
+    return {key[0]: cells for key, cells in parts.items()} if isinstance(by, str) else parts
+
+
+def _check_options(scores: list[str], pos_label: Any, multiclass: str | None) -> None:
+    if not scores:
+        raise ValueError("score must name at least one column.")
+    if multiclass == "classwise":
+        raise ValueError("summarize takes one class at a time: pass pos_label for each of them in turn.")
+    if multiclass is not None:
+        check_choice("multiclass", multiclass, ("top",))
+        if pos_label is not None:
+            raise ValueError("multiclass='top' has no pos_label: the top class differs from row to row.")
+
+
+def _check_groups(schema: nw.Schema, groups: list[str]) -> None:
+    for name in groups:
+        if schema[name].is_nested():
+            raise ValueError(f"Column {name!r} holds {schema[name]}, which cannot be a group.")
+
+
+def _choose(classes: list[Any], pos_label: Any, *, top: bool) -> tuple[nw.Expr, nw.Expr, str]:
+    """Return 1 or 0 for whether the score came true, the score, and what it is the probability of."""
+    positive = plain(pos_label)
+    if top or (positive is None and len(classes) > 2):
+        return _frames.is_top(len(classes)), nw.col("_top"), f"top label of {len(classes)} classes"
+    if positive is not None and positive not in classes:
+        raise ValueError(f"pos_label {positive!r} is not among the classes {listing(classes)}.")
+    k = 1 if positive is None else classes.index(positive)
+    rest = "" if len(classes) == 2 else " against the rest"
+    return (nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), f"P(y = {classes[k]!r}){rest}"
+
+
+def _rows_in_cells(
+    data: Frame, groups: list[str], hit: nw.Expr, value: nw.Expr, faults: list[Fault], *, weighted: bool
+) -> Frame:
+    """Return for each row its cell, and what is to be added up."""
+    for fault in reversed(faults):
+        if fault.shown is not None:
+            value = nw.when(fault.where).then(fault.shown).otherwise(value)
+    # One step after the other: where an expression is used twice, most engines would work it out twice.
+    data = data.with_columns(_s=value, _hit=hit)
+    score, inside, weight = nw.col("_s"), nw.col("_inside"), nw.col("_w")
+    data = data.with_columns(_inside=score.clip(LEAST_INSIDE, GREATEST_INSIDE))
+    data = data.with_columns(_odds=inside / (1 - inside))
+    data = data.with_columns(_logit=nw.col("_odds").log())
+    step = (inside * SCORE_SCALE).floor() + (nw.col("_logit") * LOGIT_SCALE + LOGIT_SHIFT).floor()
+    above = nw.when(score < 1).then(step + 1).otherwise(nw.lit(N_CELLS - 1.0))
+    cell = nw.when(score > 0).then(above).otherwise(nw.lit(0.0))
+    if weighted:
+        cell = nw.when(weight == 0).then(nw.lit(float(_LEFT_OUT))).otherwise(cell)
+    for k, fault in reversed(list(enumerate(faults, start=1))):
+        cell = nw.when(fault.where).then(nw.lit(float(-k))).otherwise(cell)
+
+    weigh = [nw.col("_hit") * weight, score * weight] if weighted else [nw.col("_hit"), score]
+    return data.select(*groups, "_s", "_w", _cell=cell.cast(nw.Int32), _hits=weigh[0], _scores=weigh[1])
+
+
+def _sum_by_cell(rows: Frame, groups: list[str], *, weighted: bool) -> Frame:
+    return rows.group_by(*groups, "_cell").agg(
+        **({"rows": nw.len()} if weighted else {}),
+        count=nw.col("_w").sum(),  # not nw.len(), which Polars counts in 32 bits
+        score_sum=nw.col("_scores").sum(),
+        positives=nw.col("_hits").sum(),
+        # The greatest score would be as useful, and costs a tenth of the whole query.
+        lower=nw.col("_s").min(),
+    )
+
+
+def _refuse(sums: nw.DataFrame[Any], rows: Frame, faults: list[Fault], weight: str | None) -> None:
+    """Say everything that is wrong, with counts."""
+    cell = sums["_cell"].to_numpy()
+    number = sums["rows" if weight else "count"].to_numpy()
+    messages = []
+    for k, fault in enumerate(faults, start=1):
+        wrong = cell == -k
+        if wrong.any():
+            messages.append(fault.say(int(number[wrong].sum()), _range_of_scores(rows, -k)))
+    if messages:
+        raise ValueError(" ".join(messages))
+    if not len(cell):
+        raise ValueError("The frame is empty. At least one row is needed.")
+    if (cell == _LEFT_OUT).all():
+        raise ValueError(f"Column {weight!r} is zero in every row. At least one row must count.")
+
+
+def _range_of_scores(rows: Frame, cell: int) -> str:
+    """Return the least and the greatest score of the rows in a cell, in words."""
+    score = nw.col("_s")
+    found = _frames.collect(
+        rows.filter(nw.col("_cell") == cell).select(least=score.min(), greatest=score.max())
+    )
+    if found["least"].is_null().any():
+        return "nothing"
+    least, greatest = float(found["least"].item()), float(found["greatest"].item())
+    return _show(least) if least == greatest else f"from {_show(least)} to {_show(greatest)}"
+
+
+def _show(value: float) -> str:
+    """Return a value at fault; nine digits are enough, unless they hide the fault."""
+    short = f"{value:.9g}"
+    return repr(value) if short in ("0", "-0", "1") else short
+
+
+def _split(
+    sums: nw.DataFrame[Any], groups: list[str], dtype: np.dtype[Any], target: str
+) -> dict[tuple[Any, ...], Cells]:
+    """Return the cells of each group, in the order of their keys."""
+    cell = sums["_cell"].to_numpy()
+    columns = {name: sums[name].to_numpy() for name in _SUMS}
+    rows_of: dict[tuple[Any, ...], NDArray[np.intp]] = {(): np.flatnonzero(cell >= 0)}
+    if groups:
+        keys = list(zip(*(_keys(sums[name]) for name in groups), strict=True))
+        places: dict[tuple[Any, ...], list[int]] = {}
+        for place in rows_of.pop(()).tolist():
+            places.setdefault(keys[place], []).append(place)
+        in_order = sorted(places, key=lambda key: [(part is None, type(part).__name__, part) for part in key])
+        rows_of = {key: np.array(places[key]) for key in in_order}
+    return {
+        key: Cells.from_sums(
+            cell[rows], **{name: column[rows] for name, column in columns.items()}, dtype=dtype, target=target
+        )
+        for key, rows in rows_of.items()
+    }
+
+
+def _keys(column: nw.Series[Any]) -> list[Any]:
+    """Return the values of a column of groups, None where there is nothing or NaN."""
+    values = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if null or value != value else value for value, null in values]

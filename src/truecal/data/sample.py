@@ -1,0 +1,235 @@
+"""The one object that everything reads: predictions sorted by score, with equal scores kept together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: Integers as wide as each floating-point type, to sort a score and its label as one number.
+_KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    r"""Predictions as sorted score groups: distinct score, count of rows, sum of labels.
+
+    In memory every distinct score is one group. Data too large for memory is reduced to cells first, and
+    then a cell is a group and `score` is the mean score of its rows. Estimators see no difference. A
+    group is never cut, so that the order of rows cannot matter.
+
+    Build one with the functions of `truecal.data`, which check their input. The constructor trusts
+    its arrays: `score` ascending and distinct in [0, 1], `count` positive, ``0 <= positives <= count``.
+
+    Attributes
+    ----------
+    score : ndarray of shape (n_groups,)
+        Scores in ascending order.
+    count : ndarray of shape (n_groups,)
+        Rows, or total weight, of each group.
+    positives : ndarray of shape (n_groups,)
+        Sum of the 0/1 labels (times the weights) of each group.
+    dtype : numpy.dtype
+        The type that the scores came in. Equal-width edges are rounded to it, so that a float32 score of
+        0.3 meets the edge 3/10 as a float64 one does.
+    target : str
+        What the score is the probability of, in words.
+
+    Examples
+    --------
+    >>> from truecal.data import read
+    >>> (sample,) = read([1, 0, 1, 1], [0.9, 0.2, 0.2, 0.7])
+    >>> sample.score, sample.count, sample.positives
+    (array([0.2, 0.7, 0.9]), array([2., 1., 1.]), array([1., 1., 1.]))
+    >>> sample
+    Sample(n=4, groups=3, target='P(y = 1)')
+    """
+
+    score: FloatArray
+    count: FloatArray
+    positives: FloatArray
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    target: str = "P(y = 1)"
+
+    def __post_init__(self) -> None:
+        for name in ("score", "count", "positives"):
+            array = getattr(self, name).view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def __repr__(self) -> str:
+        return f"Sample(n={self.n:.10g}, groups={len(self)}, target={self.target!r})"
+
+    @cached_property
+    def n(self) -> float:
+        """Number of rows, or the total weight."""
+        return float(len(self)) if self.plain else float(self.count.sum())
+
+    @cached_property
+    def label(self) -> FloatArray:
+        """Mean label of each group."""
+        return self.positives if self.plain else self.positives / self.count
+
+    @cached_property
+    def cumulative_count(self) -> FloatArray:
+        """Rows before each group, and at the end the total: ``n_groups + 1`` values."""
+        return np.arange(len(self) + 1, dtype=np.float64) if self.plain else _prefix_sums(self.count)
+
+    @cached_property
+    def cumulative_positives(self) -> FloatArray:
+        """Sum of the labels before each group, and at the end the total: ``n_groups + 1`` values."""
+        return _prefix_sums(self.positives)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether all groups have the same count, as when no scores tie and there are no weights."""
+        return self.plain or bool((self.count == self.count[0]).all())
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all counts are whole numbers, so that their sums are exact."""
+        return self.plain or bool((self.count == np.floor(self.count)).all())
+
+    @property
+    def plain(self) -> bool:
+        """Whether every group is one row: no ties and no weights."""
+        # One 1.0 seen by all rows through a stride of zero costs no memory, and marks this case.
+        return self.count.strides == (0,) and float(self.count[0]) == 1
+
+    def rows_between(self, start: NDArray[np.intp], end: NDArray[np.intp]) -> FloatArray:
+        """Return the rows, or the weight, from group `start` up to group `end`.
+
+        Parameters
+        ----------
+        start, end : ndarray of int
+            Numbers of groups; group `end` is not counted.
+        """
+        if self.plain:
+            return np.asarray(end - start, dtype=np.float64)
+        return self.cumulative_count[end] - self.cumulative_count[start]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled arrays forget that they are read-only, and a stride of zero is written out in full.
+        count = None if self.plain else self.count
+        return _rebuild, (self.score, count, self.positives, self.dtype, self.target)
+
+    def with_positives(self, positives: FloatArray) -> Sample:
+        """Return the same scores with other labels, as resampling draws them.
+
+        Parameters
+        ----------
+        positives : ndarray of shape (n_groups,)
+            Sum of the labels of each group.
+        """
+        return replace(self, positives=positives)
+
+    @classmethod
+    def from_rows(
+        cls,
+        label: NDArray[Any],
+        score: NDArray[Any],
+        weight: FloatArray | None = None,
+        *,
+        target: str = "P(y = 1)",
+    ) -> Sample:
+        """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive.
+
+        Parameters
+        ----------
+        label : ndarray of shape (n,)
+            Labels, 0 and 1.
+        score : ndarray of shape (n,)
+            Scores in [0, 1], float16, float32 or float64.
+        weight : ndarray of shape (n,), optional
+            Positive frequencies.
+        target : str
+            What the score is the probability of, in words.
+
+        Returns
+        -------
+        Sample
+        """
+        if weight is None:
+            return next(cls.from_blocks(label[np.newaxis], score[np.newaxis], target=target))
+        # Label and weight order the rows inside a tie, so that sums round the same for any row order.
+        order = np.lexsort((weight, label, score))
+        score, label, weight = score[order], label[order], weight[order]
+        start = _group_starts(score)
+        return cls(
+            score=score[start].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
+            count=np.add.reduceat(weight, start),
+            positives=np.add.reduceat(weight * label, start),
+            dtype=score.dtype,
+            target=target,
+        )
+
+    @classmethod
+    def from_blocks(
+        cls, label: NDArray[Any], score: NDArray[Any], *, target: str = "P(y = 1)"
+    ) -> Iterator[Sample]:
+        """Group each row of two (samples, rows) arrays; many small samples share one sort call.
+
+        A score in [0, 1] leaves the top bit of its exponent unused. Shifting its bits left by one frees
+        the lowest bit for the label, without loss, and integers sort as the floats do. One sort of such
+        keys costs half of an argsort and two takes.
+
+        Parameters
+        ----------
+        label, score : ndarray of shape (samples, rows)
+            As of `from_rows`; each row of the arrays is a sample.
+        target : str
+            What the scores are probabilities of, in words.
+
+        Yields
+        ------
+        Sample
+        """
+        integer = _KEYS[score.dtype.itemsize]
+        keys = np.ascontiguousarray(score).view(integer) << 1  # the sign of -0.0 falls off here
+        keys |= label.astype(integer, copy=False)
+        keys.sort(axis=-1)
+        positives = (keys & 1).astype(np.float64)
+        keys >>= 1
+        scores = keys.view(score.dtype).astype(np.float64, copy=False)
+        tied = (scores[:, 1:] == scores[:, :-1]).any(axis=1)
+        ones = _ones(scores.shape[1])
+        for row, has_ties in enumerate(tied):
+            if has_ties:
+                start = _group_starts(scores[row])
+                yield cls(
+                    score=scores[row][start],
+                    count=np.diff(start, append=len(scores[row])).astype(np.float64),
+                    positives=np.add.reduceat(positives[row], start),
+                    dtype=score.dtype,
+                    target=target,
+                )
+            else:
+                yield cls(scores[row], ones, positives[row], score.dtype, target)
+
+
+def _ones(n: int) -> FloatArray:
+    return np.broadcast_to(np.float64(1), n)
+
+
+def _rebuild(score: FloatArray, count: FloatArray | None, *rest: Any) -> Sample:
+    return Sample(score, _ones(len(score)) if count is None else count, *rest)
+
+
+def _group_starts(score: NDArray[Any]) -> NDArray[np.intp]:
+    return np.flatnonzero(np.concatenate(([True], score[1:] != score[:-1])))
+
+
+def _prefix_sums(values: FloatArray) -> FloatArray:
+    sums = np.empty(len(values) + 1)
+    sums[0] = 0.0
+    np.cumsum(values, out=sums[1:])
+    return sums

@@ -1,0 +1,320 @@
+"""Ways to cut sorted groups into bins: equal width, equal mass, and the monotonic sweep.
+
+A rule gives each group a *position* and each bin an *edge*; a group belongs to the last bin whose edge
+is at or below its position. Groups are never cut.
+
+- **Equal width.** The position is the score, the edge of bin k of b is k/b rounded to the scores' own
+  type. Bins are [k/b, (k+1)/b), and a score of 1 falls into the last.
+- **Equal mass.** The position is the rank of the middle row of the group, the edge of bin k is k n / b.
+  Without ties this is the paper's rule: rank r of n goes to bin floor(r b / n). With ties a group goes
+  where its middle row would go, so a heavy tie gets a bin of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
+from truecal.results import BinTable
+
+IntArray = NDArray[np.intp]
+
+#: More bins than this are as good as infinitely many, and their numbers times those of rows overflow.
+_ENDLESS = 2**35
+_TINY = float(np.finfo(np.float64).tiny)
+
+#: The sweep: bins that one step looks at together, enough to hide Python's own cost; how many numbers of
+#: bins the first step tries; from where on only bins with descents are looked at; where it gives up, if
+#: there are fewer groups and still nothing decided (heavy weights beside light ones).
+_STEP_BINS, _FIRST, _NEAR_ONLY, _MOST = 1 << 16, 16, 512, 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Groups of a sample cut into non-empty bins; bin k starts at group ``start[k]``.
+
+    `n_bins` is the number asked for. It is larger than ``len(start)`` where some bins are empty.
+    """
+
+    n_bins: int
+    start: IntArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+class BinningRule(ABC):
+    """A way of binning one sample: positions of its groups, and edges between bins."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+
+    @property
+    @abstractmethod
+    def finest(self) -> int:
+        """The largest number of bins that the sweep may try: more would change nothing."""
+
+    @property
+    @abstractmethod
+    def position(self) -> FloatArray:
+        """Where each group lies on the scale of the edges, ascending."""
+
+    @abstractmethod
+    def edge(self, k: IntArray, b: Any) -> FloatArray:
+        """Return the lower edge of bin `k` of `b`; both may be arrays."""
+
+    @abstractmethod
+    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper limits to show for bins `k` of `b`, which begin at the groups `start`."""
+
+    @abstractmethod
+    def _guess(self, group: IntArray, b: Any) -> FloatArray:
+        """Return about which bin holds a group, one too low or high at most."""
+
+    def start(self, k: IntArray, b: Any) -> IntArray:
+        """Return the first group of bin `k` of `b`, or of the next that is not empty; b itself is the end."""
+        return np.where(k < b, self.position.searchsorted(self.edge(k, b)), len(self.sample))
+
+    def index(self, group: IntArray, b: Any) -> IntArray:
+        """Return which bin of `b` holds a group."""
+        position = self.position[group]
+        k = self._guess(group, b).astype(np.intp)
+        # Rounding may have put the guess on the wrong side of an edge; the edge itself decides.
+        k += self.edge(k + 1, b) <= position
+        k -= self.edge(k, b) > position
+        return np.asarray(np.minimum(k, b - 1))
+
+
+class EqualWidth(BinningRule):
+    """Bins [k/b, (k+1)/b), compared in the type that the scores came in."""
+
+    @cached_property
+    def finest(self) -> int:
+        """As many bins as rows, or fewer if every group has a bin of its own by then."""
+        if len(self.sample) == 1:
+            return 1
+        rows = max(len(self.sample), math.floor(self.sample.n))
+        # The last bin is closed, so it takes more than 1/gap bins to part 1.0 from the score below; and
+        # the edge between them may round down by a quarter of the type's epsilon.
+        gap = float(np.diff(self.sample.score).min()) - float(np.finfo(self.sample.dtype).eps) / 4
+        return rows if gap * rows <= 1 else math.floor(1 / gap) + 1
+
+    @property
+    def position(self) -> FloatArray:
+        """The scores."""
+        return self.sample.score
+
+    def edge(self, k: IntArray, b: Any) -> FloatArray:
+        """Return k/b, rounded as the scores were."""
+        return np.asarray((k / b).astype(self.sample.dtype, copy=False), dtype=np.float64)
+
+    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
+        """Return the edges themselves."""
+        return k / b, (k + 1) / b
+
+    def _guess(self, group: IntArray, b: Any) -> FloatArray:
+        score = self.sample.score[group]
+        # Edges up to half a step of the type above the score are rounded down to it.
+        half = np.spacing(score.astype(self.sample.dtype)).astype(np.float64) / 2
+        return np.asarray((score + half) * b)
+
+
+class EqualMass(BinningRule):
+    """Bins of equal count: a group goes to the bin where its middle row would go."""
+
+    @cached_property
+    def finest(self) -> int:
+        """The number of bins beyond which every group has a bin of its own."""
+        if self.sample.even:
+            return len(self.sample)
+        gap = max(float(np.diff(self.position).min()), self.sample.n / _ENDLESS)
+        return math.ceil((self.sample.n - rounding(self.sample)) / gap)
+
+    @cached_property
+    def position(self) -> FloatArray:
+        """Rank of the middle row of each group."""
+        # The middle of m equal rows is (m - 1)/2 behind the first. The least count stands for one row,
+        # so that weights may be scaled at will.
+        count = self.sample.count
+        return np.asarray(self.sample.cumulative_count[:-1] + (count - count.min()) / 2)
+
+    def edge(self, k: IntArray, b: Any) -> FloatArray:
+        """Return the rank k n / b."""
+        # A position that is meant to be on the edge may lie below it by rounding alone.
+        return np.asarray(k * self.sample.n / b - rounding(self.sample))
+
+    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the greatest score of each bin."""
+        last = np.append(start[1:], len(self.sample)) - 1
+        return self.sample.score[start], self.sample.score[last]
+
+    def _guess(self, group: IntArray, b: Any) -> FloatArray:
+        return np.asarray(self.position[group] * b / self.sample.n)
+
+    def start(self, k: IntArray, b: Any) -> IntArray:
+        """Return the first group of bin `k`; without ties that is plain whole-number arithmetic."""
+        if self.sample.even:
+            return np.asarray(-(-k * len(self.sample) // b))  # the least rank r with floor(r b / n) >= k
+        return super().start(k, b)
+
+    def index(self, group: IntArray, b: Any) -> IntArray:
+        """Return which bin holds a group; without ties that is the paper's floor(r b / n)."""
+        if self.sample.even:
+            return np.asarray(group * b // len(self.sample))
+        return super().index(group, b)
+
+
+def rounding(sample: Sample) -> float:
+    """Return how far sums of counts may be off by rounding: not at all if these are whole numbers."""
+    return 0.0 if sample.whole and sample.n < 2**53 else 1e-10 * sample.n
+
+
+def partition(rule: BinningRule, n_bins: int) -> Partition:
+    """Cut the groups of a sample into `n_bins` bins, and drop the empty ones."""
+    groups, b = len(rule.sample), min(n_bins, _ENDLESS)
+    if b <= groups:
+        edges = rule.start(np.arange(b + 1), b)
+        k = np.flatnonzero(edges[1:] > edges[:-1])
+        start = edges[k]
+    else:
+        bin_of = rule.index(np.arange(groups), b)
+        start = np.flatnonzero(np.diff(bin_of, prepend=-1))
+        k = bin_of[start]
+    lower, upper = rule.limits(k, start, b)
+    return Partition(n_bins, start, lower, upper)
+
+
+def summarize_bins(sample: Sample, bins: Partition) -> BinTable:
+    """Return count, mean score and mean label of each bin."""
+    count, score, positives = _sums(sample, bins.start)
+    return BinTable(bins.lower, bins.upper, count, score / count, positives / count)
+
+
+def merge_groups(sample: Sample, start: IntArray) -> Sample:
+    """Return a coarser sample, whose groups are the runs of groups that begin at `start`."""
+    count, score, positives = _sums(sample, start)
+    return Sample(score / count, count, positives, sample.dtype, sample.target)
+
+
+def _sums(sample: Sample, start: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return count, sum of scores and sum of labels of the runs of groups that begin at `start`.
+
+    Sums within each run (NumPy adds pairwise) keep more digits than differences of prefix sums. All three
+    are added in the same order, so that rounding never makes a mean larger than 1.
+    """
+    positives = np.add.reduceat(sample.positives, start)
+    if sample.plain:
+        end = np.append(start[1:], len(sample))
+        return sample.rows_between(start, end), np.add.reduceat(sample.score, start), positives
+    return (
+        np.add.reduceat(sample.count, start),
+        np.add.reduceat(sample.score * sample.count, start),
+        positives,
+    )
+
+
+def monotone_sweep(rule: BinningRule) -> int:
+    r"""Return the largest b such that the mean labels rise for b and for every smaller number of bins.
+
+    .. math:: b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}
+
+    With prefix sums a bin costs a subtraction, whatever it holds. Two neighbouring bins can only be out
+    of order if a *descent*, a group whose mean label is below that of the group before, lies within
+    them. Separable labels have none, so that every binning is monotone and nothing needs trying; where
+    descents lie in few bins, only these bins and their neighbours are looked at.
+
+    Empty bins are passed over. Weights can differ so much that light groups share a bin for ever; after as
+    many bins as there are groups, and a million, the sweep lets them.
+
+    References: Roelofs et al. (2022), Algorithm 1.
+    """
+    label = rule.sample.label
+    tried = min(_FIRST, len(label))
+    # Most sweeps end within the first step, before descents and the finest binning need be known.
+    broken = _broken_anywhere(rule, 2, tried)
+    if broken:
+        return broken - 1
+    falling = label[1:] < label[:-1]
+    n_descents = int(np.count_nonzero(falling))
+    if not n_descents:
+        return rule.finest
+    descents: IntArray | None = None
+    most = min(rule.finest, max(len(label), _MOST))
+    while tried < most and not broken:
+        b = tried + 1
+        near = b > min(_NEAR_ONLY, 4 * n_descents)
+        # Steps grow with b: an early stop wastes little, a late one takes few steps.
+        tried = min(3 * b, b + _STEP_BINS // (1 if near else 2 * b), most)
+        if near:
+            descents = np.flatnonzero(falling) if descents is None else descents
+            broken = _broken_near(rule, b, tried, descents)
+        else:
+            broken = _broken_anywhere(rule, b, tried)
+    return broken - 1 if broken else most
+
+
+@lru_cache(maxsize=4)
+def _all_edges(first: int, last: int) -> tuple[IntArray, IntArray]:
+    """Return k = 0, ..., b for each b from `first` to `last`, and these b."""
+    sizes = np.arange(first + 1, last + 2)
+    b = np.repeat(sizes - 1, sizes)
+    return np.arange(len(b)) - np.repeat(np.cumsum(sizes) - sizes, sizes), b
+
+
+def _broken_anywhere(rule: BinningRule, first: int, last: int) -> int | None:
+    """Return the least of the numbers of bins `first` to `last` that is not monotone, if there is one."""
+    k, b = _all_edges(first, last)
+    edges = rule.start(k, b)
+    full = edges[1:] > edges[:-1]  # and not the step from the end of one b back to the start of the next
+    b, (mean, weight) = b[1:][full], _heights(rule.sample, edges[:-1][full], edges[1:][full])
+    falls = _falls(rule.sample, (mean[:-1], weight[:-1]), (mean[1:], weight[1:])) & (b[1:] == b[:-1])
+    return int(b[1:][falls.argmax()]) if falls.any() else None
+
+
+def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -> int | None:
+    """Return the same as `_broken_anywhere`, looking only at bins with a descent and their neighbours.
+
+    All numbers of bins go together from one such bin to the next.
+    """
+    sample, broken = rule.sample, None
+    b = np.arange(first, last + 1)
+    descent = np.full_like(b, descents[0])
+    while len(b):
+        k = rule.index(descent, b)
+        start, end = rule.start(k, b), rule.start(k + 1, b)
+        # At either end of the scores the neighbour is the bin itself, which is never out of order.
+        below = rule.index(np.maximum(start - 1, 0), b)
+        above = rule.index(np.minimum(end, len(sample) - 1), b)
+        low = _heights(sample, rule.start(below, b), np.where(start > 0, start, end))
+        middle = _heights(sample, start, end)
+        high = _heights(sample, np.where(end < len(sample), end, start), rule.start(above + 1, b))
+        falls = _falls(sample, low, middle) | _falls(sample, middle, high)
+        left = len(b)
+        if falls.any():
+            left = int(falls.argmax())
+            broken = int(b[left])
+        following = descents.searchsorted(end[:left])
+        more = following < len(descents)
+        b, descent = b[:left][more], descents[following[more]]
+    return broken
+
+
+def _heights(sample: Sample, start: IntArray, end: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean label and weight of bins."""
+    positives = sample.cumulative_positives
+    weight = np.maximum(sample.rows_between(start, end), _TINY)  # a weight can drown in the sum of the others
+    return (positives[end] - positives[start]) / weight, weight
+
+
+def _falls(
+    sample: Sample, low: tuple[FloatArray, FloatArray], high: tuple[FloatArray, FloatArray]
+) -> NDArray[np.bool_]:
+    """Return whether the mean label falls from the lower bin to the higher, by more than rounding can do."""
+    return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > rounding(sample))

@@ -1,0 +1,54 @@
+"""ECE_bin: compare mean score and mean label in each bin."""
+
+from __future__ import annotations
+
+from truecal._lib.checks import check_count
+from truecal.data.sample import Sample
+from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
+from truecal.estimators._registry import estimator
+from truecal.results import Estimate
+
+
+@estimator(
+    "ew_bin",
+    summary="Gap between mean score and mean label over bins of equal width.",
+    reference="Naeini, Cooper, Hauskrecht (2015), AAAI; Guo et al. (2017), ICML",
+)
+def ew_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
+    r"""Return the binned error over equal-width bins.
+
+    .. math:: \Big(\sum_{k=1}^{b} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p}
+
+    Estimand: the true calibration error, which it over-estimates when bins are many for the data and
+    under-estimates when they are few for the curve.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="ew_bin", norm=1, n_bins=2)
+    0.2
+    """
+    return _binned(EqualWidth(sample), norm, n_bins)
+
+
+@estimator(
+    "em_bin",
+    summary="Gap between mean score and mean label over bins of equal mass.",
+    reference="Zadrozny, Elkan (2001), ICML; Nguyen, O'Connor (2015), EMNLP",
+)
+def em_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
+    r"""Return the binned error over equal-mass bins; the formula is that of `ew_bin`.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="em_bin", norm=1, n_bins=4)
+    0.25
+    """
+    return _binned(EqualMass(sample), norm, n_bins)
+
+
+def _binned(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
+    n_bins = check_count("n_bins", n_bins)
+    bins = summarize_bins(rule.sample, partition(rule, n_bins))
+    return Estimate(bins.norm(norm), bins=bins, n_bins=n_bins)

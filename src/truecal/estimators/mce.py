@@ -1,0 +1,61 @@
+"""MCE: the largest gap of any bin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truecal._lib.checks import check_count
+from truecal.data.sample import Sample
+from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
+from truecal.estimators._registry import estimator
+from truecal.results import Estimate
+
+_REFERENCE = "Naeini, Cooper, Hauskrecht (2015), AAAI"
+_ESTIMAND = "largest gap between score and accuracy"
+
+
+@estimator(
+    "ew_mce",
+    summary="Largest gap of any equal-width bin.",
+    reference=_REFERENCE,
+    estimand=_ESTIMAND,
+    norms="none",
+    aliases=("mce",),
+)
+def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
+    r"""Return the maximum calibration error over equal-width bins, :math:`\max_k |\bar f_k - \bar y_k|`.
+
+    A bin with few rows can decide it alone; look at the counts in `bins`.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="ew_mce", n_bins=2)
+    0.25
+    """
+    return _largest(EqualWidth(sample), n_bins)
+
+
+@estimator(
+    "em_mce",
+    summary="Largest gap of any equal-mass bin.",
+    reference=_REFERENCE,
+    estimand=_ESTIMAND,
+    norms="none",
+)
+def em_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
+    r"""Return the maximum calibration error over equal-mass bins; the formula is that of `ew_mce`.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="em_mce", n_bins=4)
+    0.6
+    """
+    return _largest(EqualMass(sample), n_bins)
+
+
+def _largest(rule: BinningRule, n_bins: int) -> Estimate:
+    n_bins = check_count("n_bins", n_bins)
+    bins = summarize_bins(rule.sample, partition(rule, n_bins))
+    return Estimate(float(np.abs(bins.gap).max()), bins=bins, n_bins=n_bins)

@@ -1,0 +1,145 @@
+"""Errors and warnings of truecal: typed, so that callers need not read their text."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+
+class Remedy(Enum):
+    """What to do about bad input, where Python and the command line say it differently."""
+
+    LOGITS = "Pass probabilities; for logits use truecal.Sample.from_logits."
+    SCORES_ARE_LOGITS = "Pass probabilities, or set input='logits'."
+    NOT_LOGITS = "Pass input='probabilities'."
+    PERCENT = "Pass fractions: divide percentages by 100."
+    CLIP = "If this is rounding, pass numpy.clip(y_proba, 0, 1)."
+    NORMALIZE = "Pass one probability for each class; divide each row by its sum if this is rounding."
+    DROP_ROWS = "Remove or fix these rows."
+    POS_LABEL = "Choose the positive class with pos_label."
+    LABELS = "Name the class of each column with labels."
+    ONE_CLASS = "Choose a class with pos_label, or the top label with multiclass='top'."
+
+
+class InputError(ValueError):
+    """Input that cannot be used: what is wrong, where, how many times, and what to do.
+
+    The message is built from the fields, so that the command line can name a column instead of an
+    argument, count rows from 1, and name an option instead of a keyword.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong. With `argument`, a predicate ("has 3 values outside [0, 1]"); else a whole clause.
+    argument : str, optional
+        Name of the argument that is wrong.
+    count : int, optional
+        Number of values that are wrong.
+    first_row : int, optional
+        Row of the first of them, counted from 0.
+    value : object, optional
+        The first of them.
+    remedy : Remedy or str, optional
+        What to do about it, as a sentence.
+
+    Examples
+    --------
+    >>> error = InputError("has 2 values outside [0, 1]", argument="y_proba", count=2, first_row=17, value=1.2)
+    >>> print(error)
+    y_proba has 2 values outside [0, 1] (first at row 17: 1.2).
+    >>> error.describe(argument="column 'p'", first_row_number=1)
+    "column 'p' has 2 values outside [0, 1] (first at row 18: 1.2)."
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        argument: str | None = None,
+        count: int | None = None,
+        first_row: int | None = None,
+        value: Any = None,
+        remedy: Remedy | str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.argument = argument
+        self.count = count
+        self.first_row = first_row
+        self.value = value
+        self.remedy = remedy
+        super().__init__(self.describe())
+
+    def describe(
+        self, *, argument: str | None = None, first_row_number: int = 0, remedy: str | None = None
+    ) -> str:
+        """Return the message, with other words for the argument and the remedy, and rows counted from elsewhere.
+
+        Parameters
+        ----------
+        argument : str, optional
+            What to call the argument; by default its own name.
+        first_row_number : int
+            Number of the first row: 0, or 1 for people.
+        remedy : str, optional
+            What to do; by default the remedy of the error.
+
+        Returns
+        -------
+        str
+        """
+        name = argument or self.argument
+        text = f"{name} {self.problem}" if name else self.problem
+        if self.first_row is not None:
+            shown = "" if self.value is None else f": {show_value(self.value)}"
+            text += f" (first at row {self.first_row + first_row_number}{shown})"
+        own = self.remedy.value if isinstance(self.remedy, Remedy) else self.remedy
+        advice = remedy or own
+        text = text if text.endswith((".", "?")) else f"{text}."
+        return f"{text} {advice}" if advice else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.problem, self.argument, self.count, self.first_row, self.value, self.remedy)
+        return _rebuild_input_error, fields
+
+
+def _rebuild_input_error(
+    problem: str, argument: Any, count: Any, first_row: Any, value: Any, remedy: Any
+) -> InputError:
+    return InputError(
+        problem, argument=argument, count=count, first_row=first_row, value=value, remedy=remedy
+    )
+
+
+def show_value(value: Any) -> str:
+    """Return a value as a message shows it: numbers to six digits, text in quotes and not too long."""
+    if isinstance(value, bool):
+        return repr(value)
+    try:
+        return f"{value:.6g}"
+    except (TypeError, ValueError):
+        text = repr(value)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class CalibrationWarning(UserWarning):
+    """Something about the data or the result that its reader should know."""
+
+
+class MissingExtraError(ImportError):
+    """An optional package is not installed; the message has the pip command that installs it."""
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        self.package = package
+        self.extra = extra
+        self.purpose = purpose
+        super().__init__(
+            f"{purpose} needs the package {package!r}. Install it with: pip install 'truecal[{extra}]'",
+            name=package,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_missing_extra, (self.package, self.extra, self.purpose)
+
+
+def _rebuild_missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
+    return MissingExtraError(package, extra=extra, purpose=purpose)

@@ -1,1 +1,0 @@
-"""Known truth: score distributions, calibration curves, populations, and fits of them."""

@@ -1,0 +1,1 @@
+"""The statistical core: nested bins, smooth curves, evidence, influence."""

@@ -1,0 +1,1 @@
+"""What displays and the report draw, computed here and drawn there."""

@@ -1,0 +1,220 @@
+"""The distribution of the scores in a histogram, on scales that show what crowds near 0 and 1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal._lib.checks import check_choice, check_count
+from truecal._lib.types import FloatArray
+from truecal.data.resolution import CELLS, Resolution, resolution_of
+from truecal.data.sample import Sample
+from truecal.results import SCHEMA_VERSION
+from truecal.simulation.scores.continuous import BetaScores, ScoreDistribution
+
+#: ``"linear"``; ``"logit"``, equal steps of log(c / (1 - c)); ``"complement"``, equal steps of -log(1 - c).
+SCALES = ("linear", "logit", "complement")
+
+#: Scores nearer to an end than this are put into the outermost bin.
+_DEEPEST = 1e-16
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreHistogram:
+    """Shares of the scores in bins, those of exactly 0 and 1 apart.
+
+    Attributes
+    ----------
+    scale : str
+        The scale on which bins are of equal width: ``"linear"``, ``"logit"`` or ``"complement"``.
+    edges : ndarray of shape (k + 1,)
+        Edges of the bins, scores; complements are in `complement_edges`.
+    complement_edges : ndarray of shape (k + 1,)
+        1 - edges, without loss near 1.
+    share : ndarray of shape (k,)
+        Share of all rows with a score in each bin, scores of exactly 0 and 1 left out.
+    at_zero, at_one : float
+        Shares of the scores of exactly 0 and exactly 1.
+    expected : ndarray of shape (k,), or None
+        What a distribution expects in each bin, if one was given.
+    expected_at_zero, expected_at_one : float
+        Shares that it expects to be rounded to 0 and 1.
+    n : float
+        Number of rows, or the total weight.
+    target : str
+        What the scores are probabilities of.
+    """
+
+    scale: str
+    edges: FloatArray
+    complement_edges: FloatArray
+    share: FloatArray
+    at_zero: float
+    at_one: float
+    expected: FloatArray | None
+    expected_at_zero: float
+    expected_at_one: float
+    n: float
+    target: str
+
+    @property
+    def width(self) -> FloatArray:
+        """Widths of the bins on their scale: scores, or powers of ten of the odds or of 1 - score."""
+        place = _place(self.edges, self.complement_edges, self.scale)
+        return np.diff(place) / (1 if self.scale == "linear" else math.log(10))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the histogram as plain lists and numbers."""
+        lists = {name: getattr(self, name).tolist() for name in ("edges", "complement_edges", "share")}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "scale": self.scale,
+            **lists,
+            "at_zero": self.at_zero,
+            "at_one": self.at_one,
+            "expected": None if self.expected is None else self.expected.tolist(),
+            "expected_at_zero": self.expected_at_zero,
+            "expected_at_one": self.expected_at_one,
+            "n": self.n,
+            "target": self.target,
+        }
+
+
+def score_histogram(
+    sample: Sample, scores: ScoreDistribution | None = None, *, scale: str = "linear", n_bins: int = 40
+) -> ScoreHistogram:
+    """Return the histogram of the scores and, beside it, what a distribution expects.
+
+    Where scores are multiples of 1/N, as rounded ones are, all bins hold the same number of possible scores;
+    otherwise rounding would make a comb of the histogram. For the same reason an expected share counts what
+    would be *rounded* to the scores of its bin.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    scores : ScoreDistribution, optional
+        The distribution to compare with.
+    scale : {"linear", "logit", "complement"}
+        On which scale bins are of equal width.
+    n_bins : int
+        Number of bins, about.
+
+    Returns
+    -------
+    ScoreHistogram
+
+    Examples
+    --------
+    >>> import truecal
+    >>> from truecal.data import read
+    >>> population = truecal.paper.population("resnet110_c10")
+    >>> (sample,) = read(*population.sample(20_000, rng=0))
+    >>> histogram = score_histogram(sample, population.scores, scale="complement", n_bins=8)
+    >>> histogram.share.round(3).tolist()
+    [0.141, 0.173, 0.138, 0.111, 0.088, 0.066, 0.057, 0.048]
+    >>> histogram.expected.round(3).tolist()
+    [0.144, 0.169, 0.136, 0.109, 0.087, 0.07, 0.056, 0.05]
+    """
+    check_choice("scale", scale, SCALES)
+    n_bins = check_count("n_bins", n_bins)
+    inside = (sample.score > 0) & (sample.score < 1)
+    resolution = resolution_of(sample.score, sample.dtype)
+    edges, complement = _EDGES[scale](sample.score[inside], resolution, n_bins)
+    score = sample.score[inside]
+    place = np.searchsorted(
+        _place(edges, complement, scale)[1:-1], _place(score, 1 - score, scale), side="right"
+    )
+    share = np.bincount(place, weights=sample.count[inside], minlength=len(edges) - 1) / sample.n
+    expected, low, high = None, 0.0, 0.0
+    if scores is not None:
+        # What is rounded to 0 and to 1 stands apart; between them the outermost bins take all that is left.
+        first, last = resolution.at_zero / 2, resolution.at_one / 2
+        low = float(scores.cdf(first))
+        high = float(_above(scores, np.array(last)))
+        edge_low, edge_high = np.append(first, edges[1:-1]), np.append(complement[1:-1], last)
+        below = np.append(scores.cdf(edge_low), 1 - high)
+        above = np.append(1 - low, _above(scores, edge_high))
+        # Differences from the nearer end keep their digits.
+        expected = np.maximum(np.where(edges[1:] <= 0.5, np.diff(below), -np.diff(above)), 0)
+    return ScoreHistogram(
+        scale=scale,
+        edges=edges,
+        complement_edges=complement,
+        share=share,
+        at_zero=float(sample.count[sample.score == 0].sum() / sample.n),
+        at_one=float(sample.count[sample.score == 1].sum() / sample.n),
+        expected=expected,
+        expected_at_zero=low,
+        expected_at_one=high,
+        n=sample.n,
+        target=sample.target,
+    )
+
+
+def _linear_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tuple[FloatArray, FloatArray]:
+    parts = resolution.parts
+    if 1 < parts <= 25 * n_bins:
+        # The possible scores strictly inside are 1/N ... (N - 1)/N. Prefer a width that divides their number.
+        least = math.ceil(parts / n_bins)
+        width = next((w for w in range(least, 2 * least) if (parts - 1) % w == 0), least)
+        middle = (np.arange(1, parts, width)[1:] - 0.5) / parts
+        edges = np.concatenate([[0.0], middle, [1.0]])
+    else:
+        edges = np.linspace(0, 1, n_bins + 1)
+    return edges, 1 - edges
+
+
+def _complement_edges(
+    score: FloatArray, resolution: Resolution, n_bins: int
+) -> tuple[FloatArray, FloatArray]:
+    least = max(float((1 - score).min()), _DEEPEST) if len(score) else 0.1
+    steps = np.linspace(0, _decades(least), n_bins + 1)
+    complement = _snapped(10.0**-steps, resolution.at_one)
+    complement = complement[np.diff(complement, prepend=2.0) < 0]
+    return 1 - complement, complement
+
+
+def _logit_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tuple[FloatArray, FloatArray]:
+    lowest = max(float(score.min()), _DEEPEST) if len(score) else 0.1
+    highest = max(float((1 - score).min()), _DEEPEST) if len(score) else 0.1
+    steps = np.linspace(-_decades(lowest), _decades(highest), n_bins + 1) * math.log(10)
+    low = _snapped(1 / (1 + np.exp(-steps)), resolution.at_zero)
+    high = _snapped(1 / (1 + np.exp(steps)), resolution.at_one)
+    edges, complement = np.where(steps < 0, low, 1 - high), np.where(steps < 0, 1 - low, high)
+    apart = np.diff(_place(edges, complement, "logit"), prepend=-np.inf) > 0
+    return edges[apart], complement[apart]
+
+
+def _above(scores: ScoreDistribution, complement: FloatArray) -> FloatArray:
+    """Return P(1 - C < complement), with all digits where the distribution can tell."""
+    if isinstance(scores, BetaScores):
+        return BetaScores(scores.b, scores.a).cdf(complement)
+    return 1 - scores.cdf(1 - np.maximum(complement, 2.0**-53))
+
+
+def _place(score: FloatArray, complement: FloatArray, scale: str) -> FloatArray:
+    """Return where scores lie on a scale."""
+    if scale == "linear":
+        return score
+    # The outermost edges may be 0 and 1 themselves, and stay the outermost.
+    place = -np.log(np.maximum(complement, 1e-300))
+    return place if scale == "complement" else place + np.log(np.maximum(score, 1e-300))
+
+
+def _decades(least: float) -> int:
+    """Return how many powers of ten below 1 hold a value, at least one."""
+    return max(1, math.ceil(-math.log10(least) - 1e-9))
+
+
+def _snapped(edges: FloatArray, spacing: float) -> FloatArray:
+    """Return edges, those near the end moved to the middle between two possible scores."""
+    near = edges < CELLS * spacing
+    edges[near] = (np.ceil(edges[near] / spacing) - 0.5) * spacing
+    return edges
+
+
+_EDGES = {"linear": _linear_edges, "complement": _complement_edges, "logit": _logit_edges}

@@ -1,0 +1,17 @@
+"""The recalibrators, one idea in each file: they learn how often scores come true, and correct them."""
+
+from truecal.recalibration.beta import BetaCalibration
+from truecal.recalibration.histogram import HistogramBinning
+from truecal.recalibration.identity import IdentityCalibration
+from truecal.recalibration.isotonic import IsotonicCalibration
+from truecal.recalibration.platt import PlattScaling
+from truecal.recalibration.temperature import TemperatureScaling
+
+__all__ = [
+    "BetaCalibration",
+    "HistogramBinning",
+    "IdentityCalibration",
+    "IsotonicCalibration",
+    "PlattScaling",
+    "TemperatureScaling",
+]

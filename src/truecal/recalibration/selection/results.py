@@ -1,0 +1,166 @@
+"""What a selection returns: the choice, how each candidate did, and the reason in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from truecal._lib.checks import check_choice
+from truecal._lib.types import FloatArray
+from truecal.results import SCHEMA_VERSION
+
+#: The name of the model left alone.
+IDENTITY = "identity"
+
+
+@dataclass(frozen=True)
+class CandidateScore:
+    """How one candidate did on rows that it was not fitted to.
+
+    Attributes
+    ----------
+    name : str
+        Its name; ``"identity"`` is the model left alone.
+    criterion, criterion_se : float
+        The criterion, less is better, and its standard error (from resampled rows).
+    difference, difference_se : float
+        The criterion less that of the identity, with its standard error; negative is better.
+    brier_gain, log_loss_gain : float
+        How much the proper score improves over the identity; positive is better.
+    evidence : float
+        The greater of the two gains, each in units of its standard deviation were the model calibrated.
+    passes : bool
+        Whether that is beyond chance.
+    chosen_share : float
+        Share of the resamples in which it was chosen.
+    """
+
+    name: str
+    criterion: float
+    criterion_se: float
+    difference: float
+    difference_se: float
+    brier_gain: float
+    log_loss_gain: float
+    evidence: float
+    passes: bool
+    chosen_share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The recalibrator that was chosen, and why.
+
+    Attributes
+    ----------
+    chosen : str
+        Name of the choice; ``"identity"`` to leave the model alone.
+    recalibrator : object
+        The choice, fitted to all rows (not those of `validation`). For ``"identity"`` it returns the model's
+        own probabilities, so that `transform` can be called whatever was chosen.
+    candidates : tuple of CandidateScore
+        One for each candidate, the identity first.
+    criterion : str
+        What was to be small, and of what.
+    z : float
+        The evidence that is asked for.
+    design : str
+        How rows were held out.
+    n : float
+        Number of rows judged, or their weight.
+    n_resamples : int
+        Number of resamples behind standard errors and shares.
+    """
+
+    chosen: str
+    recalibrator: Any
+    candidates: tuple[CandidateScore, ...]
+    criterion: str
+    z: float
+    design: str
+    n: float
+    n_resamples: int
+
+    @property
+    def leave_alone(self) -> bool:
+        """Whether the model is best left as it is."""
+        return self.chosen == IDENTITY
+
+    def transform(self, scores: ArrayLike) -> FloatArray:
+        """Return the probabilities that the choice makes of new scores.
+
+        Parameters
+        ----------
+        scores : array-like
+            Scores of the kind and shape that the choice was fitted to.
+        """
+        return np.asarray(self.recalibrator.transform(scores), dtype=np.float64)
+
+    def __getitem__(self, name: str) -> CandidateScore:
+        check_choice("a candidate", name, [candidate.name for candidate in self.candidates])
+        return next(candidate for candidate in self.candidates if candidate.name == name)
+
+    @property
+    def verdict(self) -> str:
+        """The choice and its reason, in two plain sentences."""
+        rest = self.candidates[1:]
+        if not self.leave_alone:
+            best = self[self.chosen]
+            worse = f", but the log loss grows by {-best.log_loss_gain:.2g}" if best.log_loss_gain < 0 else ""
+            return (
+                f"Use {self.chosen}: {self.criterion} is {best.criterion:.4f} instead of "
+                f"{self.candidates[0].criterion:.4f}. Its gain is {best.evidence:.1f} times what chance "
+                f"would make of a calibrated model{worse}."
+            )
+        passed = ", ".join(candidate.name for candidate in rest if candidate.passes)
+        if passed:
+            return f"Leave the model alone. {passed} would gain, but {self.criterion} would not get smaller."
+        best = max(rest, key=lambda candidate: candidate.evidence)
+        if best.evidence <= 0:
+            return "Leave the model alone. No candidate improves it on rows that it was not fitted to."
+        return (
+            f"Leave the model alone. The best gain, of {best.name}, is {best.evidence:.1f} times what chance "
+            f"would make of a calibrated model, and {self.z:g} is asked for."
+        )
+
+    def __str__(self) -> str:
+        width = max(len(candidate.name) for candidate in self.candidates) + 1
+        lines = [
+            f"{self.criterion}, {self.design}, n = {self.n:g}",
+            f"{'':{width}}    value (se)      difference (se)    Brier gain  log loss gain  evidence  chosen",
+        ]
+        for row in self.candidates:
+            mark = "*" if row.name == self.chosen else " "
+            lines.append(
+                f"{mark + row.name:{width}} {row.criterion:8.4f} ({row.criterion_se:.4f})  "
+                f"{row.difference:+8.4f} ({row.difference_se:.4f})  "
+                f"{row.brier_gain:+10.5f}  {row.log_loss_gain:+13.5f}  {row.evidence:8.1f}  "
+                f"{row.chosen_share:6.0%}"
+            )
+        return "\n".join([*lines, self.verdict])
+
+    def __repr__(self) -> str:
+        return f"<Selection {self.chosen!r} of {len(self.candidates)} by {self.criterion}>"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one plain dictionary for each candidate."""
+        return [vars(candidate).copy() for candidate in self.candidates]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the selection as plain Python objects, ready for JSON; the recalibrator by its repr."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "chosen": self.chosen,
+            "leave_alone": self.leave_alone,
+            "verdict": self.verdict,
+            "recalibrator": repr(self.recalibrator),
+            "criterion": self.criterion,
+            "z": self.z,
+            "design": self.design,
+            "n": self.n,
+            "n_resamples": self.n_resamples,
+            "candidates": self.to_rows(),
+        }

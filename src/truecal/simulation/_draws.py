@@ -1,0 +1,152 @@
+"""What statistics do on data of a population and of its calibrated twin: the engine of power and planning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal._lib.checks import as_generator, check_count, check_fraction, check_norm
+from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.sample import Sample
+from truecal.inference.calibration_test import rank_value
+from truecal.simulation.population import Population
+from truecal.simulation.study import Choice, choose_estimators
+
+#: Up to so many rows every score is drawn. Beyond, cells of scores give the same power at a fixed price.
+_DRAWN_ROWS = 1 << 13
+#: A cell holds at most this part of the scores, and is at most this part of [0, 1] wide.
+_CELLS_BY_MASS, _CELLS_BY_WIDTH = 1 << 11, 1 << 9
+#: So many scores show where the cells are.
+_CELL_DRAWS = 1 << 18
+#: Rows that are drawn at once: many small data sets, or one large one.
+_BLOCK_ROWS = 1 << 17
+
+# Streams of random numbers, one for each purpose, so that none depends on how much another draws.
+_NULL, _ALTERNATIVE, _SCORES = range(3)
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Share of data sets on which a statistic exceeds its critical value, and the error of this share."""
+
+    share: float
+    standard_error: float
+    critical_value: float
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """Draws data sets, applies statistics to them, and compares these with the calibrated twin's.
+
+    Every data set has a generator of its own, seeded by its purpose, its size and its number. Populations
+    of the same scores therefore share the scores and the luck of each data set, and differ by their curves.
+    """
+
+    statistics: tuple[Choice, ...]
+    alpha: float
+    norm: float
+    repeats: int
+    seed: int
+
+    @classmethod
+    def checked(
+        cls,
+        estimators: Iterable[str | Mapping[str, Any]],
+        *,
+        alpha: float,
+        norm: float,
+        repeats: int,
+        rng: RNGLike,
+    ) -> Simulator:
+        """Make a simulator from what users pass."""
+        alpha = check_fraction("alpha", alpha)
+        # With fewer, no draw of the calibrated twin lies above the critical value.
+        repeats = check_count("repeats", repeats, least=math.ceil(1 / alpha))
+        return cls(
+            statistics=tuple(choose_estimators(estimators)),
+            alpha=alpha,
+            norm=check_norm(norm),
+            repeats=repeats,
+            seed=int(as_generator(rng).integers(2**63)),
+        )
+
+    def null(self, population: Population, n: int, repeats: int | None = None) -> FloatArray:
+        """Return the statistics on data of the calibrated twin, of shape (statistics, repeats), sorted."""
+        return np.sort(self._ranks(population.calibrated(), n, repeats or self.repeats, _NULL), axis=1)
+
+    def detections(self, population: Population, n: int, null: FloatArray) -> list[Detection]:
+        """Return for each statistic how often it exceeds its critical value, on as many data sets."""
+        ranks = self._ranks(population, n, null.shape[1], _ALTERNATIVE)
+        return [detection(own, twin, self.alpha) for own, twin in zip(ranks, null, strict=True)]
+
+    def _ranks(self, population: Population, n: int, repeats: int, stream: int) -> FloatArray:
+        ranks = np.empty((len(self.statistics), repeats))
+        draw = self._drawn if n <= _DRAWN_ROWS else self._from_cells
+        for column, sample in enumerate(draw(population, n, repeats, stream)):
+            for row, statistic in enumerate(self.statistics):
+                outcome = statistic.spec(sample, norm=self.norm, **statistic.options)
+                ranks[row, column] = rank_value(outcome)
+        return ranks
+
+    def _drawn(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
+        block = max(1, _BLOCK_ROWS // n)
+        for first in range(0, repeats, block):
+            numbers = range(first, min(first + block, repeats))
+            generators = [self._generator(stream, n, number) for number in numbers]
+            yield from Sample.from_blocks(*population.sample_many(n, generators))
+
+    def _from_cells(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
+        """Yield data sets of a population whose scores are rounded to cells: binomials, whatever n is."""
+        score, mass, chance = _cells(population, self._generator(_SCORES))
+        dtype = population.scores.output_dtype
+        for number in range(repeats):
+            rng = self._generator(stream, n, number)
+            count = rng.multinomial(n, mass)
+            positives = rng.binomial(count, chance).astype(np.float64)
+            seen = count > 0
+            yield Sample(score[seen], count[seen].astype(np.float64), positives[seen], dtype)
+
+    def _generator(self, *key: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+
+
+def _cells(population: Population, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return score, probability and chance of a positive label of cells that are small in mass and width."""
+    score, complement = population.draw(_CELL_DRAWS, rng)
+    order = np.lexsort((-complement, score))
+    score, complement = score[order], complement[order]
+    by_mass = np.arange(_CELL_DRAWS) * _CELLS_BY_MASS // _CELL_DRAWS
+    by_width = np.floor(score * _CELLS_BY_WIDTH)
+    start = np.flatnonzero(np.diff(by_mass, prepend=-1) + np.diff(by_width, prepend=-1))
+    size = np.diff(start, append=_CELL_DRAWS)
+    # Its middle score stands for a cell: an atom keeps its value, and a calibrated model stays calibrated.
+    middle = start + size // 2
+    chance = population.curve(score[middle], complement[middle])
+    # Scores that the model's own type cannot tell apart are one group.
+    shown = score[middle].astype(population.scores.output_dtype).astype(np.float64)
+    distinct, group = np.unique(shown, return_inverse=True)
+    mass = np.bincount(group, size)
+    return distinct, mass / _CELL_DRAWS, np.clip(np.bincount(group, size * chance) / mass, 0.0, 1.0)
+
+
+def detection(ranks: FloatArray, null: FloatArray, alpha: float) -> Detection:
+    """Compare statistics with those of the calibrated twin, which are sorted."""
+    repeats = len(null)
+    place = math.ceil((1 - alpha) * (repeats + 1)) - 1
+
+    def share_above(place: int) -> float:
+        critical = null[min(max(place, 0), repeats - 1)]
+        return float(np.mean(ranks > critical + 1e-12 * abs(critical)))
+
+    share = share_above(place)
+    # The draws are binomial. So is the place of the true critical value among the sorted draws of the twin:
+    # it is off by one standard deviation this way and that.
+    kept = (share * repeats + 0.5) / (repeats + 1)
+    off = math.ceil(math.sqrt(repeats * alpha * (1 - alpha)))
+    by_critical = (share_above(place - off) - share_above(place + off)) / 2
+    error = math.hypot(math.sqrt(kept * (1 - kept) / repeats), by_critical)
+    return Detection(share, error, float(null[min(place, repeats - 1)]))

@@ -1,0 +1,1 @@
+"""Fits of populations to data."""

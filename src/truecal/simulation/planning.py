@@ -1,0 +1,312 @@
+"""How many rows a test of calibration needs, and what error could hide from it: power turned round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.special import ndtri
+
+from truecal._lib.checks import check_count, check_fraction
+from truecal._lib.types import FloatArray, RNGLike
+from truecal.results import SCHEMA_VERSION
+from truecal.simulation._draws import Detection, Simulator
+from truecal.simulation.power import greatest_error, population_with_error
+from truecal.simulation.scores.continuous import ScoreDistribution, UniformScores
+
+#: The largest sample that is looked at.
+_MOST_ROWS = 10**12
+#: An answer below this part of the first guess is not looked for.
+_NEAR_ZERO = 1e-3
+#: How far from the target, in probits, the power is measured on either side.
+_APART = 0.4
+
+
+@dataclass(frozen=True)
+class SamplePlan:
+    """How many rows a test needs, and how sure that number is.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    standard_error : float
+        Monte Carlo standard error of `n`.
+    true_error, power, alpha, estimator, norm
+        What was asked.
+    """
+
+    n: int
+    standard_error: float
+    true_error: float
+    power: float
+    alpha: float
+    estimator: str
+    norm: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n} rows (± {self.standard_error:.0f}) find a true error of {self.true_error:g} with "
+            f"probability {self.power:g}, at level {self.alpha:g} by {self.estimator}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain Python objects."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "n": self.n,
+            "standard_error": self.standard_error,
+            "true_error": self.true_error,
+            "power": self.power,
+            "alpha": self.alpha,
+            "estimator": self.estimator,
+            "norm": self.norm,
+        }
+
+
+def plan_sample_size(
+    true_error: float,
+    *,
+    power: float = 0.95,
+    alpha: float = 0.05,
+    scores: ScoreDistribution | None = None,
+    estimator: str | Mapping[str, Any] = "em_sweep",
+    norm: float = 2,
+    repeats: int = 1000,
+    rng: RNGLike = None,
+) -> SamplePlan:
+    r"""Return how many rows a test needs to find an error with a given power, with its uncertainty.
+
+    The probit of the power is nearly a straight line in the root of n. The power is simulated on either side
+    of the target, and the line through the two gives n. The population is that of `population_with_error`.
+
+    Parameters
+    ----------
+    true_error : float
+        The error to find, a fraction.
+    power : float
+        How often it must be found.
+    alpha : float
+        Level of the test: how often a calibrated model may be rejected.
+    scores : ScoreDistribution, optional
+        Distribution of the scores; by default uniform, which is Beta(1, 1).
+    estimator : str or mapping
+        The statistic, as for `truecal.power`.
+    norm : float
+        The p of the norm, in the estimator and in the true error.
+    repeats : int
+        Number of data sets for each power, with and without the error. The standard error of n falls with
+        the root of it: it is about 3 % of n for 1,000.
+    rng : seed or numpy.random.Generator, optional
+        The same seed gives the same result.
+
+    Returns
+    -------
+    SamplePlan
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 7.2: to detect an error of 2 % over 10,000 samples
+    are needed, and with under 500 it must be greater than 10 %.
+
+    Examples
+    --------
+    >>> print(plan_sample_size(0.1, rng=0))
+    345 rows (± 12) find a true error of 0.1 with probability 0.95, at level 0.05 by em_sweep
+    """
+    simulator = Simulator.checked([estimator], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
+    target = _check_power(power, simulator.alpha)
+    population = population_with_error(true_error, scores, norm)
+    if true_error == 0:
+        raise ValueError("true_error must be above 0: in a calibrated model there is nothing to find.")
+
+    def measure(root_n: float, repeats: int) -> tuple[float, Detection]:
+        n = max(2, round(root_n**2))  # some estimators compare pairs of rows
+        return math.sqrt(n), simulator.detections(population, n, simulator.null(population, n, repeats))[0]
+
+    found = _solve(measure, simulator, target, start=2 / true_error, most=math.sqrt(_MOST_ROWS))
+    if found is None:
+        raise ValueError(
+            f"No sample of up to {_MOST_ROWS:.0e} rows finds a true error of {true_error!r} with power "
+            f"{power!r}."
+        )
+    root_n, error = found
+    return SamplePlan(
+        n=math.ceil(root_n**2),
+        standard_error=2 * root_n * error,
+        true_error=float(true_error),
+        power=target,
+        alpha=simulator.alpha,
+        estimator=simulator.statistics[0].label,
+        norm=simulator.norm,
+    )
+
+
+def required_sample_size(
+    true_error: float,
+    *,
+    power: float = 0.95,
+    alpha: float = 0.05,
+    scores: ScoreDistribution | None = None,
+    estimator: str | Mapping[str, Any] = "em_sweep",
+    norm: float = 2,
+    repeats: int = 1000,
+    rng: RNGLike = None,
+) -> int:
+    """Return the number of rows of `plan_sample_size` alone, without its uncertainty.
+
+    Parameters
+    ----------
+    true_error, power, alpha, scores, estimator, norm, repeats, rng
+        As in `plan_sample_size`.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> required_sample_size(0.1, rng=0)
+    345
+    """
+    return plan_sample_size(
+        true_error,
+        power=power,
+        alpha=alpha,
+        scores=scores,
+        estimator=estimator,
+        norm=norm,
+        repeats=repeats,
+        rng=rng,
+    ).n
+
+
+def detectable_error(
+    n: int,
+    *,
+    power: float = 0.95,
+    alpha: float = 0.05,
+    scores: ScoreDistribution | None = None,
+    estimator: str | Mapping[str, Any] = "em_sweep",
+    norm: float = 2,
+    repeats: int = 1000,
+    rng: RNGLike = None,
+) -> float:
+    """Return the least error that a test on `n` rows finds with this power: a smaller one may still hide.
+
+    The inverse of `required_sample_size`.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    power, alpha, scores, estimator, norm, repeats, rng
+        As in `plan_sample_size`.
+
+    Returns
+    -------
+    float
+        A fraction; infinite if no error of the family c^d is found so often with so few rows.
+
+    Examples
+    --------
+    >>> round(detectable_error(345, rng=0), 3)
+    0.1
+    """
+    simulator = Simulator.checked([estimator], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
+    target = _check_power(power, simulator.alpha)
+    n = check_count("n", n)
+    scores = UniformScores() if scores is None else scores
+    greatest = greatest_error(scores, simulator.norm)
+    nulls: dict[int, FloatArray] = {}
+
+    def measure(error: float, repeats: int) -> tuple[float, Detection]:
+        population = population_with_error(error, scores, simulator.norm)
+        if repeats not in nulls:
+            nulls[repeats] = simulator.null(population, n, repeats)
+        return error, simulator.detections(population, n, nulls[repeats])[0]
+
+    start = min(2 / math.sqrt(n), greatest / 2)
+    found = _solve(measure, simulator, target, start=start, most=greatest)
+    return math.inf if found is None else found[0]
+
+
+def _check_power(power: object, alpha: float) -> float:
+    target = check_fraction("power", power)
+    if target <= alpha:
+        raise ValueError(
+            f"power must be greater than alpha = {alpha:g}, which even a blind guess has. Got {power!r} instead."
+        )
+    return target
+
+
+# --- The search ------------------------------------------------------------------------------------
+
+
+def _solve(
+    measure: Callable[[float, int], tuple[float, Detection]],
+    simulator: Simulator,
+    target: float,
+    *,
+    start: float,
+    most: float,
+) -> tuple[float, float] | None:
+    """Return where the power reaches the target, with its standard error; None if it does not up to `most`.
+
+    `measure(x, repeats)` simulates the power at x (or beside it, and says where). The probit of the power is
+    taken for a straight line in x, from the probit of alpha at 0, where there is nothing to find.
+    """
+    wanted, floor = float(ndtri(target)), float(ndtri(simulator.alpha))
+    few = min(simulator.repeats, max(simulator.repeats // 5, math.ceil(2 / simulator.alpha)))
+
+    # First a bracket, with few repetitions: `low` misses the target, `high` meets it.
+    low = high = _probit(measure(min(start, most), few))
+    while low.share >= target and low.x > _NEAR_ZERO * start:
+        low, high = _probit(measure(low.x / 2, few)), low
+    while high.share < target:
+        if high.x >= most:
+            return None
+        low, high = high, _probit(measure(min(2 * high.x, most), few))
+    for _ in range(2):
+        middle = _probit(measure(_crossing(low, high, wanted), few))
+        low, high = (low, middle) if middle.share >= target else (middle, high)
+    x = _crossing(low, high, wanted)
+
+    # Then the power on either side of the target, with all repetitions, and the line through the two.
+    for _ in range(3):
+        step = x * _APART / (wanted - floor)
+        left, right = (_probit(measure(at, simulator.repeats)) for at in (x - step, min(x + step, most)))
+        # Noise must not turn the line: it rises at least a third as fast as one from alpha at 0 would.
+        slope = max((right.z - left.z) / (right.x - left.x), (wanted - floor) / x / 3)
+        before, x = x, (left.x + right.x) / 2 + (wanted - (left.z + right.z) / 2) / slope
+        x = min(max(x, before / 2), 2 * before, most)
+        if abs(x - before) < 2 * step:
+            break
+    share = (x - left.x) / (right.x - left.x)
+    return x, math.hypot((1 - share) * left.error, share * right.error) / slope
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A power that was measured at x, and its probit with a standard error."""
+
+    x: float
+    share: float
+    z: float
+    error: float
+
+
+def _probit(measured: tuple[float, Detection]) -> _Point:
+    x, found = measured
+    # No closer to 0 and 1 than the simulation can tell.
+    share = min(max(found.share, found.standard_error / 2), 1 - found.standard_error / 2)
+    z = float(ndtri(share))
+    return _Point(x, found.share, z, found.standard_error * math.sqrt(2 * math.pi) * math.exp(z**2 / 2))
+
+
+def _crossing(low: _Point, high: _Point, wanted: float) -> float:
+    """Return where the line between two points reaches the target, but not too near to either of them."""
+    share = (wanted - low.z) / (high.z - low.z) if high.z > low.z else 0.5
+    return low.x + min(max(share, 0.1), 0.9) * (high.x - low.x)

@@ -1,0 +1,245 @@
+"""A population whose calibration error is known: a distribution of scores and a calibration curve."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.checks import as_generator, check_count, check_norm
+from truecal._lib.types import FloatArray, RNGLike
+from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, PowerCurve
+from truecal.simulation.scores.continuous import BetaScores, ScoreDistribution, UniformScores
+
+# true_error is meant to be within 1e-8; asking the quadrature for this leaves a margin.
+_ACCURACY = 1e-11
+
+# So many predictions at a time stay in the cache, with what the curve needs beside them.
+_BLOCK = 2**14
+
+
+@dataclass(frozen=True)
+class Population:
+    r"""Scores C from a distribution, labels Y with P(Y = 1 | C) given by a curve.
+
+    Its true calibration error is known,
+
+    .. math:: \mathrm{TCE}_p = \left( E\,|\, C - E[Y | C] \,|^p \right)^{1/p} ,
+
+    and data drawn from it show how far an estimator is off (the paper's bias by construction).
+
+    Parameters
+    ----------
+    scores : ScoreDistribution
+        Distribution of the scores.
+    curve : Curve
+        E[Y | score]. Where it leaves [0, 1] it is clipped, with a warning that says how far and where.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation, equation 1.
+
+    Examples
+    --------
+    >>> population = Population(BetaScores(2.8, 0.05), PowerCurve(2))
+    >>> round(population.true_error(), 6), round(population.true_error(norm=1), 6)
+    (0.042359, 0.012759)
+    >>> y_true, y_proba = population.sample(5, rng=0)
+    >>> y_true.tolist()
+    [1, 1, 1, 1, 1]
+    >>> population.calibrated().true_error()
+    0.0
+    """
+
+    scores: ScoreDistribution
+    curve: Curve
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scores, ScoreDistribution):
+            raise ValueError(f"scores must be a score distribution. Got {self.scores!r} instead.")
+        if not isinstance(self.curve, Curve):
+            hint = " Wrap a function in truecal.simulation.FunctionCurve." if callable(self.curve) else ""
+            raise ValueError(f"curve must be a calibration curve. Got {self.curve!r} instead.{hint}")
+        if not self.curve.is_bounded:
+            self._check_range()
+
+    def _check_range(self) -> None:
+        """Warn if the curve leaves [0, 1] for scores that occur."""
+        score, complement = self.scores.probe()
+        value = self.curve.unclipped(score, complement)
+        if np.isnan(value).any():
+            where = score[np.isnan(value)][0]
+            raise ValueError(f"curve must give a probability for every score. Got NaN at score {where:.6g}.")
+        excess = np.maximum(value - 1, -value)
+        if excess.max() <= 1e-12:
+            return
+        # Only now the costlier question, whether it matters: an end may have no scores at all.
+        share = self.scores.expect(
+            lambda c, t: np.abs(self.curve.unclipped(c, t) - 0.5) > 0.5, points=self.curve.breakpoints
+        )
+        if share <= 1e-12:
+            return
+        worst = int(excess.argmax())
+        outside = score[excess > 1e-12]
+        warnings.warn(
+            f"The curve leaves [0, 1]: it reaches {value[worst]:.6g} at score {score[worst]:.6g}. "
+            f"It is clipped, which concerns {100 * share:.3g} % of the scores, about "
+            f"[{outside.min():.6g}, {outside.max():.6g}].",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    # -- known truth ---------------------------------------------------------------------------------
+
+    def true_error(self, norm: float = 2) -> float:
+        """Return the true calibration error, to within 1e-8.
+
+        A closed form where there is one, else quadrature (see `ScoreDistribution.expect`).
+
+        Parameters
+        ----------
+        norm : float
+            The p of the formula, at least 1: 1 is the mean gap, 2 its root mean square.
+
+        Returns
+        -------
+        float
+            A fraction, not percent.
+        """
+        p = check_norm(norm)
+        if isinstance(self.curve, IdentityCurve):
+            return 0.0
+        closed = self._closed_form(p)
+        return closed if closed is not None else self._error_by_quadrature(p)
+
+    def _error_by_quadrature(self, p: float) -> float:
+        # In units of about the largest gap, so that a high power neither vanishes nor overflows.
+        unit = max(float(np.abs(self.curve.gap(*self.scores.probe())).max()), _ACCURACY)
+        # |x^(1/p) - y^(1/p)| <= |x - y|^(1/p), so this much before the root is _ACCURACY after it.
+        atol = (_ACCURACY / unit) ** p
+
+        def height(score: FloatArray, complement: FloatArray) -> FloatArray:
+            with np.errstate(under="ignore"):
+                return np.asarray((np.abs(self.curve.gap(score, complement)) / unit) ** p)
+
+        mean = self.scores.expect(height, points=self.curve.breakpoints, atol=atol, rtol=1e-11)
+        return float(unit * max(mean, 0.0) ** (1 / p))
+
+    def _closed_form(self, p: float) -> float | None:
+        """Return the error of a curve k c^d from the moments of the scores, or None.
+
+        For p = 2 it is the root of E[c^2] - 2 k E[c^(d+1)] + k^2 E[c^(2d)]; for p = 1 and k = 1 the gap has
+        one sign and it is |E[c] - E[c^d]|. Differences that cancel (d near 1) are left to the quadrature.
+        """
+        form = _as_power(self.curve)
+        if form is None or p not in (1, 2) or not isinstance(self.scores, BetaScores | UniformScores):
+            return None
+        k, d = form
+        if p == 1 and k != 1:
+            return None
+        if p == 2:
+            moment = self.scores.moment
+            terms = [moment(2), -2 * k * moment(d + 1), k**2 * moment(2 * d)]
+        else:
+            terms = [self.scores.mean, -self.scores.moment(d)]
+        total = abs(float(np.sum(terms)))
+        if total < 1e-4 * max(map(abs, terms)):
+            return None
+        return float(total ** (1 / p))
+
+    @property
+    def mean_label(self) -> float:
+        """The base rate P(Y = 1) = E[curve(C)]."""
+        return self.scores.expect(self.curve, points=self.curve.breakpoints)
+
+    def calibrated(self) -> Population:
+        """Return the twin with the same scores and perfect calibration."""
+        return Population(self.scores, IdentityCurve())
+
+    # -- data ----------------------------------------------------------------------------------------
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw `n` scores and return (score, complement).
+
+        Parameters
+        ----------
+        n : int
+            Number of scores.
+        rng : numpy.random.Generator
+            What draws them.
+
+        Returns
+        -------
+        score, complement : ndarray of shape (n,)
+            As of `ScoreDistribution.draw`.
+        """
+        return self.scores.draw(n, rng)
+
+    def sample(self, n: int, *, rng: RNGLike = None) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+        """Draw labels and scores.
+
+        The generator gives the scores first, then `n` uniform numbers u; the label is u < curve(score).
+
+        Parameters
+        ----------
+        n : int
+            Number of predictions.
+        rng : seed or numpy.random.Generator, optional
+            The same seed gives the same data. NumPy's global generator is never used.
+
+        Returns
+        -------
+        y_true : array of int64, shape (n,)
+            Labels, 0 or 1.
+        y_proba : array of float64, shape (n,)
+            Scores; float32 if the scores are those of a float32 model.
+        """
+        label, score = self.sample_many(n, [as_generator(rng)])
+        return label[0].astype(np.int64), score[0]
+
+    def sample_many(
+        self, n: int, rngs: Sequence[np.random.Generator]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+        """Draw one data set from each generator; row r is what `sample(n, rng=rngs[r])` gives.
+
+        The curve is evaluated for many rows at once, so that small data sets do not pay Python's price each.
+
+        Parameters
+        ----------
+        n : int
+            Number of predictions in each data set.
+        rngs : sequence of numpy.random.Generator
+            One for each data set.
+
+        Returns
+        -------
+        label : array of bool, shape (len(rngs), n)
+        score : array of float, shape (len(rngs), n)
+        """
+        n = check_count("n", n)
+        score, label = np.empty((len(rngs), n)), np.empty((len(rngs), n), dtype=np.bool_)
+        rows = min(max(_BLOCK // n, 1), len(rngs))
+        complement, uniform = np.empty((rows, n)), np.empty((rows, n))
+        for start in range(0, len(rngs), rows):
+            block = rngs[start : start + rows]
+            done = slice(start, start + len(block))
+            for row, rng in enumerate(block):
+                score[start + row], complement[row] = self.scores.draw(n, rng)
+                rng.random(out=uniform[row])
+            chance = self.curve(score[done], complement[: len(block)])
+            np.less(uniform[: len(block)], chance, out=label[done])
+        return label, score.astype(self.scores.output_dtype, copy=False)
+
+
+def _as_power(curve: Curve) -> tuple[float, float] | None:
+    """Return (k, d) if the curve is k c^d with values in [0, 1], or None."""
+    if isinstance(curve, PowerCurve):
+        return 1.0, curve.d
+    if isinstance(curve, GLMCurve) and curve.link == curve.transform == "log":
+        b0, b1 = curve.b0 or 0.0, curve.b1 or 0.0
+        if b0 <= 0 <= b1:
+            return float(np.exp(b0)), b1
+    return None

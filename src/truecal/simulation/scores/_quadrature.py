@@ -1,0 +1,187 @@
+r"""Adaptive quadrature against the weight c^(a-1) (1-c)^(b-1) on [0, 1], singular at both ends.
+
+The interval is cut at one half. On each side the small quantity (the score c below, the complement
+t = 1 - c above) is replaced by a power of itself, v = t^beta with beta = min(b, 1) / 2, so that
+
+.. math:: t^{b-1}\,dt = \frac{1}{\beta}\, v^{b/\beta - 1}\,dv ,
+
+which has no singularity for any b > 0. The extra factor 1/2 also smooths what curves do there: t^0.3 or
+log t. All panels of one level are evaluated in one call of the integrand, so that the price of Python
+does not grow with their number.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
+
+from truecal._lib.types import FloatArray, ScoreFunction
+
+_GAUSS: Final = np.polynomial.legendre.leggauss(20)
+_NODES: Final[FloatArray] = (_GAUSS[0] + 1) / 2
+_WEIGHTS: Final[FloatArray] = _GAUSS[1] / 2
+
+# No node sees what happens between an end of a panel and the outermost node. So the integrand is also
+# looked at next to each end, and compared there with the polynomial through the nodes.
+_ENDS: Final = np.array([1e-9, 1 - 1e-9])
+_LEGENDRE: Final = np.polynomial.legendre.legvander
+_TO_ENDS: Final = np.linalg.solve(_LEGENDRE(2 * _NODES - 1, 19).T, _LEGENDRE(2 * _ENDS - 1, 19).T)
+_PLACES: Final[FloatArray] = np.concatenate([_NODES, _ENDS])
+_BLIND: Final = float(_NODES[0])
+
+# Bisecting 60 times exhausts the float; the number of panels bounds the work on pure noise.
+_MAX_LEVELS: Final = 60
+_MAX_PANELS: Final = 2**14
+
+_EPSILON: Final = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class _Panels:
+    """Intervals [left, right] of v; `upper` is 0 where v stands for the score, 1 for the complement."""
+
+    left: FloatArray
+    right: FloatArray
+    upper: NDArray[np.intp]
+
+    def bisected(self) -> _Panels:
+        """Return the left halves, then the right halves."""
+        middle = (self.left + self.right) / 2
+        return _Panels(
+            np.concatenate([self.left, middle]),
+            np.concatenate([middle, self.right]),
+            np.concatenate([self.upper, self.upper]),
+        )
+
+    def where(self, chosen: NDArray[np.bool_]) -> _Panels:
+        """Return the chosen panels."""
+        return _Panels(self.left[chosen], self.right[chosen], self.upper[chosen])
+
+
+@dataclass(frozen=True)
+class PowerWeight:
+    """The density exp(-log_norm) c^(a-1) (1-c)^(b-1) on [low, high] within [0, 1].
+
+    Parameters
+    ----------
+    a, b : float
+        Exponents, positive.
+    log_norm : float
+        Logarithm of the integral of c^(a-1) (1-c)^(b-1) over [low, high].
+    low, high : float
+        Ends of the support.
+    cuts : (array of scores, array of complements)
+        Where the mass lies (quantiles, say), as scores and as complements: the first panels end there.
+        Values above one half are ignored.
+    """
+
+    a: float
+    b: float
+    log_norm: float
+    low: float = 0.0
+    high: float = 1.0
+    cuts: tuple[FloatArray, FloatArray] = (np.empty(0), np.empty(0))
+
+    def mean(
+        self,
+        function: ScoreFunction,
+        *,
+        points: Sequence[float] = (),
+        atol: float = 1e-12,
+        rtol: float = 1e-12,
+    ) -> float:
+        """Return the integral of function(score, complement) times the density.
+
+        Parameters
+        ----------
+        function : callable
+            Vectorised; may have kinks and jumps.
+        points : sequence of float
+            Scores where it has them. Those that are not named are searched for by bisection.
+        atol, rtol : float
+            The result is meant to be within max(atol, rtol * |result|).
+        """
+        # The density is the exponential of terms of size a and b, and no better than their rounding.
+        rtol = max(rtol, 4 * _EPSILON * (self.a + self.b))
+        panels = self._first_panels(points)
+        value, _ = self._gauss(function, panels)
+        allowed = max(atol, rtol * float(np.abs(value).sum())) / len(value)
+        total = 0.0
+        for _ in range(_MAX_LEVELS):
+            if not np.isfinite(value).all():
+                raise ValueError(
+                    "The function to average must be finite. Got NaN or infinite values instead."
+                )
+            halves = panels.bisected()
+            parts, hidden = (part.reshape(2, -1) for part in self._gauss(function, halves))
+            refined = parts.sum(axis=0)
+            # The halves are what counts, so for a smooth function this difference is far too careful.
+            difference = np.abs(refined - value) + hidden.sum(axis=0)
+            open_ = ~(difference <= allowed)
+            total += float(refined[~open_].sum())
+            if not open_.any():
+                return total
+            panels, value = halves.where(np.tile(open_, 2)), parts[:, open_].ravel()
+            if len(value) > _MAX_PANELS:
+                break
+        doubt = float(difference[open_].sum())
+        if doubt > 100 * allowed:
+            warnings.warn(
+                f"The average over the scores did not settle: it is uncertain by about {doubt:.1g}. "
+                "Is the function noisy, or unbounded?",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return total + float(value.sum())
+
+    # -- the variable of integration -----------------------------------------------------------------
+
+    @property
+    def _exponents(self) -> FloatArray:
+        return np.minimum([self.a, self.b], 1.0) / 2
+
+    def _place(self, v: FloatArray, upper: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the small quantity, the score and the complement at v."""
+        with np.errstate(under="ignore"):
+            small = v ** (1 / self._exponents[upper])
+        large = 1 - small
+        is_upper = upper.astype(bool)
+        return small, np.where(is_upper, large, small), np.where(is_upper, small, large)
+
+    def _gauss(self, function: ScoreFunction, panels: _Panels) -> tuple[FloatArray, FloatArray]:
+        """Return the integral over each panel by the Gauss-Legendre rule, and what may hide at its ends."""
+        width = panels.right - panels.left
+        upper = panels.upper[:, None]
+        v = panels.left[:, None] + width[:, None] * _PLACES
+        small, score, complement = self._place(v, upper)
+        beta = self._exponents[upper]
+        own, other = np.array([self.a, self.b])[upper], np.array([self.b, self.a])[upper]
+        with np.errstate(under="ignore"):
+            density = np.exp(xlogy(own / beta - 1, v) + xlog1py(other - 1, -small) - self.log_norm) / beta
+            height = np.asarray(function(score, complement), dtype=np.float64) * density
+        inner, ends = height[:, :-2], height[:, -2:]
+        hidden = np.abs(inner @ _TO_ENDS - ends).sum(axis=1)
+        return (inner @ _WEIGHTS) * width, hidden * (_BLIND * width)
+
+    def _first_panels(self, points: Sequence[float]) -> _Panels:
+        inner = np.asarray(points, dtype=np.float64).ravel()
+        ends = []
+        # Each side as the range and the inner points of its own small quantity.
+        for side, (low, high) in enumerate([(self.low, self.high), (1 - self.high, 1 - self.low)]):
+            if low >= 0.5:
+                continue
+            high = min(high, 0.5)
+            inside = np.concatenate([self.cuts[side], inner if side == 0 else 1 - inner])
+            small = np.concatenate([[low, high], inside[(inside > low) & (inside < high)]])
+            ends.append((np.unique(small ** self._exponents[side]), side))
+        return _Panels(
+            np.concatenate([edges[:-1] for edges, _ in ends]),
+            np.concatenate([edges[1:] for edges, _ in ends]),
+            np.concatenate([np.full(len(edges) - 1, side) for edges, side in ends]),
+        )

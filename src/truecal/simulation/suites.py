@@ -1,0 +1,222 @@
+"""Named collections of populations, to judge estimators on.
+
+- **A**: the ten populations of the paper, as fitted.
+- **B**: the same scores, perfectly calibrated.
+- **C**: curves and scores outside those families: powers, steps, plateaus, kinks, slight waves, models that are
+  under-confident and barely miscalibrated; uniform, U-shaped, bimodal, central, rounded and heavily tied scores.
+
+Suite C has two halves. The constants of the `averaged` estimator were chosen on A, B and the first half,
+``C1``; the second, ``C2``, was looked at once, after they had been fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from truecal._lib.checks import check_choice
+from truecal._lib.types import FloatArray
+from truecal.estimators._registry import TRUE_ERROR, list_estimators
+from truecal.simulation import paper
+from truecal.simulation.curves import Curve, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
+from truecal.simulation.population import Population
+from truecal.simulation.scores.continuous import (
+    AtomScores,
+    BetaScores,
+    MixtureScores,
+    RoundedScores,
+    ScoreDistribution,
+    UniformScores,
+)
+
+NAMES = ("A", "B", "C", "C1", "C2")
+#: The sizes of samples at which estimators are judged.
+SIZES = (200, 800, 3200, 12800)
+
+
+def suite(name: str) -> dict[str, Population]:
+    """Return the populations of a suite, by name.
+
+    Parameters
+    ----------
+    name : {"A", "B", "C", "C1", "C2"}
+        The suite; ``"C"`` is both of its halves.
+
+    Returns
+    -------
+    dict of str to Population
+
+    Examples
+    --------
+    >>> len(suite("A")), len(suite("B")), len(suite("C"))
+    (10, 10, 41)
+    >>> round(suite("C")["uniform, power 1.5"].true_error(), 4)
+    0.1091
+    """
+    check_choice("suite", name, NAMES)
+    if name == "A":
+        return {one: paper.population(one) for one in paper.NAMES}
+    if name == "B":
+        return {f"{one} calibrated": paper.population(one, calibrated=True) for one in paper.NAMES}
+    chosen = {
+        **(_first_half() if name in ("C", "C1") else {}),
+        **(_second_half() if name in ("C", "C2") else {}),
+    }
+    return {one: Population(scores, curve) for one, (scores, curve) in chosen.items()}
+
+
+def suite_study(names: Iterable[str]) -> dict[str, Any]:
+    """Return the arguments of `truecal.bias_study` for suites, with all estimators of the true error.
+
+    Parameters
+    ----------
+    names : iterable of {"A", "B", "C", "C1", "C2"}
+        The suites; the name of each goes before those of its populations.
+
+    Returns
+    -------
+    dict
+        ``populations``, ``estimators``, ``sizes`` and ``rng``.
+    """
+    populations = {f"{name}: {key}": one for name in names for key, one in suite(name).items()}
+    estimators = [spec.name for spec in list_estimators() if spec.estimand == TRUE_ERROR]
+    return {"populations": populations, "estimators": estimators, "sizes": list(SIZES), "rng": 0}
+
+
+# --- Curves ----------------------------------------------------------------------------------------
+
+
+def _tempered(slope: float, intercept: float) -> Curve:
+    """Logistic in the logit of the score: over-confident for a slope below 1."""
+    return GLMCurve("logit", "logit", intercept, slope)
+
+
+def _flipped(power: float) -> Curve:
+    """1 - (1 - c)^power."""
+    return GLMCurve("logflip", "logflip", None, power)
+
+
+def _lines(x: list[float], y: list[float]) -> Curve:
+    """Straight lines between points: kinks and plateaus."""
+    return FunctionCurve(partial(np.interp, xp=x, fp=y), breakpoints=x[1:-1])
+
+
+def _wave(height: float, waves: float) -> Curve:
+    return FunctionCurve(partial(_wavy, height=height, waves=waves))
+
+
+def _wavy(score: FloatArray, height: float, waves: float) -> FloatArray:
+    return np.clip(score + height * np.sin(2 * np.pi * waves * score), 0.0, 1.0)
+
+
+def _shifted(by: float) -> Curve:
+    edge = 1 - by if by > 0 else -by
+    return FunctionCurve(partial(_moved, by=by), breakpoints=[edge])
+
+
+def _moved(score: FloatArray, by: float) -> FloatArray:
+    return np.clip(score + by, 0.0, 1.0)
+
+
+# --- Scores ----------------------------------------------------------------------------------------
+
+_UNIFORM = UniformScores()
+_U_SHAPED, _VERY_U_SHAPED = BetaScores(0.5, 0.5), BetaScores(0.3, 0.3)
+_CENTRAL, _VERY_CENTRAL = BetaScores(6, 6), BetaScores(20, 20)
+_HIGH, _VERY_HIGH = BetaScores(5, 1), BetaScores(8, 0.6)
+_LOW, _VERY_LOW = BetaScores(1, 6), BetaScores(0.5, 8)
+_TENTHS, _HUNDREDTHS = RoundedScores(_UNIFORM, decimals=1), RoundedScores(_UNIFORM, decimals=2)
+_FLOAT32 = RoundedScores(BetaScores(3, 0.1), dtype="float32")
+
+
+def _bimodal() -> ScoreDistribution:
+    return MixtureScores([BetaScores(2, 8), BetaScores(12, 3)], [0.5, 0.5])
+
+
+def _rare_class() -> ScoreDistribution:
+    return MixtureScores([BetaScores(1, 15), BetaScores(10, 2)], [0.7, 0.3])
+
+
+def _twentieths() -> ScoreDistribution:
+    """U-shaped scores rounded to multiples of 0.05."""
+    edges = (np.arange(22) - 0.5) / 20
+    masses = np.diff(BetaScores(0.6, 0.6).cdf(np.clip(edges, 0, 1)))
+    return AtomScores((np.arange(21) / 20).tolist(), masses.tolist())
+
+
+def _with_atom(at: float, share: float, rest: ScoreDistribution) -> ScoreDistribution:
+    return MixtureScores([AtomScores([at]), rest], [share, 1 - share])
+
+
+def _spoken(values: list[float], weights: list[float]) -> ScoreDistribution:
+    """Scores as people, or language models, say them: a few round numbers."""
+    return AtomScores(values, weights)
+
+
+# --- The two halves --------------------------------------------------------------------------------
+
+
+def _first_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
+    return {
+        "uniform, power 1.5": (_UNIFORM, PowerCurve(1.5)),
+        "uniform, two waves": (_UNIFORM, _wave(0.05, 2)),
+        "uniform, four steps": (_UNIFORM, StepCurve([0.25, 0.5, 0.75], [0.1, 0.4, 0.55, 0.9])),
+        "uniform, barely off": (_UNIFORM, _tempered(0.9, 0)),
+        "u-shaped, over-confident": (_U_SHAPED, _tempered(0.6, 0)),
+        "u-shaped, under-confident": (_U_SHAPED, _tempered(1.7, 0)),
+        "very u-shaped, plateau": (_VERY_U_SHAPED, _lines([0, 0.3, 0.7, 1], [0.05, 0.35, 0.35, 0.95])),
+        "bimodal, kink": (_bimodal(), _lines([0, 0.5, 1], [0.0, 0.35, 1.0])),
+        "bimodal, logistic": (_bimodal(), LogisticCurve(6, -3)),
+        "central, under-confident": (_CENTRAL, _tempered(2, 0)),
+        "central, shifted": (_CENTRAL, _shifted(0.04)),
+        "high, power 2": (_HIGH, PowerCurve(2)),
+        "very high, shrunk": (_VERY_HIGH, _lines([0, 1], [0.18, 0.88])),
+        "low, flipped power": (_LOW, _flipped(1.6)),
+        "very low, tempered": (_VERY_LOW, _tempered(0.7, -0.3)),
+        "tenths, two steps": (_TENTHS, StepCurve([0.5], [0.25, 0.75])),
+        "hundredths, power 1.2": (_HUNDREDTHS, PowerCurve(1.2)),
+        "many at 1, flat top": (
+            _with_atom(1.0, 0.4, BetaScores(2, 1)),
+            _lines([0, 0.9, 1], [0.05, 0.9, 0.93]),
+        ),
+        "float32, over-confident": (_FLOAT32, _tempered(0.5, 0.2)),
+        "five spoken scores": (
+            _spoken([0.1, 0.3, 0.5, 0.7, 0.9], [0.15, 0.2, 0.3, 0.2, 0.15]),
+            _tempered(0.6, 0.2),
+        ),
+    }
+
+
+def _second_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
+    return {
+        "uniform, steep logistic": (_UNIFORM, LogisticCurve(10, -5)),
+        "uniform, three waves": (_UNIFORM, _wave(0.03, 3)),
+        "uniform, plateaus": (_UNIFORM, _lines([0, 0.2, 0.4, 0.6, 0.8, 1], [0.0, 0.3, 0.3, 0.6, 0.6, 1.0])),
+        "uniform, power 1.1": (_UNIFORM, PowerCurve(1.1)),
+        "u-shaped, kink": (_U_SHAPED, _lines([0, 0.7, 1], [0.1, 0.6, 1.0])),
+        "very u-shaped, wave": (_VERY_U_SHAPED, _wave(0.06, 1)),
+        "very u-shaped, tempered": (_VERY_U_SHAPED, _tempered(0.5, 0.3)),
+        "bimodal, steps": (_bimodal(), StepCurve([0.15, 0.4, 0.8], [0.1, 0.3, 0.7, 0.85])),
+        "rare class, under-confident": (_rare_class(), _tempered(1.6, 0.2)),
+        "central, power 1.3": (_CENTRAL, PowerCurve(1.3)),
+        "very central, logistic": (_VERY_CENTRAL, LogisticCurve(8, -4)),
+        "very central, barely off": (_VERY_CENTRAL, _shifted(0.015)),
+        "high, flat": (_HIGH, _lines([0, 0.6, 1], [0.45, 0.5, 0.92])),
+        "very high, barely off": (_VERY_HIGH, _tempered(0.85, 0)),
+        "low, power 0.8": (_LOW, PowerCurve(0.8)),
+        "very low, flipped power": (_VERY_LOW, _flipped(2)),
+        "twentieths, wave": (_twentieths(), _wave(0.04, 1.5)),
+        "tenths, tempered": (_TENTHS, _tempered(0.8, -0.2)),
+        "half at 0.9, dip": (
+            _with_atom(0.9, 0.5, _UNIFORM),
+            _lines([0, 0.85, 0.9, 1], [0.05, 0.8, 0.8, 1.0]),
+        ),
+        "four spoken scores, shifted": (
+            _spoken([0.02, 0.2, 0.6, 0.95], [0.1, 0.3, 0.3, 0.3]),
+            _shifted(-0.05),
+        ),
+        "float32, flat": (_FLOAT32, _lines([0, 0.5, 1], [0.3, 0.6, 0.98])),
+    }

@@ -1,0 +1,331 @@
+"""What `truecal.summarize` must do on every engine: the same cells as from arrays, and the same complaints.
+
+`tests/unit` runs it on what lies in memory, `tests/engines` on DuckDB, Dask and Spark. An engine is a function
+from a PyArrow table to a frame of its own.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import truecal
+from truecal.data import from_logits, read
+from truecal.data.cells import Cells
+from truecal.data.frames import summarize
+
+N = 3000
+CLASSES = ["ant", "bee", "cat", "dog"]
+PARTS = ["p0", "p1", "p2", "p3"]
+
+
+def make_columns():
+    rng = np.random.default_rng(0)
+    score = 1 - rng.beta(0.05, 2.8, N)
+    score[:3] = 0.0, 0.5, 1e-200
+    label = (rng.random(N) < score).astype(np.int64)
+    proba = rng.dirichlet([0.3] * 4, N)
+    proba[:50] = [0.4, 0.4, 0.1, 0.1]  # a tie: the first column counts
+    proba[50:80] = [0, 0, 1, 0]
+    kind = (rng.random((N, 1)) > proba.cumsum(axis=1)).sum(axis=1).clip(0, 3)
+    columns = {
+        "score": score,
+        "single": score.astype(np.float32),
+        "tenth": score.round(1),
+        "label": label,
+        "tiny": label.astype(np.int8),
+        "real": label.astype(np.float64),
+        "truth": label == 1,
+        "answer": np.where(label, "yes", "no"),
+        "weight": rng.integers(0, 4, N) / 2,
+        "site": rng.choice(["north", "south", None], N),
+        "day": rng.integers(0, 3, N),
+        "kind": kind,
+        "animal": np.array(CLASSES)[kind],
+        "logit": rng.normal(0, 20, N),
+        "three": rng.integers(0, 3, N),
+        "x0": rng.normal(0, 3, N),
+        "x1": rng.normal(0, 3, N),
+    }
+    columns |= dict(zip(PARTS, proba.T, strict=True))
+    return columns | dict(zip(CLASSES, proba.T, strict=True))
+
+
+COLUMNS = make_columns()
+
+
+def make_table(changes=None, row=N // 2):
+    """Return the columns as a table, with other values in one row in the middle."""
+    columns = {name: pa.array(column.tolist(), from_pandas=False) for name, column in COLUMNS.items()}
+    columns["single"] = pa.array(COLUMNS["single"], type=pa.float32())
+    columns["tiny"] = pa.array(COLUMNS["tiny"], type=pa.int8())
+    for name, value in (changes or {}).items():
+        values = columns[name].to_pylist()
+        values[row] = value
+        columns[name] = pa.array(values, type=columns[name].type, from_pandas=False)
+    return pa.table(columns)
+
+
+def from_arrays(y, p, **options):
+    return Cells.from_sample(*read(COLUMNS[y], p if isinstance(p, np.ndarray) else COLUMNS[p], **options))
+
+
+PROBA = np.column_stack([COLUMNS[name] for name in PARTS])
+LOGITS = np.column_stack([COLUMNS[name] for name in ("x0", "x1", "logit")])
+
+#: What is asked of the engine, and the same from arrays.
+CASES = {
+    "plain": (["score", "label"], {}, lambda: from_arrays("label", "score")),
+    "int8": (["score", "tiny"], {}, lambda: from_arrays("label", "score")),
+    "float labels": (["score", "real"], {}, lambda: from_arrays("label", "score")),
+    "booleans": (["score", "truth"], {}, lambda: from_arrays("label", "score")),
+    "float32": (["single", "label"], {}, lambda: from_arrays("label", "single")),
+    "rounded": (["tenth", "label"], {}, lambda: from_arrays("label", "tenth")),
+    "text": (
+        ["score", "answer"],
+        {"pos_label": "yes"},
+        lambda: from_arrays("answer", "score", pos_label="yes"),
+    ),
+    "other": (["score", "label"], {"pos_label": 0}, lambda: from_arrays("label", "score", pos_label=0)),
+    "true": (["score", "truth"], {"pos_label": True}, lambda: from_arrays("truth", "score", pos_label=True)),
+    "weights": (
+        ["score", "label"],
+        {"weight": "weight"},
+        lambda: from_arrays("label", "score", sample_weight=COLUMNS["weight"]),
+    ),
+    "top label": ([PARTS, "kind"], {}, lambda: from_arrays("kind", PROBA)),
+    "top label by name": ([CLASSES, "animal"], {}, lambda: from_arrays("kind", PROBA)),
+    "top label by labels": ([PARTS, "animal"], {"labels": CLASSES}, lambda: from_arrays("kind", PROBA)),
+    "top label, weights": (
+        [PARTS, "kind"],
+        {"weight": "weight"},
+        lambda: from_arrays("kind", PROBA, sample_weight=COLUMNS["weight"]),
+    ),
+    "one against the rest": (
+        [CLASSES, "animal"],
+        {"pos_label": "cat"},
+        lambda: from_arrays("animal", PROBA, pos_label="cat", labels=CLASSES),
+    ),
+    "top label of two": (
+        ["score", "label"],
+        {"multiclass": "top"},
+        lambda: from_arrays("label", "score", multiclass="top"),
+    ),
+}
+
+#: A change in one row, what is then asked, and the complaint.
+FAULTS = {
+    "null": (
+        {"score": None},
+        ["score", "label"],
+        {},
+        r"Column 'score' has 1 missing \(null or NaN\) value\. Remove",
+    ),
+    "NaN": (
+        {"score": float("nan")},
+        ["score", "label"],
+        {},
+        r"Column 'score' has 1 missing \(null or NaN\) value\. Remove",
+    ),
+    "above 1": (
+        {"score": 1.2},
+        ["score", "label"],
+        {},
+        r"'score' has 1 value outside \[0, 1\] \(1\.2\)\. Pass prob",
+    ),
+    "below 0": ({"score": -1e-9}, ["score", "label"], {}, r"'score' has 1 value outside \[0, 1\] \(-1e-09\)"),
+    "label 2": (
+        {"label": 2},
+        ["score", "label"],
+        {},
+        r"Column 'label' must hold 0 and 1\. It has 1 other label \(2\)\. Pass pos_label",
+    ),
+    "label null": (
+        {"label": None},
+        ["score", "label"],
+        {},
+        r"Column 'label' has 1 missing \(null or NaN\) label",
+    ),
+    "label NaN": (
+        {"real": float("nan")},
+        ["score", "real"],
+        {},
+        r"Column 'real' has 1 missing \(null or NaN\) label",
+    ),
+    "truth null": (
+        {"truth": None},
+        ["score", "truth"],
+        {},
+        r"Column 'truth' has 1 missing \(null or NaN\) label",
+    ),
+    "third label": (
+        {"answer": "maybe"},
+        ["score", "answer"],
+        {"pos_label": "yes"},
+        r"Column 'answer' must hold two labels, 'yes' and 'no'\. It has 1 other label \('maybe'\)\. For one class",
+    ),
+    "text null": (
+        {"answer": None},
+        ["score", "answer"],
+        {"pos_label": "yes"},
+        r"Column 'answer' has 1 missing \(null or NaN\) label\. Remove",
+    ),
+    "weight": (
+        {"weight": -1.0},
+        ["score", "label"],
+        {"weight": "weight"},
+        r"Column 'weight' has 1 value missing or outside \[0, 1e\+100\] \(-1\)\. Weights are frequencies",
+    ),
+    "weight null": (
+        {"weight": None},
+        ["score", "label"],
+        {"weight": "weight"},
+        r"Column 'weight' has 1 value missing or outside",
+    ),
+    "sum": (
+        {"p0": 0.9, "p1": 0.9, "p2": 0.0, "p3": 0.0},
+        [PARTS, "kind"],
+        {},
+        r"Columns 'p0', 'p1', 'p2', 'p3' have 1 row that does not sum to 1 \(the sum is 1\.8\)\. Pass one",
+    ),
+    "one null of several": (
+        {"p2": None},
+        [PARTS, "kind"],
+        {},
+        r"Columns 'p0', 'p1', 'p2', 'p3' have 1 row with missing \(null or NaN\) values",
+    ),
+    "one outside of several": (
+        {"p0": -0.5, "p1": 0.5},
+        [PARTS, "kind"],
+        {},
+        r"have 1 row with values outside \[0, 1\] \(-0\.5\)",
+    ),
+    "class 7": (
+        {"kind": 7},
+        [PARTS, "kind"],
+        {},
+        r"Column 'kind' has 1 label \(7\) outside the 4 columns of scores, whose classes are 0, 1, 2, 3\. Pass labels",
+    ),
+    "class zebra": (
+        {"animal": "zebra"},
+        [CLASSES, "animal"],
+        {},
+        r"Column 'animal' has 1 label \('zebra'\) outside the 4 columns of scores, whose classes are 'ant', 'bee'",
+    ),
+    "logit": (
+        {"logit": float("inf")},
+        ["logit", "label"],
+        {"logits": True},
+        r"Column 'logit' has 1 infinite, null or NaN value\. Remove",
+    ),
+    "two faults": (
+        {"score": 2.0, "label": None, "weight": -2.0},
+        ["score", "label"],
+        {},
+        r"Column 'score' has 1 value outside",
+    ),
+}
+
+
+def assert_same(cells, exact, *, rounding=1e-12):
+    """Counts and positives exactly, mean scores but for the order of additions."""
+    assert np.array_equal(cells.cell, exact.cell)
+    assert np.array_equal(cells.lower, exact.lower)
+    assert np.array_equal(cells.count, exact.count)
+    assert np.array_equal(cells.positives, exact.positives)
+    assert cells.score == pytest.approx(exact.score, rel=rounding)
+    assert (cells.target, cells.dtype) == (exact.target, exact.dtype)
+
+
+def check_case(make, case):
+    columns, options, exact = CASES[case]
+    assert_same(summarize(make(make_table()), *columns, **options), exact())
+
+
+def check_fault(make, fault):
+    changes, columns, options, says = FAULTS[fault]
+    with pytest.raises(ValueError, match=says):
+        summarize(make(make_table(changes)), *columns, **options)
+
+
+def check_groups(make):
+    """One pass, one summary for each group; rows without a group are a group."""
+    frame = make(make_table())
+    sites = COLUMNS["site"]
+    by_site = summarize(frame, "score", "label", by="site")
+    assert list(by_site) == ["north", "south", None]
+    for site, cells in by_site.items():
+        rows = np.array([value == site for value in sites])
+        assert_same(cells, Cells.from_sample(*read(COLUMNS["label"][rows], COLUMNS["score"][rows])))
+    by_both = summarize(frame, "score", "label", by=["site", "day"], weight="weight")
+    assert len(by_both) == 9
+    rows = (sites == "south") & (COLUMNS["day"] == 2)
+    weight = COLUMNS["weight"][rows]
+    exact = read(COLUMNS["label"][rows], COLUMNS["score"][rows], sample_weight=weight)
+    assert_same(by_both["south", 2], Cells.from_sample(*exact))
+
+
+def check_logits(make):
+    """Exponentials differ in their last digit from engine to engine, so that a score may change its cell."""
+    frame = make(make_table())
+    for columns, label, exact in (
+        (["logit"], "label", from_logits(COLUMNS["label"], COLUMNS["logit"])),
+        (["x0", "x1", "logit"], "three", from_logits(COLUMNS["three"], LOGITS)),
+    ):
+        cells, (sample,) = summarize(frame, columns, label, logits=True), exact
+        assert cells.n == N
+        assert cells.positives.sum() == sample.positives.sum()
+        assert cells.score @ cells.count == pytest.approx(sample.score @ sample.count, rel=1e-13)
+        assert cells.target == sample.target
+        error = truecal.calibration_error(sample, estimator="ew_bin")
+        assert truecal.calibration_error(cells, estimator="ew_bin") == pytest.approx(error, abs=1e-9)
+
+
+def check_several_rows(make):
+    """Faults of different kinds, each with its count and the range of its values."""
+    table = make_table()
+    score = COLUMNS["score"].copy()
+    score[[10, 20, 2000]] = -0.25, 1.5, 1.25
+    score[[30, 40]] = np.nan
+    label = COLUMNS["label"].copy()
+    label[[50, 60]] = 3, 2
+    table = table.set_column(0, "score", pa.array(score)).set_column(3, "label", pa.array(label))
+    with pytest.raises(ValueError, match="missing") as caught:
+        summarize(make(table), "score", "label")
+    message = str(caught.value)
+    assert "Column 'score' has 2 missing (null or NaN) values." in message
+    assert "Column 'score' has 3 values outside [0, 1] (from -0.25 to 1.5)." in message
+    assert "It has 2 other labels (" in message
+
+
+def check_empty(make):
+    with pytest.raises(ValueError, match="The frame is empty"):
+        summarize(make(make_table().slice(0, 0)), "score", "label")
+
+
+def check_many_classes(make, n_classes=30):
+    rng = np.random.default_rng(1)
+    proba = rng.dirichlet([0.3] * n_classes, 500)
+    label = rng.integers(0, n_classes, 500)
+    names = [f"class {k}" for k in range(n_classes)]
+    table = pa.table({**dict(zip(names, proba.T, strict=True)), "label": label})
+    exact = Cells.from_sample(*read(label, proba))
+    assert_same(summarize(make(table), names, "label"), exact)
+
+
+def check_kinds_of_labels(make):
+    """Large integers are told apart, classes are named as labels are, and what is missing is not a label."""
+    table = pa.table({"p": [0.1, 0.9, 0.4, 0.6], "y": [2**60, 2**60 + 1, 2**60, 2**60]})
+    cells = summarize(make(table), "p", "y", pos_label=2**60 + 1)
+    assert cells.positives.tolist() == [0, 0, 0, 1]
+
+    frame = make(pa.table({"a": [0.2], "b": [0.3], "c": [0.5], "number": [2], "name": ["c"]}))
+    for labels, column, kind in ((["a", "b", "c"], "number", "numbers"), ([0, 1, 2], "name", "text")):
+        with pytest.raises(ValueError, match=f"Column '{column}' holds {kind}, and labels names the classes"):
+            summarize(frame, ["a", "b", "c"], column, labels=labels)
+
+    frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": ["no", "yes", "no"]}))
+    assert summarize(frame, "p", "y", pos_label="yes").n == 3
+    frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": [None, "yes", "no"]}))
+    said = r"^Column 'y' has 1 missing \(null or NaN\) label\. Remove or mend these rows\.$"
+    with pytest.raises(ValueError, match=said):
+        summarize(frame, "p", "y", pos_label="yes")

@@ -1,0 +1,122 @@
+import json
+
+import numpy as np
+import pytest
+
+import truecal
+from support.command_line import COLUMNS, recommended, refuse, run, spread, write_csv
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+
+
+def test_the_table_names_the_recommended_estimator_first_and_the_interval(plain):
+    text = run("measure", plain).stdout
+    estimate = truecal.estimate(
+        COLUMNS["label"], COLUMNS["score"], estimator="averaged", confidence_level=0.95
+    )
+    rows = [line.split() for line in text.splitlines() if line]
+    assert rows[2][:2] == ["averaged", f"{estimate.value:.4f}"]
+    assert f"between {estimate.interval.low:.4f} and {estimate.interval.high:.4f}, with 95 %" in text
+
+
+def test_json_has_a_version_and_the_first_value_on_top(plain):
+    content = json.loads(run("measure", plain, "--format", "json").stdout)
+    assert content["schema_version"] == 1
+    assert content["command"] == "measure"
+    assert content["estimator"] == "averaged"
+    assert content["value"] == recommended(COLUMNS["label"], COLUMNS["score"])
+    assert content["interval"]["low"] < content["value"] < content["interval"]["high"]
+    assert [row["estimator"] for row in content["results"]] == ["averaged", "em_sweep", "em_debias", "ew_bin"]
+    assert {"group", "value", "norm", "n", "n_bins", "target", "interval", "notes", "bins"} <= set(
+        content["results"][0]
+    )
+
+
+def test_groups_have_intervals_and_p_values_corrected_by_holm(plain):
+    content = json.loads(run("measure", plain, "--group", "region", "--format", "json").stdout)
+    assert [row["group"] for row in content["results"]] == [None, "east", "north", "south"]
+    tests = []
+    for row in content["results"][1:]:
+        rows = COLUMNS["region"] == row["group"]
+        assert row["value"] == recommended(COLUMNS["label"][rows], COLUMNS["score"][rows])
+        tests.append(truecal.calibration_test(COLUMNS["label"][rows], COLUMNS["score"][rows], rng=0).pvalue)
+    smallest = min(range(3), key=tests.__getitem__)
+    assert content["results"][1 + smallest]["adjusted_pvalue"] == pytest.approx(3 * tests[smallest])
+    text = run("measure", plain, "--group", "region").stdout
+    assert "corrected for 3 looks (Holm)" in text
+
+
+def test_rows_without_a_group_are_a_group(tmp_path):
+    holes = np.where(np.arange(600) % 4 == 0, "", COLUMNS["region"])
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "region": holes})
+    content = json.loads(run("measure", path, "--group", "region", "--format", "json").stdout)
+    assert [row["group"] for row in content["results"]][-1] == "(missing)"
+    path = write_csv(tmp_path / "b.csv", {**COLUMNS, "region": np.arange(600) % 12})
+    content = json.loads(run("measure", path, "--group", "region", "--format", "json").stdout)
+    assert [row["group"] for row in content["results"]] == [None, *map(str, range(12))]
+
+
+def test_too_many_groups_are_a_mistake(tmp_path):
+    many = {name: np.tile(column, 2) for name, column in COLUMNS.items()}
+    path = write_csv(tmp_path / "a.csv", {**many, "id": np.arange(1200)})
+    assert "1,200 different values" in refuse("measure", path, "--group", "id")
+
+
+def test_weights_are_frequencies(plain):
+    repeated = [np.repeat(COLUMNS[name], COLUMNS["weight"]) for name in ("label", "score")]
+    content = json.loads(run("measure", plain, "--weight", "weight", "--format", "json").stdout)
+    assert content["value"] == pytest.approx(recommended(*repeated))
+    assert content["n"] == COLUMNS["weight"].sum()
+
+
+def test_fractional_weights_are_taken_without_p_values(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "weight": COLUMNS["weight"] / 3})
+    content = json.loads(
+        run("measure", path, "--weight", "weight", "--group", "region", "--format", "json").stdout
+    )
+    assert all(row["adjusted_pvalue"] is None for row in content["results"])
+
+
+def test_norms_without_intervals(plain):
+    content = json.loads(run("measure", plain, "--norm", "3", "--format", "json").stdout)
+    assert content["norm"] == 3
+    assert content["interval"] is None
+    content = json.loads(run("measure", plain, "--confidence-level", "0", "--format", "json").stdout)
+    assert content["interval"] is None
+    run("measure", plain, "--estimator", "ks", "--estimator", "skce")
+
+
+def test_options_that_make_no_sense(plain):
+    assert "norm must be" in refuse("measure", plain, "--norm", "0.5")
+    assert "Did you mean 'em_sweep'" in refuse("measure", plain, "--estimator", "em_swep")
+    assert "--confidence-level" in refuse("measure", plain, "--confidence-level", "2")
+    assert "--n-bins" in refuse("measure", plain, "--estimator", "em_sweep", "--n-bins", "7")
+
+
+def test_n_bins_goes_to_estimators_that_take_it(plain):
+    content = json.loads(run("measure", plain, "--n-bins", "7", "--format", "json").stdout)
+    assert [(row["estimator"], row["n_bins"]) for row in content["results"]] == [("ew_bin", 7), ("em_bin", 7)]
+
+
+def test_output_goes_to_a_file(plain, tmp_path):
+    result = run("measure", plain, "--format", "json", "-o", tmp_path / "a.json")
+    assert result.stdout == ""
+    assert json.loads((tmp_path / "a.json").read_text())["command"] == "measure"
+    assert "there is no folder" in refuse("measure", plain, "-o", tmp_path / "no" / "a.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_an_estimate_outside_the_interval_is_explained(tmp_path):
+    y, p = spread(100_000, 1)
+    path = write_csv(tmp_path / "a.csv", {"label": y, "score": p})
+    content = json.loads(run("measure", path, "--format", "json").stdout)
+    outside = content["value"] > content["interval"]["high"]
+    assert ("lies outside" in run("measure", path).stdout) == outside
+
+
+def test_a_sweep_that_fails_says_so_below_the_table(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {"label": 1 - COLUMNS["label"], "score": COLUMNS["score"]})
+    assert "Note: em_sweep: the labels are not monotone" in run("measure", path).stdout

@@ -1,0 +1,87 @@
+import re
+
+import numpy as np
+import pytest
+
+from support.command_line import COLUMNS, refuse, run, spread, write_csv
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+
+
+def test_one_page_that_needs_nothing_else(plain, tmp_path):
+    out = tmp_path / "page.html"
+    result = run("report", plain, "-o", out, "--quick")
+    page = out.read_text()
+    assert result.stdout.startswith("These probabilities are miscalibrated")
+    assert not re.search(r"(src|href)=|https?://|@import|url\((?!#)", page)
+    assert len(page) < 300_000
+    assert "<svg" in page
+
+
+def test_the_seed_fixes_the_page(plain, tmp_path):
+    pages = []
+    for _ in range(2):
+        run("report", plain, "-o", tmp_path / "a.html", "--quick", "--seed", "3")
+        pages.append((tmp_path / "a.html").read_text())
+    assert pages[0] == pages[1]
+
+
+def test_simulations_fill_the_page(tmp_path):
+    y, p = spread(300)
+    path = write_csv(tmp_path / "small.csv", {"label": y, "score": p})
+    run("report", path, "-o", tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    for heading in ("What to do", "bias on data like this", "find an error 95 times in 100"):
+        assert heading in page
+
+
+def test_groups_are_escaped_and_corrected(tmp_path):
+    region = np.where(COLUMNS["region"] == "north", "<script>alert(1)</script>", COLUMNS["region"])
+    path = write_csv(tmp_path / '"><img src=x onerror=alert(2)>.csv', {**COLUMNS, "region": region})
+    run("report", path, "-o", tmp_path / "a.html", "--quick", "--group", "region", "--title", "<b>Mine</b>")
+    page = (tmp_path / "a.html").read_text()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "corrected by Holm for looking 3 times" in page
+
+
+def test_classes_have_a_table(tmp_path):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet([1, 1, 1], size=300)
+    label = np.array(["a", "b", "<i>"])[(proba.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1).clip(max=2)]
+    path = write_csv(
+        tmp_path / "m.csv", {"label": label, "a": proba[:, 0], "b": proba[:, 1], "<i>": proba[:, 2]}
+    )
+    run("report", path, "-o", tmp_path / "a.html", "--quick", "--multiclass", "classwise")
+    page = (tmp_path / "a.html").read_text()
+    assert "Each class against the rest" in page
+    assert "&lt;i&gt;" in page
+    assert "<i>" not in page
+
+
+def test_fractional_weights_leave_out_what_needs_counts(tmp_path):
+    path = write_csv(tmp_path / "w.csv", {**COLUMNS, "weight": COLUMNS["weight"] / 3})
+    run("report", path, "-o", tmp_path / "a.html", "--quick", "--weight", "weight")
+    page = (tmp_path / "a.html").read_text()
+    assert "The weights have fractions" in page
+    assert "Could it be chance" not in page
+
+
+def test_nothing_is_left_behind_when_it_fails(plain, tmp_path, monkeypatch):
+    (tmp_path / "bad.csv").write_text("label,score\n1,.5\n0,1.7\n")
+    assert "1.7" in refuse("report", tmp_path / "bad.csv", "-o", tmp_path / "a.html")
+    assert "there is no folder" in refuse("report", plain, "-o", tmp_path / "no" / "a.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+
+@pytest.mark.parametrize(("name", "made"), [("run.v2.csv", "run.html"), (".csv", "report.html")])
+def test_the_page_is_named_after_the_file(name, made, tmp_path, monkeypatch):
+    write_csv(tmp_path / name, COLUMNS)
+    monkeypatch.chdir(tmp_path)
+    run("report", name, "--quick", "--input-format", "csv")
+    assert (tmp_path / made).is_file()

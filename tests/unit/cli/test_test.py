@@ -1,0 +1,52 @@
+import json
+
+import pytest
+
+import truecal
+from support.command_line import COLUMNS, refuse, run, spread, write_csv
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory):
+    y, p = spread(600, 1)
+    return write_csv(tmp_path_factory.mktemp("calibrated") / "good.csv", {"label": y, "score": p})
+
+
+def test_the_exit_code_is_the_answer(plain, calibrated):
+    assert "is rejected at the level 0.05" in run("test", plain, code=1).stdout
+    assert "is not rejected" in run("test", calibrated, code=0).stdout
+
+
+def test_the_seed_fixes_the_result(plain):
+    one, two = (run("test", plain, "--seed", "5", "--format", "json", code=1).stdout for _ in range(2))
+    assert one == two
+    truth = truecal.calibration_test(COLUMNS["label"], COLUMNS["score"], rng=5)
+    assert json.loads(one)["result"]["pvalue"] == truth.pvalue
+
+
+def test_groups_are_corrected_for_many_looks(plain):
+    content = json.loads(run("test", plain, "--group", "region", "--format", "json", code=1).stdout)
+    for row in content["results"]:
+        assert row["pvalue"] <= row["adjusted_pvalue"] <= min(1, 3 * row["pvalue"])
+    assert "p, corrected (Holm)" in run("test", plain, "--group", "region", code=1).stdout
+
+
+def test_one_group_in_twenty_does_not_reject_by_chance_alone(tmp_path):
+    import numpy as np
+
+    y, p = spread(2000, 1)
+    path = write_csv(tmp_path / "a.csv", {"label": y, "score": p, "g": np.arange(2000) % 20})
+    content = json.loads(run("test", path, "--group", "g", "--resamples", "199", "--format", "json").stdout)
+    assert content["rejected"] is False
+
+
+def test_what_it_refuses(plain, tmp_path):
+    assert "--alpha must be" in refuse("test", plain, "--alpha", "5")
+    assert "--resamples" in refuse("test", plain, "--resamples", "0")
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "weight": COLUMNS["weight"] / 3})
+    assert "whole-number weights" in refuse("test", path, "--weight", "weight")

@@ -1,0 +1,112 @@
+import types
+
+import pytest
+
+import truecal
+from truecal.data import read
+from truecal.estimators import _registry
+from truecal.estimators._registry import estimator, get_estimator
+from truecal.results import Estimate
+
+PAPER = {"ew_bin", "em_bin", "ew_label", "em_label", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde"}
+RELATED = {"ew_mce", "em_mce", "ks", "skce", "neighbor"}
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """A copy of the registry, so that a test's own estimators are gone when it ends."""
+    get_estimator("em_bin")
+    specs = dict(_registry._SPECS)
+    monkeypatch.setattr(_registry, "_SPECS", specs)
+    return specs
+
+
+def test_every_estimator_of_the_paper_is_there():
+    names = [spec.name for spec in truecal.list_estimators()]
+    assert set(names) >= PAPER | RELATED
+    assert names == sorted(set(names))
+
+
+@pytest.mark.parametrize("spec", truecal.list_estimators(), ids=lambda spec: spec.name)
+def test_every_estimator_says_what_it_is(spec):
+    assert spec.summary.endswith(".")
+    assert spec.reference
+    assert spec.estimand
+    assert spec.norms in ("any", "none")
+    assert spec.range[0] < spec.range[1]
+    assert spec.function.__doc__
+    assert "norm" not in spec.options
+
+
+def test_an_alias_is_the_same_estimator():
+    assert get_estimator("mce") is get_estimator("ew_mce")
+    assert "mce" not in {spec.name for spec in truecal.list_estimators()}
+    assert truecal.estimate([0, 1], [0.2, 0.9], estimator="mce").estimator == "ew_mce"
+
+
+def test_an_unknown_name_gets_the_nearest():
+    with pytest.raises(ValueError, match=r"Got 'em_sweeep' instead\. Did you mean 'em_sweep'\?"):
+        get_estimator("em_sweeep")
+
+
+def test_a_new_estimator_is_one_function(registry):
+    @estimator("share", summary="Share of positives.", reference="This test", aliases=("rate",))
+    def share(sample, *, norm, shift=0.0):
+        return Estimate(sample.positives.sum() / sample.n + shift, notes=(f"p = {norm}",))
+
+    with pytest.warns(UserWarning, match="share of P.y = 1.: p = 3.0"):
+        outcome = truecal.estimate([0, 1, 1, 1], [0.1, 0.2, 0.3, 0.4], estimator="rate", norm=3, shift=1.0)
+    assert (outcome.value, outcome.estimator, outcome.norm, outcome.n) == (1.75, "share", 3.0, 4)
+    assert outcome.target == "P(y = 1)"
+    assert registry["share"].options == {"shift": 0.0}
+    assert share.__name__ == "share"
+
+
+def test_a_name_belongs_to_one_module(registry):
+    with pytest.raises(ValueError, match=r"'ew_bin' is registered already, by truecal\.estimators\.bin"):
+        estimator("ew_bin", summary="Another.", reference="This test")(lambda sample, *, norm: Estimate(0.0))
+    assert registry["ew_bin"].function.__module__ == "truecal.estimators.bin"
+
+
+def test_options_are_checked_against_the_function():
+    (sample,) = read([0, 1], [0.2, 0.9])
+    with pytest.raises(ValueError, match=r"em_bin has no option 'bins'\. Its options: n_bins\."):
+        get_estimator("em_bin")(sample, bins=3)
+    with pytest.raises(ValueError, match=r"ks has no option 'bins'\. Its options: none\."):
+        get_estimator("ks")(sample, bins=3)
+
+
+def test_a_norm_is_checked_where_there_is_one():
+    (sample,) = read([0, 1], [0.2, 0.9])
+    with pytest.raises(ValueError, match="norm must be a finite number >= 1"):
+        get_estimator("em_bin")(sample, norm=0.5)
+    assert get_estimator("ks")(sample).norm is None
+
+
+def test_an_estimator_may_refuse_fractional_weights(registry):
+    @estimator("rows", summary="Rows.", reference="This test", weights=False, norms="none")
+    def rows(sample):
+        return Estimate(sample.n)
+
+    whole, fractional = (read([0, 1], [0.2, 0.9], sample_weight=w)[0] for w in ([2, 1], [2, 0.5]))
+    assert registry["rows"](whole).value == 3
+    with pytest.raises(ValueError, match="rows counts rows and takes whole-number weights only"):
+        registry["rows"](fractional)
+
+
+def test_other_packages_add_theirs_through_an_entry_point(registry, monkeypatch):
+    def load():
+        estimator("outside", summary="Outside.", reference="This test", norms="none")(
+            lambda sample: Estimate(0.25)
+        )
+
+    def entry_points(*, group):
+        return [types.SimpleNamespace(load=load)] if group == "truecal.estimators" else []
+
+    monkeypatch.setattr(_registry, "entry_points", entry_points)
+    _registry._discover.cache_clear()
+    try:
+        assert truecal.calibration_error([0, 1], [0.2, 0.9], estimator="outside") == 0.25
+        assert "outside" in {spec.name for spec in truecal.list_estimators()}
+    finally:
+        _registry._discover.cache_clear()

@@ -1,0 +1,168 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+import truecal
+from truecal.data import read
+from truecal.estimators._binning import EqualMass, monotone_sweep
+from truecal.plotdata.reliability import reliability_curve
+
+UNIFORM = truecal.simulation.UniformScores()
+SKEWED = truecal.paper.population("resnet110_c10")
+
+
+def sample_of(population, n, rng=0, **options):
+    (sample,) = read(*population.sample(n, rng=rng), **options)
+    return sample
+
+
+def pooled(y, p):
+    """Pool adjacent violators in the plainest Python: how often each row's score comes true."""
+    blocks = [[float(np.mean(y[p == score])), float(np.sum(p == score))] for score in np.unique(p)]
+    sizes = [1] * len(blocks)
+    k = 0
+    while k < len(blocks) - 1:
+        if blocks[k][0] <= blocks[k + 1][0]:
+            k += 1
+            continue
+        (a, m), (b, n) = blocks[k], blocks[k + 1]
+        blocks[k : k + 2] = [[(a * m + b * n) / (m + n), m + n]]
+        sizes[k : k + 2] = [sizes[k] + sizes[k + 1]]
+        k = max(k - 1, 0)
+    return np.repeat([value for value, _ in blocks], sizes)
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 8])
+def test_isotonic_curve_pools_adjacent_violators(decimals):
+    y, p = truecal.Population(UNIFORM, truecal.simulation.PowerCurve(2)).sample(200, rng=1)
+    p = p.round(decimals)
+    curve = reliability_curve(read(y, p)[0], band_level=None)
+    np.testing.assert_array_equal(curve.score, np.unique(p))
+    np.testing.assert_allclose(curve.label, pooled(y, p), atol=1e-12)
+
+
+def test_many_scores_are_seen_through_cells_without_changing_the_fit():
+    sample = sample_of(SKEWED, 50_000)
+    curve = reliability_curve(sample, band_level=None)
+    assert 1000 < len(curve.score) <= 2015
+    assert (np.diff(curve.score) >= 0).all()
+    assert (np.diff(curve.label) >= -1e-12).all()
+    full = pooled(*SKEWED.sample(50_000, rng=0))
+    # At every cell the curve is the exact one somewhere in the cell, so it lies between neighbours of it.
+    place = np.clip(np.searchsorted(sample.score, curve.score), 60, len(full) - 61)
+    assert (curve.label >= full[place - 60] - 1e-12).all()
+    assert (curve.label <= full[place + 60] + 1e-12).all()
+    # Few scores are low, and these are not lumped together.
+    distance = np.abs(sample.score[:100, np.newaxis] - curve.score).min(axis=1)
+    assert distance.max() < 0.001
+
+
+def test_bins_are_those_of_the_estimators():
+    y, p = SKEWED.sample(3000, rng=0)
+    (sample,) = read(y, p)
+    for binning in ("em", "ew"):
+        curve = reliability_curve(sample, n_bins=7, binning=binning, band_level=None)
+        bins = truecal.estimate(y, p, estimator=f"{binning}_bin", n_bins=7).bins
+        np.testing.assert_array_equal(curve.bins.mean_label, bins.mean_label)
+        assert (curve.n_bins, curve.binning, curve.n, curve.target) == (7, binning, 3000, "P(y = 1)")
+    assert reliability_curve(sample, n_bins="sweep", band_level=None).n_bins == monotone_sweep(
+        EqualMass(sample)
+    )
+
+
+def test_order_of_rows_does_not_matter():
+    y, p = SKEWED.sample(500, rng=0)
+    order = np.random.default_rng(0).permutation(500)
+    one = reliability_curve(read(y, p)[0], n_resamples=20, rng=0)
+    other = reliability_curve(read(y[order], p[order])[0], n_resamples=20, rng=0)
+    np.testing.assert_array_equal(one.label, other.label)
+    np.testing.assert_array_equal(one.lower, other.lower)
+
+
+def test_whole_weights_equal_repetition():
+    y, p = truecal.Population(UNIFORM, truecal.simulation.PowerCurve(2)).sample(300, rng=0)
+    weight = np.random.default_rng(1).integers(1, 4, 300)
+    one = reliability_curve(read(y, p, sample_weight=weight)[0], n_resamples=20, rng=0)
+    other = reliability_curve(read(np.repeat(y, weight), np.repeat(p, weight))[0], n_resamples=20, rng=0)
+    np.testing.assert_allclose(one.label, other.label)
+    np.testing.assert_allclose(one.upper, other.upper)
+
+
+def test_fractional_weights_have_a_curve_and_no_band():
+    (sample,) = read([0, 1, 1], [0.2, 0.5, 0.9], sample_weight=[0.5, 1.5, 1])
+    with pytest.raises(ValueError, match="band_level=None"):
+        reliability_curve(sample)
+    curve = reliability_curve(sample, band_level=None)
+    assert curve.label.tolist() == [0, 1, 1]
+    assert not curve.has_band
+    assert math.isnan(curve.band_level)
+    assert np.isnan(curve.lower).all()
+    assert np.isnan(curve.bins_upper).all()
+    plain = json.loads(json.dumps(curve.to_dict(), allow_nan=False))
+    assert plain["band_level"] is None
+    assert plain["isotonic"]["lower"] == [None, None, None]
+    assert plain["bins"][0]["band_lower"] is None
+
+
+def test_plain_dictionary():
+    curve = reliability_curve(sample_of(SKEWED, 200), n_bins=3, n_resamples=9, rng=0)
+    plain = json.loads(json.dumps(curve.to_dict(), allow_nan=False))
+    assert plain["isotonic"]["score"] == curve.score.tolist()
+    assert [row["band_upper"] for row in plain["bins"]] == curve.bins_upper.tolist()
+    assert (plain["band_level"], plain["n_bins"], plain["binning"], plain["n"]) == (0.9, 3, "em", 200)
+
+
+@pytest.mark.parametrize(
+    "population", [truecal.Population(UNIFORM, truecal.simulation.IdentityCurve()), SKEWED.calibrated()]
+)
+def test_band_holds_the_curve_of_a_calibrated_model_as_often_as_it_says(population):
+    """At fixed scores, over data sets; at least the level, and with scores that are not too discrete about it."""
+    repeats, level, places = 300, 0.8, np.array([0.5, 0.7, 0.9])
+    inside = np.zeros((repeats, len(places)))
+    for row in range(repeats):
+        curve = reliability_curve(
+            sample_of(population, 300, rng=row), band_level=level, n_resamples=100, rng=row + 1000
+        )
+        low, label, high = (
+            np.interp(places, curve.score, c) for c in (curve.lower, curve.label, curve.upper)
+        )
+        inside[row] = (low <= label + 1e-12) & (label <= high + 1e-12)
+    error = math.sqrt(level * (1 - level) / repeats)
+    # 100 resamples and interpolation between scores move the level by a few percent.
+    assert (inside.mean(axis=0) > level - 4 * error - 0.03).all()
+    assert (inside.mean(axis=0) < level + 4 * error + 0.1).all()
+
+
+def test_a_higher_level_is_a_wider_band():
+    sample = sample_of(SKEWED, 500)
+    narrow, wide = (
+        reliability_curve(sample, band_level=level, n_resamples=99, rng=0) for level in (0.5, 0.95)
+    )
+    assert (wide.lower <= narrow.lower).all()
+    assert (wide.upper >= narrow.upper).all()
+    assert (wide.bins_upper > narrow.bins_upper).any()
+
+
+@pytest.mark.parametrize(("y", "p"), [([1], [0.3]), ([0, 1], [0.5, 0.5]), ([1, 0], [1.0, 0.0])])
+def test_very_little_data(y, p):
+    curve = reliability_curve(read(y, p)[0], n_resamples=5, rng=0)
+    assert (curve.lower <= curve.upper).all()
+    assert curve.bins.count.sum() == len(y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_bins": 0}, "n_bins must be a whole number >= 1"),
+        ({"n_bins": "swep"}, "n_bins must be a whole number >= 1"),
+        ({"binning": "equal"}, "binning must be one of 'em', 'ew'"),
+        ({"band_level": 90}, "band_level must be a number strictly between 0 and 1"),
+        ({"n_resamples": 0}, "n_resamples must be a whole number >= 1"),
+        ({"rng": "seed"}, "rng must be None, a seed"),
+    ],
+)
+def test_bad_parameters_get_the_standard_message(options, message):
+    with pytest.raises(ValueError, match=message):
+        reliability_curve(sample_of(SKEWED, 20), **options)

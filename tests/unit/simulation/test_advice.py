@@ -1,0 +1,76 @@
+import json
+
+import numpy as np
+import pytest
+
+import truecal
+from truecal.data import read
+from truecal.data.sample import Sample
+
+
+@pytest.fixture(scope="module")
+def sample():
+    (sample,) = read(*truecal.paper.population("resnet110_c100").sample(1000, rng=0))
+    return sample
+
+
+@pytest.fixture(scope="module")
+def advice(sample):
+    return truecal.advise(sample, estimators=["em_sweep", "ew_bin", "em_bin"], rng=0)
+
+
+def test_the_least_error_is_recommended(advice):
+    best = min(advice.rows, key=lambda row: row["rmse"])
+    assert advice.recommended == best["estimator"]
+    assert advice.value == best["value"]
+    assert advice.corrected == best["corrected"] == max(best["value"] - best["bias"], 0)
+
+
+def test_values_are_those_of_the_data(sample, advice):
+    for row in advice.rows:
+        assert row["value"] == truecal.estimate(sample, estimator=row["estimator"]).value
+
+
+def test_the_truth_is_that_of_the_fit(advice):
+    assert advice.true_error == advice.fit.population.true_error(2)
+    assert advice.true_error == pytest.approx(
+        truecal.paper.population("resnet110_c100").true_error(), abs=0.06
+    )
+
+
+def test_a_fit_of_its_own_kind_is_reliable(advice):
+    assert advice.reliable
+    assert "Doubt" not in str(advice)
+
+
+def test_a_poor_fit_is_doubted():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(3000) < 0.5, 0.3 + 0.01 * rng.random(3000), 0.8 + 0.01 * rng.random(3000))
+    (sample,) = read((rng.random(3000) < p).astype(int), p)
+    advice = truecal.advise(sample, estimators=["em_bin"], rng=0)
+    assert not advice.reliable
+    assert "unlike the fitted Beta distribution" in advice.doubts[0]
+
+
+def test_other_estimands_are_refused(sample):
+    with pytest.raises(ValueError, match="another quantity"):
+        truecal.advise(sample, estimators=["ks"])
+
+
+def test_it_is_plain_and_printable(advice):
+    content = advice.to_dict()
+    assert content["schema_version"] == 1
+    json.dumps(content)
+    assert f"Recommended: {advice.recommended}" in str(advice)
+
+
+def test_the_seed_fixes_it(sample, advice):
+    again = truecal.advise(sample, estimators=["em_sweep", "ew_bin", "em_bin"], rng=0)
+    assert again.rows == advice.rows
+
+
+def test_a_billion_rows_are_simulated_with_a_million():
+    (sample,) = read(*truecal.paper.population("resnet152_imgnet").sample(1000, rng=1))
+    large = Sample(sample.score, sample.count * 1e6, sample.positives * 1e6)
+    advice = truecal.advise(large, estimators=["ew_bin"], rng=0)
+    assert (advice.n, advice.repeats) == (10**6, 10)

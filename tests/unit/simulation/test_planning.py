@@ -1,0 +1,116 @@
+import json
+import math
+
+import pytest
+from scipy.stats import norm
+
+import truecal
+from truecal.simulation._draws import Detection, Simulator
+from truecal.simulation.planning import _solve, detectable_error, plan_sample_size, required_sample_size
+from truecal.simulation.power import population_with_error, power
+
+
+def noiseless(effect, alpha=0.05, shift=0.0):
+    """A test whose power is known: a normal statistic with mean effect * x."""
+
+    def measure(x, repeats):
+        share = float(norm.sf(norm.isf(alpha) - effect * x + shift * x**2))
+        return x, Detection(share, math.sqrt(share * (1 - share) / repeats) + 1e-9, 0.0)
+
+    return measure
+
+
+def simulator(repeats=1000, alpha=0.05):
+    return Simulator.checked(["ks"], alpha=alpha, norm=2, repeats=repeats, rng=0)
+
+
+@pytest.mark.parametrize("start", [0.01, 1.0, 30.0, 900.0])
+@pytest.mark.parametrize("target", [0.1, 0.5, 0.95, 0.999])
+def test_the_search_finds_a_known_answer_from_any_start(start, target):
+    x, error = _solve(noiseless(0.1), simulator(repeats=10_000), target, start=start, most=1e6)
+    assert x == pytest.approx((norm.isf(0.05) + norm.ppf(target)) / 0.1, rel=2e-3)
+    assert error > 0
+
+
+def test_a_curved_probit_is_followed():
+    # No straight line: it flattens as it rises.
+    x, _ = _solve(noiseless(0.1, shift=0.0005), simulator(), 0.95, start=10, most=60)
+    assert noiseless(0.1, shift=0.0005)(x, 1)[1].share == pytest.approx(0.95, abs=0.003)
+
+
+def test_the_standard_error_is_that_of_the_answer():
+    found = plan_sample_size(0.1, repeats=400, rng=0)
+    answers = [plan_sample_size(0.1, repeats=400, rng=seed).n for seed in range(1, 9)]
+    spread = math.sqrt(sum((n - sum(answers) / 8) ** 2 for n in answers) / 7)
+    assert 0.4 < spread / found.standard_error < 2.5
+
+
+def test_the_answer_has_the_power_that_was_asked_for():
+    plan = plan_sample_size(0.1, power=0.8, rng=0)
+    less, more = (
+        power(population_with_error(0.1), round(plan.n + step * plan.standard_error), repeats=2000, rng=1)
+        for step in (-3, 3)
+    )
+    assert less.value - 2 * less.standard_error < 0.8 < more.value + 2 * more.standard_error
+
+
+def test_the_papers_claims():
+    # Section 7.2: over 10,000 rows for 2 %; under 500 the error must be greater than about 10 %.
+    assert 10_000 < required_sample_size(0.02, repeats=400, rng=0) < 16_000
+    assert 250 < required_sample_size(0.10, rng=0) < 500
+    assert 0.075 < detectable_error(500, rng=0) < 0.10
+
+
+def test_error_and_size_are_inverse_to_one_another():
+    plan = plan_sample_size(0.15, rng=0)
+    assert detectable_error(plan.n, rng=1) == pytest.approx(0.15, rel=0.06)
+
+
+def test_a_seed_fixes_the_answer():
+    assert required_sample_size(0.2, repeats=100, rng=7) == required_sample_size(0.2, repeats=100, rng=7)
+    assert detectable_error(50, repeats=100, rng=7) == detectable_error(50, repeats=100, rng=7)
+
+
+def test_other_scores_statistics_and_norms():
+    skewed = truecal.simulation.BetaScores(2.8, 0.05)
+    assert required_sample_size(0.1, scores=skewed, repeats=100, rng=0) > 100
+    assert required_sample_size(0.1, estimator="ks", rng=0) < required_sample_size(0.1, rng=0)
+    chosen = plan_sample_size(0.1, estimator={"estimator": "em_bin", "n_bins": 4}, norm=1, repeats=100, rng=0)
+    assert (chosen.estimator, chosen.norm) == ("em_bin(n_bins=4)", 1)
+
+
+def test_an_error_that_no_such_sample_shows_is_infinite():
+    assert detectable_error(3, repeats=100, rng=0) == math.inf
+
+
+def test_a_tiny_error_and_a_huge_sample_are_no_trouble():
+    n = required_sample_size(0.0005, estimator="ks", repeats=100, rng=0)
+    assert 10**6 < n < 10**8
+    assert detectable_error(n, estimator="ks", repeats=100, rng=0) == pytest.approx(0.0005, rel=0.3)
+
+
+def test_the_plan_prints_and_becomes_json():
+    plan = plan_sample_size(0.2, repeats=100, rng=0)
+    assert str(plan).startswith(f"{plan.n} rows (± ")
+    assert json.loads(json.dumps(plan.to_dict(), allow_nan=False))["n"] == plan.n
+    assert type(required_sample_size(0.2, repeats=100, rng=0)) is int
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"true_error": 0}, "true_error must be above 0"),
+        ({"true_error": 0.7}, "true_error must lie between 0 and 0.577"),
+        ({"power": 0.05}, "power must be greater than alpha = 0.05"),
+        ({"power": 1}, "power must be a number strictly between 0 and 1"),
+        ({"alpha": 1.5}, "alpha must be a number strictly between 0 and 1"),
+        ({"estimator": "nothing"}, "estimator must be one of"),
+        ({"norm": 0}, "norm must be a finite number >= 1"),
+    ],
+)
+def test_wrong_parameters_are_refused(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        required_sample_size(**{"true_error": 0.1, "rng": 0, **wrong})
+    if "true_error" not in wrong:
+        with pytest.raises(ValueError, match=says):
+            detectable_error(100, rng=0, **wrong)

@@ -1,0 +1,198 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+import truecal
+from truecal.simulation import _draws as _simulation
+from truecal.simulation._draws import Simulator, detection
+from truecal.simulation.power import greatest_error, miss_rates, population_with_error, power
+
+
+def overconfident(d=1.5):
+    return truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(d))
+
+
+# -- the family c^d --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", [1, 2, 3])
+@pytest.mark.parametrize("error", [1e-6, 0.001, 0.02, 0.1])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        None,
+        truecal.simulation.BetaScores(2.8, 0.05),
+        truecal.simulation.BetaScores(0.4, 0.3),
+        truecal.simulation.AtomScores([0.2, 0.9, 1.0]),
+    ],
+    ids=["uniform", "skewed", "u-shaped", "atoms"],
+)
+def test_the_population_has_the_error_that_was_asked_for(scores, error, norm):
+    population = population_with_error(error, scores, norm)
+    assert population.true_error(norm) == pytest.approx(error, rel=1e-6)
+    assert population.curve.d > 1
+
+
+def test_no_error_is_the_calibrated_member():
+    assert population_with_error(0).curve.d == 1
+
+
+def test_the_greatest_error_on_uniform_scores_is_that_of_a_curve_at_zero():
+    assert greatest_error(truecal.simulation.UniformScores(), 2) == pytest.approx(1 / math.sqrt(3), abs=1e-4)
+    assert greatest_error(truecal.simulation.UniformScores(), 1) == pytest.approx(1 / 2, abs=1e-4)
+
+
+@pytest.mark.parametrize("error", [0.6, 1, 50])
+def test_an_error_beyond_reach_is_refused_with_the_range(error):
+    with pytest.raises(ValueError, match=r"true_error must lie between 0 and 0\.577"):
+        population_with_error(error)
+
+
+@pytest.mark.parametrize("error", [-0.1, math.nan, "0.1", None])
+def test_what_is_no_error_is_refused(error):
+    with pytest.raises(ValueError, match="true_error must be a finite number >= 0"):
+        population_with_error(error)
+
+
+# -- critical values -------------------------------------------------------------------------------------
+
+
+def test_a_calibrated_twin_is_found_as_often_as_alpha_says():
+    null = np.arange(1.0, 1000.0)
+    found = detection(null, null, 0.05)
+    assert found.critical_value == 950  # of 999 draws 49 are above; with the observed one, 50 of 1000
+    assert found.share == pytest.approx(0.05, abs=0.001)
+
+
+def test_ties_with_the_critical_value_do_not_reject():
+    found = detection(np.ones(100), np.ones(100), 0.05)
+    assert found.share == 0
+
+
+def test_the_standard_error_covers_draws_and_critical_value():
+    rng = np.random.default_rng(0)
+    shares, errors = [], []
+    for _ in range(300):
+        found = detection(rng.normal(1.0, 1, 400), np.sort(rng.normal(0, 1, 400)), 0.05)
+        shares.append(found.share)
+        errors.append(found.standard_error)
+    assert 0.9 < np.mean(errors) / np.std(shares) < 1.3
+
+
+def test_sure_detection_still_has_a_standard_error():
+    found = detection(np.full(100, 9.0), np.arange(100.0) / 100, 0.05)
+    assert found.share == 1
+    assert 0 < found.standard_error < 0.02
+
+
+# -- power -----------------------------------------------------------------------------------------------
+
+
+def test_power_is_fixed_by_a_seed_and_is_a_number():
+    one, two = (power(overconfident(), 100, repeats=100, rng=4) for _ in range(2))
+    assert one == two
+    assert float(one) == one.value == 1 - one.miss_rate
+    assert one != power(overconfident(), 100, repeats=100, rng=5)
+    assert one.true_error == pytest.approx(overconfident().true_error())
+
+
+def test_power_rises_with_rows_and_with_the_error():
+    by_rows = [power(overconfident(), n, repeats=200, rng=0).value for n in (50, 200, 800)]
+    by_error = [power(overconfident(d), 200, repeats=200, rng=0).value for d in (1.1, 1.4, 2)]
+    assert by_rows == sorted(by_rows)
+    assert by_error == sorted(by_error)
+    assert by_rows[-1] == by_error[-1] == 1
+
+
+def test_a_calibrated_population_is_found_as_often_as_alpha_says():
+    found = power(overconfident(1.0), 200, repeats=1000, rng=0)
+    assert abs(found.value - 0.05) < 4 * found.standard_error
+
+
+def test_cells_give_the_power_of_drawn_rows(monkeypatch):
+    populations = [overconfident(1.1), truecal.paper.population("resnet110_c10")]
+    for population, n in zip(populations, (1500, 150), strict=True):
+        simulator = Simulator.checked(["em_sweep", "ew_bin", "ks"], alpha=0.05, norm=2, repeats=500, rng=1)
+        found = []
+        for rows in (1 << 13, 100):
+            monkeypatch.setattr(_simulation, "_DRAWN_ROWS", rows)
+            found.append(simulator.detections(population, n, simulator.null(population, n)))
+        for drawn, cells in zip(*found, strict=True):
+            assert abs(drawn.share - cells.share) < 4 * math.hypot(drawn.standard_error, cells.standard_error)
+
+
+def test_a_billion_rows_take_no_longer():
+    population = population_with_error(0.0001)
+    assert power(population, 10**9, estimator="ks", repeats=40, rng=0).value == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_atoms_stay_what_they_are_in_cells(dtype):
+    values = np.array([0.1, 0.3, 0.3, 0.7, 0.7, 0.7, 1.0], dtype=dtype)
+    population = truecal.Population(
+        truecal.simulation.EmpiricalScores(values), truecal.simulation.IdentityCurve()
+    )
+    simulator = Simulator.checked(["ew_bin"], alpha=0.05, norm=2, repeats=20, rng=1)
+    sample = next(simulator._from_cells(population, 10**6, 1, 0))
+    assert sample.dtype == dtype
+    np.testing.assert_array_equal(sample.score, np.unique(values).astype(float))
+    assert sample.n == 10**6
+    assert sample.positives[-1] == sample.count[-1]
+    np.testing.assert_allclose(sample.count / sample.n, np.array([1, 2, 3, 1]) / 7, atol=0.005)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"alpha": 0}, "alpha must be a number strictly between 0 and 1"),
+        ({"repeats": 19}, "repeats must be a whole number >= 20"),
+        ({"n": 0}, "n must be a whole number >= 1"),
+        ({"estimator": "sweep"}, "estimator must be one of"),
+        ({"estimator": {"estimator": "em_bin", "bins": 4}}, "em_bin has no option 'bins'"),
+    ],
+)
+def test_wrong_parameters_of_power_are_refused(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        power(**{"population": overconfident(), "n": 10, **wrong})
+
+
+# -- miss rates ------------------------------------------------------------------------------------------
+
+
+def test_rows_do_not_depend_on_what_else_is_asked_for():
+    table = miss_rates([0.05, 0.1], [50, 100], repeats=60, rng=2)
+    alone = miss_rates([0.1], [100], estimators=["em_sweep"], repeats=60, rng=2)
+    assert len(table.rows) == 8
+    assert table.rows[-1] == alone.rows[0]
+    direct = power(population_with_error(0.1), 100, repeats=60, rng=2)
+    assert direct == alone.rows[0]
+
+
+def test_rows_are_ordered_by_error_size_and_estimator_and_can_be_selected():
+    table = miss_rates([0.05, 0.1], [50, 100], repeats=40, rng=2)
+    keys = [(round(row.true_error, 6), row.n, row.estimator) for row in table.rows]
+    assert keys == [(e, n, s) for e in (0.05, 0.1) for n in (50, 100) for s in ("ew_bin", "em_sweep")]
+    chosen = table.select(estimator="ew_bin", true_error=0.1)
+    assert [(row.n, row.estimator) for row in chosen.rows] == [(50, "ew_bin"), (100, "ew_bin")]
+
+
+def test_miss_rates_become_json_and_print():
+    table = miss_rates([0.1], [50], estimators=[{"estimator": "em_bin", "n_bins": 5}], repeats=40, rng=2)
+    plain = json.loads(json.dumps(table.to_dict(), allow_nan=False))
+    assert plain["rows"][0]["miss_rate"] == table.rows[0].miss_rate
+    assert plain["rows"][0]["estimator"] == "em_bin(n_bins=5)"
+    assert "em_bin(n_bins=5)" in str(table)
+
+
+def test_workers_change_nothing():
+    one, two = (miss_rates([0.1], [50, 60], repeats=40, rng=2, n_jobs=jobs) for jobs in (1, 2))
+    assert one == two
+
+
+@pytest.mark.parametrize("empty", ["true_errors", "sizes", "estimators"])
+def test_nothing_to_do_is_refused(empty):
+    given = {"true_errors": [0.1], "sizes": [50], "estimators": ["ks"], empty: []}
+    with pytest.raises(ValueError, match="at least one true error, one size and one estimator"):
+        miss_rates(**given)
