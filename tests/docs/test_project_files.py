@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from snippets import ROOT
 
 import truecal
+from support.snippets import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
