@@ -12,6 +12,7 @@ FOLDER = Path(__file__).parents[2] / "examples"
 GALLERY = sorted(FOLDER.glob("plot_*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_example_runs_and_draws(path, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")

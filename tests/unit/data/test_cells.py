@@ -280,6 +280,7 @@ def test_answers_on_real_predictions(shared):
                 assert spec(cells).value == pytest.approx(exact, abs=BOUNDS[spec.name]), (name, spec.name)
 
 
+@pytest.mark.slow
 def test_the_stated_error_is_of_the_size_of_the_true_one():
     true, stated = [], []
     for name in truecal.paper.NAMES:

@@ -52,6 +52,7 @@ def test_cells_and_rows_agree():
     assert cells == pytest.approx(rows, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_has_less_bias_than_sweep_and_debias_in_both_regimes():
     """Two populations of each regime, n = 800; the whole comparison is the leaderboard in the docs."""
     names = ["resnet110_c10", "densenet161_imgnet"]

@@ -43,6 +43,7 @@ def test_isotonic_curve_pools_adjacent_violators(decimals):
     np.testing.assert_allclose(curve.label, pooled(y, p), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_many_scores_are_seen_through_cells_without_changing_the_fit():
     sample = sample_of(SKEWED, 50_000)
     curve = reliability_curve(sample, band_level=None)
@@ -114,6 +115,7 @@ def test_plain_dictionary():
     assert (plain["band_level"], plain["n_bins"], plain["binning"], plain["n"]) == (0.9, 3, "em", 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "population", [truecal.Population(UNIFORM, truecal.simulation.IdentityCurve()), SKEWED.calibrated()]
 )

@@ -10,6 +10,7 @@ import pytest
 from truecal.reproduce import NAMES, load_part, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_part_leaves_tables_figures_and_comparisons(settings, data, name):
     if name in ("fig3", "table1", "table2", "table3", "table4", "open_binary"):
@@ -33,6 +34,7 @@ def test_a_part_leaves_tables_figures_and_comparisons(settings, data, name):
     assert all(path.stat().st_size > 5000 for path in (*svg, *png))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fig3", "table1", "table2", "table3", "table4", "open_binary"])
 def test_parts_on_real_sets_do_without_them(settings, name):
     assert run(settings, [name])

@@ -20,6 +20,7 @@ from truecal.reproduce.simulate import draw_estimates, run_study
 QUICKEST = "appendix_d"
 
 
+@pytest.mark.slow
 def test_a_finished_part_is_skipped_unless_forced_or_asked_for_otherwise(settings):
     told: list[str] = []
     run(settings, [QUICKEST], tell=told.append)
@@ -34,6 +35,7 @@ def test_a_finished_part_is_skipped_unless_forced_or_asked_for_otherwise(setting
     assert json.loads((settings.out / f"{QUICKEST}.json").read_text())["seed"] == 2
 
 
+@pytest.mark.slow
 def test_a_part_whose_file_was_lost_is_run_again(settings):
     run(settings, [QUICKEST])
     (settings.out / f"{QUICKEST}.png").unlink()
@@ -51,6 +53,7 @@ def test_notes_say_how_files_came_about(settings):
     assert [part["part"] for part in manifest["parts"]] == [QUICKEST]
 
 
+@pytest.mark.slow
 def test_the_summary_holds_all_parts_in_the_order_of_the_paper(settings):
     run(settings, [QUICKEST])
     rows = run(settings, ["fig2"])
@@ -60,6 +63,7 @@ def test_the_summary_holds_all_parts_in_the_order_of_the_paper(settings):
     assert [row["quantity"] for row in kept] == [row["quantity"] for row in rows]
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_workers(settings, tmp_path):
     population = truecal.Population(truecal.simulation.BetaScores(2, 1), truecal.simulation.PowerCurve(2))
     options = {"n": 2**17, "estimators": ["ks"], "repeats": 5}  # three blocks
@@ -105,6 +109,7 @@ def test_a_folder_that_is_not_there_is_named(settings, tmp_path):
         run(replace(settings, data=tmp_path / "nowhere"), ["table1"])
 
 
+@pytest.mark.slow
 def test_pickled_logits_of_the_papers_layout_are_read(settings, data, tmp_path):
     folder = tmp_path / "logits"
     folder.mkdir()

@@ -40,6 +40,7 @@ def test_printed_tables_are_the_populations_of_the_library():
         assert best.aic == min(model.aic for model in table3()[name])
 
 
+@pytest.mark.slow
 def test_means_over_the_quantile_grid_are_integrals():
     for name in truecal.paper.NAMES:
         population = truecal.paper.population(name)

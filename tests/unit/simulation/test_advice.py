@@ -69,6 +69,7 @@ def test_the_seed_fixes_it(sample, advice):
     assert again.rows == advice.rows
 
 
+@pytest.mark.slow
 def test_a_billion_rows_are_simulated_with_a_million():
     (sample,) = read(*truecal.paper.population("resnet152_imgnet").sample(1000, rng=1))
     large = Sample(sample.score, sample.count * 1e6, sample.positives * 1e6)

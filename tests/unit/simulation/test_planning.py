@@ -38,6 +38,7 @@ def test_a_curved_probit_is_followed():
     assert noiseless(0.1, shift=0.0005)(x, 1)[1].share == pytest.approx(0.95, abs=0.003)
 
 
+@pytest.mark.slow
 def test_the_standard_error_is_that_of_the_answer():
     found = plan_sample_size(0.1, repeats=400, rng=0)
     answers = [plan_sample_size(0.1, repeats=400, rng=seed).n for seed in range(1, 9)]
@@ -45,6 +46,7 @@ def test_the_standard_error_is_that_of_the_answer():
     assert 0.4 < spread / found.standard_error < 2.5
 
 
+@pytest.mark.slow
 def test_the_answer_has_the_power_that_was_asked_for():
     plan = plan_sample_size(0.1, power=0.8, rng=0)
     less, more = (
@@ -54,6 +56,7 @@ def test_the_answer_has_the_power_that_was_asked_for():
     assert less.value - 2 * less.standard_error < 0.8 < more.value + 2 * more.standard_error
 
 
+@pytest.mark.slow
 def test_the_papers_claims():
     # Section 7.2: over 10,000 rows for 2 %; under 500 the error must be greater than about 10 %.
     assert 10_000 < required_sample_size(0.02, repeats=400, rng=0) < 16_000
@@ -61,6 +64,7 @@ def test_the_papers_claims():
     assert 0.075 < detectable_error(500, rng=0) < 0.10
 
 
+@pytest.mark.slow
 def test_error_and_size_are_inverse_to_one_another():
     plan = plan_sample_size(0.15, rng=0)
     assert detectable_error(plan.n, rng=1) == pytest.approx(0.15, rel=0.06)
@@ -71,6 +75,7 @@ def test_a_seed_fixes_the_answer():
     assert detectable_error(50, repeats=100, rng=7) == detectable_error(50, repeats=100, rng=7)
 
 
+@pytest.mark.slow
 def test_other_scores_statistics_and_norms():
     skewed = truecal.simulation.BetaScores(2.8, 0.05)
     assert required_sample_size(0.1, scores=skewed, repeats=100, rng=0) > 100

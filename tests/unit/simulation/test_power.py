@@ -111,6 +111,7 @@ def test_a_calibrated_population_is_found_as_often_as_alpha_says():
     assert abs(found.value - 0.05) < 4 * found.standard_error
 
 
+@pytest.mark.slow
 def test_cells_give_the_power_of_drawn_rows(monkeypatch):
     populations = [overconfident(1.1), truecal.paper.population("resnet110_c10")]
     for population, n in zip(populations, (1500, 150), strict=True):
