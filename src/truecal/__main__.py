@@ -6,11 +6,15 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or say what it needs."""
+    """Run the command line, or report what it needs."""
     try:
         from truecal.cli import main as command_line
     except ImportError:
-        sys.exit("The command line needs click and rich. Install them with: pip install 'truecal[app]'")
+        print(
+            "truecal: the command line needs click. Install it with: pip install 'truecal[app]'",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     command_line(prog_name="truecal")
 
 

@@ -11,28 +11,28 @@ import click
 
 #: Every command, with the line that `truecal --help` shows for it.
 COMMANDS = {
-    "measure": "Measure how far the probabilities in a file are from the truth.",
-    "report": "Write a report on them, as one HTML page.",
-    "test": "Test whether every one of them could be right.",
+    "measure": "Measure the calibration error of the predictions in a file.",
+    "report": "Write a calibration report as one HTML page.",
+    "test": "Test the null hypothesis of perfect calibration.",
     "compare": "Compare the calibration of several models.",
-    "recalibrate": "Choose a recalibrator, and apply it.",
-    "plan": "Plan how many labels it takes to find an error.",
-    "study": "Measure the bias of estimators on populations with known truth.",
-    "reproduce": "Make the figures and tables of the paper again.",
+    "recalibrate": "Choose a recalibrator by cross-validation and apply it.",
+    "plan": "Plan the number of labels needed to detect an error.",
+    "study": "Measure the bias of estimators where the truth is known.",
+    "reproduce": "Reproduce the figures and tables of the paper.",
     "estimators": "List the estimators.",
 }
 
-#: What went wrong outside the program: bad input, files, missing packages.
+#: Problems outside the program: bad input, files, missing packages.
 _EXPECTED = (ValueError, OSError, ImportError)
 
 _EPILOG = """\b
-Exit codes: 0 done; 1 the answer is "no", where a command asks something; 2 bad input.
+Exit codes: 0 done, or the answer is yes; 1 the answer is no; 2 bad input or a missing package.
 Completion: eval "$(_TRUECAL_COMPLETE=bash_source truecal)", or zsh_source, or fish_source.
 """
 
 
 class _Commands(click.Group):
-    """A group that knows its commands' names and imports a command only to run it."""
+    """Commands that are imported only when they run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -48,7 +48,7 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what is wrong with its input is one sentence on standard error, and exit code 2."""
+        """Run a command. Bad input ends in one line on standard error and exit code 2."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter(
@@ -56,7 +56,7 @@ class _Commands(click.Group):
                 )  # every result carries its notes, which are printed
                 return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # click ends quietly when nobody reads on
+            raise  # click ends quietly when the reader of a pipe has gone
         except _EXPECTED as error:
             click.echo(f"truecal: {_in_words(error, ctx)}", err=True)
             sys.exit(2)
@@ -81,4 +81,4 @@ def _in_words(error: Exception, ctx: click.Context) -> str:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(package_name="truecal")
 def main() -> None:
-    """Tell how far predicted probabilities are from the truth, and how sure one can be."""
+    """Measure how far predicted probabilities are from the truth, and how sure one can be."""

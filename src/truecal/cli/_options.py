@@ -14,53 +14,49 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def table_options(command: Command) -> Command:
-    """Add the argument FILE and the options that say what is in it, but for the scores."""
+    """Add the argument FILE and the options that describe its columns, except the scores."""
     return _add(
         command,
         click.argument("file", type=click.Path(allow_dash=True)),
-        click.option("--label", help="Column of the true labels; guessed if only one has a usual name."),
-        click.option("--weight", help="Column of the weights, which are frequencies."),
-        click.option("--pos-label", help="The label that counts as positive, if they are not 0 and 1."),
+        click.option("--label", help="Column of the true labels; detected if one has a conventional name."),
+        click.option("--weight", help="Column of the weights."),
+        click.option("--pos-label", help="The positive label, if labels are not 0 and 1."),
         click.option(
-            "--input-format", type=click.Choice(FORMATS), help="If the name of FILE does not tell it."
+            "--input-format",
+            type=click.Choice(FORMATS),
+            help="Override the format inferred from the file name.",
         ),
     )
 
 
 def input_options(command: Command) -> Command:
-    """Add the argument FILE and all options that say what is in it."""
+    """Add the argument FILE and all options that describe its columns."""
     return _add(
         table_options(command),
         click.option(
-            "--score", multiple=True, help="Column of the scores; several times for one column per class."
+            "--score", multiple=True, help="Column of the scores; repeat it for one column per class."
         ),
         click.option(
             "--predicted", help="Column of the predicted class, if the score is the confidence in it."
         ),
-        click.option(
-            "--logits", is_flag=True, help="The scores are logits: apply the sigmoid or the softmax."
-        ),
-        click.option(
-            "--clip", is_flag=True, help="Take scores that rounding left outside [0, 1] as 0 and 1."
-        ),
+        click.option("--logits", is_flag=True, help="The scores are logits: apply the sigmoid or softmax."),
+        click.option("--clip", is_flag=True, help="Clip scores that rounding left just outside [0, 1]."),
         click.option(
             "--multiclass",
             type=click.Choice(["top", "classwise"]),
-            help="What to measure of several classes.  [default: top]",
+            help="What to measure for several classes.  [default: top]",
         ),
         click.option(
-            "--classes", help="The class of each column of scores: a,b,c. Usually their names tell."
+            "--classes", help="The class of each score column, such as a,b,c, if the names do not tell."
         ),
     )
 
 
 def group_option(command: Command) -> Command:
-    """Add the option that splits the rows."""
+    """Add the option that splits the rows into groups."""
     return _add(
         command,
-        click.option(
-            "--group", help="Column of groups: each is looked at, and p-values are corrected for that."
-        ),
+        click.option("--group", help="Column of groups; p-values are adjusted for their number."),
     )
 
 
@@ -73,13 +69,13 @@ def seed_option(command: Command) -> Command:
             type=click.IntRange(min=0),
             default=0,
             show_default=True,
-            help="Seed of all that is random.",
+            help="Random seed.",
         ),
     )
 
 
 def output_options(command: Command) -> Command:
-    """Add the options that say how and where to write."""
+    """Add the options for the format and the output file."""
     return _add(
         command,
         click.option(

@@ -13,11 +13,9 @@ from truecal.cli._output import as_json, as_table, check_folder, emit, stage
 
 @click.command("compare")
 @table_options
-@click.option(
-    "--score", multiple=True, required=True, help="Column of a model's scores; give it twice or more."
-)
+@click.option("--score", multiple=True, required=True, help="Column of a model's scores; give two or more.")
 @click.option("--logits", is_flag=True, help="The scores are logits: apply the sigmoid.")
-@click.option("--norm", type=float, default=2, show_default=True, help="The p of the lp norm, 1 or 2.")
+@click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm, 1 or 2.")
 @click.option("--confidence-level", type=float, default=0.95, show_default=True)
 @output_options
 def command(
@@ -32,8 +30,8 @@ def command(
 ) -> None:
     """Compare models whose scores are columns of FILE, on the same labels.
 
-    The first model is compared with each of the others. Where these are several, the level of each comparison
-    is raised (Bonferroni), so that all of them together keep the one that was asked for.
+    The first model is compared with each of the others. With three or more models the confidence level of each
+    comparison is raised (Bonferroni), so that all of them hold together at the given level.
     """
     from truecal._lib.checks import check_fraction
     from truecal.cli.input.predictions import load_rows
@@ -74,5 +72,5 @@ def command(
         [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
         for name, error, interval in zip([first, *others], errors, intervals, strict=True)
     ]
-    table = as_table(["model", "error", f"{100 * level:.4g} % interval"], body)
+    table = as_table(["model", "error", f"{100 * level:.4g}% interval"], body)
     emit("\n".join([table, "", *(one.verdict for one in found)]), output)

@@ -21,9 +21,9 @@ _DEFAULT = ("averaged", "em_sweep", "em_debias", "ew_bin")
 @click.command("measure")
 @input_options
 @group_option
-@click.option("--estimator", multiple=True, help="One of 'truecal estimators'; may be given several times.")
-@click.option("--norm", type=float, default=2, show_default=True, help="The p of the lp norm.")
-@click.option("--n-bins", type=int, help="Number of bins, for estimators that take it.")
+@click.option("--estimator", multiple=True, help="An estimator, see 'truecal estimators'; repeatable.")
+@click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm.")
+@click.option("--n-bins", type=int, help="Number of bins, for estimators with bins.")
 @click.option(
     "--confidence-level",
     type=float,
@@ -45,7 +45,7 @@ def command(
     output: Path | None,
     **what: Any,
 ) -> None:
-    """Measure how far the probabilities in FILE are from the truth.
+    """Measure the calibration error of the predictions in FILE.
 
     FILE is a CSV, TSV, Parquet, JSON lines, Arrow, NPZ or NPY file, a folder or glob of Parquet files, or -
     for standard input. Errors are fractions: 0.05 is five percentage points.
@@ -132,24 +132,24 @@ def _text(
             for (name, found), row in zip(results, body, strict=True)
         ]
     if group and level is not None:
-        head.append(f"{100 * level:g} % interval")
+        head.append(f"{100 * level:g}% interval")
         for (_, found), row in zip(results, body, strict=True):
             row.append(f"{found.interval.low:.4f} to {found.interval.high:.4f}" if found.interval else "-")
     if pvalues:
-        head.append("p, corrected")
+        head.append("adjusted p")
         for (name, _), row in zip(results, body, strict=True):
             pvalue = pvalues.get(name)
             row.append("-" if pvalue is None else "< 0.001" if pvalue < 0.001 else f"{pvalue:.3f}")
     lines.append(as_table(head, body, text_columns=2 if group else 1))
     if first.interval is not None and level is not None and not group:
-        between = f"{first.interval.low:.4f} and {first.interval.high:.4f}"
-        lines += ["", f"The true error lies between {between}, with {100 * level:g} % confidence."]
+        between = f"{first.interval.low:.4f} to {first.interval.high:.4f}"
+        lines += ["", f"{100 * level:g}% confidence interval of the true error: {between}."]
         if first.value not in first.interval:
-            lines.append(f"{first.estimator} lies outside: its bias is larger than what is uncertain here.")
+            lines.append(f"{first.estimator} lies outside the interval, probably because of its bias.")
     if pvalues:
         lines += [
             "",
-            f"p: the chance of such an error in a calibrated group, corrected for {len(pvalues)} looks (Holm).",
+            f"p: test of perfect calibration, Holm-adjusted for {len(pvalues)} groups.",
         ]
     notes = dict.fromkeys(f"{found.estimator}: {note}" for _, found in results for note in found.notes)
     return "\n".join([*lines, *(f"Note: {note}" for note in notes)])

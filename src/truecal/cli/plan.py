@@ -1,4 +1,4 @@
-"""``truecal plan``: how many rows it takes to find an error."""
+"""``truecal plan``: the sample size needed to detect an error."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 
 
 @click.command("plan")
-@click.option("--error", "errors", type=float, multiple=True, help="Calibration error to find, such as 0.02.")
-@click.option("--rows", "sizes", type=int, multiple=True, help="Number of rows: what error would they find?")
-@click.option("--power", type=float, default=0.95, show_default=True, help="How often it is to be found.")
 @click.option(
-    "--alpha", type=float, default=0.05, show_default=True, help="How often nothing may be taken for it."
+    "--error", "errors", type=float, multiple=True, help="Calibration error to detect, such as 0.02."
 )
-@click.option("--beta", nargs=2, type=float, default=(1, 1), show_default=True, help="Scores: a Beta(a, b).")
-@click.option("--estimator", default="em_sweep", show_default=True, help="The statistic of the test.")
-@click.option("--norm", type=float, default=2, show_default=True, help="The p of the lp norm.")
+@click.option(
+    "--rows", "sizes", type=int, multiple=True, help="Sample size; the detectable error is computed."
+)
+@click.option("--power", type=float, default=0.95, show_default=True, help="Required power.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
+@click.option(
+    "--beta", nargs=2, type=float, default=(1, 1), show_default=True, help="Score distribution Beta(a, b)."
+)
+@click.option("--estimator", default="em_sweep", show_default=True, help="Test statistic.")
+@click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm.")
 @click.option("--repeats", type=int, default=1000, show_default=True, help="Simulated data sets.")
 @seed_option
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw miss rates against rows (PNG, SVG, PDF).",
+    help="Plot miss rates against sample size (PNG, SVG, PDF).",
 )
 @output_options
 def command(
@@ -46,16 +50,17 @@ def command(
     style: str,
     output: Path | None,
 ) -> None:
-    """Plan how many labels to buy.
+    """Plan how many labels to collect.
 
-    With --error: the rows that find an error of that size. With --rows: the least error that so many find.
+    With --error: the sample size needed to detect an error of that size. With --rows: the smallest detectable
+    error.
     """
     from truecal.simulation.planning import detectable_error, plan_sample_size
     from truecal.simulation.scores.continuous import BetaScores
 
     if not errors and not sizes:
         raise ValueError(
-            "say what to plan: --error 0.02 for the rows it takes, or --rows 5000 for the error found."
+            "Give --error (such as 0.02) for the sample size, or --rows (such as 5000) for the detectable error."
         )
     check_folder(output)
     if plot is not None:
@@ -72,11 +77,11 @@ def command(
     }
     rows: list[dict[str, Any]] = []
     for error in errors:
-        with stage(f"looking for the rows that find {error:g}"):
+        with stage(f"finding the sample size for {error:g}"):
             found = plan_sample_size(error, **asked)
         rows.append({"true_error": error, "n": found.n, "n_se": found.standard_error})
     for n in sizes:
-        with stage(f"looking for the error that {n} rows find"):
+        with stage(f"finding the error that {n} rows detect"):
             rows.append({"true_error": detectable_error(n, **asked), "n": n, "n_se": None})
     if plot is not None:
         with stage("drawing"):
@@ -90,7 +95,7 @@ def command(
         [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else ""]
         for row in rows
     ]
-    said = f"Rows at which {estimator} finds an error {100 * power:g} times in 100 (level {alpha:g}):"
+    said = f"Rows needed to detect an error with {estimator} (power {100 * power:g}%, level {alpha:g}):"
     emit(f"{said}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}", output)
 
 

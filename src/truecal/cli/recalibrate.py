@@ -1,4 +1,4 @@
-"""``truecal recalibrate``: choose a recalibrator, and apply it."""
+"""``truecal recalibrate``: choose a recalibrator and apply it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--apply",
     "other",
-    help="File whose scores to recalibrate; by default FILE itself, whose labels the fit has seen.",
+    help="File whose scores are recalibrated.  [default: FILE itself]",
 )
 @click.option("--criterion", default="em_sweep", show_default=True, help="An estimator, brier or log_loss.")
 @click.option(
@@ -40,9 +40,9 @@ def command(
     output: Path | None,
     **what: Any,
 ) -> None:
-    """Choose a recalibrator for the scores in FILE by cross-validation, and apply it.
+    """Choose a recalibrator for the scores in FILE by cross-validation and apply it.
 
-    A calibrated model is left alone. The exit code is 1 if there is nothing to mend.
+    A model that is calibrated already is left as it is; that is no error.
     """
     from truecal.cli.input.predictions import forget_arguments, load_rows
     from truecal.recalibration.selection import select_recalibrator
@@ -75,7 +75,6 @@ def command(
         emit(as_json({"command": "recalibrate", "source": predictions.source, **selection.to_dict()}), output)
     else:
         emit(str(selection), output)
-    raise SystemExit(1 if selection.leave_alone else 0)
 
 
 def _scores(file: str, names: list[str], format: str | None) -> NDArray[Any]:

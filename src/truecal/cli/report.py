@@ -1,4 +1,4 @@
-"""``truecal report``: everything that can be said of a file of predictions, as one page."""
+"""``truecal report``: a calibration report as one HTML page."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ _MOST_ROWS = 1_000_000
 @input_options
 @group_option
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The page; FILE's name + .html."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The page.  [default: FILE's name, .html]",
 )
 @click.option("--title", default="Calibration report", show_default=True)
 @click.option(
-    "--norm", type=click.Choice(["1", "2"]), default="2", show_default=True, help="The p of the lp norm."
+    "--norm", type=click.Choice(["1", "2"]), default="2", show_default=True, help="Order of the norm."
 )
 @seed_option
-@click.option("--quick", is_flag=True, help="Leave out what is simulated: bias, rows needed, recalibration.")
+@click.option("--quick", is_flag=True, help="Skip everything simulated: bias, sample sizes, recalibration.")
 def command(
     file: str,
     group: str | None,
@@ -42,7 +45,7 @@ def command(
     quick: bool,
     **what: Any,
 ) -> None:
-    """Write a report on the probabilities in FILE: one HTML page that needs nothing else."""
+    """Write a calibration report on the predictions in FILE: one self-contained HTML page."""
     from truecal._lib.checks import require
     from truecal.assessment.assess import assess
     from truecal.cli.input.predictions import Predictions, load
@@ -56,12 +59,12 @@ def command(
     classes: list[dict[str, Any]] = []
     arguments = predictions.arguments()
     if predictions.multiclass == "classwise":
-        with stage("looking at each class"):
+        with stage("measuring each class"):
             classes = _classes(arguments, int(norm), seed)
         arguments = {**arguments, "multiclass": "top"}
     with stage("assessing"):
         assessment = assess(**arguments, norm=int(norm), simulate=not quick, rng=seed)
-    with stage("looking at each group"):
+    with stage("measuring each group"):
         groups = _groups(predictions, int(norm), seed) if group else []
     recalibration = None
     if not quick and isinstance(predictions, Predictions) and len(predictions.y_true) <= _MOST_ROWS:

@@ -1,4 +1,4 @@
-"""``truecal reproduce``: the paper's figures and tables, made again."""
+"""``truecal reproduce``: the paper's figures and tables."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command("reproduce")
-@click.option("--only", multiple=True, metavar="PART", help="Only this part; may be given several times.")
-@click.option("--list", "list_parts", is_flag=True, help="List the parts, and do nothing.")
+@click.option("--only", multiple=True, metavar="PART", help="Only this part; repeatable.")
+@click.option("--list", "list_parts", is_flag=True, help="List the parts and exit.")
 @click.option("--quick", is_flag=True, help="Fewer repetitions: one or two minutes instead of ten.")
 @click.option(
     "--out", type=_FOLDER, default="reproduction", show_default=True, help="Folder for the results."
 )
 @click.option("--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores.")
-@click.option("--seed", type=int, default=2022, show_default=True, help="Of all that is drawn.")
+@click.option("--seed", type=int, default=2022, show_default=True, help="Random seed.")
 @click.option("--logits", type=_FOLDER, help="Folder of logit files with a calibration and a test split.")
 @click.option("--data", type=_FOLDER, help="Folder of NPZ files with predictions of real models.")
-@click.option("--force", is_flag=True, help="Also run parts that are finished in the folder.")
+@click.option("--force", is_flag=True, help="Also run parts that are already finished.")
 def command(
     only: tuple[str, ...],
     list_parts: bool,
@@ -35,12 +35,11 @@ def command(
     data: Path | None,
     force: bool,
 ) -> None:
-    """Make the figures and tables of the paper again, and compare.
+    """Reproduce the figures and tables of the paper and compare them.
 
     Roelofs, Cain, Shlens, Mozer, "Mitigating Bias in Calibration Error Estimation", AISTATS 2022. Each part
-    leaves a CSV, an SVG and a PNG in the folder, and rows in comparison.csv. A run that was stopped goes on
-    where it was. What needs real predictions uses those in --logits and --data, and else models with known
-    truth.
+    writes a CSV, an SVG and a PNG to the folder, and rows to comparison.csv. An interrupted run resumes where it
+    stopped. Parts that need real predictions use those in --logits and --data, or else models with known truth.
     """
     import shlex
     import sys
@@ -67,7 +66,7 @@ def command(
         )
     except KeyboardInterrupt:
         click.echo(
-            f"truecal: interrupted. What was finished is in {out}; run the same command to go on.", err=True
+            f"truecal: interrupted. Finished parts are in {out}; run the same command to continue.", err=True
         )
         raise SystemExit(130) from None
     click.echo("\n".join(_lines(rows)))
@@ -75,7 +74,7 @@ def command(
 
 
 def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Return the comparison as text: what others say, what came out, whether that agrees, and why not."""
+    """Return the comparison as text: the published value, ours, whether they agree, and why not."""
     from truecal.reproduce.files import with_error
 
     agreement = {True: "yes", False: "NO", None: "-"}

@@ -13,16 +13,16 @@ import click
     "--suite",
     type=click.Choice(["A", "B", "C", "C1", "C2"]),
     multiple=True,
-    help="Instead of FILE: a named suite of populations, with every estimator of the true error.",
+    help="A named suite of populations instead of FILE; repeatable.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File for the results, a CSV. A run that was stopped goes on from it.",
+    help="CSV file for the results. An interrupted run resumes from it.",
 )
-@click.option("--repeats", type=int, help="Instead of the file's number of repeats.")
-@click.option("--seed", type=int, help="Instead of the file's seed.")
+@click.option("--repeats", type=int, help="Number of repeats; overrides the one in FILE.")
+@click.option("--seed", type=int, help="Random seed; overrides the one in FILE.")
 @click.option("--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores.")
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(
@@ -34,7 +34,7 @@ def command(
     n_jobs: int,
     style: str,
 ) -> None:
-    r"""Measure the bias, spread and error of estimators where the truth is known.
+    """Measure the bias, spread and error of estimators where the truth is known.
 
     With --suite, the populations on which truecal judges its own estimators (A: those of the paper, B: the
     same calibrated, C: others) at n = 200, 800, 3200, 12800. Otherwise FILE is a TOML file:
@@ -48,7 +48,7 @@ def command(
         [populations.mine]
         scores = { kind = "beta", a = 2.8, b = 0.05 }
         curve = { kind = "power", d = 2 }
-    """
+    """  # noqa: D301 - click reads the control character as "keep these lines"
     import json
 
     from truecal.cli.study_file import load_study
@@ -56,7 +56,7 @@ def command(
     from truecal.simulation.suites import suite_study
 
     if bool(file) == bool(suite):
-        raise ValueError("name a FILE, or one or more suites with --suite.")
+        raise ValueError("Give either FILE or --suite.")
     arguments = load_study(file) if file else suite_study(suite)
     if repeats is not None:
         arguments["repeats"] = repeats
@@ -65,7 +65,7 @@ def command(
     try:
         study = bias_study(**arguments, n_jobs=n_jobs, path=output)
     except KeyboardInterrupt:
-        kept = f" What was finished is in {output}; run the same command to go on." if output else ""
+        kept = f" Finished results are in {output}; run the same command to continue." if output else ""
         click.echo(f"truecal: interrupted.{kept}", err=True)
         raise SystemExit(130) from None
     click.echo(

@@ -1,4 +1,4 @@
-"""``truecal test``: whether the miscalibration of a file could be chance."""
+"""``truecal test``: test the calibration of a file of predictions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 @input_options
 @group_option
 @click.option(
-    "--estimator", default="em_sweep", show_default=True, help="The statistic, of 'truecal estimators'."
+    "--estimator", default="em_sweep", show_default=True, help="Test statistic, see 'truecal estimators'."
 )
-@click.option("--norm", type=float, default=2, show_default=True, help="The p of the lp norm.")
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the test.")
+@click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
 @click.option(
-    "--resamples", type=int, default=999, show_default=True, help="How often labels are drawn anew."
+    "--resamples", type=int, default=999, show_default=True, help="Number of Monte Carlo resamples."
 )
 @seed_option
 @output_options
@@ -39,10 +39,10 @@ def command(
     output: Path | None,
     **what: Any,
 ) -> None:
-    """Test whether every probability in FILE could be right.
+    """Test the null hypothesis that the probabilities in FILE are perfectly calibrated.
 
-    The exit code is 0 if the predictions pass and 1 if perfect calibration is rejected: for all rows or, with
-    --group, for any group after Holm's correction.
+    The exit code is 1 if the hypothesis is rejected, else 0. With --group it is rejected if it is for any
+    group, with Holm-adjusted p-values.
     """
     from truecal._lib.checks import check_fraction
     from truecal.cli._groups import test_groups, test_rows
@@ -53,7 +53,7 @@ def command(
     with stage("reading"):
         predictions = load(file, group=group, **what)
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "n_resamples": resamples, "rng": seed}
-    with stage("drawing labels"):
+    with stage("testing"):
         result = None if group else test_rows(predictions.arguments(), **options)
         groups = test_groups(predictions, **options) if group else {}
     pvalues = [test.adjusted_pvalue or 0.0 for test in groups.values()] if result is None else [result.pvalue]
@@ -66,9 +66,9 @@ def command(
             content["results"] = [{"group": name, **test.to_dict()} for name, test in groups.items()]
         emit(as_json(content), output)
     else:
-        said = "is rejected" if rejected else "is not rejected"
-        told = str(result) if result is not None else _table(groups, group or "", alpha)
-        emit(f"{told}\n\nPerfect calibration {said} at the level {alpha:g}.", output)
+        outcome = "is rejected" if rejected else "is not rejected"
+        shown = str(result) if result is not None else _table(groups, group or "", alpha)
+        emit(f"{shown}\n\nPerfect calibration {outcome} at level {alpha:g}.", output)
     raise SystemExit(1 if rejected else 0)
 
 
@@ -86,4 +86,4 @@ def _table(groups: dict[str, TestResult], group: str, alpha: float) -> str:
         ]
         for name, test in groups.items()
     ]
-    return as_table([group, "rows", "statistic", "p", "p, corrected (Holm)", "rejected"], body)
+    return as_table([group, "rows", "statistic", "p", "adjusted p (Holm)", "rejected"], body)

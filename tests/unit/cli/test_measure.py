@@ -19,7 +19,10 @@ def test_the_table_names_the_recommended_estimator_first_and_the_interval(plain)
     )
     rows = [line.split() for line in text.splitlines() if line]
     assert rows[2][:2] == ["averaged", f"{estimate.value:.4f}"]
-    assert f"between {estimate.interval.low:.4f} and {estimate.interval.high:.4f}, with 95 %" in text
+    assert (
+        f"95% confidence interval of the true error: {estimate.interval.low:.4f} to {estimate.interval.high:.4f}."
+        in text
+    )
 
 
 def test_json_has_a_version_and_the_first_value_on_top(plain):
@@ -46,7 +49,7 @@ def test_groups_have_intervals_and_p_values_corrected_by_holm(plain):
     smallest = min(range(3), key=tests.__getitem__)
     assert content["results"][1 + smallest]["adjusted_pvalue"] == pytest.approx(3 * tests[smallest])
     text = run("measure", plain, "--group", "region").stdout
-    assert "corrected for 3 looks (Holm)" in text
+    assert "Holm-adjusted for 3 groups" in text
 
 
 def test_rows_without_a_group_are_a_group(tmp_path):
