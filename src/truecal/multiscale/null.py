@@ -1,0 +1,326 @@
+r"""Residuals of data and of resampled data under perfect calibration, as sums over cells of scores.
+
+Under the hypothesis that every score is the probability that it states, labels of independent rows are Bernoulli draws
+from the scores. A statistic of the cell sums of :math:`w (f - y)` therefore has a known null distribution: draw the
+labels again. If rows of a cluster depend on each other only the clusters can be resampled: the sums of each cluster are
+multiplied by a random sign (wild bootstrap with Rademacher weights), which needs symmetric sums and many clusters.
+
+References: Vaicenavicius et al. (2019), AISTATS; Liu (1988), Annals of Statistics 16, 1696-1708; Cameron, Gelbach,
+Miller (2008), Review of Economics and Statistics 90, 414-427.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from truecal._lib.types import FloatArray
+
+#: Number of cells of equal mass beyond which scores are grouped. Up to so many distinct scores each is a cell.
+MOST_CELLS = 2048
+#: Up to so many rows one label is drawn for each row; beyond, one binomial for each set of trials.
+_MOST_ROWS = 1 << 17
+#: Trials beyond this number are merged into narrow cells before they are drawn as binomials.
+_MOST_TRIALS = 4096
+#: Labels drawn at once, which keeps a block in the cache.
+_BLOCK = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Independent labels: `count` of them with probability `score`, each with the same weight, sorted by score.
+
+    Attributes
+    ----------
+    score : ndarray
+        Probabilities, in ascending order; the same score may occur with several weights.
+    count : ndarray
+        Number of labels, whole numbers.
+    positives : ndarray
+        How many of them are 1.
+    weight : ndarray or None
+        Sampling weight of each label; None if all are 1.
+    excess : float
+        Largest relative excess of the variance of a binomial draw, where `score` is a mean over different scores.
+    """
+
+    score: FloatArray
+    count: FloatArray
+    positives: FloatArray
+    weight: FloatArray | None = None
+    excess: float = 0.0
+
+    @property
+    def impossible(self) -> float:
+        """Number of labels that a score of exactly 0 or 1 rules out."""
+        wrong = np.where(self.score == 0, self.positives, 0.0)
+        return float(np.sum(wrong + np.where(self.score == 1, self.count - self.positives, 0.0)))
+
+    def merged(self) -> Trials:
+        """Return a few thousand trials that stand for these, each less than 1/512 wide and 1/2048 of the mass."""
+        if self.weight is not None or len(self.score) <= _MOST_TRIALS or self.count.sum() <= _MOST_ROWS:
+            return self
+        by_mass = np.floor(MOST_CELLS * (np.cumsum(self.count) - self.count / 2) / self.count.sum())
+        sure = (self.score == 1).astype(np.float64) - (self.score == 0)
+        edge = (
+            np.diff(by_mass, prepend=-1)
+            + np.diff(np.floor(512 * self.score), prepend=-1)
+            + np.abs(np.diff(sure, prepend=0))
+        )
+        start = np.flatnonzero(edge)
+
+        def total(values: FloatArray) -> FloatArray:
+            return np.asarray(np.add.reduceat(values, start))
+
+        count = total(self.count)
+        score = np.minimum(total(self.count * self.score) / count, 1.0)
+        exact, binomial = total(self.count * self.score * (1 - self.score)), count * score * (1 - score)
+        excess = float(np.max(binomial[exact > 0] / exact[exact > 0], initial=1.0)) - 1
+        return Trials(score, count, total(self.positives), None, max(excess, self.excess))
+
+
+class Null(ABC):
+    """Cell sums of residuals, for the data and for draws under calibration.
+
+    Attributes
+    ----------
+    score, mass, information : ndarray of shape (n_cells,)
+        Mean score, sum of the weights and sum of w^2 f (1 - f) of each cell, in ascending order of score. Weights are
+        scaled to sum to the effective number of rows.
+    residual : ndarray of shape (n_cells,)
+        Sum of w (f - y) of each cell.
+    impossible : float
+        Number of labels that a score of exactly 0 or 1 rules out.
+    """
+
+    score: FloatArray
+    mass: FloatArray
+    information: FloatArray
+    residual: FloatArray
+    impossible: float
+
+    @abstractmethod
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield blocks of residuals, of shape (draws, n_cells), under the null hypothesis."""
+
+    @abstractmethod
+    def moments(self, terms: FloatArray) -> tuple[float, float]:
+        """Return mean and variance of the sum of squares of residual @ terms, under the null hypothesis."""
+
+    @abstractmethod
+    def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
+        """Return the same for the squared residual sums of bins, times `scale`."""
+
+    @abstractmethod
+    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return by what the squared residual sums of bins are divided; it must not depend on the labels."""
+
+    @abstractmethod
+    def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
+        """Whether bins from these cells on, or so many smooth terms, have enough independent units on average."""
+
+
+class LabelNull(Null):
+    """Independent rows: labels are drawn again from the scores.
+
+    Parameters
+    ----------
+    trials : Trials
+        The data.
+    """
+
+    def __init__(self, trials: Trials) -> None:
+        self.trials = trials = trials.merged()
+        self.impossible = trials.impossible
+        total = _weights(trials)
+        self._weight = (
+            None
+            if trials.weight is None
+            else trials.weight * total.sum() / float(np.sum(total * trials.weight))
+        )
+        each = 1.0 if self._weight is None else self._weight
+        mass = trials.count * each
+        self._start = _cell_starts(trials.score, mass)
+        variance = trials.score * (1 - trials.score)
+        self.mass = self._total(mass)
+        self.score = np.minimum(self._total(mass * trials.score) / self.mass, 1.0)
+        self.information = self._total(mass * each * variance)
+        self._kurtosis = self._total(mass * each**3 * variance * (1 - 6 * variance))
+        self._expected = self._total(mass * trials.score)
+        self.residual = self._expected - self._total(each * trials.positives)
+
+    def _total(self, values: FloatArray) -> FloatArray:
+        return values if len(self._start) == len(values) else np.asarray(np.add.reduceat(values, self._start))
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield blocks of residuals of labels drawn from the scores."""
+        rows = int(self.trials.count.sum())
+        if rows <= _MOST_ROWS or self._weight is not None:
+            return self._draw_rows(n_resamples, rows, rng)
+        return self._draw_trials(n_resamples, rng)
+
+    def _draw_rows(self, n_resamples: int, rows: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Draw each label from a random byte, and from a further uniform number where the byte does not decide."""
+        each = self.trials.count.astype(np.intp)
+        score = np.repeat(self.trials.score, each)
+        weight = None if self._weight is None else np.repeat(self._weight, each)
+        start = np.concatenate([[0], np.cumsum(each)[:-1]])[self._start]
+        byte = np.minimum(np.floor(256 * score), 255)
+        rest = 256 * score - byte
+        byte = byte.astype(np.uint8)
+        for size in _blocks(n_resamples, rows):
+            drawn = rng.integers(0, 256, (size, rows), dtype=np.uint8)
+            label = drawn < byte
+            open_ = np.flatnonzero(drawn == byte)
+            label.reshape(-1)[open_] = rng.random(len(open_)) < rest[open_ % rows]
+            if weight is not None:
+                sums = np.add.reduceat(label * weight, start, axis=1)
+            elif len(start) == rows:
+                sums = label
+            else:
+                sums = np.add.reduceat(label.view(np.uint8), start, axis=1, dtype=np.int32)
+            yield self._expected - sums
+
+    def _draw_trials(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        count, score = self.trials.count.astype(np.int64), self.trials.score
+        for size in _blocks(n_resamples, len(score)):
+            # One call for each set of trials: the generator sets up a distribution only once.
+            drawn = np.stack([rng.binomial(m, p, size) for m, p in zip(count, score, strict=True)], axis=1)
+            yield self._expected - (
+                drawn if len(self._start) == len(score) else np.add.reduceat(drawn, self._start, axis=1)
+            )
+
+    def moments(self, terms: FloatArray) -> tuple[float, float]:
+        """Return mean and variance from the variance and the fourth cumulant of binomials."""
+        covariance = np.einsum("ki,kj->ij", terms, terms * self.information[:, np.newaxis])
+        squares = np.square(terms).sum(axis=1)
+        variance = 2 * float(np.sum(covariance**2)) + float(self._kurtosis @ squares**2)
+        return float(np.trace(covariance)), variance
+
+    def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
+        """Return mean and variance for bins, whose sums are independent."""
+        variance, kurtosis = np.add.reduceat([self.information, self._kurtosis], start, axis=1)
+        return float(variance @ scale), float((2 * variance**2 + kurtosis) @ scale**2)
+
+    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return the variance of the bins, and half a row."""
+        # Half a row keeps bins of scores near 0 and 1, where labels hardly vary, from deciding.
+        return np.asarray(np.add.reduceat(self.information, start)) + 0.5
+
+    def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
+        """Every row is a unit, and levels stop at six rows per bin."""
+        return True
+
+
+class ClusterNull(Null):
+    """Rows in clusters: the sums of each cluster are multiplied by random signs.
+
+    Parameters
+    ----------
+    score, residual, weight : ndarray of shape (m,)
+        Score, and sums of w (f - y) and of w over rows of the same cluster and score, sorted by score.
+    cluster : ndarray of int, of shape (m,)
+        Number of the cluster, from 0.
+    impossible : float
+        Number of labels that a score of exactly 0 or 1 rules out.
+    """
+
+    #: Clusters per bin, on average, at the finest level.
+    CLUSTERS_PER_BIN = 6
+
+    def __init__(
+        self,
+        score: FloatArray,
+        residual: FloatArray,
+        weight: FloatArray,
+        cluster: NDArray[np.intp],
+        impossible: float = 0.0,
+    ) -> None:
+        self.impossible = impossible
+        self.n_clusters = int(cluster.max()) + 1
+        start = _cell_starts(score, weight)
+        cell = np.repeat(np.arange(len(start)), np.diff(start, append=len(score)))
+        self.mass = np.asarray(np.add.reduceat(weight, start))
+        self.score = np.minimum(np.add.reduceat(weight * score, start) / self.mass, 1.0)
+        self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
+        self.residual = np.asarray(np.add.reduceat(residual, start))
+        shape = (self.n_clusters, len(start))
+        self._sums = sparse.csr_array((residual, (cluster, cell)), shape=shape)
+        self._present = sparse.csr_array((np.ones(len(cell)), (cluster, cell)), shape=shape)
+
+    @cached_property
+    def patterns(self) -> int:
+        """Number of different sign patterns: a pattern and its opposite give the same sums of squares."""
+        return 1 << (self.n_clusters - 1)
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield blocks of residuals with random signs for whole clusters."""
+        transposed = self._sums.T.tocsr()
+        for size in _blocks(n_resamples, max(self._sums.shape)):
+            sign = 2.0 * rng.integers(0, 2, (self.n_clusters, size)) - 1
+            yield np.asarray((transposed @ sign).T)
+
+    def all_draws(self) -> FloatArray:
+        """Return the residuals for every pattern of signs that keeps that of the first cluster, the data first."""
+        pattern = np.arange(self.patterns)[:, np.newaxis] >> np.arange(self.n_clusters - 1) & 1
+        sign = np.concatenate([np.ones((self.patterns, 1)), 1.0 - 2 * pattern], axis=1)
+        return np.asarray(sign @ self._sums)
+
+    def moments(self, terms: FloatArray) -> tuple[float, float]:
+        """Return mean and variance over all patterns of signs."""
+        return _sign_moments(sparse.csr_array(self._sums @ terms))
+
+    def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
+        """Return mean and variance for bins over all patterns of signs."""
+        return _sign_moments((self._sums @ self._inside(start) @ sparse.diags_array(np.sqrt(scale))).tocsr())
+
+    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return the mass of the bins."""
+        # Dividing by the bins' own variances would let skewed residuals near 0 and 1 decide.
+        return np.asarray(np.add.reduceat(self.mass, start))
+
+    def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
+        """Whether there are six clusters for each bin or term."""
+        if start is None:
+            return count == 1 or self.n_clusters >= self.CLUSTERS_PER_BIN * count
+        return bool((self._present @ self._inside(start)).count_nonzero() >= self.CLUSTERS_PER_BIN * count)
+
+    def _inside(self, start: NDArray[np.intp]) -> sparse.csr_array:
+        """Return which cell lies in which bin, as a matrix of 0 and 1."""
+        n_cells = len(self.mass)
+        place = np.repeat(np.arange(len(start)), np.diff(start, append=n_cells))
+        return sparse.csr_array((np.ones(n_cells), (np.arange(n_cells), place)), shape=(n_cells, len(start)))
+
+
+def _sign_moments(sums: sparse.csr_array) -> tuple[float, float]:
+    """Return mean and variance over random signs of the squared length of the signed sum of rows."""
+    squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
+    mean, product = float(squares.sum()), (sums.T @ sums).data
+    variance = 2 * (float(product @ product) - float(squares @ squares))
+    return mean, variance if variance > 1e-12 * mean**2 else 0.0
+
+
+def _weights(trials: Trials) -> FloatArray:
+    return trials.count if trials.weight is None else trials.count * trials.weight
+
+
+def _cell_starts(score: FloatArray, mass: FloatArray) -> NDArray[np.intp]:
+    """Return where cells begin: at every distinct score, or if these are too many at every 1/2048 of the mass."""
+    start = np.flatnonzero(np.diff(score, prepend=-1))
+    if len(start) <= MOST_CELLS:
+        return start
+    group = np.add.reduceat(mass, start)
+    place = np.floor(MOST_CELLS * (np.cumsum(group) - group / 2) / group.sum())
+    return start[np.flatnonzero(np.diff(place, prepend=-1))]
+
+
+def _blocks(n_resamples: int, width: int) -> Iterator[int]:
+    size = max(1, _BLOCK // width)
+    for first in range(0, n_resamples, size):
+        yield min(size, n_resamples - first)

@@ -1,0 +1,346 @@
+r"""One test of perfect calibration against level shifts, slopes, shapes, waves, steps and local errors alike.
+
+Every component is a sum of squares of linear functions of the residuals :math:`r = f - y`:
+
+- **level**: the total, :math:`(\sum r)^2`;
+- **spread**: :math:`(\sum (1 - 2f) r)^2`, Spiegelhalter's statistic;
+- **logistic**: the score test of intercept and slope on the logit scale (Cox 1958), 2 degrees of freedom;
+- **smooth**: Neyman's smooth tests with 4, 8 and 16 terms. The terms are 1, :math:`\mathrm{logit} f`,
+  :math:`\ln f(1-f)` and cosines in information time :math:`t(f) = \sum_{f_i \le f} f_i(1-f_i) / \sum f_i(1-f_i)`, made
+  orthonormal under the weight :math:`f(1-f)`, the variance of a label;
+- **bins**: :math:`\sum_k R_k^2 / (W_k + 1/2)` over :math:`2^j` bins of equal mass, :math:`W_k = \sum f(1-f)`, for each
+  level j from 2 until bins have six rows, and if scores repeat with every distinct score as a bin.
+
+Each has a known mean and variance under the null hypothesis, so that a scaled :math:`\chi^2` gives it an approximate
+p-value :math:`p_c`. The statistic is the weighted mean
+
+.. math:: T = \sum_c w_c\, p_c^{-1/2} ,
+
+which one small p-value suffices to make large. Its own p-value comes from resampling and is exact for independent rows:
+the approximations only decide how much each component counts.
+
+References: Spiegelhalter (1986), Statistics in Medicine 5, 421-433; Cox (1958), Biometrika 45, 562-565; Neyman (1937),
+Skandinavisk Aktuarietidskrift 20, 149-199; Ingster (1987), Theory of Probability and its Applications 31, 333-337;
+Lee, Huang, Hassani, Dobriban (2023), T-Cal, Journal of Machine Learning Research 24(335).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from truecal._lib.types import FloatArray
+from truecal.multiscale.null import ClusterNull, Null
+
+#: Weights of the families of components; those of smooth tests and of levels of bins are shared among their members.
+WEIGHTS = {"level": 1.0, "spread": 1.5, "logistic": 1.0, "smooth": 1.0, "bins": 1.0}
+#: Number of terms of the smooth tests.
+SMOOTH = (4, 8, 16)
+_NESTED = {1: "level", 2: "logistic"}
+#: Mass per bin, on average, at the finest level.
+ROWS_PER_BIN = 6
+#: Largest level: 2**10 bins.
+MOST_LEVELS = 10
+#: A smaller p-value counts as this one: beyond, differences say nothing.
+_SMALLEST = 1e-300
+
+
+@dataclass(frozen=True)
+class Component:
+    """What one component of the test says about the data.
+
+    Attributes
+    ----------
+    family : {"level", "spread", "logistic", "smooth", "bins"}
+        Which kind.
+    terms : int
+        Number of terms, or of bins.
+    pvalue : float
+        Its approximate p-value, if it were the only one.
+    weight : float
+        Its weight in the statistic.
+    """
+
+    family: str
+    terms: int
+    pvalue: float
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of the omnibus test.
+
+    Attributes
+    ----------
+    statistic : float
+        T; at least about 1, infinite if a score of exactly 0 or 1 is contradicted by a label.
+    pvalue : float
+        Share of draws, the data included, with a statistic at least as large; ties at random.
+    pvalue_range : tuple of float
+        The p-value with all ties below, and with all ties above.
+    null : ndarray
+        The statistic on the draws.
+    component : str
+        Which part of the curve gave it away, in words.
+    components : tuple of Component
+        All components.
+    notes : tuple of str
+        What a reader of the numbers must know.
+    """
+
+    statistic: float
+    pvalue: float
+    pvalue_range: tuple[float, float]
+    null: FloatArray
+    component: str
+    components: tuple[Component, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Omnibus:
+    """The statistic T for given scores: everything that does not depend on the labels is computed once.
+
+    Parameters
+    ----------
+    null : Null
+        Cell sums, with what is known of them under perfect calibration.
+    """
+
+    def __init__(self, null: Null) -> None:
+        self.null = null
+        self._spread = 1 - 2 * null.score[:, np.newaxis]
+        self._terms = _orthonormal_terms(null.score, null.information, max(SMOOTH))
+        self._nested = [
+            count for count in (1, 2, *SMOOTH) if count <= self._terms.shape[1] and null.resolves(None, count)
+        ]
+        self._levels = _levels(null) if self._nested else []
+        # Family, number of terms, and mean and variance of the sum of squares, for each component in this order.
+        rows = [
+            (_NESTED.get(count, "smooth"), count, *null.moments(self._terms[:, :count]))
+            for count in self._nested
+        ]
+        rows += [
+            ("bins", len(level.scale), *null.bin_moments(level.start, level.scale)) for level in self._levels
+        ]
+        rows.append(("spread", 1, *null.moments(self._spread)))
+        self._components = [row for row in rows if row[3] > 0]
+        self._varies = np.array([row[3] > 0 for row in rows])
+        families = [row[0] for row in self._components]
+        weight = np.array([WEIGHTS[family] / families.count(family) for family in families])
+        self._weight = weight / weight.sum() if families else weight
+        self._mean = np.array([row[2] for row in self._components])
+        self._degrees = 2 * self._mean**2 / np.array([row[3] for row in self._components])
+
+    def _squares(self, residual: FloatArray) -> FloatArray:
+        """Return the sum of squares of each component, of shape (draws, components)."""
+        found = [np.zeros((0, len(residual)))]
+        if self._nested:
+            squares = np.cumsum(np.square(residual @ self._terms), axis=1)
+            found.append(squares[:, np.array(self._nested) - 1].T)
+        sums, by_level = residual, []
+        for level in reversed(self._levels):  # from fine to coarse, each from the sums of the one before
+            sums = level.sums(sums)
+            by_level.append(np.square(sums) @ level.scale)
+        found.extend(row[np.newaxis] for row in reversed(by_level))
+        found.append(np.square(residual @ self._spread).T)
+        return np.asarray(np.concatenate(found)[self._varies].T)
+
+    def pvalues(self, residual: FloatArray) -> FloatArray:
+        """Return the approximate p-value of each component, of shape (draws, components).
+
+        Parameters
+        ----------
+        residual : ndarray of shape (draws, n_cells)
+            Cell sums of score less label.
+        """
+        scaled = self._squares(residual) * (self._degrees / self._mean)
+        return np.asarray(np.maximum(chdtrc(self._degrees, scaled), _SMALLEST))
+
+    def statistic(self, residual: FloatArray) -> FloatArray:
+        """Return T for each draw.
+
+        Parameters
+        ----------
+        residual : ndarray of shape (draws, n_cells)
+            Cell sums of score less label.
+        """
+        return np.asarray(self.pvalues(residual) ** -0.5 @ self._weight)
+
+    @cached_property
+    def observed(self) -> float:
+        """T of the data; infinite if a label contradicts a score of exactly 0 or 1."""
+        return math.inf if self.null.impossible else float(self.statistic(self.null.residual[np.newaxis])[0])
+
+    @cached_property
+    def components(self) -> tuple[Component, ...]:
+        """What each component says about the data."""
+        pvalues = self.pvalues(self.null.residual[np.newaxis])[0]
+        return tuple(
+            Component(family, terms, float(pvalue), float(weight))
+            for (family, terms, *_), pvalue, weight in zip(
+                self._components, pvalues, self._weight, strict=True
+            )
+        )
+
+    def diagnosis(self) -> str:
+        """Return in words which component counts most in T."""
+        if self.null.impossible:
+            return "a score of exactly 0 or 1"
+        if not self.components:
+            return "none"
+        best = max(self.components, key=lambda one: one.weight / math.sqrt(one.pvalue))
+        score, residual = self.null.score, self.null.residual
+        coefficient = residual @ self._terms
+        if best.family == "bins":
+            level = next(level for level in self._levels if len(level.scale) == best.terms)
+            worst = int(np.argmax(np.add.reduceat(residual, level.start) ** 2 * level.scale))
+            middle = np.add.reduceat(score * self.null.mass, level.start) / np.add.reduceat(
+                self.null.mass, level.start
+            )
+            return f"local deviations around {middle[worst]:.2g}"
+        if best.family == "smooth":
+            fitted = np.abs(self._terms[:, : best.terms] @ coefficient[: best.terms]) * score * (1 - score)
+            return f"the shape of the curve around {score[int(np.argmax(fitted))]:.2g}"
+        if best.family == "logistic":
+            return "a level shift" if coefficient[0] ** 2 > coefficient[1] ** 2 else "the slope"
+        return {"level": "a level shift", "spread": "the slope"}[best.family]
+
+
+def omnibus_test(null: Null, n_resamples: int, rng: np.random.Generator) -> Outcome:
+    """Test the hypothesis that every score is the probability that it states.
+
+    Parameters
+    ----------
+    null : Null
+        The data and how to resample them.
+    n_resamples : int
+        Number of Monte Carlo resamples.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    Outcome
+
+    Examples
+    --------
+    >>> from truecal.multiscale.null import LabelNull, Trials
+    >>> score = np.linspace(0.01, 0.99, 99)
+    >>> labels = (score > 0.5).astype(float)
+    >>> outcome = omnibus_test(LabelNull(Trials(score, np.ones(99), labels)), 199, np.random.default_rng(0))
+    >>> outcome.pvalue, outcome.component
+    (0.005, 'the slope')
+    """
+    omnibus = Omnibus(null)
+    notes: tuple[str, ...] = ()
+    if isinstance(null, ClusterNull):
+        notes = _few_clusters(null)
+    if isinstance(null, ClusterNull) and null.patterns <= n_resamples + 1:
+        drawn = omnibus.statistic(null.all_draws())[1:]
+    else:
+        drawn = np.concatenate([omnibus.statistic(block) for block in null.draws(n_resamples, rng)])
+    pvalue, bounds = rank_pvalue(omnibus.observed, drawn, rng)
+    return Outcome(omnibus.observed, pvalue, bounds, drawn, omnibus.diagnosis(), omnibus.components, notes)
+
+
+def rank_pvalue(
+    observed: float, drawn: FloatArray, rng: np.random.Generator
+) -> tuple[float, tuple[float, float]]:
+    """Return the p-value of a statistic among draws, with random ties, and its range over all orders of the ties.
+
+    If more than half of the draws tie with the data, the data can say nothing, and all ties are counted. Differences
+    within rounding are ties.
+
+    Parameters
+    ----------
+    observed : float
+        The statistic of the data.
+    drawn : ndarray
+        The statistic on draws under the null hypothesis.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
+    if math.isinf(observed):
+        above = tied = 0
+    else:
+        rounding = 1e-9 * abs(observed)
+        above = int(np.count_nonzero(drawn > observed + rounding))
+        tied = int(np.count_nonzero(np.abs(drawn - observed) <= rounding))
+    counted = tied if 2 * tied > len(drawn) else int(rng.integers(tied, endpoint=True))
+    total = 1 + len(drawn)
+    return (1 + above + counted) / total, ((1 + above) / total, (1 + above + tied) / total)
+
+
+def _few_clusters(null: ClusterNull) -> tuple[str, ...]:
+    if null.n_clusters >= 15:
+        return ()
+    smallest = f"the smallest possible p-value is 1/{null.patterns}"
+    return (
+        f"There are only {null.n_clusters} clusters: {smallest}, and the test is approximate with so few.",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """A partition of the cells into bins: where each begins, also among the bins of the next finer level."""
+
+    start: NDArray[np.intp]
+    start_among_finer: NDArray[np.intp] | None
+    scale: FloatArray
+
+    def sums(self, finer: FloatArray) -> FloatArray:
+        """Return the sums in these bins from those in the bins of the next finer level."""
+        if self.start_among_finer is None:
+            return finer
+        return np.asarray(np.add.reduceat(finer, self.start_among_finer, axis=1))
+
+
+def _levels(null: Null) -> list[_Level]:
+    """Return the levels of bins from coarse to fine; a level with the same bins as the one before is left out."""
+    total, n_cells = float(null.mass.sum()), len(null.score)
+    place = (np.cumsum(null.mass) - null.mass / 2) / total
+    finest = min(MOST_LEVELS, max(2, math.floor(math.log2(max(total, 1) / ROWS_PER_BIN))))
+    starts = [
+        np.flatnonzero(np.diff(np.floor(2.0**level * place), prepend=-1)) for level in range(2, finest + 1)
+    ]
+    if n_cells <= total / 2:
+        starts.append(np.arange(n_cells))  # scores repeat: every one can be its own bin
+    kept: list[NDArray[np.intp]] = []
+    for start in starts:
+        if len(start) > (len(kept[-1]) if kept else 1) and null.resolves(start, len(start)):
+            kept.append(start)
+    finer = [*kept[1:], np.arange(n_cells)]
+    among = [None if len(a) == len(b) else np.searchsorted(b, a) for a, b in zip(kept, finer, strict=False)]
+    return [
+        _Level(start, inside, 1 / null.bin_noise(start)) for start, inside in zip(kept, among, strict=True)
+    ]
+
+
+def _orthonormal_terms(score: FloatArray, information: FloatArray, most: int) -> FloatArray:
+    """Return smooth terms as columns, orthonormal under the information, without those that depend on others."""
+    varies = information > 0
+    if not varies.any():
+        return np.zeros((len(score), 0))
+    f, v = score[varies], information[varies]
+    time = (np.cumsum(v) - v / 2) / v.sum()
+    columns = [np.ones_like(f), np.log(f) - np.log1p(-f), np.log(f) + np.log1p(-f)]
+    columns += [np.cos(np.pi * k * time) for k in range(1, most - 2)]
+    root = np.sqrt(v)
+    kept: list[FloatArray] = []
+    for column in columns:
+        rest = unit = column * root / math.sqrt(float(np.square(column) @ v))
+        for _ in range(2):  # a second pass removes what rounding has left
+            for other in kept:
+                rest = rest - float(rest @ other) * other
+        size = math.sqrt(float(rest @ rest))
+        if size > 1e-6 * math.sqrt(float(unit @ unit)) and len(kept) < len(f):
+            kept.append(rest / size)
+    terms = np.zeros((len(score), len(kept)))
+    terms[varies] = np.stack(kept, axis=1) / root[:, np.newaxis]
+    return terms
