@@ -44,13 +44,6 @@ myst_dmath_double_inline = True
 
 autosummary_generate = True
 autosummary_ignore_module_all = False
-# estimate and Estimate would be one file where upper and lower case are not told apart.
-_LOWER = [name.lower() for name in truecal.__all__]
-autosummary_filename_map = {
-    f"truecal.{name}": f"truecal.{name}-class"
-    for name in truecal.__all__
-    if name[0].isupper() and _LOWER.count(name.lower()) > 1
-}
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = True

@@ -1,10 +1,14 @@
 """Make the pictures of the README and the start page: ``python docs/make_pictures.py``, half a minute.
 
-They are transparent, with colours that are legible on light and dark pages.
+Figures are transparent, with colours that are legible on light and dark pages. The picture of the report is taken with
+Chromium (selenium and chromedriver).
 """
 
 from __future__ import annotations
 
+import base64
+import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,12 +19,13 @@ import matplotlib.pyplot as plt
 
 import truecal
 
-HERE = Path(__file__).parent / "_static"
+ROOT = Path(__file__).parents[1]
+HERE = ROOT / "docs" / "_static"
 GREY = "#747474"
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
 STYLES = {
     "ew_bin": ("#C8402C", "s", "usual ECE (15 equal-width bins)"),
-    "em_sweep": ("#0072B2", "o", "em_sweep (the paper's)"),
+    "em_sweep": ("#0072B2", "o", "em_sweep (Roelofs et al.)"),
     "em_debias": ("#009E73", "^", "em_debias"),
     "averaged": ("#C98200", "*", "averaged (recommended)"),
 }
@@ -44,14 +49,14 @@ def overview() -> None:
     )
     fitted = truecal.paper.population("resnet110_c100")
     study = truecal.bias_study(
-        {"over-confident": fitted, "calibrated": fitted.calibrated()},
+        {"overconfident": fitted, "calibrated": fitted.calibrated()},
         estimators=list(STYLES),
         sizes=SIZES,
         repeats=400,
         rng=0,
         n_jobs=1,
     )
-    for ax, name in ((middle, "over-confident"), (right, "calibrated")):
+    for ax, name in ((middle, "overconfident"), (right, "calibrated")):
         truth = 100 * (fitted if ax is middle else fitted.calibrated()).true_error()
         ax.axhline(0, color=GREY, linewidth=1, linestyle=(0, (1, 1.5)))
         for estimator, (color, marker, label) in STYLES.items():
@@ -63,12 +68,27 @@ def overview() -> None:
         ax.set_xscale("log")
         ax.set_xticks(SIZES, ["200", "", "800", "", "3,200", "", "12.8k"])
         ax.set_xticks([], minor=True)
-        ax.set_title(f"{name}: true error {truth:.3g} %", fontsize="medium", loc="left", color=GREY)
+        ax.set_title(f"{name}: true error {truth:.3g}%", fontsize="medium", loc="left", color=GREY)
         ax.set_xlabel("rows", color=GREY)
         _tidy(ax)
     middle.set_ylabel("bias of the estimate, percentage points", color=GREY)
     right.legend(frameon=False, fontsize="small", labelcolor=GREY)
     figure.savefig(HERE / "overview.png", dpi=150, transparent=True)
+
+
+def report() -> None:
+    """Take a picture of the top of the report on the flights data."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from support.chromium import open_browser
+
+    data = truecal.datasets.load("flights")
+    assessment = truecal.assess(data.y_true, data.y_proba, rng=0)
+    with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
+        page = Path(folder, "report.html")
+        assessment.to_html(page, source="flights")
+        browser.view(920, height=1040)
+        browser.open(page)
+        (HERE / "report.png").write_bytes(base64.b64decode(browser.screenshot(full=False)))
 
 
 def _tidy(ax: plt.Axes) -> None:
@@ -82,3 +102,4 @@ def _tidy(ax: plt.Axes) -> None:
 if __name__ == "__main__":
     reliability()
     overview()
+    report()

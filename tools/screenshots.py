@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "browser"))
+sys.path.insert(0, str(ROOT / "tests"))
 
-from chromium import open_browser  # noqa: E402
+from support.chromium import open_browser  # noqa: E402
 
 #: Name, width in CSS pixels, colour scheme.
 VIEWS = (

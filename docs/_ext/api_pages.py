@@ -1,11 +1,12 @@
-"""The API reference: every public name, in groups; a name that no group holds goes into the last."""
+"""The API reference: every public name, grouped by task."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import types
+import pkgutil
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,85 +16,66 @@ from sphinx.ext.autodoc.mock import mock
 import truecal
 from truecal.estimators._registry import list_estimators
 
-#: Title, a sentence, and names; what does not exist (yet) is left out.
+#: Title, introduction, and names below ``truecal``; ``simulation.*`` means all other public names of that module.
 GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Measure",
-        "Predictions in, calibration error out.",
-        ("calibration_error", "estimate", "confidence_interval", "list_estimators", "get_estimator"),
+        "Calibration error of a set of predictions.",
+        ("calibration_error", "estimate", "confidence_interval", "reliability_curve", "decompose",
+         "weak_calibration", "net_benefit"),
     ),
-    (
-        "Everything at once",
-        "One call that answers what a person asks of one set of predictions.",
-        ("assess", "Assessment", "advise", "Advice", "decompose", "Decomposition"),
-    ),
-    (
-        "Test and plan",
-        "Is it calibrated, and how much data does it take to tell?",
-        (
-            "calibration_test", "TestResult", "spiegelhalter_test", "SpiegelhalterResult", "power", "Power",
-            "required_sample_size", "plan_sample_size", "SamplePlan", "detectable_error", "miss_rates", "MissRates",
-            "population_with_error",
-        ),
-    ),
-    ("Compare", "Two models, on the same rows or on others.", ("compare", "Comparison")),
+    ("Report", "Estimates, interval, test, verdict and plots in one call.", ("assess", "advise")),
+    ("Test", "Is the model calibrated?", ("calibration_test", "spiegelhalter_test")),
+    ("Compare and audit", "Several models, or one model on many subgroups.", ("compare", "audit")),
     (
         "Recalibrate",
-        "Learn on held-out rows how often scores come true, and correct others by it.",
-        (
-            "select_recalibrator", "Selection", "CandidateScore", "HistogramBinning", "IsotonicCalibration",
-            "TemperatureScaling", "PlattScaling", "BetaCalibration", "IdentityCalibration",
-        ),
+        "Learn a correction on held-out rows. All classes are scikit-learn transformers.",
+        ("select_recalibrator", "recalibration.*"),
     ),
     (
-        "Known truth",
-        "Populations whose true calibration error is known, fits to your data, and studies of bias.",
-        (
-            "Population", "bias_study", "Study", "fit_population", "PopulationFit", "paper", "suites",
-            "ScoreDistribution", "BetaScores", "UniformScores", "MixtureScores", "AtomScores",
-            "EmpiricalScores", "RoundedScores", "with_atoms",
-            "Curve", "IdentityCurve", "PowerCurve", "LogisticCurve", "GLMCurve", "StepCurve", "FunctionCurve",
-        ),
+        "Plan",
+        "Sample size and power, before data is collected.",
+        ("required_sample_size", "validation_sample_size", "simulation.plan_sample_size",
+         "simulation.detectable_error", "power", "simulation.miss_rates", "simulation.population_with_error"),
     ),
     (
-        "Large data",
+        "Large data, streams, monitoring",
         "Summaries of fixed size that can be merged, from any engine.",
-        ("summarize", "Cells", "CalibrationStream", "WindowedStream"),
+        ("summarize", "Cells", "CalibrationStream", "WindowedStream", "CalibrationMonitor"),
     ),
+    ("Plot", "Displays follow scikit-learn's conventions: ``from_predictions(...)``, then ``plot(ax=None)``.",
+     ("display.*",)),
     (
-        "Pictures",
-        "Results that can be drawn, and display objects in scikit-learn's manner.",
-        ("reliability_curve", "Reliability", "score_histogram", "ScoreHistogram", "bin_counts", "BinCounts"),
+        "Simulate",
+        "Populations whose true calibration error is known, fits to your data, and studies of bias.",
+        ("Population", "fit_population", "bias_study", "simulation.paper.*", "simulation.suites.*", "simulation.*"),
     ),
-    (
-        "Data in, results out",
-        "What the functions take and return.",
-        ("readers", "Sample", "Estimate", "Interval", "BinTable", "datasets"),
-    ),
-    ("Extend", "An estimator is one function under a decorator.", ("estimator", "EstimatorSpec")),
+    ("Read data", "Input that is not two arrays, and demo data.", ("Sample", "data.*", "datasets.*")),
+    ("Other libraries", "Each module needs the library it is named after.",
+     ("integrations.sklearn.*", "integrations.torchmetrics.*")),
+    ("Estimators", "Call them by name, ``estimate(..., estimator=name)``.", ("list_estimators", "estimator")),
+    ("Results", "What the functions return: frozen dataclasses with ``to_dict``.",
+     ("results.Result", "results.Estimate", "results.Interval", "results.BinTable", "assessment.Assessment",
+      "inference.calibration_test.TestResult", "inference.spiegelhalter.SpiegelhalterResult",
+      "inference.compare.Comparison", "inference.decompose.Decomposition", "recalibration.selection.Selection",
+      "recalibration.selection.CandidateScore", "plotdata.reliability.Reliability", "simulation.Advice",
+      "simulation.PopulationFit", "simulation.Study", "simulation.Power", "simulation.MissRates",
+      "simulation.SamplePlan")),
+    ("Errors and warnings", "", ("InputError", "CalibrationWarning", "MissingExtraError")),
 )  # fmt: skip
-
-#: Modules that are not in `truecal.__all__`, with what of them is documented (all of `__all__` if empty).
-MODULES: tuple[tuple[str, str], ...] = (
-    ("truecal.data", "Readers"),
-    ("truecal.datasets", "Bundled predictions"),
-    ("truecal.simulation.suites", "Suites of populations"),
-    ("truecal.integrations.sklearn", "scikit-learn scorers"),
-    ("truecal.integrations.torchmetrics", "torchmetrics"),
-)
 
 HEAD = """API reference
 =============
 
-Errors are fractions, never percent. Weights are frequencies. Argument order is scikit-learn's. Whatever draws
-random numbers takes ``rng``.
+Errors are fractions, not percentages. The order of arguments is scikit-learn's, ``(y_true, y_proba)``. Functions that
+draw random numbers take ``rng``.
 """
 
 SECTION = """
 {title}
 {line}
 
-{sentence}
+{introduction}
 
 .. autosummary::
    :toctree: generated
@@ -103,60 +85,86 @@ SECTION = """
 
 
 def sections(missing: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield title, sentence and full names of each section."""
-    public = set(truecal.__all__)
-    taken: set[str] = set()
-    modules = {name for name in public if isinstance(getattr(truecal, name), types.ModuleType)}
-    for title, sentence, names in GROUPS:
-        here = [name for name in names if name in public and name not in modules]
-        if title == "Pictures":
-            here += sorted(name for name in public if name.endswith("Display"))
-        taken.update(here)
-        if here:
-            yield title, sentence, [f"truecal.{name}" for name in here]
-    rest = sorted(public - taken - modules)
-    if rest:
-        yield "More", "", [f"truecal.{name}" for name in rest]
-    yield "The paper's populations", "", ["truecal.simulation.paper.population"]
-    for path, title in MODULES:
-        names = module_names(path, missing)
-        if names:
-            yield title, f"In ``{path}``.", names
-    functions = {spec.function for spec in list_estimators()}
-    own = sorted(f"{f.__module__}.{f.__name__}" for f in functions if f.__module__.startswith("truecal."))
-    yield "Estimators, one by one", "Call them by name through :py:obj:`truecal.estimate`.", own
-
-
-def module_names(path: str, missing: Sequence[str]) -> list[str]:
-    """Return the public functions and classes of a module; what it imports may be missing."""
+    """Yield title, introduction and full names of each section; `missing` packages are replaced by mocks."""
+    results = _result_classes()  # before there are mocks, which scipy would take for torch
     with mock(list(missing)):
-        module = importlib.import_module(path)
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
-    found = {name: getattr(module, name) for name in names}
-    return [
-        f"{path}.{name}"
-        for name, value in found.items()
-        if (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith(path)
+        named = {name for _, _, names in GROUPS for name in names}
+        seen: set[int] = set()
+        for title, introduction, names in GROUPS:
+            found = []
+            for name in names:
+                candidates = _members(name[:-2]) if name.endswith(".*") else [name]
+                if name == "results.Result":
+                    candidates += results
+                for candidate in candidates:
+                    value = _resolve(candidate)
+                    elsewhere = candidate in named and candidate not in names
+                    if value is not None and id(value) not in seen and not elsewhere:
+                        seen.add(id(value))
+                        found.append(f"truecal.{candidate}")
+            if title == "Estimators":
+                functions = {spec.function for spec in list_estimators()}
+                own = (f"{f.__module__}.{f.__name__}" for f in functions)
+                found += sorted(name for name in own if name.startswith("truecal."))
+            yield title, introduction, found
+        rest = [name for name in _members("") if id(_resolve(name)) not in seen]
+        if rest:
+            yield "Other", "", [f"truecal.{name}" for name in rest]
+
+
+def _resolve(name: str) -> Any:
+    """Return a function or class below ``truecal``; None if there is none of that name, or it is a module."""
+    module, _, attribute = f"truecal.{name}".rpartition(".")
+    try:
+        value = getattr(importlib.import_module(module), attribute, None)
+    except ImportError:  # the name of a class in front of a dot
+        value = reduce(getattr, name.split("."), truecal)
+    return value if inspect.isfunction(value) or inspect.isclass(value) else None
+
+
+def _members(module: str) -> list[str]:
+    """Return the public functions and classes of a module, as names below ``truecal``."""
+    path = f"truecal.{module}".rstrip(".")
+    found = importlib.import_module(path)
+    names = getattr(found, "__all__", None) or [
+        name
+        for name, value in vars(found).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == path
     ]
+    full = [f"{module}.{name}".lstrip(".") for name in names]
+    return [name for name in full if _resolve(name) is not None]
+
+
+def _result_classes() -> list[str]:
+    """Return the classes of results, by the modules that define them."""
+    for module in pkgutil.walk_packages(truecal.__path__, "truecal."):
+        if not module.name.startswith(("truecal.cli", "truecal.integrations", "truecal.__main__")):
+            importlib.import_module(module.name)
+    found, waiting = [], truecal.results.Result.__subclasses__()
+    while waiting:
+        one = waiting.pop()
+        waiting += one.__subclasses__()
+        found.append(f"{one.__module__}.{one.__name__}".removeprefix("truecal."))
+    return sorted(name for name in found if "._" not in name and not name.startswith(("cli", "reproduce")))
 
 
 def write(app: Sphinx, config: Any) -> None:
     """Write the page, if it changed, before Sphinx looks for pages."""
     text, stubs = HEAD, set()
-    for title, sentence, names in sections(config.autodoc_mock_imports):
+    for title, introduction, names in sections(config.autodoc_mock_imports):
         stubs.update(config.autosummary_filename_map.get(name, name) for name in names)
-        text += SECTION.format(title=title, line="-" * len(title), sentence=sentence)
+        text += SECTION.format(title=title, line="-" * len(title), introduction=introduction)
         text += "".join(f"   {name}\n" for name in names)
     page = Path(app.srcdir, "api", "index.rst")
     page.parent.mkdir(exist_ok=True)
     for stub in page.parent.glob("generated/*.rst"):
-        if stub.stem not in stubs:  # of a name that has gone
+        if stub.stem not in stubs:  # of a name that has been removed
             stub.unlink()
     if not page.exists() or page.read_text() != text:
         page.write_text(text)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect to the first event that there is."""
+    """Connect to the first event."""
     app.connect("config-inited", write)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -69,6 +69,18 @@ def test_the_start_page_shows_what_the_code_says() -> None:
     assert f"\n{100 * estimate.interval.low:.1f} to {100 * estimate.interval.high:.1f} %\n" in page
 
 
+def test_usual_ece_of_a_calibrated_model() -> None:
+    (claim,) = re.findall(
+        r"200 test rows it is ([\d.]+)% on average", " ".join((ROOT / "README.md").read_text().split())
+    )
+    uniform = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.IdentityCurve())
+    study = truecal.bias_study(
+        {"uniform": uniform}, estimators=["ew_bin"], sizes=[200], repeats=2000, rng=0, norm=1
+    )
+    (row,) = study.rows
+    assert row["mean"] == pytest.approx(float(claim) / 100, abs=0.0005 + 3 * row["bias_se"])
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+\.(?:md|rst|png|csv))(?:#[^)]*)?\)", page.read_text()):

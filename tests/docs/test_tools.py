@@ -1,4 +1,4 @@
-"""The tools of the documentation: the check of the built site, and the tables that are made from data."""
+"""The tools of the documentation: the check of the built site, and pages generated from code and data."""
 
 import importlib.util
 import sys
@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+import truecal
 from support.snippets import ROOT
 from truecal.estimators._registry import TRUE_ERROR, list_estimators
 
@@ -68,3 +69,31 @@ def test_formulas() -> None:
     assert "<msub><mover" in to_mathml(r"\bar y_k", block=False)
     with pytest.raises(ValueError, match="nosuch"):
         to_mathml(r"\nosuch x", block=True)
+
+
+def test_layers_show_the_whole_tree() -> None:
+    pytest.importorskip("sphinx")
+    layers = load("_ext/layers.py")
+    shown = [name for layer in layers.layers() for name in layer]
+    source = ROOT / "src" / "truecal"
+    packages = {path.parent.name for path in source.glob("*/__init__.py")}
+    single = {path.stem for path in source.glob("*.py") if not path.stem.startswith("__")}
+    assert sorted(shown) == sorted(packages | single)
+    assert all(layers.summary(name) for name in shown)
+    assert {"sample", "cells"} <= set(layers.modules("data"))
+    assert "fit/" in layers.modules("simulation")
+
+
+def test_every_public_name_is_in_the_api_reference() -> None:
+    pytest.importorskip("sphinx")
+    missing = [name for name in ("torch", "torchmetrics") if importlib.util.find_spec(name) is None]
+    sections = list(load("_ext/api_pages.py").sections(missing))
+    assert "Other" not in [title for title, _, _ in sections], (
+        "give these names a group in docs/_ext/api_pages.py"
+    )
+    documented = [name for _, _, names in sections for name in names]
+    assert len(documented) == len(set(documented))
+    for module in (truecal.display, truecal.recalibration, truecal.simulation):
+        short = {name.rpartition(".")[2] for name in documented}
+        modules = {name for name in module.__all__ if isinstance(getattr(module, name), ModuleType)}
+        assert set(module.__all__) - modules <= short

@@ -1,14 +1,14 @@
-"""Run the snippets of Markdown pages, and compare what they print with what the page says.
+"""Run the snippets of Markdown pages, and compare their output with the page.
 
-- A fence marked ``python`` is run; all of a page share one namespace, from top to bottom.
-- In a fence marked ``console`` every line that begins with ``$ `` is a command, run without a shell; what stands
-  below it is its output. If nothing does, it is run and must not fail.
-- A fence marked ``text`` that follows a ``python`` fence directly is what that prints.
-- ``<!-- needs: duckdb -->`` before a fence: it is left out where that package is missing.
+- A fence marked ``python`` is run. All fences of a page share one namespace, from top to bottom.
+- In a fence marked ``console`` every line that begins with ``$ `` is a command, run without a shell. The lines below
+  it are its output; if there are none, the command is run and must not fail.
+- A fence marked ``text`` directly after a ``python`` fence is the output of that fence.
+- ``<!-- needs: duckdb -->`` before a fence: the fence is skipped if that package is not installed.
 
-In outputs ``...`` stands for anything, white space does not count, and a number may differ by one in its last digit.
+In outputs ``...`` matches anything, white space is ignored, and a number may differ by one in its last digit.
 
-``python tests/docs/snippets.py README.md docs/guide/*.md`` writes the outputs anew into the pages.
+``python tests/support/snippets.py README.md docs/guide/*.md`` writes the current outputs into the pages.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
-#: Commands that take minutes: they are not run, but their options must exist.
+#: Commands that take minutes are not run, but their options must exist.
 LONG = ("reproduce",)
 
-#: Commands that a fence marked ``sh`` may hold: they are shown and not run.
+#: Commands that may appear in a fence marked ``sh``, which is not run.
 NOT_RUN = ("git", "make", "pip", "python", "source", "cd", "#")
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<kind>[^`]*)$")
@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Fence:
-    """A fenced block: its kind, its lines, and where it stands (`first` is the line of its first line)."""
+    """A fenced block: its kind, its lines, and the line number of the first of them."""
 
     kind: str
     lines: list[str]
@@ -84,7 +84,7 @@ def fences(page: str) -> list[Fence]:
 
 @dataclass(frozen=True)
 class Snippet:
-    """Something to run, and what it is to print, or None if the page does not say."""
+    """Code to run, and the output that the page shows; None if it shows none."""
 
     kind: str
     code: str
@@ -95,7 +95,7 @@ class Snippet:
 
 
 def snippets(page: str) -> Iterator[Snippet]:
-    """Yield what is to be run, in order."""
+    """Yield the snippets of a page in order."""
     blocks = fences(page)
     lines = page.splitlines()
     for k, block in enumerate(blocks):
@@ -121,13 +121,13 @@ def snippets(page: str) -> Iterator[Snippet]:
 
 
 def run(snippet: Snippet, namespace: dict[str, object]) -> str:
-    """Run a snippet in the current folder and return what it prints."""
+    """Run a snippet in the current folder and return its output."""
     return _run_python(snippet, namespace) if snippet.kind == "python" else _run_command(snippet.code)
 
 
 def _run_python(snippet: Snippet, namespace: dict[str, object]) -> str:
     printed = io.StringIO()
-    # Line numbers in a traceback are those of the page.
+    # Line numbers in tracebacks are those of the page.
     code = compile("\n" * (snippet.line - 1) + snippet.code, str(namespace.get("__file__", "page")), "exec")
     with contextlib.redirect_stdout(printed):
         exec(code, namespace)
@@ -141,7 +141,7 @@ def _run_command(command: str) -> str:
 
     name, *arguments = shlex.split(command, comments=True)
     if name != "truecal":
-        raise AssertionError(f"Only truecal commands can be run here, not {command!r}.")
+        raise AssertionError(f"Only truecal commands are run here, not {command!r}.")
     if arguments[0] in LONG:
         known = {option for parameter in _command(arguments[0]).params for option in parameter.opts}
         unknown = {word for word in arguments[1:] if word.startswith("-")} - known
@@ -171,7 +171,7 @@ def missing(snippet: Snippet) -> list[str]:
 
 
 def same(expected: str, printed: str) -> bool:
-    """Tell whether an output is what the page says.
+    """Return whether an output agrees with the page.
 
     Examples
     --------
@@ -194,13 +194,13 @@ def _near(written: str, printed: str) -> bool:
     one, two = (float(text.replace(",", "").replace("−", "-")) for text in (written, printed))
     mantissa, _, exponent = written.replace(",", "").partition("e")
     unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-    # Whole numbers are counts, and exact.
+    # Whole numbers are counts and must be exact.
     return one == two if unit == 1 else abs(one - two) <= 1.01 * unit
 
 
 @contextlib.contextmanager
 def workplace() -> Iterator[dict[str, object]]:
-    """Enter an empty folder with the bundled tables, and give a namespace; undo everything afterwards."""
+    """Work in an empty folder with the bundled tables and a fresh namespace; restore everything afterwards."""
     from truecal.estimators import _registry
 
     _registry.list_estimators()
@@ -211,7 +211,7 @@ def workplace() -> Iterator[dict[str, object]]:
         os.environ.update(MPLBACKEND="Agg", COLUMNS="100")
         os.chdir(folder)
         try:
-            # Dataclasses and pickles look for the module that they were defined in.
+            # Dataclasses and pickles look up the module that they are defined in.
             module = sys.modules["__snippets__"] = types.ModuleType("__snippets__")
             yield module.__dict__
         finally:
@@ -226,7 +226,7 @@ def workplace() -> Iterator[dict[str, object]]:
 
 
 def update(path: Path) -> None:
-    """Write the outputs of a page anew."""
+    """Write the current outputs into a page."""
     page = path.read_text()
     lines = page.splitlines()
     shift = 0
@@ -234,7 +234,7 @@ def update(path: Path) -> None:
         for snippet in snippets(page):
             if missing(snippet):
                 print(
-                    f"{path}:{snippet.line}: left out, as {', '.join(missing(snippet))} is missing",
+                    f"{path}:{snippet.line}: skipped, {', '.join(missing(snippet))} is not installed",
                     file=sys.stderr,
                 )
                 continue
