@@ -55,7 +55,7 @@ def is_finished(name: str, settings: Settings) -> bool:
 def read_note(name: str, settings: Settings) -> dict[str, Any] | None:
     """Return what was noted of a part, or None if it was not finished."""
     path = _note_path(settings, name)
-    return json.loads(path.read_text()) if path.exists() else None
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def write_summary(settings: Settings, command: str) -> Rows:

@@ -29,7 +29,7 @@ class PrintedGLM(NamedTuple):
 
 
 def _read(name: str) -> list[dict[str, str]]:
-    text = files("truecal.reproduce").joinpath("printed", f"{name}.csv").read_text()
+    text = files("truecal.reproduce").joinpath("printed", f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 

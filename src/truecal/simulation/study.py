@@ -101,7 +101,7 @@ class Study:
         Study
         """
         path = Path(path)
-        with path.open(newline="") as file:
+        with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
             if tuple(reader.fieldnames or ()) != COLUMNS:
                 raise ValueError(f"{path} holds no study results: its columns are {reader.fieldnames}.")
