@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from truecal._lib.types import FloatArray
 
 #: Version of the layout that `to_dict` gives; it grows when a key changes its meaning or goes away.
@@ -54,27 +52,6 @@ class Result:
         return {name: plain(getattr(self, name)) for name in (*names, *self._derived)}
 
 
-def lp_norm(gap: FloatArray, weight: FloatArray, p: float) -> float:
-    r"""Return :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
-
-    Gaps are taken relative to the greatest, so that a large p does not round their powers to 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> lp_norm(np.array([0.3, -0.4]), np.array([1.0, 1.0]), 2)
-    0.353553
-    >>> lp_norm(np.array([0.3, -0.4]), np.array([1.0, 1.0]), 5000)
-    0.399944
-    """
-    size = np.abs(gap)
-    greatest = float(size.max())
-    if greatest == 0:
-        return 0.0
-    mean = np.average((size / greatest) ** p, weights=weight)
-    return greatest * float(mean ** (1 / p))
-
-
 @dataclass(frozen=True, eq=False)
 class BinTable:
     """Bins of a sample, lowest scores first; empty bins are left out.
@@ -99,16 +76,6 @@ class BinTable:
     def gap(self) -> FloatArray:
         """Mean score less mean label: positive where the model is over-confident."""
         return self.mean_score - self.mean_label
-
-    def norm(self, p: float) -> float:
-        """Return the lp norm of the gaps, each weighted by its count.
-
-        Parameters
-        ----------
-        p : float
-            The p of the norm, at least 1.
-        """
-        return lp_norm(self.gap, self.count, p)
 
     def __len__(self) -> int:
         return len(self.count)

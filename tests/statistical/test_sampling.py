@@ -8,15 +8,12 @@ from scipy.special import betainc
 from truecal.simulation import paper
 from truecal.simulation.curves import GLMCurve, LogisticCurve, PowerCurve, StepCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import (
-    AtomScores,
-    BetaScores,
-    EmpiricalScores,
-    MixtureScores,
-    RoundedScores,
-    UniformScores,
-    with_atoms,
-)
+from truecal.simulation.scores.atoms import AtomScores
+from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation.scores.empirical import EmpiricalScores
+from truecal.simulation.scores.mixture import MixtureScores, with_atoms
+from truecal.simulation.scores.rounded import RoundedScores
+from truecal.simulation.scores.uniform import UniformScores
 
 N = 100_000
 SIGMAS = 4.5

@@ -9,7 +9,7 @@ from truecal.recalibration.selection import select_recalibrator
 from truecal.simulation import paper
 from truecal.simulation.curves import IdentityCurve, PowerCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 CALIBRATED = {
     "uniform": Population(BetaScores(1, 1), IdentityCurve()),

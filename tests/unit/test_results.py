@@ -1,13 +1,12 @@
 import dataclasses
 import json
-import math
 import pickle
 
 import numpy as np
 import pytest
 
 import truecal
-from truecal.results import SCHEMA_VERSION, BinTable, Estimate, lp_norm
+from truecal.results import SCHEMA_VERSION, BinTable, Estimate
 
 
 @pytest.fixture
@@ -21,25 +20,9 @@ def table():
     )
 
 
-def test_lp_norm_by_hand():
-    gap, weight = np.array([-0.4, 0.3]), np.array([3.0, 1.0])
-    assert lp_norm(gap, weight, 1) == pytest.approx((3 * 0.4 + 0.3) / 4)
-    assert lp_norm(gap, weight, 2) == pytest.approx(math.sqrt((3 * 0.16 + 0.09) / 4))
-    assert lp_norm(gap, weight, 3.5) == pytest.approx(((3 * 0.4**3.5 + 0.3**3.5) / 4) ** (1 / 3.5))
-    assert lp_norm(np.zeros(2), weight, 2) == 0.0
-
-
-def test_a_large_p_approaches_the_largest_gap_and_does_not_round_to_nothing():
-    gap, weight = np.array([-0.4, 0.3]), np.array([3.0, 1.0])
-    values = [lp_norm(gap, weight, p) for p in (1, 2, 10, 1000, 1e6, 1e300)]
-    assert values == sorted(values)
-    assert values[-1] == pytest.approx(0.4, abs=1e-12)
-
-
 def test_a_bin_table_by_hand(table):
     assert len(table) == 2
     assert table.gap == pytest.approx([-0.4, 0.3])
-    assert table.norm(1) == pytest.approx(0.375)
     assert table.to_rows() == [
         {"lower": 0.0, "upper": 0.5, "count": 3.0, "mean_score": 0.2, "mean_label": 0.6, "gap": 0.2 - 0.6},
         {"lower": 0.5, "upper": 1.0, "count": 1.0, "mean_score": 0.9, "mean_label": 0.6, "gap": 0.9 - 0.6},

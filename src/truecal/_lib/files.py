@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
+
+from truecal.exceptions import InputError
 
 
 @contextmanager
@@ -54,6 +58,55 @@ def whole_file(
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def exclusive(path: str | Path) -> Iterator[None]:
+    """Hold the right to write a file for the duration of a block; it is an error if another process holds it.
+
+    The lock is on a file beside `path` and ends with the process, however that ends.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; its folder must exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with exclusive(Path(tempfile.mkdtemp()) / "study.csv"):
+    ...     pass
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}.")
+    beside = path.with_name(f".{path.name[:100]}.lock")
+    with beside.open("a+b") as file:
+        try:
+            _lock(file)
+            if not os.path.samestat(beside.stat(), os.fstat(file.fileno())):
+                raise OSError("removed by the process that held the lock before")
+        except OSError as error:
+            raise InputError(
+                f"another process is writing {path}. Wait for it, or use another file"
+            ) from error
+        try:
+            yield
+        finally:
+            if sys.platform != "win32":  # where an open file cannot be removed
+                beside.unlink(missing_ok=True)
+
+
+def _lock(file: IO[bytes]) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -56,7 +56,7 @@ def command(
     error.
     """
     from truecal.simulation.planning import detectable_error, plan_sample_size
-    from truecal.simulation.scores.continuous import BetaScores
+    from truecal.simulation.scores.beta import BetaScores
 
     if not errors and not sizes:
         raise ValueError(

@@ -24,14 +24,12 @@ from truecal._lib.checks import check_choice
 from truecal.simulation import paper
 from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, LogisticCurve, PowerCurve, StepCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import (
-    AtomScores,
-    BetaScores,
-    MixtureScores,
-    RoundedScores,
-    ScoreDistribution,
-    UniformScores,
-)
+from truecal.simulation.scores._base import ScoreDistribution
+from truecal.simulation.scores.atoms import AtomScores
+from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation.scores.mixture import MixtureScores
+from truecal.simulation.scores.rounded import RoundedScores
+from truecal.simulation.scores.uniform import UniformScores
 
 CURVES: dict[str, Callable[..., Curve]] = {
     "glm": GLMCurve,

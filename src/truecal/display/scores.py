@@ -21,7 +21,8 @@ from truecal.display._style import (
 from truecal.display.reliability import axis_floor
 from truecal.plotdata.histogram import ScoreHistogram, score_histogram
 from truecal.simulation.fit.population import PopulationFit, fit_population
-from truecal.simulation.scores.continuous import BetaScores, ScoreDistribution
+from truecal.simulation.scores._base import ScoreDistribution
+from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

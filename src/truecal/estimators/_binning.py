@@ -318,3 +318,25 @@ def _falls(
 ) -> NDArray[np.bool_]:
     """Return whether the mean label falls from the lower bin to the higher, by more than rounding can do."""
     return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > rounding(sample))
+
+
+def lp_norm(gap: FloatArray, weight: FloatArray, p: float) -> float:
+    r"""Return the l_p norm :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
+
+    Gaps are divided by the largest first, so that their powers do not
+    underflow for large p.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lp_norm(np.array([0.3, -0.4]), np.array([1.0, 1.0]), 2)
+    0.353553
+    >>> lp_norm(np.array([0.3, -0.4]), np.array([1.0, 1.0]), 5000)
+    0.399944
+    """
+    size = np.abs(gap)
+    largest = float(size.max())
+    if largest == 0:
+        return 0.0
+    mean = np.average((size / largest) ** p, weights=weight)
+    return largest * float(mean ** (1 / p))

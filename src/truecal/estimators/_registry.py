@@ -1,17 +1,20 @@
-"""The registry: an estimator is a function under a decorator, and everything else finds it there."""
+"""The registry of estimators: a decorated function becomes known to the whole package by name."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from truecal._lib.checks import check_choice, check_norm
+from truecal.exceptions import CalibrationWarning, InputError
 
 if TYPE_CHECKING:
     from truecal.data.sample import Sample
@@ -19,44 +22,55 @@ if TYPE_CHECKING:
 
 EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate"])
 
-#: Outside packages add estimators by naming a module under this entry point.
-ENTRY_POINT_GROUP = "truecal.estimators"
+#: Default of every parameter `estimator`: the flagship, whose confidence interval is reported.
+DEFAULT_ESTIMATOR: Final = "averaged"
 
-#: What most estimators estimate: the lp distance between the score and the chance that it comes true.
-TRUE_ERROR = "true calibration error"
+#: Default statistic of every calibration test.
+DEFAULT_TEST: Final = "em_sweep"
+
+#: Default of every parameter `norm`.
+DEFAULT_NORM: Final = 2.0
+
+#: Estimand of most estimators: the l_p distance between the score and the conditional probability of the event.
+TRUE_ERROR: Final = "true calibration error"
+
+#: Other packages add estimators by naming a module under this entry point.
+ENTRY_POINT_GROUP: Final = "truecal.estimators"
 
 _SPECS: dict[str, EstimatorSpec] = {}
 
 
 @dataclass(frozen=True)
 class EstimatorSpec:
-    """What the library knows of an estimator.
+    """Description of an estimator. Call it with a `Sample` to apply the estimator.
 
     Attributes
     ----------
     name : str
-        The name to call it by.
+        Name of the estimator.
     function : callable
-        What was registered, ``(sample, *, norm, ...) -> Estimate``. Call the specification itself, which
-        checks first.
+        The registered function, ``(sample, *, norm, ...) -> Estimate``. It does not check its arguments;
+        calling the specification does.
     summary : str
         One line on what it does.
     estimand : str
-        What it estimates: ``"true calibration error"``, or another quantity in words.
+        The quantity that it estimates: ``"true calibration error"``, or another one in words.
     reference : str
-        Who proposed it, where.
-    norms : str
-        ``"any"`` for every p >= 1, ``"none"`` where lp norms do not apply.
+        Publication that proposed it.
+    norms : {"any", "none"}
+        ``"any"`` for every p >= 1, ``"none"`` where l_p norms do not apply.
     weights : bool
-        Whether it takes weights that are not whole numbers.
+        Whether it accepts fractional weights.
     random : bool
-        Whether it draws random numbers; then it takes `rng`.
+        Whether it draws random numbers; then it has the option `rng`.
     range : tuple of float
-        Least and greatest value that it can return.
+        Smallest and largest possible value.
     aliases : tuple of str
-        Other names for it.
+        Other names of the estimator.
     options : dict
-        Its own keyword parameters with their defaults.
+        Its keyword parameters other than `norm`, with their defaults.
+    fixed_norm : float or None
+        Order of the norm that an alias implies, as 1 for ``"ece"``; None elsewhere.
     """
 
     name: str
@@ -70,9 +84,10 @@ class EstimatorSpec:
     range: tuple[float, float]
     aliases: tuple[str, ...]
     options: dict[str, Any]
+    fixed_norm: float | None = None
 
     def check_options(self, options: Iterable[str]) -> None:
-        """Refuse options that the estimator does not have.
+        """Raise InputError for options that the estimator does not have.
 
         Parameters
         ----------
@@ -82,17 +97,90 @@ class EstimatorSpec:
         for option in options:
             if option not in self.options:
                 known = ", ".join(self.options) or "none"
-                raise ValueError(f"{self.name} has no option {option!r}. Its options: {known}.")
+                raise InputError(f"{self.name} has no option {option!r}. Its options: {known}")
 
-    def __call__(self, sample: Sample, *, norm: float = 2, **options: Any) -> Estimate:
-        """Apply the estimator to a sample, and write on the result what was done."""
-        used = check_norm(norm) if self.norms == "any" else None
+    def resolve_norm(self, norm: float) -> float | None:
+        """Return the order of the norm that the estimator uses when `norm` is passed.
+
+        Parameters
+        ----------
+        norm : float
+            Order of the norm.
+
+        Returns
+        -------
+        float or None
+            None where l_p norms do not apply. An alias with a norm of its own keeps it; any other order than
+            that and the default is then an InputError.
+        """
+        if self.norms == "none":
+            return None
+        norm = check_norm(norm)
+        if self.fixed_norm is None:
+            return norm
+        if norm not in (self.fixed_norm, DEFAULT_NORM):
+            raise InputError(
+                f"cannot be {norm:g}: this alias of {self.name} implies norm={self.fixed_norm:g}",
+                argument="norm",
+                remedy=f"Pass estimator={self.name!r}.",
+            )
+        return self.fixed_norm
+
+    def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimate:
+        """Apply the estimator to a sample; the result names the estimator, the norm and the target."""
+        order = self.resolve_norm(norm)
         self.check_options(options)
         if not self.weights and not sample.whole:
-            raise ValueError(f"{self.name} counts rows and takes whole-number weights only.")
-        given = options if used is None else {"norm": used, **options}
-        outcome = self.function(sample, **given)
-        return replace(outcome, estimator=self.name, norm=used, n=sample.n, target=sample.target)
+            raise InputError(f"{self.name} counts rows and accepts whole-number weights only")
+        arguments = options if order is None else {"norm": order, **options}
+        estimate = self.function(sample, **arguments)
+        return replace(estimate, estimator=self.name, norm=order, n=sample.n, target=sample.target)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An estimator with its options, under the label that appears in results."""
+
+    label: str
+    spec: EstimatorSpec
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM) -> Estimate:
+        """Apply the estimator with its options."""
+        return self.spec(sample, norm=norm, **self.options)
+
+
+def choose_estimators(estimators: Iterable[str | Mapping[str, Any]]) -> list[Choice]:
+    """Return the estimators of a list of names, or of mappings with a name and options.
+
+    Parameters
+    ----------
+    estimators : iterable of str or mapping
+        Names, or mappings such as ``{"estimator": "em_bin", "n_bins": 4}``.
+
+    Returns
+    -------
+    list of Choice
+        Without repetitions, in the order given.
+
+    Examples
+    --------
+    >>> [choice.label for choice in choose_estimators(["ks", {"estimator": "em_bin", "n_bins": 4}])]
+    ['ks', 'em_bin(n_bins=4)']
+    """
+    if isinstance(estimators, str | Mapping):
+        raise InputError(
+            f"must be a list of names or mappings. Got {estimators!r} instead", argument="estimators"
+        )
+    choices: dict[str, Choice] = {}
+    for item in estimators:
+        options = {} if isinstance(item, str) else dict(item)
+        spec = get_estimator(item if isinstance(item, str) else options.pop("estimator", None))
+        spec.check_options(options)
+        suffix = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        label = f"{spec.name}({suffix})" if suffix else spec.name
+        choices[label] = Choice(label, spec, options)
+    return list(choices.values())
 
 
 def estimator(
@@ -106,6 +194,7 @@ def estimator(
     random: bool = False,
     range: tuple[float, float] = (0.0, 1.0),
     aliases: tuple[str, ...] = (),
+    alias_norms: Mapping[str, float] = MappingProxyType({}),
 ) -> Callable[[EstimatorFunction], EstimatorFunction]:
     """Register a function ``(sample, *, norm, ...) -> Estimate`` under `name`.
 
@@ -114,26 +203,28 @@ def estimator(
     Parameters
     ----------
     name : str
-        The name to call it by.
+        Name of the estimator.
     summary, reference : str
-        One line on what it does; who proposed it, where.
+        One line on what it does; the publication that proposed it.
     estimand : str
-        What it estimates, if not the true calibration error.
+        The quantity that it estimates, if not the true calibration error.
     norms : {"any", "none"}
-        ``"none"`` where lp norms do not apply; the function then has no parameter `norm`.
+        ``"none"`` where l_p norms do not apply; the function then has no parameter `norm`.
     weights : bool
-        Whether it takes weights that are not whole numbers.
+        Whether it accepts fractional weights.
     random : bool
         Whether it draws random numbers; the function then has a parameter `rng`.
     range : tuple of float
-        Least and greatest value that it can return.
+        Smallest and largest possible value.
     aliases : tuple of str
-        Other names for it.
+        Other names of the estimator.
+    alias_norms : mapping of str to float
+        Order of the norm of those aliases that imply one.
 
     Returns
     -------
     callable
-        A decorator, which returns the function as it is.
+        A decorator that returns the function unchanged.
 
     Raises
     ------
@@ -152,10 +243,9 @@ def estimator(
         )
         for key in (name, *aliases):
             if key in _SPECS and _SPECS[key].function.__module__ != function.__module__:
-                raise ValueError(
-                    f"estimator {key!r} is registered already, by {_SPECS[key].function.__module__}."
-                )
-            _SPECS[key] = spec
+                owner = _SPECS[key].function.__module__
+                raise ValueError(f"estimator {key!r} is already registered by {owner}.")
+            _SPECS[key] = replace(spec, fixed_norm=alias_norms[key]) if key in alias_norms else spec
         return function
 
     return register
@@ -163,21 +253,33 @@ def estimator(
 
 @cache
 def _discover() -> None:
-    """Import every module of `truecal.estimators`, and those that other packages announce."""
+    """Import every module of `truecal.estimators`, and the modules that other packages declare.
+
+    A module of another package that fails to import is skipped with a warning that names it.
+    """
     package = importlib.import_module("truecal.estimators")
     for module in pkgutil.iter_modules(package.__path__, prefix="truecal.estimators."):
         importlib.import_module(module.name)
     for entry in entry_points(group=ENTRY_POINT_GROUP):
-        entry.load()
+        try:
+            entry.load()
+        except Exception as error:
+            package_name = entry.dist.name if entry.dist is not None else "an unknown package"
+            warnings.warn(
+                f"The estimators of {package_name} (entry point {entry.name!r}, {entry.value}) are skipped "
+                f"because they cannot be loaded: {type(error).__name__}: {error}",
+                CalibrationWarning,
+                stacklevel=3,
+            )
 
 
 def list_estimators() -> list[EstimatorSpec]:
-    """Return what is known of every estimator, in order of their names.
+    """Return the descriptions of all estimators, sorted by name.
 
     Returns
     -------
     list of EstimatorSpec
-        Each estimator once, whatever its aliases.
+        Each estimator once, under its own name.
 
     Examples
     --------
@@ -186,11 +288,11 @@ def list_estimators() -> list[EstimatorSpec]:
     ['averaged', 'em_bin', 'em_debias', 'em_label']
     """
     _discover()
-    return sorted({spec.name: spec for spec in _SPECS.values()}.values(), key=lambda spec: spec.name)
+    return [_SPECS[name] for name in sorted({spec.name for spec in _SPECS.values()})]
 
 
 def get_estimator(name: str) -> EstimatorSpec:
-    """Return the estimator of that name or alias, or name the nearest one."""
+    """Return the estimator with this name or alias; an unknown name is an InputError that suggests one."""
     if name not in _SPECS:
         _discover()
         check_choice("estimator", name, sorted(_SPECS))

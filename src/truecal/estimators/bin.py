@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from truecal._lib.checks import check_count
 from truecal.data.sample import Sample
-from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
+from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, lp_norm, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.results import Estimate
 
@@ -13,6 +13,8 @@ from truecal.results import Estimate
     "ew_bin",
     summary="Gap between mean score and mean label over bins of equal width.",
     reference="Naeini, Cooper, Hauskrecht (2015), AAAI; Guo et al. (2017), ICML",
+    aliases=("ece",),
+    alias_norms={"ece": 1.0},
 )
 def ew_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     r"""Return the binned error over equal-width bins.
@@ -51,4 +53,4 @@ def em_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 def _binned(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
     n_bins = check_count("n_bins", n_bins)
     bins = summarize_bins(rule.sample, partition(rule, n_bins))
-    return Estimate(bins.norm(norm), bins=bins, n_bins=n_bins)
+    return Estimate(lp_norm(bins.gap, bins.count, norm), bins=bins, n_bins=n_bins)

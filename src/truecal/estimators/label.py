@@ -6,9 +6,9 @@ import numpy as np
 
 from truecal._lib.checks import check_count
 from truecal.data.sample import Sample
-from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
+from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, lp_norm, partition, summarize_bins
 from truecal.estimators._registry import estimator
-from truecal.results import Estimate, lp_norm
+from truecal.results import Estimate
 
 _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 3"
 

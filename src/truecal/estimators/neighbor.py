@@ -9,9 +9,9 @@ import numpy as np
 from truecal._lib.checks import check_count
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._binning import IntArray, rounding
+from truecal.estimators._binning import IntArray, lp_norm, rounding
 from truecal.estimators._registry import estimator
-from truecal.results import Estimate, lp_norm
+from truecal.results import Estimate
 
 
 @estimator(

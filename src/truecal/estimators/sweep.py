@@ -7,6 +7,7 @@ from truecal.estimators._binning import (
     BinningRule,
     EqualMass,
     EqualWidth,
+    lp_norm,
     monotone_sweep,
     partition,
     summarize_bins,
@@ -65,4 +66,5 @@ def _swept(rule: BinningRule, norm: float) -> Estimate:
     n_bins = monotone_sweep(rule)
     bins = summarize_bins(rule.sample, partition(rule, n_bins))
     failed = n_bins == 1 and len(rule.sample) > 1
-    return Estimate(bins.norm(norm), bins=bins, n_bins=n_bins, notes=(_NOT_MONOTONE,) if failed else ())
+    value = lp_norm(bins.gap, bins.count, norm)
+    return Estimate(value, bins=bins, n_bins=n_bins, notes=(_NOT_MONOTONE,) if failed else ())

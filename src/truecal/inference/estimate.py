@@ -178,7 +178,10 @@ def _measure(
     if confidence_level is not None:
         outcomes = [
             replace(
-                outcome, interval=confidence_interval(sample, norm=norm, confidence_level=confidence_level)
+                outcome,
+                interval=confidence_interval(
+                    sample, norm=outcome.norm or norm, confidence_level=confidence_level
+                ),
             )
             for outcome, sample in zip(outcomes, samples, strict=True)
         ]

@@ -13,7 +13,8 @@ from truecal._lib.types import FloatArray
 from truecal.data.resolution import CELLS, Resolution, resolution_of
 from truecal.data.sample import Sample
 from truecal.results import SCHEMA_VERSION
-from truecal.simulation.scores.continuous import BetaScores, ScoreDistribution
+from truecal.simulation.scores._base import ScoreDistribution
+from truecal.simulation.scores.beta import BetaScores
 
 #: ``"linear"``; ``"logit"``, equal steps of log(c / (1 - c)); ``"complement"``, equal steps of -log(1 - c).
 SCALES = ("linear", "logit", "complement")

@@ -12,7 +12,7 @@ from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
 from truecal.simulation.curves import PowerCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

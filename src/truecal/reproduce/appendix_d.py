@@ -10,7 +10,7 @@ from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
 from truecal.simulation.curves import IdentityCurve, LogisticCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import UniformScores
+from truecal.simulation.scores.uniform import UniformScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,7 +23,7 @@ from truecal.reproduce.published_draws import draw, walk
 from truecal.reproduce.simulate import draw_estimates
 from truecal.simulation.curves import IdentityCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

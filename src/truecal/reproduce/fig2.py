@@ -14,7 +14,7 @@ from truecal.reproduce.simulate import run_study
 from truecal.simulation import paper
 from truecal.simulation.curves import PowerCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from truecal.display import MissRateDisplay
 from truecal.reproduce.contract import Comparison, Outcome, Settings, compare, part
 from truecal.reproduce.draw import BLACK, label_of, new_figure
 from truecal.simulation.power import MissRates, Power, miss_rates
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,7 +22,7 @@ from truecal.reproduce.simulate import run_study
 from truecal.simulation.curves import GLMCurve
 from truecal.simulation.fit.population import fit_population
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from truecal.reproduce.draw import legend_below, line, new_figure, style_of, tid
 from truecal.reproduce.populations import SEVEN, pick
 from truecal.reproduce.simulate import run_study
 from truecal.simulation.power import population_with_error
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from truecal.reproduce.contract import Rows, Settings
 from truecal.reproduce.simulate import run_study
 from truecal.simulation import paper
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 #: The estimators of Figures 4 and 6, as the paper has them.
 SEVEN: Final = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")

@@ -22,7 +22,7 @@ from truecal.reproduce.contract import Settings
 from truecal.reproduce.simulate import in_parallel
 from truecal.simulation import paper
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 FIRST_SEED = 47
 

@@ -13,7 +13,7 @@ from truecal.reproduce.fits import beta_by_recipe, drawn_sets, paper_sets, real_
 from truecal.reproduce.fits import fit as fit_sample
 from truecal.reproduce.printed_tables import table2 as printed
 from truecal.simulation import paper
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

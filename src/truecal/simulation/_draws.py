@@ -12,9 +12,10 @@ import numpy as np
 from truecal._lib.checks import as_generator, check_count, check_fraction, check_norm
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
+from truecal.estimators._registry import Choice, choose_estimators
 from truecal.inference.calibration_test import rank_value
+from truecal.simulation.monte_carlo import draw_samples, keyed_generator
 from truecal.simulation.population import Population
-from truecal.simulation.study import Choice, choose_estimators
 
 #: Up to so many rows every score is drawn. Beyond, cells of scores give the same power at a fixed price.
 _DRAWN_ROWS = 1 << 13
@@ -22,8 +23,6 @@ _DRAWN_ROWS = 1 << 13
 _CELLS_BY_MASS, _CELLS_BY_WIDTH = 1 << 11, 1 << 9
 #: So many scores show where the cells are.
 _CELL_DRAWS = 1 << 18
-#: Rows that are drawn at once: many small data sets, or one large one.
-_BLOCK_ROWS = 1 << 17
 
 # Streams of random numbers, one for each purpose, so that none depends on how much another draws.
 _NULL, _ALTERNATIVE, _SCORES = range(3)
@@ -88,16 +87,11 @@ class Simulator:
         draw = self._drawn if n <= _DRAWN_ROWS else self._from_cells
         for column, sample in enumerate(draw(population, n, repeats, stream)):
             for row, statistic in enumerate(self.statistics):
-                outcome = statistic.spec(sample, norm=self.norm, **statistic.options)
-                ranks[row, column] = rank_value(outcome)
+                ranks[row, column] = rank_value(statistic(sample, norm=self.norm))
         return ranks
 
     def _drawn(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
-        block = max(1, _BLOCK_ROWS // n)
-        for first in range(0, repeats, block):
-            numbers = range(first, min(first + block, repeats))
-            generators = [self._generator(stream, n, number) for number in numbers]
-            yield from Sample.from_blocks(*population.sample_many(n, generators))
+        return draw_samples(population, n, range(repeats), seed=self.seed, key=(stream, n))
 
     def _from_cells(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
         """Yield data sets of a population whose scores are rounded to cells: binomials, whatever n is."""
@@ -111,7 +105,7 @@ class Simulator:
             yield Sample(score[seen], count[seen].astype(np.float64), positives[seen], dtype)
 
     def _generator(self, *key: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+        return keyed_generator(self.seed, *key)
 
 
 def _cells(population: Population, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:

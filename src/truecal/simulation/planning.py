@@ -14,7 +14,8 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.results import SCHEMA_VERSION
 from truecal.simulation._draws import Detection, Simulator
 from truecal.simulation.power import greatest_error, population_with_error
-from truecal.simulation.scores.continuous import ScoreDistribution, UniformScores
+from truecal.simulation.scores._base import ScoreDistribution
+from truecal.simulation.scores.uniform import UniformScores
 
 #: The largest sample that is looked at.
 _MOST_ROWS = 10**12

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from truecal._lib.checks import as_generator, check_count, check_norm
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, PowerCurve
-from truecal.simulation.scores.continuous import BetaScores, ScoreDistribution, UniformScores
+from truecal.simulation.scores._base import ScoreDistribution
+from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation.scores.uniform import UniformScores
 
 # true_error is meant to be within 1e-8; asking the quadrature for this leaves a margin.
 _ACCURACY = 1e-11

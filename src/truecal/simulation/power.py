@@ -17,7 +17,8 @@ from truecal.results import SCHEMA_VERSION
 from truecal.simulation._draws import Simulator
 from truecal.simulation.curves import PowerCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import ScoreDistribution, UniformScores
+from truecal.simulation.scores._base import ScoreDistribution
+from truecal.simulation.scores.uniform import UniformScores
 
 #: The steepest curve c^d of the family. Only scores nearer to 1 than 10^-6 do not feel it.
 _STEEPEST = 1e6

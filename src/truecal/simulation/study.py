@@ -1,66 +1,67 @@
-"""The bias-by-construction study: estimators on draws from populations whose error is known.
+"""The bias-by-construction study: estimators on samples of populations whose error is known.
 
-    bias_A(n) = mean over repetitions of ECE_A - TCE          (Roelofs et al. 2022, eq. 7)
-
-Every repetition has a generator of its own, seeded by population, size and number, so that results do not
-depend on how work is split, on the number of workers, or on which other estimators take part.
+bias_A(n) = mean over repetitions of ECE_A - TCE          (Roelofs et al. 2022, eq. 7)
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-from joblib import Parallel, delayed
 
+import truecal
 from truecal._lib.checks import as_generator, check_count, check_norm, require
-from truecal._lib.files import whole_file
-from truecal._lib.progress import Progress
+from truecal._lib.files import exclusive, whole_file
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.sample import Sample
-from truecal.estimators._registry import TRUE_ERROR, EstimatorSpec, get_estimator
+from truecal.estimators._registry import TRUE_ERROR, Choice, choose_estimators
+from truecal.exceptions import InputError
+from truecal.results import Result
+from truecal.simulation.monte_carlo import blocks_of, draw_estimates, in_parallel
 from truecal.simulation.population import Population
+from truecal.simulation.scores._base import GRID
 
-#: Rows that one job draws at once: many repetitions of a small size, few of a large one.
-_BLOCK_ROWS = 1 << 18
+#: One row of a study, by the names in `COLUMNS`.
+StudyRow = dict[str, Any]
 
-_TEXT = ("population", "estimator")
-_WHOLE = ("n", "repeats", "seed")
 COLUMNS = (
     "population", "n", "estimator", "norm", "repeats", "seed",
-    "true_error", "mean", "bias", "bias_se", "sd", "rmse", "median_bias", "mean_bins",
+    "true_error", "mean", "bias", "bias_se", "sd", "rmse", "median_bias", "mean_bins", "fingerprint",
 )  # fmt: skip
+_TEXT = ("population", "estimator", "fingerprint")
+_WHOLE = ("n", "repeats", "seed")
 
 
 @dataclass(frozen=True)
-class Study:
-    """Bias, spread and error of estimators on populations with known truth.
+class Study(Result):
+    """Bias, standard deviation and error of estimators on populations with known truth.
 
     Attributes
     ----------
     rows : list of dict
         One for each population, size and estimator, with the keys
 
-        - ``population``, ``n``, ``estimator``, ``norm``, ``repeats``, ``seed``: what was done;
-        - ``true_error``: the truth; ``mean``: of the estimates; ``bias``: their difference;
+        - ``population``, ``n``, ``estimator``, ``norm``, ``repeats``, ``seed``: the settings;
+        - ``true_error``: the true calibration error; ``mean``: mean of the estimates; ``bias``: the difference;
         - ``bias_se``: Monte Carlo standard error of the bias, ``sd / sqrt(repeats)``;
-        - ``sd``, ``rmse``: spread of the estimates, and their root mean square distance from the truth;
-        - ``median_bias``: median of the estimates less the truth;
-        - ``mean_bins``: mean number of bins, None where there are none.
+        - ``sd``, ``rmse``: standard deviation of the estimates, and their root mean square error;
+        - ``median_bias``: median of the estimates minus the true error;
+        - ``mean_bins``: mean number of bins, None for estimators without bins;
+        - ``fingerprint``: identifies the population, the estimator and the version of truecal.
 
-        Where an estimator has another estimand than the true calibration error, ``true_error`` and what
-        follows from it are None.
+        Where the estimand is not the true calibration error, ``true_error`` and what follows from it are
+        None.
     """
 
-    rows: list[dict[str, Any]]
+    rows: list[StudyRow]
 
     def to_frame(self, backend: Literal["polars", "pandas", "pyarrow"] = "polars") -> Any:
         """Return the rows as a data frame of the given library.
@@ -75,12 +76,12 @@ class Study:
         return nw.from_dict(columns, backend=backend).to_native()
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the rows to a file, whole or not at all.
+        """Write the rows to a CSV file, atomically.
 
         Parameters
         ----------
         path : str or Path
-            The file, a CSV.
+            The file.
         """
         with whole_file(path, newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
@@ -89,7 +90,7 @@ class Study:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Study:
-        """Read a file that `to_csv` or `bias_study` wrote.
+        """Read a file written by `to_csv` or `bias_study`.
 
         Parameters
         ----------
@@ -104,7 +105,9 @@ class Study:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
             if tuple(reader.fieldnames or ()) != COLUMNS:
-                raise ValueError(f"{path} holds no study results: its columns are {reader.fieldnames}.")
+                raise InputError(
+                    f"{path} does not contain study results. Its columns are {reader.fieldnames}"
+                )
             return cls([{key: _parse(key, text) for key, text in row.items()} for row in reader])
 
     def __str__(self) -> str:
@@ -137,34 +140,36 @@ def bias_study(
     path: str | Path | None = None,
     progress: bool | None = None,
 ) -> Study:
-    r"""Measure the bias, the spread and the error of estimators where the truth is known.
+    r"""Measure the bias, the standard deviation and the error of estimators where the truth is known.
 
-    For each population and size n, draw `repeats` samples, apply every estimator to every one of them,
-    and compare with the true calibration error:
+    For each population and size n, draw `repeats` samples, apply every estimator to each of them, and compare
+    with the true calibration error:
 
     .. math:: \widehat{\mathrm{Bias}}(n) = \frac 1m \sum_{i=1}^m \mathrm{ECE}_i - \mathrm{TCE}
 
     Parameters
     ----------
     populations : mapping of str to Population
-        What to draw from, by name.
+        Populations to draw from, by name.
     estimators : iterable of str or mapping
         Names from `truecal.list_estimators`. A mapping such as ``{"estimator": "em_bin", "n_bins": 4}``
         sets options, and appears as ``"em_bin(n_bins=4)"``.
     sizes : iterable of int
         Sample sizes n.
     repeats : int
-        Number of samples of each.
+        Number of samples for each population and size.
     norm : float
-        The p of the norm, in the truth and in the estimators.
+        Order of the norm, of the true error and of the estimators.
     rng : int, Generator or None
-        Seed. One child of it seeds each repetition, by the name of the population, n, and its number.
+        Random seed. Each repetition has its own child seed, identified by the name of the population, n and
+        the number of the repetition.
     n_jobs : int
         Number of workers, as in joblib. Inside ``joblib.parallel_config("dask")`` or another backend the
         work goes to that cluster.
     path : str or Path, optional
-        File for the results, a CSV. It is brought up to date after each population and size, and is valid
-        whenever the run is killed. What is in it already, for the same seed, is not computed again.
+        CSV file for the results. It is updated after each population and size, and is valid at any time. Rows
+        that it already contains are not computed again; rows of another population, estimator or setting are
+        an error.
     progress : bool, optional
         Whether to show progress; by default if standard error is a terminal.
 
@@ -193,181 +198,179 @@ def bias_study(
     sizes = [check_count("sizes", n) for n in sizes]
     choices = choose_estimators(estimators)
     if not (populations and sizes and choices):
-        raise ValueError("bias_study needs at least one population, one size and one estimator.")
-    known = _known_rows(path)
-    seed = _seed(rng, known)
-    truths = {name: population.true_error(norm) for name, population in populations.items()}
-    settings = {"norm": norm, "repeats": repeats, "seed": seed}
-    _refuse_other_study(path, known, truths, settings)
-
-    cells = [_Cell(name, n, population) for name, population in populations.items() for n in sizes]
-    finished = {(row["population"], row["n"], row["estimator"]): row for row in known}
-
-    def missing(cell: _Cell) -> list[Choice]:
-        return [choice for choice in choices if (cell.name, cell.n, choice.label) not in finished]
-
-    jobs = [
-        _Job(cell, tuple(missing(cell)), first, min(first + cell.block, repeats))
-        for cell in cells
-        if missing(cell)
-        for first in range(0, repeats, cell.block)
-    ]
-    with Progress("study", total=sum(job.cost for job in jobs), show=progress) as bar:
-        outcomes = _run(jobs, n_jobs, norm, seed, bar)
-        for cell, blocks in groupby(outcomes, key=lambda outcome: outcome[0].cell):
-            done = list(blocks)
-            values = np.concatenate([block for _, block in done], axis=2)
-            for choice, (estimates, bins) in zip(done[0][0].choices, values, strict=True):
-                truth = truths[cell.name] if choice.spec.estimand == TRUE_ERROR else None
-                finished[cell.name, cell.n, choice.label] = {
-                    "population": cell.name,
-                    "n": cell.n,
-                    "estimator": choice.label,
-                    **settings,
-                    **_summary(truth, estimates, bins),
-                }
-            if path is not None:
-                Study(list(finished.values())).to_csv(path)
-    return Study([finished[cell.name, cell.n, choice.label] for cell in cells for choice in choices])
-
-
-# --- What is to be done ----------------------------------------------------------------------------
+        raise InputError("bias_study needs at least one population, one size and one estimator")
+    for choice in choices:
+        if choice.spec.fixed_norm not in (None, norm):
+            raise InputError(
+                f"must be {choice.spec.fixed_norm:g} for this alias of {choice.spec.name}", argument="norm"
+            )
+    if path is None:
+        return _Plan(populations, sizes, choices, repeats, norm, _seed(rng)).run([], None, n_jobs, progress)
+    with exclusive(path):
+        known = Study.from_csv(path).rows if Path(path).exists() else []
+        plan = _Plan(populations, sizes, choices, repeats, norm, _seed(rng, known))
+        return plan.run(known, Path(path), n_jobs, progress)
 
 
 @dataclass(frozen=True)
-class Choice:
-    """An estimator with its options, under the name that appears in the results."""
-
-    label: str
-    spec: EstimatorSpec
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Cell:
+class _Task:
     """One population at one size."""
 
     name: str
     n: int
-    population: Population
 
     @property
-    def block(self) -> int:
-        """How many repetitions one job draws."""
-        return max(1, _BLOCK_ROWS // self.n)
+    def key(self) -> tuple[int, int]:
+        """Spawn key: the name itself, not its position, because other populations may come and go."""
+        return zlib.crc32(self.name.encode()), self.n
 
 
 @dataclass(frozen=True)
-class _Job:
-    """Repetitions `first` to `end` of a cell."""
+class _Plan:
+    """The checked arguments of a study."""
 
-    cell: _Cell
-    choices: tuple[Choice, ...]
-    first: int
-    end: int
+    populations: Mapping[str, Population]
+    sizes: Sequence[int]
+    choices: Sequence[Choice]
+    repeats: int
+    norm: float
+    seed: int
 
-    @property
-    def cost(self) -> float:
-        return (self.end - self.first) * (self.cell.n + 500.0)  # a repetition costs some even if it is small
+    def run(self, known: Sequence[StudyRow], path: Path | None, n_jobs: int, progress: bool | None) -> Study:
+        """Compute the rows that are not known yet, and write the file after each population and size."""
+        truths = {name: population.true_error(self.norm) for name, population in self.populations.items()}
+        prints = {
+            (name, choice.label): fingerprint(population, truths[name], choice)
+            for name, population in self.populations.items()
+            for choice in self.choices
+        }
+        if path is not None:
+            self._check_known(path, known, truths, prints)
+        finished = {(row["population"], row["n"], row["estimator"]): row for row in known}
+        tasks = [_Task(name, n) for name in self.populations for n in self.sizes]
+        missing = {
+            task: [choice for choice in self.choices if (task.name, task.n, choice.label) not in finished]
+            for task in tasks
+        }
+        jobs = [
+            (task, block)
+            for task in tasks
+            if missing[task]
+            for block in blocks_of(range(self.repeats), task.n)
+        ]
+        outcomes = in_parallel(
+            draw_estimates,
+            [
+                (self.populations[task.name], task.n, block, missing[task], self.norm, self.seed, task.key)
+                for task, block in jobs
+            ],
+            name="study",
+            costs=[len(block) * (task.n + 500.0) for task, block in jobs],  # small samples have a fixed cost
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+        pairs = zip(jobs, outcomes, strict=True)
+        for task, blocks in groupby(pairs, key=lambda pair: pair[0][0]):
+            values = np.concatenate([block for _, block in blocks], axis=2)
+            for choice, (estimates, bins) in zip(missing[task], values, strict=True):
+                truth = truths[task.name] if choice.spec.estimand == TRUE_ERROR else None
+                finished[task.name, task.n, choice.label] = self._row(
+                    task, choice, truth, estimates, bins, prints[task.name, choice.label]
+                )
+            if path is not None:
+                Study(list(finished.values())).to_csv(path)
+        return Study([finished[task.name, task.n, choice.label] for task in tasks for choice in self.choices])
+
+    def _check_known(
+        self,
+        path: Path,
+        known: Sequence[StudyRow],
+        truths: Mapping[str, float],
+        prints: Mapping[tuple[str, str], str],
+    ) -> None:
+        """Refuse to mix results with those of other settings, populations or versions."""
+        for row in known:
+            for key in ("norm", "repeats", "seed"):
+                if row[key] != getattr(self, key):
+                    raise InputError(
+                        f"{path} contains results for {key} = {row[key]}, not {getattr(self, key)}. Use another file"
+                    )
+            name, label = row["population"], row["estimator"]
+            truth = row["true_error"]
+            if name in truths and truth is not None and not math.isclose(truths[name], truth, abs_tol=1e-9):
+                raise InputError(
+                    f"{path} contains results for another population called {name!r}: its true error is "
+                    f"{truth:.6g}, not {truths[name]:.6g}. Use another file or another name"
+                )
+            if prints.get((name, label), row["fingerprint"]) != row["fingerprint"]:
+                raise InputError(
+                    f"{path} contains results of {label} for another population called {name!r}, or of another "
+                    f"version of truecal. Use another file"
+                )
+
+    def _row(
+        self,
+        task: _Task,
+        choice: Choice,
+        truth: float | None,
+        estimates: FloatArray,
+        bins: FloatArray,
+        identity: str,
+    ) -> StudyRow:
+        mean = float(estimates.mean())
+        sd = float(estimates.std(ddof=1)) if len(estimates) > 1 else math.nan
+        return {
+            "population": task.name,
+            "n": task.n,
+            "estimator": choice.label,
+            "norm": self.norm,
+            "repeats": self.repeats,
+            "seed": self.seed,
+            "true_error": truth,
+            "mean": mean,
+            "bias": None if truth is None else mean - truth,
+            "bias_se": sd / math.sqrt(len(estimates)),
+            "sd": sd,
+            "rmse": None if truth is None else float(np.sqrt(np.mean((estimates - truth) ** 2))),
+            "median_bias": None if truth is None else float(np.median(estimates)) - truth,
+            "mean_bins": None if np.isnan(bins).any() else float(bins.mean()),
+            "fingerprint": identity,
+        }
 
 
-def choose_estimators(estimators: Iterable[str | Mapping[str, Any]]) -> list[Choice]:
-    """Return the estimators that names, and mappings of a name and options, stand for."""
-    if isinstance(estimators, str | Mapping):
-        raise ValueError(f"estimators must be a list of names or mappings. Got {estimators!r} instead.")
-    choices: dict[str, Choice] = {}
-    for item in estimators:
-        options = {} if isinstance(item, str) else dict(item)
-        name = item if isinstance(item, str) else options.pop("estimator", None)
-        spec = get_estimator(name)
-        spec.check_options(options)
-        told = ", ".join(f"{key}={value!r}" for key, value in options.items())
-        label = f"{spec.name}({told})" if told else spec.name
-        choices[label] = Choice(label, spec, options)
-    return list(choices.values())
+def fingerprint(population: Population, true_error: float, choice: Choice) -> str:
+    """Return a short hash of a population, an estimator with its options, and the version of truecal.
+
+    A curve may be any function, which cannot be compared by its text. Populations are therefore compared by
+    what they do: scores drawn with a fixed seed, point masses, the distribution function and the curve on a
+    grid that is dense near 0 and 1.
+    """
+    score, complement = population.draw(2000, np.random.default_rng(0))
+    behaviour = np.concatenate(
+        [
+            [true_error, population.scores.mean],
+            score,
+            complement,
+            population.curve(score, complement),
+            population.curve(*GRID),
+            population.scores.cdf(GRID[0]),
+            *population.scores.point_masses,
+        ]
+    )
+    # Nine digits: other processors may round the last ones differently.
+    numbers = " ".join(f"{value:.9g}" for value in behaviour.tolist())
+    options = {**choice.spec.options, **choice.options}
+    text = f"{numbers} {choice.spec.name} {sorted(options.items())!r} {truecal.__version__}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _seed(rng: RNGLike, known: Sequence[Mapping[str, Any]]) -> int:
-    """Return one whole number that stands for `rng`; None goes on with the seed of the results file."""
+def _seed(rng: RNGLike, known: Sequence[StudyRow] = ()) -> int:
+    """Return a seed for `rng`; None continues with the seed of the rows that are known."""
     if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
         return int(rng)
     if rng is None and known:
         return int(known[0]["seed"])
     return int(as_generator(rng).integers(2**63))
-
-
-def _known_rows(path: str | Path | None) -> list[dict[str, Any]]:
-    return Study.from_csv(path).rows if path is not None and Path(path).exists() else []
-
-
-def _refuse_other_study(
-    path: str | Path | None,
-    known: Sequence[Mapping[str, Any]],
-    truths: Mapping[str, float],
-    settings: Mapping[str, Any],
-) -> None:
-    """Refuse to mix results with those of other settings, or of other populations of the same name."""
-    for row in known:
-        for key, value in settings.items():
-            if row[key] != value:
-                raise ValueError(
-                    f"{path} holds results for {key} = {row[key]}, not {value}. Use another file."
-                )
-        truth = truths.get(row["population"], row["true_error"])
-        if row["true_error"] is not None and not math.isclose(truth, row["true_error"], abs_tol=1e-9):
-            raise ValueError(
-                f"{path} holds results for another population called {row['population']!r}: its true error "
-                f"is {row['true_error']:.6g}, not {truth:.6g}. Use another file or another name."
-            )
-
-
-# --- Doing it --------------------------------------------------------------------------------------
-
-
-def _run(
-    jobs: Sequence[_Job], n_jobs: int, norm: float, seed: int, bar: Progress
-) -> Iterator[tuple[_Job, FloatArray]]:
-    """Yield each job with its values, in order, as they come in."""
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    for job, values in zip(jobs, parallel(delayed(_do)(job, norm, seed) for job in jobs), strict=True):
-        bar.advance(job.cost)
-        yield job, values
-
-
-def _do(job: _Job, norm: float, seed: int) -> FloatArray:
-    """Return estimates and numbers of bins, of shape (estimators, 2, repetitions)."""
-    repetitions = range(job.first, job.end)
-    generators = [_generator(seed, job.cell, repetition) for repetition in repetitions]
-    label, score = job.cell.population.sample_many(job.cell.n, generators)
-    values = np.full((len(job.choices), 2, len(repetitions)), np.nan)
-    for place, sample in enumerate(Sample.from_blocks(label, score)):
-        for row, choice in enumerate(job.choices):
-            estimate = choice.spec(sample, norm=norm, **choice.options)
-            values[row, 0, place] = estimate.value
-            if estimate.n_bins is not None:
-                values[row, 1, place] = estimate.n_bins
-    return values
-
-
-def _generator(seed: int, cell: _Cell, repetition: int) -> np.random.Generator:
-    # The name itself, not its place in the mapping: other populations may come and go.
-    key = (zlib.crc32(cell.name.encode()), cell.n, repetition)
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-
-
-def _summary(truth: float | None, estimates: FloatArray, bins: FloatArray) -> dict[str, Any]:
-    mean = float(estimates.mean())
-    sd = float(estimates.std(ddof=1)) if len(estimates) > 1 else math.nan
-    return {
-        "true_error": truth,
-        "mean": mean,
-        "bias": None if truth is None else mean - truth,
-        "bias_se": sd / math.sqrt(len(estimates)),
-        "sd": sd,
-        "rmse": None if truth is None else float(np.sqrt(np.mean((estimates - truth) ** 2))),
-        "median_bias": None if truth is None else float(np.median(estimates)) - truth,
-        "mean_bins": None if np.isnan(bins).any() else float(bins.mean()),
-    }
 
 
 def _parse(key: str, text: str) -> Any:

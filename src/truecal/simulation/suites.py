@@ -23,14 +23,12 @@ from truecal.estimators._registry import TRUE_ERROR, list_estimators
 from truecal.simulation import paper
 from truecal.simulation.curves import Curve, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import (
-    AtomScores,
-    BetaScores,
-    MixtureScores,
-    RoundedScores,
-    ScoreDistribution,
-    UniformScores,
-)
+from truecal.simulation.scores._base import ScoreDistribution
+from truecal.simulation.scores.atoms import AtomScores
+from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation.scores.mixture import MixtureScores
+from truecal.simulation.scores.rounded import RoundedScores
+from truecal.simulation.scores.uniform import UniformScores
 
 NAMES = ("A", "B", "C", "C1", "C2")
 #: The sizes of samples at which estimators are judged.

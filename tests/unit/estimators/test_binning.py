@@ -1,5 +1,7 @@
 """Bins against the naive ones of `naive.py`, and the sweep against a slow one that tries every b."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from truecal.estimators._binning import (
     EqualWidth,
     _broken_anywhere,
     _broken_near,
+    lp_norm,
     merge_groups,
     monotone_sweep,
     partition,
@@ -361,3 +364,18 @@ def test_rounding_of_weights_does_not_stop_a_sweep(factor):
 def test_weights_of_any_size_come_to_an_end(rule, weight, label):
     cut = rule(sample_of([0.1, 0.2, 0.2000001, 0.9], label, weight))
     assert 1 <= monotone_sweep(cut) < 10**18
+
+
+def test_lp_norm_by_hand():
+    gap, weight = np.array([-0.4, 0.3]), np.array([3.0, 1.0])
+    assert lp_norm(gap, weight, 1) == pytest.approx((3 * 0.4 + 0.3) / 4)
+    assert lp_norm(gap, weight, 2) == pytest.approx(math.sqrt((3 * 0.16 + 0.09) / 4))
+    assert lp_norm(gap, weight, 3.5) == pytest.approx(((3 * 0.4**3.5 + 0.3**3.5) / 4) ** (1 / 3.5))
+    assert lp_norm(np.zeros(2), weight, 2) == 0.0
+
+
+def test_a_large_p_approaches_the_largest_gap_and_does_not_round_to_nothing():
+    gap, weight = np.array([-0.4, 0.3]), np.array([3.0, 1.0])
+    values = [lp_norm(gap, weight, p) for p in (1, 2, 10, 1000, 1e6, 1e300)]
+    assert values == sorted(values)
+    assert values[-1] == pytest.approx(0.4, abs=1e-12)

@@ -5,7 +5,8 @@ import pytest
 import truecal
 from truecal.data import read
 from truecal.estimators import _registry
-from truecal.estimators._registry import estimator, get_estimator
+from truecal.estimators._registry import choose_estimators, estimator, get_estimator
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.results import Estimate
 
 PAPER = {"ew_bin", "em_bin", "ew_label", "em_label", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde"}
@@ -44,6 +45,32 @@ def test_an_alias_is_the_same_estimator():
     assert truecal.estimate([0, 1], [0.2, 0.9], estimator="mce").estimator == "ew_mce"
 
 
+def test_ece_is_ew_bin_with_norm_1():
+    y, p = [0, 1, 1, 1, 0], [0.1, 0.4, 0.8, 0.9, 0.35]
+    estimate = truecal.estimate(y, p, estimator="ece")
+    same = truecal.estimate(y, p, estimator="ew_bin", norm=1)
+    assert (estimate.value, estimate.estimator, estimate.norm) == (same.value, "ew_bin", 1)
+    assert truecal.calibration_error(y, p, estimator="ece", norm=1) == same.value
+    assert get_estimator("ew_bin").fixed_norm is None
+    assert "ece" not in {spec.name for spec in truecal.list_estimators()}
+    with pytest.raises(InputError, match=r"norm cannot be 3: this alias of ew_bin implies norm=1\. Pass est"):
+        truecal.calibration_error(y, p, estimator="ece", norm=3)
+
+
+def test_estimators_are_chosen_by_name_or_with_options():
+    choices = choose_estimators(["em_bin", {"estimator": "em_bin", "n_bins": 4}, "mce", "em_bin"])
+    assert [choice.label for choice in choices] == ["em_bin", "em_bin(n_bins=4)", "ew_mce"]
+    (sample,) = read([0, 1], [0.2, 0.9])
+    assert choices[1](sample, norm=1).n_bins == 4
+    for wrong in ("em_bin", {"estimator": "em_bin"}):
+        with pytest.raises(InputError, match="estimators must be a list of names or mappings"):
+            choose_estimators(wrong)
+
+
+def test_the_defaults_are_registered():
+    assert get_estimator(_registry.DEFAULT_ESTIMATOR).estimand == _registry.TRUE_ERROR
+
+
 def test_an_unknown_name_gets_the_nearest():
     with pytest.raises(ValueError, match=r"Got 'em_sweeep' instead\. Did you mean 'em_sweep'\?"):
         get_estimator("em_sweeep")
@@ -63,7 +90,7 @@ def test_a_new_estimator_is_one_function(registry):
 
 
 def test_a_name_belongs_to_one_module(registry):
-    with pytest.raises(ValueError, match=r"'ew_bin' is registered already, by truecal\.estimators\.bin"):
+    with pytest.raises(ValueError, match=r"'ew_bin' is already registered by truecal\.estimators\.bin"):
         estimator("ew_bin", summary="Another.", reference="This test")(lambda sample, *, norm: Estimate(0.0))
     assert registry["ew_bin"].function.__module__ == "truecal.estimators.bin"
 
@@ -90,7 +117,7 @@ def test_an_estimator_may_refuse_fractional_weights(registry):
 
     whole, fractional = (read([0, 1], [0.2, 0.9], sample_weight=w)[0] for w in ([2, 1], [2, 0.5]))
     assert registry["rows"](whole).value == 3
-    with pytest.raises(ValueError, match="rows counts rows and takes whole-number weights only"):
+    with pytest.raises(ValueError, match="rows counts rows and accepts whole-number weights only"):
         registry["rows"](fractional)
 
 
@@ -108,5 +135,24 @@ def test_other_packages_add_theirs_through_an_entry_point(registry, monkeypatch)
     try:
         assert truecal.calibration_error([0, 1], [0.2, 0.9], estimator="outside") == 0.25
         assert "outside" in {spec.name for spec in truecal.list_estimators()}
+    finally:
+        _registry._discover.cache_clear()
+
+
+def test_a_broken_plugin_is_named_and_skipped(registry, monkeypatch):
+    def fail():
+        raise ZeroDivisionError("division by zero")
+
+    broken = types.SimpleNamespace(
+        load=fail, name="broken", value="badplug.module", dist=types.SimpleNamespace(name="badplug")
+    )
+    monkeypatch.setattr(_registry, "entry_points", lambda *, group: [broken])
+    _registry._discover.cache_clear()
+    try:
+        with pytest.warns(
+            CalibrationWarning, match=r"badplug .*'broken', badplug\.module.*ZeroDivisionError: div"
+        ):
+            names = [spec.name for spec in truecal.list_estimators()]
+        assert "em_bin" in names
     finally:
         _registry._discover.cache_clear()

@@ -20,15 +20,12 @@ from truecal.simulation.curves import (
     StepCurve,
 )
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import (
-    AtomScores,
-    BetaScores,
-    EmpiricalScores,
-    MixtureScores,
-    RoundedScores,
-    UniformScores,
-    with_atoms,
-)
+from truecal.simulation.scores.atoms import AtomScores
+from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation.scores.empirical import EmpiricalScores
+from truecal.simulation.scores.mixture import MixtureScores, with_atoms
+from truecal.simulation.scores.rounded import RoundedScores
+from truecal.simulation.scores.uniform import UniformScores
 
 SKEWED = BetaScores(2.7752, 0.0478)
 

@@ -3,14 +3,18 @@ import math
 import subprocess
 import sys
 import time
+from functools import partial
 
 import joblib
 import numpy as np
 import pytest
 
 import truecal
+from truecal._lib.files import exclusive
 from truecal.data.sample import Sample
-from truecal.simulation.study import COLUMNS, Study, bias_study
+from truecal.estimators._registry import choose_estimators
+from truecal.exceptions import InputError
+from truecal.simulation.study import COLUMNS, Study, bias_study, fingerprint
 
 UNIFORM = truecal.simulation.UniformScores()
 SQUARE = truecal.Population(UNIFORM, truecal.simulation.PowerCurve(2))
@@ -150,10 +154,58 @@ def test_results_of_another_study_are_not_mixed_in(tmp_path, change, says):
     assert path.read_bytes() == before
 
 
+def _wavy(score, *, height):
+    return score + height * np.sin(2 * np.pi * score)
+
+
+def test_a_population_with_the_same_true_error_is_not_mixed_in(tmp_path):
+    """Mirrored waves have the same true error, and are different populations."""
+    path = tmp_path / "study.csv"
+    waves = [
+        truecal.Population(UNIFORM, truecal.simulation.FunctionCurve(partial(_wavy, height=height)))
+        for height in (0.1, -0.1)
+    ]
+    assert waves[0].true_error() == pytest.approx(waves[1].true_error(), abs=1e-12)
+    settings = {"estimators": ["em_bin"], "sizes": [20], "repeats": 3, "rng": 7, "path": path}
+    bias_study({"wave": waves[0]}, **settings)
+    with pytest.raises(InputError, match="another population called 'wave'"):
+        bias_study({"wave": waves[1]}, **settings)
+    again = truecal.simulation.FunctionCurve(lambda score: _wavy(score, height=0.1))
+    bias_study(
+        {"wave": truecal.Population(UNIFORM, again)}, **settings
+    )  # the same curve, written differently
+
+
+def test_options_and_version_are_part_of_the_fingerprint(monkeypatch):
+    prints = set()
+    for item in ("em_bin", {"estimator": "em_bin", "n_bins": 14}, {"estimator": "em_bin", "n_bins": 15}):
+        (choice,) = choose_estimators([item])
+        prints.add(fingerprint(SQUARE, SQUARE.true_error(), choice))
+    assert len(prints) == 2  # 15 bins are the default
+    monkeypatch.setattr(truecal, "__version__", "another")
+    assert fingerprint(SQUARE, SQUARE.true_error(), choice) not in prints
+
+
+def test_two_studies_cannot_write_the_same_file(tmp_path):
+    path = tmp_path / "study.csv"
+    with exclusive(path), pytest.raises(InputError, match="another process is writing"):
+        bias_study({"square": SQUARE}, estimators=["em_bin"], sizes=[20], repeats=3, rng=0, path=path)
+    bias_study({"square": SQUARE}, estimators=["em_bin"], sizes=[20], repeats=3, rng=0, path=path)
+    assert [file.name for file in tmp_path.iterdir()] == ["study.csv"]
+
+
+def test_an_alias_with_another_norm_than_the_study_is_refused():
+    settings = {"estimators": ["ece"], "sizes": [20], "repeats": 3, "rng": 0}
+    with pytest.raises(InputError, match="norm must be 1 for this alias of ew_bin"):
+        bias_study({"square": SQUARE}, **settings)
+    (row,) = bias_study({"square": SQUARE}, norm=1, **settings).rows
+    assert (row["estimator"], row["norm"]) == ("ew_bin", 1)
+
+
 def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "other.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="holds no study results"):
+    with pytest.raises(ValueError, match="does not contain study results"):
         bias_study({"square": SQUARE}, estimators=["em_bin"], sizes=[20], repeats=3, path=path)
 
 

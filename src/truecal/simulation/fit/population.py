@@ -26,7 +26,7 @@ from truecal.simulation.fit.beta import BetaFit, fit_beta, fit_beta_as_paper, ks
 from truecal.simulation.fit.glm import PAIRS, TERMS, GLMFit, fit_glms
 from truecal.simulation.fit.results import GLMRow, GoodnessOfFit, PopulationFit
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 __all__ = ["GLMRow", "GoodnessOfFit", "PopulationFit", "fit_population"]
 

@@ -11,7 +11,7 @@ from truecal.results import SCHEMA_VERSION
 from truecal.simulation.curves import GLMCurve
 from truecal.simulation.fit.beta import BetaFit
 from truecal.simulation.population import Population
-from truecal.simulation.scores.continuous import BetaScores
+from truecal.simulation.scores.beta import BetaScores
 
 
 class GLMRow(TypedDict):

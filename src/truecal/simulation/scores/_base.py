@@ -45,7 +45,6 @@ class ScoreDistribution(ABC):
             The scores, and 1 - score without loss near 1; float64.
         """
 
-    @abstractmethod
     def expect(
         self,
         function: ScoreFunction,
@@ -66,6 +65,11 @@ class ScoreDistribution(ABC):
         atol, rtol : float
             The result is meant to be within max(atol, rtol * abs(result)).
         """
+        return self._expect(function, points, atol, rtol)
+
+    @abstractmethod
+    def _expect(self, function: ScoreFunction, points: Sequence[float], atol: float, rtol: float) -> float:
+        """Return E[function(score, complement)]; the parameters are those of `expect`."""
 
     @abstractmethod
     def cdf(self, score: ArrayLike) -> FloatArray:
@@ -105,6 +109,34 @@ class ScoreDistribution(ABC):
     def probe(self) -> tuple[FloatArray, FloatArray]:
         """Return a few fixed (score, complement) that cover the support, for cheap checks of a curve."""
         return GRID
+
+
+class DiscreteScores(ScoreDistribution):
+    """What all distributions made only of point masses share: sums in place of integrals."""
+
+    def _expect(self, function: ScoreFunction, points: Sequence[float], atol: float, rtol: float) -> float:
+        """Return the sum over the point masses, which is exact."""
+        values, masses = self.point_masses
+        return float(np.sum(masses * np.asarray(function(values, 1 - values), dtype=np.float64)))
+
+    def cdf(self, score: ArrayLike) -> FloatArray:
+        """Return P(C <= score), a step function."""
+        return step_cdf(self.point_masses, score)
+
+    def pdf(self, score: ArrayLike) -> FloatArray:
+        """Return zeros: there is no continuous part."""
+        return np.zeros(np.shape(score))
+
+    @property
+    def mean(self) -> float:
+        """The mean score."""
+        values, masses = self.point_masses
+        return float(values @ masses)
+
+    def probe(self) -> tuple[FloatArray, FloatArray]:
+        """Return the point masses themselves."""
+        values, _ = self.point_masses
+        return values, 1 - values
 
 
 def step_cdf(point_masses: tuple[FloatArray, FloatArray], score: ArrayLike) -> FloatArray:

@@ -63,7 +63,8 @@ class RoundedScores(ScoreDistribution):
 
     Examples
     --------
-    >>> from truecal.simulation.scores.continuous import BetaScores, UniformScores
+    >>> from truecal.simulation.scores.beta import BetaScores
+    >>> from truecal.simulation.scores.uniform import UniformScores
     >>> scores = RoundedScores(UniformScores(), decimals=1)
     >>> scores.point_masses[1].round(12).tolist()
     [0.05, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.05]
@@ -154,14 +155,7 @@ class RoundedScores(ScoreDistribution):
         score, _ = self.base.draw(n, rng)
         return self._round(score)
 
-    def expect(
-        self,
-        function: ScoreFunction,
-        *,
-        points: Sequence[float] = (),
-        atol: float = 1e-12,
-        rtol: float = 1e-12,
-    ) -> float:
+    def _expect(self, function: ScoreFunction, points: Sequence[float], atol: float, rtol: float) -> float:
         """Return E[function(score, complement)] at the rounded scores."""
         values, masses = self._counted
         total = float(np.sum(masses * np.asarray(function(values, 1 - values), dtype=np.float64)))

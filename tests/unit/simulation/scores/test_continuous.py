@@ -5,15 +5,12 @@ import pytest
 from scipy import stats
 from scipy.special import betainc, betaln, digamma, roots_jacobi
 
-from truecal.simulation.scores.continuous import (
-    AtomScores,
-    BetaScores,
-    EmpiricalScores,
-    MixtureScores,
-    RoundedScores,
-    UniformScores,
-    with_atoms,
-)
+from truecal.simulation.scores.atoms import AtomScores
+from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation.scores.empirical import EmpiricalScores
+from truecal.simulation.scores.mixture import MixtureScores, with_atoms
+from truecal.simulation.scores.rounded import RoundedScores
+from truecal.simulation.scores.uniform import UniformScores
 
 SHAPES = [
     (2.7752, 0.0478),
