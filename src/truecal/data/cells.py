@@ -132,7 +132,7 @@ class Cells(Sample):
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays = (self.score, self.count, self.positives)
-        return Cells, (*arrays, self.dtype, self.target, self.cell, self.lower)
+        return Cells, (*arrays, self.dtype, self.target, None, None, None, self.cell, self.lower)
 
     @property
     def exact(self) -> bool:
@@ -385,7 +385,7 @@ def _halved(columns: list[FloatArray], noise: FloatArray) -> tuple[list[FloatArr
     return halves, source
 
 
-def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, FloatArray]:
+def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, Any]:
     """Add up runs of counts, sums of scores and positives, and take the mean and the least score of each."""
     count, score_sum, positives = (np.add.reduceat(part, start) for part in parts[:3])
     lower = np.minimum.reduceat(parts[3], start)

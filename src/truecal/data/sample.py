@@ -17,6 +17,29 @@ _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np
 
 
 @dataclass(frozen=True, eq=False)
+class Clusters:
+    """Sums over the rows of one cluster in one score group: what dependence between rows needs.
+
+    Attributes
+    ----------
+    cluster : ndarray of int
+        Number of the cluster, from 0.
+    group : ndarray of int
+        Number of the score group, in ascending order.
+    weight, positives : ndarray
+        Rows, or their weight, and the sum of their labels (times the weights).
+    n_clusters : int
+        Number of clusters.
+    """
+
+    cluster: NDArray[np.intp]
+    group: NDArray[np.intp]
+    weight: FloatArray
+    positives: FloatArray
+    n_clusters: int
+
+
+@dataclass(frozen=True, eq=False)
 class Sample:
     r"""Predictions as sorted score groups: distinct score, count of rows, sum of labels.
 
@@ -40,6 +63,10 @@ class Sample:
         0.3 meets the edge 3/10 as a float64 one does.
     target : str
         What the score is the probability of, in words.
+    squares, positive_squares : ndarray of shape (n_groups,), or None
+        With sampling weights w: sums of w^2, and of w^2 over the rows labelled 1. None if rows are counted.
+    clusters : Clusters or None
+        The same rows by cluster, if rows of a cluster depend on each other.
 
     Examples
     --------
@@ -56,6 +83,9 @@ class Sample:
     positives: FloatArray
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
     target: str = "P(y = 1)"
+    squares: FloatArray | None = None
+    positive_squares: FloatArray | None = None
+    clusters: Clusters | None = None
 
     def __post_init__(self) -> None:
         for name in ("score", "count", "positives"):
@@ -73,6 +103,11 @@ class Sample:
     def n(self) -> float:
         """Number of rows, or the total weight."""
         return float(len(self)) if self.plain else float(self.count.sum())
+
+    @cached_property
+    def effective_size(self) -> float:
+        """Kish's effective number of rows, (sum w)^2 / sum w^2; the number of rows if they are counted."""
+        return self.n if self.squares is None else self.n**2 / float(self.squares.sum())
 
     @cached_property
     def label(self) -> FloatArray:
@@ -120,17 +155,18 @@ class Sample:
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled arrays forget that they are read-only, and a stride of zero is written out in full.
         count = None if self.plain else self.count
-        return _rebuild, (self.score, count, self.positives, self.dtype, self.target)
+        rest = (self.dtype, self.target, self.squares, self.positive_squares, self.clusters)
+        return _rebuild, (self.score, count, self.positives, *rest)
 
     def with_positives(self, positives: FloatArray) -> Sample:
-        """Return the same scores with other labels, as resampling draws them.
+        """Return the same scores with other labels, as resampling draws them; rows are counted and independent.
 
         Parameters
         ----------
         positives : ndarray of shape (n_groups,)
             Sum of the labels of each group.
         """
-        return replace(self, positives=positives)
+        return replace(self, positives=positives, squares=None, positive_squares=None, clusters=None)
 
     @classmethod
     def from_rows(
@@ -140,6 +176,8 @@ class Sample:
         weight: FloatArray | None = None,
         *,
         target: str = "P(y = 1)",
+        sampling: bool = False,
+        clusters: NDArray[Any] | None = None,
     ) -> Sample:
         """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive.
 
@@ -150,26 +188,36 @@ class Sample:
         score : ndarray of shape (n,)
             Scores in [0, 1], float16, float32 or float64.
         weight : ndarray of shape (n,), optional
-            Positive frequencies.
+            Positive weights.
         target : str
             What the score is the probability of, in words.
+        sampling : bool
+            Whether weights are sampling weights, and not the number of times that a row was seen.
+        clusters : ndarray of shape (n,), optional
+            Numbers of clusters, from 0 without gaps.
 
         Returns
         -------
         Sample
         """
-        if weight is None:
+        if weight is None and clusters is None:
             return next(cls.from_blocks(label[np.newaxis], score[np.newaxis], target=target))
+        if weight is None:
+            weight = np.ones(len(label))
         # Label and weight order the rows inside a tie, so that sums round the same for any row order.
         order = np.lexsort((weight, label, score))
         score, label, weight = score[order], label[order], weight[order]
         start = _group_starts(score)
+        positives, square = weight * label, weight**2
         return cls(
             score=score[start].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
             count=np.add.reduceat(weight, start),
-            positives=np.add.reduceat(weight * label, start),
+            positives=np.add.reduceat(positives, start),
             dtype=score.dtype,
             target=target,
+            squares=np.add.reduceat(square, start) if sampling else None,
+            positive_squares=np.add.reduceat(square * label, start) if sampling else None,
+            clusters=None if clusters is None else _by_cluster(clusters[order], start, weight, positives),
         )
 
     @classmethod
@@ -226,6 +274,22 @@ def _rebuild(score: FloatArray, count: FloatArray | None, *rest: Any) -> Sample:
 
 def _group_starts(score: NDArray[Any]) -> NDArray[np.intp]:
     return np.flatnonzero(np.concatenate(([True], score[1:] != score[:-1])))
+
+
+def _by_cluster(
+    cluster: NDArray[Any], start: NDArray[np.intp], weight: FloatArray, positives: FloatArray
+) -> Clusters:
+    """Sum rows, sorted by score, over each cluster in each group."""
+    n_clusters = int(cluster.max()) + 1
+    group = np.repeat(np.arange(len(start)), np.diff(start, append=len(cluster)))
+    key, place = np.unique(group * n_clusters + cluster, return_inverse=True)
+    return Clusters(
+        cluster=key % n_clusters,
+        group=key // n_clusters,
+        weight=np.bincount(place, weight).astype(np.float64, copy=False),
+        positives=np.bincount(place, positives).astype(np.float64, copy=False),
+        n_clusters=n_clusters,
+    )
 
 
 def _prefix_sums(values: FloatArray) -> FloatArray:

@@ -5,8 +5,11 @@
 - **C**: curves and scores outside those families: powers, steps, plateaus, kinks, slight waves, models that are
   under-confident and barely miscalibrated; uniform, U-shaped, bimodal, central, rounded and heavily tied scores.
 
-Suite C has two halves. The constants of the `averaged` estimator were chosen on A, B and the first half,
-``C1``; the second, ``C2``, was looked at once, after they had been fixed.
+- **D**: structure that is fine, discrete, local or stepped: many waves, bumps on 1% of the scores, stairs, errors that
+  alternate between the hundredths, wrong scores of 0 and 1, falling curves, rare events.
+
+Suites C and D have two halves each. The constants of the core (`truecal.multiscale`) were chosen on A, B and the first
+halves, ``C1`` and ``D1``; the second halves, ``C2`` and ``D2``, were set aside to judge the result.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
@@ -30,7 +34,7 @@ from truecal.simulation.scores.mixture import MixtureScores
 from truecal.simulation.scores.rounded import RoundedScores
 from truecal.simulation.scores.uniform import UniformScores
 
-NAMES = ("A", "B", "C", "C1", "C2")
+NAMES = ("A", "B", "C", "C1", "C2", "D", "D1", "D2")
 #: The sizes of samples at which estimators are judged.
 SIZES = (200, 800, 3200, 12800)
 
@@ -40,8 +44,8 @@ def suite(name: str) -> dict[str, Population]:
 
     Parameters
     ----------
-    name : {"A", "B", "C", "C1", "C2"}
-        The suite; ``"C"`` is both of its halves.
+    name : {"A", "B", "C", "C1", "C2", "D", "D1", "D2"}
+        The suite; ``"C"`` and ``"D"`` are both of their halves.
 
     Returns
     -------
@@ -49,8 +53,8 @@ def suite(name: str) -> dict[str, Population]:
 
     Examples
     --------
-    >>> len(suite("A")), len(suite("B")), len(suite("C"))
-    (10, 10, 41)
+    >>> len(suite("A")), len(suite("B")), len(suite("C")), len(suite("D"))
+    (10, 10, 41, 44)
     >>> round(suite("C")["uniform, power 1.5"].true_error(), 4)
     0.1091
     """
@@ -62,6 +66,8 @@ def suite(name: str) -> dict[str, Population]:
     chosen = {
         **(_first_half() if name in ("C", "C1") else {}),
         **(_second_half() if name in ("C", "C2") else {}),
+        **(_hard_first_half() if name in ("D", "D1") else {}),
+        **(_hard_second_half() if name in ("D", "D2") else {}),
     }
     return {one: Population(scores, curve) for one, (scores, curve) in chosen.items()}
 
@@ -71,7 +77,7 @@ def suite_study(names: Iterable[str]) -> dict[str, Any]:
 
     Parameters
     ----------
-    names : iterable of {"A", "B", "C", "C1", "C2"}
+    names : iterable of {"A", "B", "C", "C1", "C2", "D", "D1", "D2"}
         The suites; the name of each goes before those of its populations.
 
     Returns
@@ -117,6 +123,86 @@ def _shifted(by: float) -> Curve:
 
 def _moved(score: FloatArray, by: float) -> FloatArray:
     return np.clip(score + by, 0.0, 1.0)
+
+
+def _chirp(height: float, waves: float) -> Curve:
+    """Waves that grow shorter as the score rises."""
+    return FunctionCurve(partial(_chirping, height=height, waves=waves), breakpoints=_grid(100))
+
+
+def _chirping(score: FloatArray, height: float, waves: float) -> FloatArray:
+    return np.clip(score + height * np.sin(2 * np.pi * waves * score**2), 0.0, 1.0)
+
+
+def _waves(height: float, waves: int) -> Curve:
+    """As `_wave`, for so many waves that the integral of the error needs to know where they are."""
+    return FunctionCurve(partial(_wavy, height=height, waves=waves), breakpoints=_grid(waves))
+
+
+def _bump(low: float, high: float, by: float) -> Curve:
+    """Right everywhere but between two scores."""
+    return FunctionCurve(partial(_bumpy, low=low, high=high, by=by), breakpoints=[low, high])
+
+
+def _bumpy(score: FloatArray, low: float, high: float, by: float) -> FloatArray:
+    return np.clip(score + by * ((score >= low) & (score < high)), 0.0, 1.0)
+
+
+def _stairs(steps: int) -> Curve:
+    """Return stairs: the middle of the bin in which the score lies."""
+    middle = (np.arange(steps) + 0.5) / steps
+    return StepCurve(_grid(steps), middle.tolist())
+
+
+def _jump(at: float, by: float) -> Curve:
+    """Too high below a score and too low above it, by the same."""
+    return FunctionCurve(partial(_jumping, at=at, by=by), breakpoints=[at])
+
+
+def _jumping(score: FloatArray, at: float, by: float) -> FloatArray:
+    return np.clip(score + by * np.sign(score - at), 0.0, 1.0)
+
+
+def _alternating(step: float, by: float) -> Curve:
+    """Too high and too low in turn at the multiples of a step."""
+    return FunctionCurve(partial(_alternate, step=step, by=by))
+
+
+def _alternate(score: FloatArray, step: float, by: float) -> FloatArray:
+    return np.clip(score + by * (1 - 2 * (np.rint(score / step) % 2)), 0.0, 1.0)
+
+
+def _at_random(step: float, by: float) -> Curve:
+    """Too high or too low at the multiples of a step, as a fixed pseudo-random sequence has it."""
+    return FunctionCurve(partial(_scattered, step=step, by=by))
+
+
+def _scattered(score: FloatArray, step: float, by: float) -> FloatArray:
+    sign = np.sign(np.sin(12.9898 * np.rint(score / step)) * 43758.5453 % 1 - 0.5)
+    return np.clip(score + by * sign, 0.0, 1.0)
+
+
+def _times(factor: float) -> Curve:
+    return FunctionCurve(partial(_scaled, factor=factor), breakpoints=[min(1 / factor, 1 - 1e-9)])
+
+
+def _scaled(score: FloatArray, factor: float) -> FloatArray:
+    return np.minimum(score * factor, 1.0)
+
+
+def _over_confident_waves(slope: float, height: float, waves: int) -> Curve:
+    return FunctionCurve(
+        partial(_overfitted, slope=slope, height=height, waves=waves), breakpoints=_grid(2 * waves)
+    )
+
+
+def _overfitted(score: FloatArray, slope: float, height: float, waves: int) -> FloatArray:
+    tempered = expit(slope * logit(np.clip(score, 1e-12, 1 - 1e-12)))
+    return np.clip(tempered + height * np.sin(2 * np.pi * waves * score), 0.0, 1.0)
+
+
+def _grid(n: int) -> list[float]:
+    return [k / n for k in range(1, n)]
 
 
 # --- Scores ----------------------------------------------------------------------------------------
@@ -217,4 +303,61 @@ def _second_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
             _shifted(-0.05),
         ),
         "float32, flat": (_FLOAT32, _lines([0, 0.5, 1], [0.3, 0.6, 0.98])),
+    }
+
+
+def _hard_first_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
+    return {
+        "ten waves": (_UNIFORM, _waves(0.08, 10)),
+        "40 waves": (_UNIFORM, _waves(0.10, 40)),
+        "200 waves": (_UNIFORM, _waves(0.10, 200)),
+        "chirp": (_UNIFORM, _chirp(0.10, 25)),
+        "bump on 5%": (_UNIFORM, _bump(0.60, 0.65, -0.30)),
+        "bump on 1%": (_UNIFORM, _bump(0.80, 0.81, -0.60)),
+        "8 stairs": (_UNIFORM, _stairs(8)),
+        "two levels": (_UNIFORM, StepCurve([0.5], [0.2, 0.8])),
+        "falling": (_UNIFORM, _lines([0, 1], [1, 0])),
+        "skewed, middle off": (BetaScores(2.8, 0.1), _bump(0.50, 0.95, -0.25)),
+        "skewed, barely off": (BetaScores(20, 1), _shifted(-0.01)),
+        "rare, twice as many": (BetaScores(0.5, 50), _times(2)),
+        "low, saturating": (BetaScores(1, 9), _lines([0, 0.25, 1], [0, 0.25, 0.25])),
+        "very central, jump": (BetaScores(50, 50), _jump(0.5, 0.10)),
+        "hundredths, alternating": (_HUNDREDTHS, _alternating(0.01, 0.08)),
+        "thousandths, random": (RoundedScores(_UNIFORM, decimals=3), _at_random(0.001, 0.10)),
+        "certain, 3% wrong": (AtomScores([0, 0.5, 1], [0.45, 0.1, 0.45]), _lines([0, 1], [0.03, 0.97])),
+        "over-fitted": (_U_SHAPED, _over_confident_waves(0.7, 0.08, 15)),
+        "calibrated uniform": (_UNIFORM, _lines([0, 1], [0, 1])),
+        "calibrated skewed": (BetaScores(2.8, 0.1), _lines([0, 1], [0, 1])),
+        "calibrated rare": (BetaScores(0.5, 50), _lines([0, 1], [0, 1])),
+        "calibrated tenths": (_TENTHS, _lines([0, 1], [0, 1])),
+    }
+
+
+def _hard_second_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
+    return {
+        "seven waves": (_UNIFORM, _waves(0.09, 7)),
+        "30 waves": (_UNIFORM, _waves(0.09, 30)),
+        "120 waves": (_UNIFORM, _waves(0.12, 120)),
+        "u-shaped, chirp": (_U_SHAPED, _chirp(0.08, 18)),
+        "bump on 3%": (_UNIFORM, _bump(0.30, 0.33, 0.40)),
+        "central, bump": (_CENTRAL, _bump(0.55, 0.58, -0.30)),
+        "12 stairs": (_UNIFORM, _stairs(12)),
+        "three levels": (_UNIFORM, StepCurve([0.3, 0.6], [0.1, 0.5, 0.75])),
+        "u-shaped, falling": (_U_SHAPED, _lines([0, 1], [0.8, 0.2])),
+        "skewed, low end off": (BetaScores(4, 0.3), _bump(0.20, 0.80, -0.20)),
+        "low, barely off": (BetaScores(1, 20), _shifted(0.01)),
+        "rare, half as many": (BetaScores(0.5, 30), _times(0.5)),
+        "high, saturating": (BetaScores(9, 1), _lines([0, 0.75, 1], [0.75, 0.75, 1])),
+        "central, jump": (BetaScores(20, 20), _jump(0.55, 0.08)),
+        "fiftieths, alternating": (
+            AtomScores((np.arange(51) / 50).tolist(), np.full(51, 1 / 51).tolist()),
+            _alternating(0.02, 0.10),
+        ),
+        "hundredths, random": (_HUNDREDTHS, _at_random(0.01, 0.07)),
+        "certain, 2% wrong": (AtomScores([0, 1], [0.6, 0.4]), _lines([0, 1], [0.02, 0.98])),
+        "under-confident waves": (_UNIFORM, _over_confident_waves(1.3, 0.07, 12)),
+        "calibrated u-shaped": (_U_SHAPED, _lines([0, 1], [0, 1])),
+        "calibrated low": (BetaScores(1, 30), _lines([0, 1], [0, 1])),
+        "calibrated central": (_VERY_CENTRAL, _lines([0, 1], [0, 1])),
+        "calibrated hundredths": (_HUNDREDTHS, _lines([0, 1], [0, 1])),
     }

@@ -1,0 +1,355 @@
+"""The core of one sample: its squared error, the noise of it, and the evidence against calibration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
+from truecal.multiscale.absolute import AbsoluteError, absolute_error
+from truecal.multiscale.curves import Curve, fit_curves
+from truecal.multiscale.evidence import PRIOR_ODDS, Block, Posterior, make_blocks, weigh
+from truecal.multiscale.intervals import Limits, jensen_limit
+from truecal.multiscale.levels import Level, make_levels, one_bin
+from truecal.multiscale.units import IntArray, Units, make_units
+
+#: Under calibration P(Z > 0.1 / alpha) is about alpha, whatever n and the scores: so 0.1 / Z is a p-value.
+_EVIDENCE_SCALE = 0.1
+#: Units beyond which smooth curves are interpolated.
+_MOST_EXACT = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Multiscale:
+    """Everything that the core knows about a sample.
+
+    Attributes
+    ----------
+    sample : Sample
+        The predictions.
+    units : Units
+        Their sums.
+    logistic, beta : Curve
+        The smooth curves.
+    gaps : tuple of ndarray
+        Score less curve at the units, for both.
+    levels : list of Level
+        Nested bins, coarse to fine.
+    blocks : list of Block
+        Increments of the squared error: logistic, beta, and the levels that differ from the one before.
+    posterior : Posterior
+        Which blocks hold error.
+    """
+
+    sample: Sample
+    units: Units
+    logistic: Curve
+    beta: Curve
+    gaps: tuple[FloatArray, FloatArray]
+    levels: list[Level]
+    blocks: list[Block]
+    posterior: Posterior
+
+    # --- the squared error -------------------------------------------------------------------------
+
+    @property
+    def size(self) -> float:
+        """Effective number of rows."""
+        return self.units.size
+
+    @cached_property
+    def square(self) -> float:
+        """Estimate of the squared calibration error; it may be negative."""
+        return sum(
+            float(q) * block.increment
+            for q, block in zip(self.posterior.probability, self.blocks, strict=True)
+        )
+
+    @cached_property
+    def gate(self) -> float:
+        """Factor on the error: near 0 without evidence of miscalibration, near 1 with it.
+
+        With posterior odds o of miscalibration it is :math:`o^2 / (1 + o^2)`, between the posterior mean
+        and the posterior median of an error that may be exactly 0.
+        """
+        log_odds = self.posterior.log_evidence + math.log(PRIOR_ODDS)
+        return 1 / (1 + math.exp(-2 * max(min(log_odds, 300.0), -300.0)))
+
+    @cached_property
+    def pvalue(self) -> float:
+        """Closed-form p-value of calibration, min(1, 0.1 / Z)."""
+        return pvalue_of_evidence(self.posterior.log_evidence)
+
+    @cached_property
+    def root(self) -> float:
+        r"""Root of the squared error, without the gate.
+
+        The real part of :math:`\sqrt{\theta + i\sqrt V}`, with V the variance of the squared error: it removes
+        the bias of the root to second order, and is never imaginary.
+        """
+        variance = self.slope * max(self.square, 0.0)
+        half = (self.square + math.hypot(self.square, math.sqrt(variance))) / 2
+        return min(math.sqrt(max(half, 0.0)), self.largest(2))
+
+    def error(self, norm: float = 2) -> float:
+        """Return the calibration error.
+
+        Parameters
+        ----------
+        norm : float
+            Order of the norm, at least 1.
+        """
+        return self.gate * self.ungated(norm)
+
+    def ungated(self, norm: float) -> float:
+        """Return the error without the gate.
+
+        Orders other than 1 and 2 come from these two and the shape of the estimated curve.
+        """
+        if norm == 2:
+            return self.root
+        absolute = min(max(self.absolute.value, 0.0), self.root)
+        if norm == 1:
+            return absolute
+        size = np.abs(self.gap)
+        largest = float(size.max())
+        if largest == 0:
+            return self.root
+
+        def shape(p: float) -> float:
+            return largest * _power(float(self.units.weight @ (size / largest) ** p) / self.size, 1 / p)
+
+        if norm > 2:
+            return min(self.root * shape(norm) / shape(2), self.largest(norm))
+        share = 2 / norm - 1  # Lyapunov: |d|_p <= |d|_1^share |d|_2^(1 - share)
+        ratio = shape(norm) / (_power(shape(1), share) * _power(shape(2), 1 - share))
+        return _power(absolute, share) * _power(self.root, 1 - share) * ratio
+
+    def largest(self, norm: float) -> float:
+        """Return the largest error that the scores allow: every label on the far side."""
+        score = self.units.score
+        far = np.maximum(score, 1 - score) ** norm
+        return min(_power(float(self.units.weight @ far) / self.size, 1 / norm), 1.0)
+
+    # --- the curve ---------------------------------------------------------------------------------
+
+    def _place(self, level: Level) -> IntArray | slice:
+        """Return the bin of each unit at a level."""
+        if level.inside is not None:
+            return slice(None)
+        return self.units.bin >> (self.units.depth - (len(level.weight).bit_length() - 1))
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """Estimated score - curve of each unit: smooth curves and bins, each shrunk by the evidence for it."""
+        q_beta = float(self.posterior.probability[1])
+        gap = q_beta * self.gaps[1] + (1 - q_beta) * self.gaps[0]
+        for q, block in zip(self.posterior.probability[2:], self.blocks[2:], strict=True):
+            share, level = float(q) * block.shrinkage, block.level
+            if share > 1e-6 and level is not None:
+                before = 0.0 if level.parent is None else level.up(level.parent.mean_error)
+                gap = gap - (share * (level.mean_error - before))[self._place(level)]
+        return gap
+
+    @cached_property
+    def absolute(self) -> AbsoluteError:
+        """The l1 error before the gate."""
+        levels, none = [], 1.0
+        for q, block in zip(self.posterior.probability[:1:-1], self.blocks[:1:-1], strict=True):
+            assert block.level is not None
+            if q * none > 1e-3:
+                levels.append((float(q) * none, block.level, self._place(block.level)))
+            none *= 1 - float(q)
+        sd = _evaluate(self.beta.sd, self.units.score)
+        return absolute_error(self.units, levels, self.gaps[1], sd, (none, self.beta.square))
+
+    # --- variances ---------------------------------------------------------------------------------
+
+    def unit_of(self, score: NDArray[Any]) -> IntArray:
+        """Return the unit of each row of the sample."""
+        group = np.searchsorted(self.sample.score, score.astype(np.float64))
+        return np.asarray(group if self.units.of_group is None else self.units.of_group[group])
+
+    def influence(self, label: NDArray[Any], score: NDArray[Any], *, norm: float = 2) -> FloatArray:
+        """Return the influence of rows of the sample on the error, up to a constant, in their order.
+
+        For l2 that is psi = 2 r d - d^2, whose mean has the noise of the squared error to first order.
+
+        Parameters
+        ----------
+        label, score : ndarray of shape (n,)
+            The rows.
+        norm : {1, 2}
+            Order of the norm.
+        """
+        unit = self.unit_of(score)
+        if norm == 1:
+            return np.asarray(self.absolute.sign[unit] * (score - label))
+        gap = self.gap[unit]
+        return np.asarray(gap * (2 * (score - label) - gap))
+
+    def limits_for(self, norm: float) -> Limits:
+        """Return the confidence limits of the l1 or the l2 error."""
+        return self.limits if norm == 2 else self.absolute_limits
+
+    @cached_property
+    def slope(self) -> float:
+        """First-order variance of the squared error, divided by the squared error; at least that of half a row."""
+        return self.variance(2) / max(self.energy, 1e-30) + 2 / self.size**2
+
+    def variance(self, norm: float) -> float:
+        """Return the variance of the mean of the rows' influence; see `influence`."""
+        if norm == 1:
+            return self._variance(self.absolute.sign, np.zeros(len(self.units)))
+        return self._variance(2 * self.gap, self.gap**2)
+
+    @cached_property
+    def energy(self) -> float:
+        """Mean of the squared gap."""
+        return float(self.units.weight @ self.gap**2) / self.size
+
+    def _variance(self, slope: FloatArray, shift: FloatArray) -> float:
+        """Return the variance of the mean of ``slope * r - shift`` over rows, or over clusters."""
+        units = self.units
+        if units.clusters is not None:
+            table = units.clusters
+            each = table.residual * slope[table.unit] - table.weight * shift[table.unit]
+            mean = float(each.sum()) / units.size
+            sums = np.bincount(table.cluster, each - mean * table.weight, table.n_clusters)
+            factor = table.n_clusters / max(table.n_clusters - 1, 1)
+            return factor * float(sums @ sums) / units.size**2
+        shift = shift + float(slope @ units.residual - shift @ units.weight) / units.size  # centred
+        total = (
+            slope**2 @ units.residual2
+            - 2 * (slope * shift) @ units.residual_weight2
+            + shift**2 @ units.weight2
+        )
+        return max(float(total), 0.0) / units.size**2
+
+    # --- limits ------------------------------------------------------------------------------------
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Confidence limits of the l2 error."""
+        q = self.posterior.probability
+        reach = q.copy()
+        reach[3:] = np.maximum(q[3:], q[2:-1])  # one level finer than found
+        increment = np.array([block.increment for block in self.blocks])
+        null = np.array([block.null_variance for block in self.blocks])
+        return Limits(
+            error=self.error(2),
+            square=self.square,
+            square_above=max(self.square, float(reach @ increment)),
+            slope=self.slope,
+            null_variance=float(reach**2 @ null + (q * (1 - q)) @ increment**2),
+            noise_variance=float(reach**2 @ null),
+            largest=self.largest(2),
+            pvalue=self.pvalue,
+        )
+
+    @cached_property
+    def absolute_limits(self) -> Limits:
+        """Confidence limits of the l1 error: as for l2, with the influence r h of the smooth sign h."""
+        two = self.limits
+        absolute = self.ungated(1)
+        ratio = absolute / self.root if self.root > 0 else 1.0
+        scale = (1 - self.gate * (1 - ratio)) ** 2  # without evidence, no less than for l2
+        return Limits(
+            error=self.error(1),
+            square=min(two.square, max(self.absolute.below, 0.0) ** 2),
+            square_above=max(scale * two.square_above, min(max(self.absolute.above, 0.0), self.root) ** 2),
+            slope=4 * self.variance(1) + 2 / self.size**2,
+            null_variance=scale**2 * two.null_variance,
+            noise_variance=scale**2 * two.noise_variance,
+            largest=self.largest(1),
+            pvalue=self.pvalue,
+        )
+
+    @cached_property
+    def resolution(self) -> int:
+        """Number of bins beyond which limits assume no structure: one level finer than error was found."""
+        found = [block.n_bins for block in self.blocks[2:]]
+        if not found:
+            return 1
+        inside = [i for i, q in enumerate(self.posterior.probability[2:]) if q > 0.5]
+        return found[min((inside[-1] if inside else 0) + 1, len(found) - 1)]
+
+    def lower_limit(self, tail: float) -> float:
+        """Return a lower limit of the l2 error that holds for any curve.
+
+        Parameters
+        ----------
+        tail : float
+            Probability with which the limit may exceed the error.
+        """
+        units = self.units
+        model = units.weight2 * units.score * (1 - units.score)
+        whole = one_bin(units)
+        levels = [whole, *(block.level for block in self.blocks[2:] if block.level is not None)]
+        spread = [np.array([model.sum()])]
+        for level in levels[1:]:
+            place = self._place(level)
+            spread.append(model if isinstance(place, slice) else np.bincount(place, model, len(level.weight)))
+        return min(jensen_limit(levels, spread, tail), self.error(2))
+
+
+def pvalue_of_evidence(log_evidence: float) -> float:
+    """Return the p-value of calibration that belongs to a Bayes factor, or to the mean of several."""
+    return min(1.0, _EVIDENCE_SCALE * math.exp(-max(log_evidence, -3.0)))
+
+
+def analyse(sample: Sample) -> Multiscale:
+    """Return the core's analysis of a sample; it is computed once.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+
+    Returns
+    -------
+    Multiscale
+
+    Examples
+    --------
+    >>> import truecal
+    >>> from truecal.data import read
+    >>> population = truecal.paper.population("resnet152_imgnet")
+    >>> (sample,) = read(*population.sample(5000, rng=0))
+    >>> core = analyse(sample)
+    >>> core is analyse(sample)
+    True
+    """
+    known: Multiscale | None = sample.__dict__.get("_multiscale")
+    if known is None:
+        known = _analyse(sample)
+        sample.__dict__["_multiscale"] = known
+    return known
+
+
+def _analyse(sample: Sample) -> Multiscale:
+    units = make_units(sample)
+    logistic, beta = fit_curves(units)
+    gaps = (units.score - _evaluate(logistic, units.score), units.score - _evaluate(beta, units.score))
+    levels = make_levels(units, beta, units.score - gaps[1])
+    blocks = make_blocks(logistic, beta, levels)
+    return Multiscale(sample, units, logistic, beta, gaps, levels, blocks, weigh(blocks))
+
+
+def _power(base: float, exponent: float) -> float:
+    return float(base**exponent)
+
+
+def _evaluate(curve: Callable[[FloatArray], FloatArray], score: FloatArray) -> FloatArray:
+    """Return a smooth function at ascending scores, interpolated if these are many."""
+    if len(score) <= _MOST_EXACT:
+        return np.asarray(curve(score))
+    nodes = score[np.linspace(0, len(score) - 1, _MOST_EXACT // 8 + 1).astype(np.intp)]
+    return np.asarray(np.interp(score, nodes, curve(nodes)))

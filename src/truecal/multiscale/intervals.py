@@ -1,0 +1,167 @@
+r"""Confidence limits of the squared error, from one distribution that holds down to an error of 0.
+
+The estimate of the squared error behaves like a centred noncentral chi-square,
+
+.. math:: \hat\theta \sim v\,\big(\chi^2_k(\theta/v) - k\big),
+
+whose variance is :math:`4 v \theta + 2 k v^2`: the first term is the variance of the influence function, which vanishes
+with the error, the second what is left of it at :math:`\theta = 0`. Inverting its distribution function in
+:math:`\theta` gives both limits and the p-value of :math:`H_0: \sqrt\theta \ge \varepsilon`, which therefore agree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import chndtr, ndtr, ndtri
+
+from truecal._lib.types import FloatArray
+from truecal.multiscale.levels import Level
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What confidence limits need to know.
+
+    Attributes
+    ----------
+    error : float
+        The estimate itself, which every interval contains.
+    square : float
+        Estimate of the squared error.
+    square_above : float
+        The same with one more level of bins, which upper limits start from; at least `square`.
+    slope : float
+        First-order variance of the squared error, divided by the squared error.
+    null_variance : float
+        What is left of its variance at an error of 0, with the doubt about which levels hold error.
+    noise_variance : float
+        The same without that doubt.
+    largest : float
+        Largest error that the scores allow.
+    pvalue : float
+        Closed-form p-value of calibration, on which a positive lower limit depends.
+    """
+
+    error: float
+    square: float
+    square_above: float
+    slope: float
+    null_variance: float
+    noise_variance: float
+    largest: float
+    pvalue: float
+
+    @property
+    def _scale(self) -> float:
+        return max(self.slope, 1e-14) / 4
+
+    @property
+    def _freedom(self) -> float:
+        return max(self.null_variance / (2 * self._scale**2), 1e-3)
+
+    def _statistic(self, square: float) -> float:
+        return max(square / self._scale + self._freedom, 0.0)
+
+    def upper(self, tail: float) -> float:
+        """Return the limit that the error exceeds with probability `tail` at most."""
+        statistic = self._statistic(max(self.square_above, 0.0))
+        high = math.sqrt(self._scale * noncentrality(statistic, self._freedom, tail))
+        return min(max(high, self.error), self.largest)
+
+    def lower(self, tail: float) -> float:
+        """Return the limit below which the error lies with probability `tail` at most."""
+        statistic = self._statistic(self.square)
+        low = math.sqrt(self._scale * noncentrality(statistic, self._freedom, 1 - tail))
+        return min(low, self.error)
+
+    def interval(self, confidence_level: float, pvalue: float | None = None) -> tuple[float, float]:
+        """Return both ends.
+
+        The lower end is positive only if the evidence against calibration is significant at the same level. It is
+        judged by the closed-form p-value and, if given, by that of a test as well, so that an interval never
+        contradicts the test beside it. Where the lower end is 0, all that may be missed is missed above.
+
+        Parameters
+        ----------
+        confidence_level : float
+            Level of the interval.
+        pvalue : float, optional
+            p-value of a test of calibration on the same sample.
+        """
+        alpha = 1 - confidence_level
+        if max(self.pvalue, pvalue or 0.0) > alpha:
+            return 0.0, self.upper(alpha)
+        return self.lower(alpha / 2), self.upper(alpha / 2)
+
+    def at_most(self, bound: float) -> float:
+        """Return the p-value of the hypothesis that the error is `bound` or more.
+
+        It is at most alpha exactly when ``upper(alpha)`` is at most `bound`.
+        """
+        if bound >= self.largest:
+            return 0.0
+        if bound < self.error:
+            return 1.0
+        statistic = self._statistic(max(self.square_above, 0.0))
+        return below(statistic, self._freedom, bound**2 / self._scale)
+
+
+def noncentrality(statistic: float, freedom: float, probability: float) -> float:
+    """Return the noncentrality at which a chi-square is below `statistic` with that probability; 0 if none is."""
+    if below(statistic, freedom, 0.0) <= probability:
+        return 0.0
+    most = 2 * max(statistic, 1) + 40 * math.sqrt(max(statistic, 1)) + 80
+    root: float = brentq(lambda shift: below(statistic, freedom, shift) - probability, 0.0, most, xtol=1e-9)
+    return root
+
+
+def below(statistic: float, freedom: float, shift: float) -> float:
+    """Return the distribution function of the noncentral chi-square."""
+    if statistic <= 2000 and shift <= 2000 and freedom <= 2000:
+        return float(chndtr(statistic, freedom, shift))
+    # Sankaran's approximation (1963), where the series is slow.
+    total = freedom + shift
+    h = 1 - 2 * total * (freedom + 3 * shift) / (3 * (freedom + 2 * shift) ** 2)
+    p = (freedom + 2 * shift) / total**2
+    m = (h - 1) * (1 - 3 * h)
+    centre = 1 + h * p * (h - 1 - 0.5 * (2 - h) * m * p)
+    return float(ndtr(((statistic / total) ** h - centre) / (h * math.sqrt(2 * p) * (1 + 0.5 * m * p))))
+
+
+def jensen_limit(levels: list[Level], spread: list[FloatArray], tail: float) -> float:
+    r"""Return a lower limit of the l2 error that holds whatever the curve looks like.
+
+    By Jensen's inequality the squared error is at least that of the bin means, at any level. For each,
+    :math:`T = \frac1N \sum R^2/m` is compared with a noncentral chi-square whose scale and degrees of freedom come from
+    the noise of the bins, :math:`V = (\max(\sum m_2 f(1-f), \text{observed}) + \tfrac14)/m`; the spread of the scores
+    themselves is added in quadrature. The largest of the limits, each at ``tail`` divided by their number, is returned.
+
+    Parameters
+    ----------
+    levels : list of Level
+        Bins, coarse to fine.
+    spread : list of ndarray
+        Sum of w^2 f (1 - f) in each bin of each level.
+    tail : float
+        Probability with which the limit may exceed the error.
+    """
+    best, share = 0.0, tail / max(len(levels), 1)
+    z = float(-ndtri(share))
+    for level, model in zip(levels, spread, strict=True):
+        used = level.weight > 0
+        weight, mean = level.weight[used], level.mean_residual[used]
+        several = level.pairs[used] > 0
+        ratio = np.where(several, weight**2 / np.where(several, level.pairs[used], 1.0), 0.0)
+        observed = (level.residual2[used] - level.weight2[used] * mean**2) * ratio
+        noise = (np.maximum(model[used], observed) + 0.25) / weight
+        total = float(weight @ mean**2) / level.size
+        scale = float(noise @ noise / noise.sum()) / level.size
+        freedom = float(noise.sum() ** 2 / (noise @ noise))
+        low = scale * noncentrality(total / scale, freedom, 1 - share)
+        scores = float(level.weight2[used] @ (mean**2 - total) ** 2) / level.size**2
+        best = max(best, total - math.hypot(total - low, z * math.sqrt(scores)))
+    return math.sqrt(best)

@@ -1,0 +1,95 @@
+r"""Several classes at once: the mean of their squared errors, with the dependence between them.
+
+The classes of one row share its label, so that their estimates depend on each other. To first order that is in the
+influence functions: the mean over classes of :math:`\psi_k = 2 r_k d_k - d_k^2`, row by row, has the variance of the
+mean squared error. What is left at an error of 0 is added as for independent classes. The evidence is the mean of the
+classes' Bayes factors, which needs no assumption on their dependence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from truecal._lib.types import FloatArray
+from truecal.multiscale.analysis import Multiscale, pvalue_of_evidence
+from truecal.multiscale.intervals import Limits
+
+
+def joint_limits(
+    classes: Sequence[Multiscale],
+    influence: FloatArray | None = None,
+    *,
+    norm: float = 2,
+    weight: FloatArray | None = None,
+    cluster: NDArray[np.intp] | None = None,
+) -> Limits:
+    """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2.
+
+    Parameters
+    ----------
+    classes : sequence of Multiscale
+        One for each class.
+    influence : ndarray of shape (n,), optional
+        Mean over the classes of the rows' influence for the norm. Without it the estimates of the classes are taken to
+        rise and fall together, which is the worst case.
+    norm : {1, 2}
+        Order of the norm.
+    weight : ndarray of shape (n,), optional
+        Weights of the rows.
+    cluster : ndarray of int, optional
+        Numbers of the clusters of the rows.
+    """
+    count = len(classes)
+    parts = [one.limits_for(norm) for one in classes]
+    if influence is None:
+        variance = (sum(math.sqrt(one.variance(norm)) for one in classes) / count) ** 2
+    else:
+        variance = float(mean_covariance(influence[np.newaxis], weight, cluster)[0, 0])
+    energy = sum(one.energy for one in classes) / count
+    slope = variance / max(energy, 1e-30) if norm == 2 else 4 * variance
+    log_evidence = [one.posterior.log_evidence for one in classes]
+
+    def mean(values: list[float]) -> float:
+        """Return the mean of squares, or the square of the mean root."""
+        if norm == 2:
+            return sum(values) / count
+        return (sum(math.sqrt(max(value, 0.0)) for value in values) / count) ** 2
+
+    return Limits(
+        error=math.sqrt(mean([part.error**2 for part in parts])),
+        square=mean([part.square for part in parts]),
+        square_above=mean([part.square_above for part in parts]),
+        slope=slope + 2 / classes[0].size ** 2,
+        null_variance=sum(part.null_variance for part in parts) / count**2,
+        noise_variance=sum(part.noise_variance for part in parts) / count**2,
+        largest=math.sqrt(mean([part.largest**2 for part in parts])),
+        pvalue=pvalue_of_evidence(float(logsumexp(log_evidence)) - math.log(count)),
+    )
+
+
+def mean_covariance(
+    values: FloatArray, weight: FloatArray | None = None, cluster: NDArray[np.intp] | None = None
+) -> FloatArray:
+    """Return the covariance of the (weighted) means of several values over rows, or over dependent rows in clusters.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k, n)
+        k values for each row.
+    weight : ndarray of shape (n,), optional
+        Weights.
+    cluster : ndarray of int, optional
+        Number of the cluster of each row.
+    """
+    weight = np.ones(values.shape[1]) if weight is None else weight
+    total = float(weight.sum())
+    each = weight * (values - (values @ weight)[:, np.newaxis] / total)
+    if cluster is not None:
+        each = np.stack([np.bincount(cluster, row) for row in each])
+        each = each * math.sqrt(each.shape[1] / max(each.shape[1] - 1, 1))
+    return np.asarray(each @ each.T) / total**2

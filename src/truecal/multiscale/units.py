@@ -1,0 +1,196 @@
+r"""A sample as units: the smallest groups of rows that the core tells apart, and the nested bins above them.
+
+Everything in `truecal.multiscale` is computed from sums over units of the residuals :math:`r = f - y`. With weights
+w, scaled so that they sum to Kish's effective size :math:`N = (\sum w)^2 / \sum w^2`, a unit keeps
+
+.. math:: m = \sum w, \quad m_2 = \sum w^2, \quad R = \sum w r, \quad R_2 = \sum w^2 r, \quad Q = \sum w^2 r^2,
+    \quad p_2 = \sum w^2 y.
+
+Rows that are counted, not weighted, have :math:`m_2 = m`, :math:`R_2 = R` and so on.
+
+Level j of the bins has :math:`2^j` bins of equal mass: the bin of a score is :math:`\lfloor 2^j u \rfloor`, where u is
+the middle of its ranks divided by N. Equal scores are never separated, and the bins of one level lie inside those of
+the level before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Clusters, Sample
+
+IntArray = NDArray[np.intp]
+
+#: Rows per bin, on average, at the finest level: with fewer, a bin says little about its own noise.
+ROWS_PER_BIN = 6
+#: Score groups up to which each is a unit; beyond, the bins of the finest level are the units.
+_MOST_GROUPS = 4096
+#: With clusters, the finest level has at most 2**10 bins: covariances of all pairs of bins are needed.
+_MOST_LEVELS_CLUSTERED = 10
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterUnits:
+    """Sums over the rows of one cluster in one unit, sorted by unit.
+
+    Attributes
+    ----------
+    cluster, unit : ndarray of int
+        Which cluster, from 0, and which unit.
+    weight, residual : ndarray
+        Sum of the weights, and of the weights times score less label.
+    n_clusters : int
+        Number of clusters.
+    """
+
+    cluster: IntArray
+    unit: IntArray
+    weight: FloatArray
+    residual: FloatArray
+    n_clusters: int
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Sums of a sample by unit, in ascending order of score.
+
+    Attributes
+    ----------
+    size : float
+        Effective number of rows N; the weights sum to it.
+    score : ndarray
+        Mean score.
+    weight, weight2, residual, residual2, residual_weight2, positives2 : ndarray
+        The sums m, m_2, R, Q, R_2 and p_2 of the module's docstring.
+    bin : ndarray of int
+        Bin of each unit at the finest level.
+    depth : int
+        The finest level has ``2**depth`` bins; below 2 there are too few rows for bins.
+    saturated : bool
+        Whether a further level, in which every distinct score is a bin, is finer and worth a look.
+    of_group : ndarray of int or None
+        Unit of each score group of the sample; None if each group is a unit.
+    clusters : ClusterUnits or None
+        The same sums by cluster, if rows of a cluster depend on each other.
+    """
+
+    size: float
+    score: FloatArray
+    weight: FloatArray
+    weight2: FloatArray
+    residual: FloatArray
+    residual2: FloatArray
+    residual_weight2: FloatArray
+    positives2: FloatArray
+    bin: IntArray
+    depth: int
+    saturated: bool
+    of_group: IntArray | None = None
+    clusters: ClusterUnits | None = None
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+
+def total(place: IntArray, values: FloatArray, n_bins: int) -> FloatArray:
+    """Return the sums of values over bins; `place` is the bin of each value."""
+    return np.bincount(place, values, n_bins).astype(np.float64, copy=False)
+
+
+def make_units(sample: Sample) -> Units:
+    """Return the units of a sample, with the nested bins that its size allows."""
+    scale, size = _scale(sample)
+    weight = sample.count * scale if sample.squares is not None else sample.count
+    positives = sample.positives * scale if sample.squares is not None else sample.positives
+    residual = weight * sample.score - positives
+    squares = sample.squares
+    weight2 = weight if squares is None else squares * scale**2
+    positives2 = positives if sample.positive_squares is None else sample.positive_squares * scale**2
+    clusters = sample.clusters
+    n_groups = len(sample)
+
+    rank = _middle_ranks(sample, weight, size)
+    depth = math.floor(math.log2(max(size, 1) / ROWS_PER_BIN))
+    depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
+    if clusters is not None:
+        depth = min(depth, _depth_for_clusters(clusters, rank))
+    group_bin = (rank * 2.0 ** max(depth, 0)).astype(np.intp)
+    np.minimum(group_bin, 2 ** max(depth, 0) - 1, out=group_bin)
+    start = np.flatnonzero(np.diff(group_bin, prepend=-1))
+    saturated = clusters is None and depth >= 2 and len(start) < n_groups <= size / 2
+
+    residual_weight2 = residual if weight2 is weight else weight2 * sample.score - positives2
+    residual2 = sample.score**2 * (weight2 - positives2) + (1 - sample.score) ** 2 * positives2
+    common: dict[str, Any] = {"size": size, "depth": depth, "saturated": saturated}
+    if saturated or clusters is not None or n_groups <= _MOST_GROUPS:
+        return Units(
+            score=sample.score,
+            weight=weight,
+            weight2=weight2,
+            residual=residual,
+            residual2=residual2,
+            residual_weight2=residual_weight2,
+            positives2=positives2,
+            bin=group_bin,
+            clusters=None if clusters is None else _cluster_units(clusters, sample.score, scale),
+            **common,
+        )
+
+    def merged(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, start))
+
+    length = np.diff(start, append=n_groups)
+    unit_weight = length.astype(np.float64) if sample.plain else merged(weight)
+    unit_residual, unit_positives = merged(residual), merged(positives)
+    return Units(
+        score=(unit_residual + unit_positives) / unit_weight,
+        weight=unit_weight,
+        weight2=unit_weight if weight2 is weight else merged(weight2),
+        residual=unit_residual,
+        residual2=merged(residual2),
+        residual_weight2=unit_residual if weight2 is weight else merged(residual_weight2),
+        positives2=unit_positives if positives2 is positives else merged(positives2),
+        bin=group_bin[start],
+        of_group=np.repeat(np.arange(len(start)), length),
+        **common,
+    )
+
+
+def _scale(sample: Sample) -> tuple[float, float]:
+    """Return the factor that makes weights sum to Kish's effective size, and that size."""
+    return sample.effective_size / sample.n, sample.effective_size
+
+
+def _middle_ranks(sample: Sample, weight: FloatArray, size: float) -> FloatArray:
+    if sample.plain:
+        return np.asarray((np.arange(len(sample)) + 0.5) / size, dtype=np.float64)
+    return np.asarray((np.cumsum(weight) - weight / 2) / size)
+
+
+def _depth_for_clusters(clusters: Clusters, rank: FloatArray) -> int:
+    """Return the finest level at which bins hold rows of six different clusters, on average."""
+    depth = 1
+    while depth < _MOST_LEVELS_CLUSTERED:
+        place = (rank * 2.0 ** (depth + 1)).astype(np.int64)[clusters.group]
+        pairs = len(np.unique(place * clusters.n_clusters + clusters.cluster))
+        if pairs < ROWS_PER_BIN * 2 ** (depth + 1):
+            break
+        depth += 1
+    return depth
+
+
+def _cluster_units(clusters: Clusters, score: FloatArray, scale: float) -> ClusterUnits:
+    weight = clusters.weight * scale
+    return ClusterUnits(
+        cluster=clusters.cluster,
+        unit=clusters.group,
+        weight=weight,
+        residual=weight * score[clusters.group] - clusters.positives * scale,
+        n_clusters=clusters.n_clusters,
+    )

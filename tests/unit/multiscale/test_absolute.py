@@ -1,0 +1,31 @@
+"""The l1 error: no noise is taken for error, and what is resolved is found."""
+
+import numpy as np
+import pytest
+
+from truecal.multiscale.absolute import absolute_error
+from truecal.multiscale.analysis import analyse
+
+
+def test_without_error_the_bounds_have_mean_zero_or_less(draw):
+    values = []
+    for seed in range(300):
+        core = analyse(draw(500, seed=seed))
+        levels = [(1.0, core.levels[2], core.units.bin >> (core.units.depth - 4))]
+        smooth = absolute_error(core.units, [], core.gaps[1], core.beta.sd(core.units.score), (1.0, 0.0))
+        binned = absolute_error(core.units, levels, core.gaps[1], np.ones(500), (0.0, 0.0))
+        values.append([smooth.value, binned.below])
+    values = np.array(values)
+    assert (values.mean(axis=0) < 4 * values.std(axis=0) / np.sqrt(300)).all()
+
+
+def test_a_constant_shift_has_the_same_error_in_both_norms(draw):
+    core = analyse(draw(20_000, lambda p: np.clip(p - 0.1, 0, 1)))
+    assert core.error(1) == pytest.approx(core.error(2), abs=0.006)
+
+
+def test_bounds_are_ordered(draw):
+    absolute = analyse(draw(2000, lambda p: np.clip(p + 0.1 * np.sin(20 * np.pi * p), 0, 1))).absolute
+    assert absolute.below <= absolute.value
+    assert absolute.below <= absolute.above
+    assert (np.abs(absolute.sign) <= 1).all()

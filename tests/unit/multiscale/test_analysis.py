@@ -1,0 +1,106 @@
+"""The whole: accuracy, order and weights, influence, resolution."""
+
+import numpy as np
+import pytest
+
+from truecal.data.sample import Sample
+from truecal.multiscale.analysis import analyse
+
+
+def test_the_error_of_a_power_curve_is_found(draw):
+    truth = np.sqrt(1 / 3 - 2 / 3.5 + 1 / 4)
+    errors = [analyse(draw(4000, lambda p: p**1.5, seed=seed)).error() for seed in range(20)]
+    assert np.mean(errors) == pytest.approx(truth, abs=4 * np.std(errors) / np.sqrt(20) + 0.002)
+
+
+@pytest.mark.parametrize("decimals", [2, 3])
+def test_alternating_errors_of_repeated_scores_are_resolved(draw, decimals):
+    step = 10.0**-decimals
+
+    def curve(p):
+        return np.clip(p + 0.08 * (1 - 2 * (np.rint(p / step) % 2)), 0, 1)
+
+    core = analyse(draw(20_000, curve, decimals=decimals))
+    assert core.error() == pytest.approx(0.078, abs=0.012)
+    assert core.resolution >= 100
+
+
+def test_fine_waves_of_continuous_scores_are_resolved(draw):
+    core = analyse(draw(20_000, lambda p: np.clip(p + 0.1 * np.sin(80 * np.pi * p), 0, 1)))
+    assert core.error() == pytest.approx(0.069, abs=0.015)
+
+
+def test_a_local_error_keeps_its_l1_size(draw):
+    values = [
+        analyse(draw(20_000, lambda p: np.where((p > 0.3) & (p < 0.35), p + 0.3, p), seed=seed)).error(1)
+        for seed in range(5)
+    ]
+    assert np.mean(values) == pytest.approx(0.015, abs=0.004)
+
+
+def test_norms_are_ordered(draw):
+    core = analyse(draw(3000, lambda p: p**1.5))
+    values = [core.error(norm) for norm in (1, 1.5, 2, 3, 10)]
+    assert values == sorted(values)
+
+
+def test_the_order_of_rows_does_not_matter():
+    rng = np.random.default_rng(0)
+    score = np.round(rng.random(3000), 2)
+    label = (rng.random(3000) < score**1.2).astype(int)
+    weight = rng.lognormal(0, 0.5, 3000)
+    cluster = rng.integers(0, 300, 3000)
+    order = rng.permutation(3000)
+    for options in ({}, {"weight": weight, "sampling": True}, {"clusters": cluster}):
+        moved = {k: v if isinstance(v, bool) else v[order] for k, v in options.items()}
+        one = analyse(Sample.from_rows(label, score, **options))
+        other = analyse(Sample.from_rows(label[order], score[order], **moved))
+        assert other.error() == pytest.approx(one.error(), abs=1e-12)
+        assert other.limits.interval(0.95) == pytest.approx(one.limits.interval(0.95), abs=1e-9)
+
+
+def test_the_influence_of_rows_has_the_variance_that_the_sums_give():
+    rng = np.random.default_rng(1)
+    score = rng.random(9000)
+    label = (rng.random(9000) < score**1.4).astype(int)
+    weight = rng.lognormal(0, 0.6, 9000)
+    for options in ({}, {"weight": weight, "sampling": True}):
+        core = analyse(Sample.from_rows(label, score, **options))
+        psi = core.influence(label, score)
+        w = options.get("weight", np.ones(9000))
+        centred = w * (psi - w @ psi / w.sum())
+        from_rows = centred @ centred / w.sum() ** 2
+        # Above 4,096 groups a unit holds several scores; its gap is the same for all of them.
+        assert core.slope * core.energy == pytest.approx(from_rows, rel=0.02)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 23, 24, 50])
+def test_tiny_samples_give_an_honest_answer(draw, n):
+    core = analyse(draw(n))
+    low, high = core.limits.interval(0.95)
+    assert 0 <= low <= core.error() <= high <= core.largest(2)
+    assert core.limits.at_most(0.01) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("label", "score"),
+    [([1] * 50, [0.5] * 50), ([0] * 40, [0.0] * 40), ([1] * 40, [0.0] * 40), ([0, 1] * 30, [0.0, 1.0] * 30)],
+)
+def test_degenerate_samples(label, score):
+    core = analyse(Sample.from_rows(np.array(label), np.array(score)))
+    low, high = core.limits.interval(0.95)
+    truth = abs(np.mean(label) - score[0]) if len(set(score)) == 1 else 0.0
+    assert low <= truth + 1e-9
+    assert high >= truth - 0.05
+    assert core.error() == pytest.approx(truth, abs=0.03)
+
+
+def test_with_weights_the_interval_of_a_calibrated_model_holds_zero():
+    rng = np.random.default_rng(2)
+    hits = 0
+    for _ in range(100):
+        score = rng.random(600)
+        label = (rng.random(600) < score).astype(int)
+        sample = Sample.from_rows(label, score, rng.lognormal(0, 1, 600), sampling=True)
+        hits += analyse(sample).limits.interval(0.95)[0] == 0
+    assert hits >= 88

@@ -1,0 +1,62 @@
+"""Two models: size for equal errors, power for different ones, agreement of interval and p-value."""
+
+import numpy as np
+import pytest
+
+from truecal.data.sample import Sample
+from truecal.multiscale.analysis import analyse
+from truecal.multiscale.difference import PairedRows, difference
+
+
+def compare(label, a, b, **options):
+    cores = [analyse(Sample.from_rows(label, score)) for score in (a, b)]
+    return difference(*cores, PairedRows(label, (a, b)), **options)
+
+
+@pytest.mark.parametrize("n", [200, 1500])
+def test_equal_errors_are_rarely_told_apart(n):
+    rng = np.random.default_rng(n)
+    rejected = 0
+    for _ in range(100):
+        mu = rng.random(n)
+        label = (rng.random(n) < mu).astype(int)
+        rejected += compare(label, mu**1.3, 1 - (1 - mu) ** 1.3).pvalue <= 0.05
+    assert rejected <= 12
+
+
+def test_different_errors_are_told_apart():
+    rng = np.random.default_rng(1)
+    mu = rng.random(3000)
+    label = (rng.random(3000) < mu).astype(int)
+    found = compare(label, mu**1.5, mu)
+    assert found.pvalue < 0.01
+    assert found.interval(0.95)[0] > 0
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_interval_and_p_value_agree_and_the_difference_lies_inside(norm):
+    rng = np.random.default_rng(2)
+    for power in (1.0, 1.2, 1.5, 2.0):
+        mu = rng.random(400)
+        label = (rng.random(400) < mu).astype(int)
+        found = compare(label, mu**power, mu, norm=norm)
+        for level in (0.5, 0.9, 0.99):
+            low, high = found.interval(level)
+            assert low <= found.reported <= high
+            assert (low > 0 or high < 0) == (found.pvalue < 1 - level)
+
+
+def test_a_model_equals_itself():
+    rng = np.random.default_rng(3)
+    mu = rng.random(500)
+    label = (rng.random(500) < mu).astype(int)
+    assert compare(label, mu**1.4, mu**1.4).pvalue == 1.0
+
+
+def test_swapping_changes_the_sign():
+    rng = np.random.default_rng(4)
+    mu = rng.random(500)
+    label = (rng.random(500) < mu).astype(int)
+    one, other = compare(label, mu**1.6, mu), compare(label, mu, mu**1.6)
+    assert other.value == pytest.approx(-one.value)
+    assert other.interval(0.9) == pytest.approx(tuple(-end for end in reversed(one.interval(0.9))))

@@ -1,0 +1,63 @@
+"""The posterior against enumeration, and the null distribution of the evidence."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import chi2
+
+from truecal.multiscale.analysis import analyse
+from truecal.multiscale.evidence import Block, weigh
+
+
+def enumerate_chain(blocks):
+    """Return the evidence and the probability of each block by adding up all configurations."""
+    factor = [math.exp(block.log_bayes_factor) for block in blocks]
+    total, inside = 0.0, np.zeros(len(blocks))
+    for beta, *levels in itertools.product([0, 1], repeat=len(blocks) - 1):
+        weight = factor[0] * (factor[1] if beta else 1.0) / 2
+        before = None
+        for level, block, gain in zip(levels, blocks[2:], factor[2:], strict=True):
+            enter = 0.5 if before in (None, 1) else 1 / (1 + max(block.freedom, 1))
+            weight *= enter * gain if level else 1 - enter
+            before = level
+        total += weight
+        inside += weight * np.array([1, beta, *levels])
+    return total, inside / total
+
+
+def test_the_posterior_is_that_of_all_configurations():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        freedom = rng.uniform(1, 30, 6)
+        support = freedom + rng.normal(0, 2, 6) * np.sqrt(2 * freedom) + rng.choice([0, 10], 6)
+        blocks = [Block(0.0, 1.0, s, d) for s, d in zip(support, freedom, strict=True)]
+        evidence, probability = enumerate_chain(blocks)
+        posterior = weigh(blocks)
+        assert posterior.log_evidence == pytest.approx(math.log(evidence))
+        assert posterior.probability == pytest.approx(probability)
+
+
+def test_a_bayes_factor_has_mean_one_under_the_null():
+    for freedom in (1.0, 5.0, 40.0):
+        mean, _ = quad(
+            lambda s, d=freedom: math.exp(Block(0.0, 1.0, s, d).log_bayes_factor) * chi2.pdf(s, d),
+            0,
+            900,
+            limit=500,
+        )
+        assert mean == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("decimals", [None, 1])
+def test_the_p_value_of_a_calibrated_model_is_nearly_uniform_in_its_tail(draw, decimals):
+    pvalue = np.array([analyse(draw(300, seed=seed, decimals=decimals)).pvalue for seed in range(600)])
+    for alpha in (0.05, 0.1):
+        assert np.mean(pvalue <= alpha) <= alpha + 3.5 * math.sqrt(alpha * (1 - alpha) / 600) + 0.01
+
+
+def test_error_is_found(draw):
+    assert analyse(draw(1000, lambda p: p**1.5)).pvalue < 1e-4
+    assert analyse(draw(400, lambda p: 1 - p)).pvalue < 1e-20

@@ -1,0 +1,66 @@
+"""Limits: inversion, agreement with equivalence, the value inside, the bound for any curve."""
+
+import numpy as np
+import pytest
+from scipy.stats import ncx2
+
+from truecal.multiscale.analysis import analyse
+from truecal.multiscale.intervals import below, noncentrality
+
+CURVES = [lambda p: p, lambda p: p**1.1, lambda p: 1 - p, lambda p: np.where(p < 0.5, 0.25, 0.75)]
+
+
+def test_the_distribution_is_scipys():
+    for statistic, freedom, shift in [(3, 2, 1), (150, 120, 20), (1900, 100, 1700)]:
+        assert below(statistic, freedom, shift) == pytest.approx(
+            ncx2.cdf(statistic, freedom, shift), abs=1e-6
+        )
+    assert below(5200, 200, 5000) == pytest.approx(ncx2.cdf(5200, 200, 5000), abs=1e-4)
+
+
+def test_the_noncentrality_inverts_the_distribution():
+    shift = noncentrality(30.0, 5.0, 0.2)
+    assert below(30.0, 5.0, shift) == pytest.approx(0.2)
+    assert noncentrality(1.0, 5.0, 0.5) == 0
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("n", [30, 300, 3000])
+@pytest.mark.parametrize("norm", [1, 2])
+def test_the_value_lies_inside_and_ends_are_possible(draw, curve, n, norm):
+    for seed in range(5):
+        core = analyse(draw(n, curve, seed=seed))
+        for level in (0.2, 0.8, 0.95, 0.999):
+            low, high = core.limits_for(norm).interval(level)
+            assert 0 <= low <= core.error(norm) <= high <= core.largest(norm) + 1e-12
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_equivalence_agrees_with_the_upper_limit(draw, norm):
+    for seed, curve in enumerate(CURVES):
+        limits = analyse(draw(500, curve, seed=seed)).limits_for(norm)
+        for alpha in (0.01, 0.05, 0.3):
+            upper = limits.upper(alpha)
+            assert limits.at_most(upper + 1e-6) <= alpha
+            assert limits.at_most(upper - 1e-6) > alpha
+    assert limits.at_most(1.0) == 0
+
+
+def test_a_test_that_does_not_reject_keeps_zero_in(draw):
+    limits = analyse(draw(1000, lambda p: p**1.5)).limits
+    assert limits.interval(0.95)[0] > 0
+    assert limits.interval(0.95, pvalue=0.04)[0] > 0
+    low, high = limits.interval(0.95, pvalue=0.06)
+    assert low == 0
+    assert high == limits.upper(0.05)
+
+
+def test_the_lower_limit_for_any_curve_stays_below_the_truth(draw):
+    truth = 0.1 / np.sqrt(2)
+
+    def curve(p):
+        return np.clip(p + 0.1 * np.sin(20 * np.pi * p), 0, 1)
+
+    limits = np.array([analyse(draw(3000, curve, seed=seed)).lower_limit(0.05) for seed in range(60)])
+    assert np.mean(limits > truth) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
+    assert np.median(limits) > 0.01

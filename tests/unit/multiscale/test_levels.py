@@ -1,0 +1,72 @@
+"""Nested bins: U-statistics against their definition, and the variance of increments against simulation."""
+
+import numpy as np
+import pytest
+
+from truecal.data.sample import Sample
+from truecal.multiscale.analysis import analyse
+
+
+def pair_mean(residual, weight, cluster=None):
+    """Return the mean of r_i r_j over all pairs of different rows, or of different clusters."""
+    product = np.outer(weight * residual, weight * residual)
+    mass = np.outer(weight, weight)
+    same = np.eye(len(weight), dtype=bool) if cluster is None else cluster[:, np.newaxis] == cluster
+    return product[~same].sum() / mass[~same].sum()
+
+
+@pytest.mark.parametrize("kind", ["plain", "weights", "clusters"])
+def test_bins_hold_the_mean_product_of_pairs(kind):
+    rng = np.random.default_rng(3)
+    n = 200
+    score = np.sort(rng.random(n))
+    label = (rng.random(n) < score**1.5).astype(int)
+    weight = rng.lognormal(0, 0.5, n) if kind == "weights" else np.ones(n)
+    cluster = rng.integers(0, 60, n) if kind == "clusters" else None
+    if cluster is not None:
+        cluster = np.unique(cluster, return_inverse=True)[1]
+    sample = Sample.from_rows(label, score, weight, sampling=kind == "weights", clusters=cluster)
+    core = analyse(sample)
+    for level in core.levels[:2]:
+        place = core.units.bin >> (core.units.depth - int(np.log2(len(level.weight))))
+        for k in range(len(level.weight)):
+            inside = place == k
+            expected = pair_mean(
+                (score - label)[inside], weight[inside], None if cluster is None else cluster[inside]
+            )
+            assert level.residual_density[k] == pytest.approx(expected, abs=1e-10)
+
+
+def test_a_row_alone_takes_over_from_the_bin_around_it():
+    rng = np.random.default_rng(0)
+    score = np.concatenate([np.repeat(np.linspace(0.1, 0.9, 9), 60), [0.123]])
+    label = (rng.random(len(score)) < score).astype(int)
+    core = analyse(Sample.from_rows(label, score))
+    last = core.levels[-1]
+    alone = np.flatnonzero(last.weight == 1)
+    assert len(alone) == 1
+    above = last.up(last.parent.residual_density)
+    assert last.residual_density[alone[0]] == above[alone[0]]
+
+
+def test_increments_have_mean_zero_and_the_variance_that_is_stated():
+    increments, stated = [], []
+    rng = np.random.default_rng(11)
+    for _ in range(400):
+        score = rng.random(400)
+        core = analyse(Sample.from_rows((rng.random(400) < score).astype(int), score))
+        increments.append([block.increment for block in core.blocks])
+        stated.append([block.null_variance for block in core.blocks])
+    increments, stated = np.array(increments), np.array(stated).mean(axis=0)
+    error = increments.std(axis=0) / 20
+    assert (np.abs(increments.mean(axis=0)) < 4.5 * error).all()
+    # The first level's increment also carries the noise of the smooth curve that it replaces.
+    assert increments.var(axis=0)[3:] == pytest.approx(stated[3:], rel=0.35)
+
+
+def test_clusters_of_one_row_are_no_clusters(draw):
+    plain = analyse(draw(600, lambda p: p**1.4))
+    single = analyse(draw(600, lambda p: p**1.4, clusters=np.arange(600)))
+    for one, other in zip(plain.levels, single.levels, strict=True):
+        assert one.square == pytest.approx(other.square, abs=1e-12)
+        assert one.null_variance == pytest.approx(other.null_variance, rel=0.25)
