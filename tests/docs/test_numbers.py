@@ -65,8 +65,8 @@ def test_the_start_page_shows_what_the_code_says() -> None:
     data = truecal.datasets.load("flights")
     estimate = truecal.estimate(data.y_true, data.y_proba, estimator="averaged", confidence_level=0.95)
     page = (ROOT / "docs" / "index.md").read_text()
-    assert f"\n{100 * estimate.value:.1f} %\n" in page
-    assert f"\n{100 * estimate.interval.low:.1f} to {100 * estimate.interval.high:.1f} %\n" in page
+    assert f"\n{100 * estimate.value:.1f}%\n" in page
+    assert f"\n{100 * estimate.interval.low:.1f}% to {100 * estimate.interval.high:.1f}%\n" in page
 
 
 def test_usual_ece_of_a_calibrated_model() -> None:

@@ -2,7 +2,7 @@
 
 - A fence marked ``python`` is run. All fences of a page share one namespace, from top to bottom.
 - In a fence marked ``console`` every line that begins with ``$ `` is a command, run without a shell. The lines below
-  it are its output; if there are none, the command is run and must not fail.
+  it are its output; if there are none, the command must not be refused (exit code 2).
 - A fence marked ``text`` directly after a ``python`` fence is the output of that fence.
 - ``<!-- needs: duckdb -->`` before a fence: the fence is skipped if that package is not installed.
 
@@ -122,7 +122,10 @@ def snippets(page: str) -> Iterator[Snippet]:
 
 def run(snippet: Snippet, namespace: dict[str, object]) -> str:
     """Run a snippet in the current folder and return its output."""
-    return _run_python(snippet, namespace) if snippet.kind == "python" else _run_command(snippet.code)
+    if snippet.kind == "python":
+        return _run_python(snippet, namespace)
+    # A page may show how bad input is refused, which is exit code 2.
+    return _run_command(snippet.code, allowed=(0, 1) if snippet.expected is None else (0, 1, 2))
 
 
 def _run_python(snippet: Snippet, namespace: dict[str, object]) -> str:
@@ -134,7 +137,7 @@ def _run_python(snippet: Snippet, namespace: dict[str, object]) -> str:
     return printed.getvalue()
 
 
-def _run_command(command: str) -> str:
+def _run_command(command: str, allowed: tuple[int, ...]) -> str:
     from click.testing import CliRunner
 
     from truecal.cli import main
@@ -150,7 +153,7 @@ def _run_command(command: str) -> str:
     result = CliRunner().invoke(main, arguments, prog_name="truecal")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    if result.exit_code not in (0, 1):
+    if result.exit_code not in allowed:
         raise AssertionError(f"{command} ended with exit code {result.exit_code}:\n{result.output}")
     return result.output
 
