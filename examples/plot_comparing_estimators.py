@@ -44,8 +44,8 @@ plt.show()
 # Where the sweep fails
 # ---------------------
 #
-# Naive Bayes on flights: observed frequencies rise up to a score of 0.45 and are flat from there to 0.9. The sweep stops
-# at seven bins, the last of which contains all high scores, and reports a smaller error than the other estimators.
+# Naive Bayes on flights: observed frequencies rise up to a score of 0.45 and are flat from there to 0.9. The sweep
+# stops at seven bins, the last of which contains all high scores, and reports a smaller error than the others.
 
 data = truecal.datasets.load("flights")
 display = truecal.display.ComparisonDisplay.from_predictions(
