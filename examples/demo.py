@@ -1,4 +1,4 @@
-"""Assess three forecasts of late flights."""
+"""What truecal does, on forecasts of late flights: ``make demo``."""
 
 import truecal
 

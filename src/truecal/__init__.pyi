@@ -3,7 +3,7 @@ from truecal import display as display
 from truecal import integrations as integrations
 from truecal import recalibration as recalibration
 from truecal import simulation as simulation
-from truecal.assessment import assess as assess
+from truecal.assessment.assess import assess as assess
 from truecal.data.cells import Cells as Cells
 from truecal.data.frames import summarize as summarize
 from truecal.data.sample import Sample as Sample
@@ -21,6 +21,7 @@ from truecal.inference.interval import confidence_interval as confidence_interva
 from truecal.inference.spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from truecal.inference.stream import CalibrationStream as CalibrationStream
 from truecal.inference.stream import WindowedStream as WindowedStream
+from truecal.inference.weak_calibration import weak_calibration as weak_calibration
 from truecal.plotdata.reliability import reliability_curve as reliability_curve
 from truecal.recalibration.selection import select_recalibrator as select_recalibrator
 from truecal.simulation import paper as paper

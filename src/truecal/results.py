@@ -23,6 +23,8 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, Result):
         return value._fields()
+    if hasattr(value, "to_dict"):
+        return plain({key: item for key, item in value.to_dict().items() if key != "schema_version"})
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -53,7 +55,7 @@ class Result:
 
 
 @dataclass(frozen=True, eq=False)
-class BinTable:
+class BinTable(Result):
     """Bins of a sample, lowest scores first; empty bins are left out.
 
     Attributes
@@ -65,6 +67,8 @@ class BinTable:
     mean_score, mean_label : ndarray of shape (n,)
         What the model said on average, and what came true.
     """
+
+    _derived: ClassVar[tuple[str, ...]] = ("gap",)
 
     lower: FloatArray
     upper: FloatArray

@@ -1,5 +1,6 @@
-"""Everything about one set of predictions: estimates, interval, test, verdict."""
+"""Everything about one set of predictions: estimates, interval, test, groups, recalibration, verdict."""
 
 from truecal.assessment.assess import Assessment, assess
+from truecal.assessment.sections import Difference, Group, Groups, PlannedRows, Recalibration
 
-__all__ = ["Assessment", "assess"]
+__all__ = ["Assessment", "Difference", "Group", "Groups", "PlannedRows", "Recalibration", "assess"]

@@ -1,78 +1,103 @@
-"""Everything that a person asks of one set of predictions, in one call."""
+"""Everything that one asks about a set of predictions, in one call."""
 
 from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from truecal._lib.checks import as_generator, check_fraction, check_norm
-from truecal._lib.text import p_equals
+from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.types import RNGLike
-from truecal.assessment.verdict import data_warnings, verdict
+from truecal.assessment import sections
+from truecal.assessment.sections import Groups, PlannedRows, Recalibration
+from truecal.assessment.verdict import CONTRADICTED, data_warnings, judge, show_pvalue, verdict
+from truecal.data import as_samples, read_rows
 from truecal.data.cells import Cells
+from truecal.data.groups import MISSING, split_rows
 from truecal.data.sample import Sample
-from truecal.data.samples import one_sample
-from truecal.estimators._registry import TRUE_ERROR, get_estimator
+from truecal.estimators._registry import get_estimator
+from truecal.exceptions import InputError
 from truecal.inference.calibration_test import TestResult, calibration_test
 from truecal.inference.decompose import SCORES, Decomposition, decompose
 from truecal.inference.interval import confidence_interval
+from truecal.inference.weak_calibration import WeakCalibration, weak_calibration
+from truecal.plotdata.histogram import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
 from truecal.plotdata.reliability import Reliability, reliability_curve
-from truecal.results import SCHEMA_VERSION, Estimate, Interval, plain
-from truecal.simulation.advice import ESTIMATORS, Advice, advise
+from truecal.results import Estimate, Interval, Result
 
+#: The estimator of the assessment first, then those that other packages and papers report.
+ESTIMATORS = ("averaged", "em_sweep", "em_debias", "em_bin", "ew_bin")
 _SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
-#: Samples of more different scores are seen through cells where thousands of samples like them are made.
-_MOST_GROUPS = 20_000
-#: Fewer rows are not simulated: any population would fit them.
-_LEAST_ROWS = 20
+#: Samples with more distinct scores are tested through cells, which takes the same time for any n.
+_MOST_SCORES = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Assessment:
-    """What can be said of the calibration of one set of predictions.
+class Assessment(Result):
+    """The calibration of one set of predictions.
 
     Attributes
     ----------
     verdict : str
-        Two plain sentences.
-    miscalibrated : bool
-        Whether perfect calibration is rejected at the level ``1 - confidence_level``; where weights have
-        fractions and there is no test, whether the interval leaves out 0.
+        The evidence against calibration, the size of the error and its direction, in plain sentences.
+    state : {"contradicted", "not contradicted", "inconclusive"}
+        What the data say about perfect calibration; ``"inconclusive"`` if they also allow a large error.
+    confidence_level : float
+        Level of all intervals; 1 less this level is that of the test.
     estimates : tuple of Estimate
-        Calibration errors by several estimators; the first is the one that the verdict quotes.
+        Calibration errors; the first is the one that the verdict quotes, the others are for comparison.
     interval : Interval
-        Confidence interval for the true calibration error.
+        Confidence interval of the calibration error. Its lower end is above 0 only if the test rejects.
     test : TestResult or None
-        Test of perfect calibration; None where weights have fractions.
+        Test of perfect calibration; None if the weights are fractional.
     reliability : Reliability
         Isotonic and binned calibration curves with consistency bands.
-    scores : dict
-        The distribution of the scores: quantiles, share of scores of exactly 0 and 1, ties, histogram.
+    histogram : ScoreHistogram
+        Histogram of the scores.
+    scores : ScoreSummary
+        Mean score, observed rate, quantiles and ties.
+    weak : WeakCalibration
+        Calibration slope, intercept and observed/expected ratio.
     decompositions : tuple of Decomposition
         Brier score and log loss, split into miscalibration, discrimination and uncertainty.
-    advice : Advice or None
-        Bias of the estimators on data like these; None if it was not asked for or not possible.
+    groups : Groups or None
+        The calibration of each group, with ``by``.
+    classes : Groups or None
+        The calibration of each class against the rest, with ``multiclass="classwise"``.
+    recalibration : Recalibration or None
+        Whether and how to recalibrate, unless it was switched off.
+    plan : tuple of PlannedRows
+        How many rows detect errors of several sizes.
     warnings : tuple of str
-        What to know of the data.
+        What to know about the data and what was left out.
     sample : Sample
         The predictions.
     """
 
+    _omitted: ClassVar[tuple[str, ...]] = ("sample",)
+    _derived: ClassVar[tuple[str, ...]] = ("miscalibrated", "n", "target")
+
     verdict: str
-    miscalibrated: bool
+    state: str
+    confidence_level: float
     estimates: tuple[Estimate, ...]
     interval: Interval
     test: TestResult | None
     reliability: Reliability
-    scores: dict[str, Any]
+    histogram: ScoreHistogram
+    scores: ScoreSummary
+    weak: WeakCalibration
     decompositions: tuple[Decomposition, ...]
-    advice: Advice | None
+    groups: Groups | None
+    classes: Groups | None
+    recalibration: Recalibration | None
+    plan: tuple[PlannedRows, ...]
     warnings: tuple[str, ...]
     sample: Sample
 
@@ -81,24 +106,20 @@ class Assessment:
         """The estimate that the verdict quotes."""
         return self.estimates[0]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects, ready for JSON; what is infinite or undefined is None."""
-        content = {
-            "schema_version": SCHEMA_VERSION,
-            "verdict": self.verdict,
-            "miscalibrated": self.miscalibrated,
-            "target": self.sample.target,
-            "n": self.sample.n,
-            "interval": self.interval.to_dict(),
-            "estimates": [estimate.to_dict() for estimate in self.estimates],
-            "test": None if self.test is None else self.test.to_dict(),
-            "reliability": self.reliability.to_dict(),
-            "scores": self.scores,
-            "decompositions": [part.to_dict() for part in self.decompositions],
-            "advice": None if self.advice is None else self.advice.to_dict(),
-            "warnings": list(self.warnings),
-        }
-        return dict(plain(content))
+    @property
+    def miscalibrated(self) -> bool:
+        """Whether perfect calibration is rejected."""
+        return self.state == CONTRADICTED
+
+    @property
+    def n(self) -> float:
+        """Number of rows, or the total weight."""
+        return int(self.sample.n) if self.sample.whole else self.sample.n
+
+    @property
+    def target(self) -> str:
+        """What the scores are probabilities of."""
+        return self.sample.target
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the reliability diagram.
@@ -108,7 +129,7 @@ class Assessment:
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         **options
-            As of `truecal.display.ReliabilityDisplay.plot`.
+            Those of `truecal.display.ReliabilityDisplay.plot`.
 
         Returns
         -------
@@ -118,19 +139,23 @@ class Assessment:
 
         return ReliabilityDisplay.from_assessment(self).plot(ax=ax, **options)
 
-    def to_html(self, path: str | Path | None = None, **options: Any) -> str:
+    def to_html(
+        self, path: str | Path | None = None, *, title: str = "Calibration report", source: str | None = None
+    ) -> str:
         """Return the report as one HTML page, and write it to `path` if that is given.
 
         Parameters
         ----------
         path : str or Path, optional
-            File to write, whole or not at all.
-        **options
-            As of `truecal.report.render`, such as `title` and `source`.
+            File to write.
+        title : str
+            Heading of the page.
+        source : str, optional
+            Where the predictions come from.
         """
         from truecal.report import render
 
-        return render(self, path, **options)
+        return render(self, path, title=title, source=source)
 
     def _repr_html_(self) -> str | None:
         try:
@@ -142,25 +167,21 @@ class Assessment:
 
     def __str__(self) -> str:
         width = max(len("estimator"), *(len(estimate.estimator) for estimate in self.estimates))
-        lines = [*textwrap.wrap(self.verdict, 88), "", f"{self.sample.target}, n = {self.sample.n:,.10g}", ""]
-        biases = {row["estimator"]: row for row in self.advice.rows} if self.advice else {}
-        lines.append(f"{'estimator':<{width}}   error" + ("   bias on data like these" if biases else ""))
-        for estimate in self.estimates:
-            row = biases.get(estimate.estimator)
-            bias = f"{row['bias']:+.4f} ± {2 * row['bias_se']:.4f}" if row else ""
-            lines.append(f"{estimate.estimator:<{width}}  {estimate.value:.4f}   {bias}".rstrip())
-        lines += ["", f"interval of the true error: {self.interval}"]
+        lines = [*textwrap.wrap(self.verdict, 88), "", f"{self.target}, n = {self.n:,.10g}", ""]
+        first = self.estimate
+        lines.append(f"{first.estimator:<{width}}  {first.value:.4f}, {self.interval}")
+        lines += [f"{other.estimator:<{width}}  {other.value:.4f}" for other in self.estimates[1:]]
         if self.test is not None:
-            beside = f"{p_equals(self.test.spiegelhalter.pvalue)} by Spiegelhalter's Z"
-            lines.append(
-                f"test of calibration: {p_equals(self.test.pvalue)} by {self.test.estimator}, {beside}"
-            )
+            shown = show_pvalue(self.test.pvalue, self.test.n_resamples)
+            lines += ["", f"test of perfect calibration: {shown} ({self.test.n_resamples} resamples)"]
         lines += ["", f"{'':<12}   score = miscalibration - discrimination + uncertainty"]
         lines += [
             f"{_SCORE_NAMES[part.name]:<12} {part.score:7.4f} {part.miscalibration:16.4f} "
             f"{part.discrimination:16.4f} {part.uncertainty:13.4f}"
             for part in self.decompositions
         ]
+        if self.recalibration is not None:
+            lines += ["", *textwrap.wrap(self.recalibration.advice, 88)]
         for warning in self.warnings:
             lines += ["", *textwrap.wrap(f"Note: {warning}", 88)]
         return "\n".join(lines)
@@ -170,44 +191,43 @@ class Assessment:
 
 
 def assess(
-    y_true: Any,
-    y_proba: Any = None,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
-    estimators: Sequence[str] = ESTIMATORS,
-    norm: float = 2,
-    confidence_level: float = 0.95,
-    n_resamples: int = 999,
-    simulate: bool = True,
-    sample_weight: Any = None,
+    by: Any = None,
+    sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
+    clusters: ArrayLike | None = None,
+    recalibration: bool = True,
+    confidence_level: float = 0.95,
+    n_resamples: int = 999,
     rng: RNGLike = None,
-    n_jobs: int = 1,
-    progress: bool | None = None,
 ) -> Assessment:
-    """Tell whether predictions are calibrated, how far they are off, and how sure that is.
+    """Assess whether predictions are calibrated, how large the error is, and what to do about it.
 
     Parameters
     ----------
     y_true, y_proba
-        The predictions, as in `truecal.estimate`.
-    estimators : sequence of str
-        Estimators to report; the first is quoted in the verdict.
-    norm : float
-        The p of the norm; intervals exist for 1 and 2.
+        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
+    by : array-like, mapping, data frame or tuple of array-like, optional
+        Groups to look at one by one: a column, or several that are crossed. For a `Sample`: a mapping from names
+        of groups to their samples, or from the name of the column to such a mapping.
+    sample_weight, pos_label, labels
+        As in `truecal.estimate`.
+    multiclass : {"top", "classwise"}, optional
+        ``"classwise"`` assesses the top label, and each class against the rest in `Assessment.classes`.
+    clusters : array-like of shape (n,), optional
+        Not supported yet: rows are taken as independent.
+    recalibration : bool
+        Whether to compare recalibrators if the data contradict perfect calibration.
     confidence_level : float
-        Level of the interval; ``1 - confidence_level`` is the level of the test.
+        Level of the intervals; ``1 - confidence_level`` is the level of the test.
     n_resamples : int
-        Resamples of the test.
-    simulate : bool
-        Whether to simulate the bias of the estimators on data like these.
-    sample_weight, pos_label, labels, multiclass
-        As in `truecal.estimate`. Classwise is not taken: assess one class at a time.
+        Number of Monte Carlo resamples of the test.
     rng : int, Generator or None
-        Seed of everything random.
-    n_jobs, progress
-        Workers and progress of the simulation.
+        Random seed.
 
     Returns
     -------
@@ -217,120 +237,173 @@ def assess(
     --------
     >>> import truecal
     >>> y, p = truecal.paper.population("resnet110_c100").sample(3000, rng=0)
-    >>> assessment = truecal.assess(y, p, simulate=False, rng=0)
-    >>> assessment.miscalibrated
-    True
+    >>> assessment = truecal.assess(y, p, rng=0)
+    >>> assessment.miscalibrated, assessment.recalibration.chosen
+    (True, 'beta')
     """
-    norm = check_norm(norm)
     check_fraction("confidence_level", confidence_level)
-    sample = one_sample(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-    )
+    check_count("n_resamples", n_resamples)
+    if clusters is not None:
+        raise InputError("is not supported by assess yet: rows are taken as independent", argument="clusters")
+    reading = {
+        "sample_weight": sample_weight,
+        "pos_label": pos_label,
+        "labels": labels,
+        "multiclass": multiclass,
+    }
     generator = as_generator(rng)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # what they say is in the notes and doubts of the results
+        # What they say is among the notes of the assessment.
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"truecal\.")
+        class_samples = as_samples(y_true, y_proba, **reading) if multiclass == "classwise" else ()
+        if class_samples:
+            reading["multiclass"] = "top"
+        (sample,) = as_samples(y_true, y_proba, **reading)
+        common: dict[str, Any] = {
+            "estimator": ESTIMATORS[0],
+            "confidence_level": confidence_level,
+            "n_resamples": n_resamples,
+            "rng": generator,
+        }
+        test = _test(sample, n_resamples, generator)
+        groups = _groups(sample, by, y_true, y_proba, reading, common)
+        classes = None
+        if class_samples:
+            whole = all(part.whole for part in class_samples)
+            joint = {**reading, "multiclass": "classwise"}
+            tested = (
+                calibration_test(y_true, y_proba, **joint, n_resamples=n_resamples, rng=generator)
+                if whole
+                else None
+            )
+            classes = sections.assess_classes(class_samples, tested, **common)
         return _assess(
-            sample, estimators, norm, confidence_level, n_resamples, simulate, generator, n_jobs, progress
+            sample,
+            test,
+            groups,
+            classes,
+            recalibration,
+            (y_true, y_proba, reading),
+            confidence_level,
+            generator,
         )
+
+
+def _test(sample: Sample, n_resamples: int, rng: np.random.Generator) -> TestResult | None:
+    if not sample.whole:
+        return None
+    coarse = Cells.from_sample(sample) if len(sample) > _MOST_SCORES else sample
+    return calibration_test(coarse, n_resamples=n_resamples, rng=rng)
+
+
+def _groups(
+    sample: Sample, by: Any, y_true: Any, y_proba: Any, reading: dict[str, Any], common: dict[str, Any]
+) -> Groups | None:
+    if by is None:
+        return None
+    column, parts = "group", by
+    if isinstance(by, Mapping) and len(by) == 1:
+        ((column, parts),) = by.items()
+    for name, given in ((str(column), parts), ("group", by)):
+        if isinstance(given, Mapping) and given and all(isinstance(part, Sample) for part in given.values()):
+            keys = [key if isinstance(key, tuple) else (key,) for key in given]
+            names = [", ".join(MISSING if value is None else str(value) for value in key) for key in keys]
+            return sections.assess_groups(list(given.values()), names, keys, (name,), **common)
+    if isinstance(y_true, Sample):
+        raise InputError("must map names of groups to Samples if predictions are a Sample", argument="by")
+    (rows,) = read_rows(y_true, y_proba, **reading)
+    split = split_rows(by, len(rows.label))
+    samples = sections.split_sample(rows, split)
+    names, keys = [split.names[k] for k in samples], [split.keys[k] for k in samples]
+    return sections.assess_groups(list(samples.values()), names, keys, split.columns, **common)
 
 
 def _assess(
     sample: Sample,
-    estimators: Sequence[str],
-    norm: float,
+    test: TestResult | None,
+    groups: Groups | None,
+    classes: Groups | None,
+    recalibration: bool,
+    given: tuple[Any, Any, dict[str, Any]],
     level: float,
-    n_resamples: int,
-    simulate: bool,
     rng: np.random.Generator,
-    n_jobs: int,
-    progress: bool | None,
 ) -> Assessment:
-    interval = confidence_interval(sample, norm=norm, confidence_level=level)
-    found = [get_estimator(name)(sample, norm=norm) for name in estimators]
+    interval = confidence_interval(sample, confidence_level=level)
+    if test is not None and test.pvalue > 1 - level + 1e-12:
+        interval = replace(interval, low=0.0)
+    found = [get_estimator(name)(sample) for name in ESTIMATORS]
+    # The value and its interval may come from different formulas; the wider interval is still valid.
+    interval = replace(
+        interval, low=min(interval.low, found[0].value), high=max(interval.high, found[0].value)
+    )
     found[0] = replace(found[0], interval=interval)
-    # A p-value and a fit cost the same for any n when they look at cells.
-    coarse = Cells.from_sample(sample) if len(sample) > _MOST_GROUPS else sample
-    test = _test(coarse, norm, n_resamples, rng) if sample.whole else None
-    advice: Advice | None = None
-    doubt: tuple[str, ...] = ()
-    if simulate:
-        advice, doubt = _advice(coarse, estimators, norm, rng, n_jobs, progress)
-    miscalibrated = interval.low > 0 if test is None else test.pvalue <= 1 - level
+    state = judge(interval, test)
+    notes = [*data_warnings(sample), *_notes(found)]
+    if test is None:
+        notes.append("The weights are fractional: there is no test and no band.")
+    advice = None
+    if recalibration and state != CONTRADICTED:
+        advice = Recalibration("identity", _leave(groups, classes))
+    elif recalibration and not sample.whole:
+        advice = Recalibration("identity", "Recalibrators are not compared on fractional weights.")
+    elif recalibration:
+        y_true, y_proba, reading = given
+        rows = sections.training_rows(sample, y_true, y_proba, rng, **reading)
+        advice = sections.advise_recalibration(rows, confidence_level=level, rng=rng)
+    sentences = [verdict(sample, found[0], interval, test)]
+    sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
     return Assessment(
-        verdict=verdict(sample, found[0], interval, test, miscalibrated),
-        miscalibrated=miscalibrated,
+        verdict=" ".join(sentences),
+        state=state,
+        confidence_level=level,
         estimates=tuple(found),
         interval=interval,
         test=test,
-        reliability=reliability_curve(sample, band_level=0.9 if sample.whole else None, rng=rng),
-        scores=_score_summary(sample),
+        reliability=reliability_curve(sample, band=sample.whole, confidence_level=level, rng=rng),
+        histogram=score_histogram(sample, n_bins=50),
+        scores=summarize_scores(sample),
+        weak=weak_calibration(sample, confidence_level=level),
         decompositions=tuple(decompose(sample, name) for name in SCORES),
-        advice=advice,
-        warnings=(*data_warnings(sample), *_notes(found), *doubt),
+        groups=groups,
+        classes=classes,
+        recalibration=advice,
+        plan=sections.plan_rows(sample),
+        warnings=tuple(notes),
         sample=sample,
     )
 
 
-def _test(sample: Sample, norm: float, n_resamples: int, rng: np.random.Generator) -> TestResult:
-    """Test by the sweep or, where labels fall as scores rise and the sweep is blind, by fixed bins."""
-    blind = bool(get_estimator("em_sweep")(sample, norm=norm).notes)
-    statistic = "em_debias" if blind else "em_sweep"
-    return calibration_test(sample, estimator=statistic, norm=norm, n_resamples=n_resamples, rng=rng)
-
-
-def _notes(found: Sequence[Estimate]) -> tuple[str, ...]:
-    """Return what a reader of the estimates must know, each with the names of those that it is on."""
-    names: dict[str, list[str]] = {}
-    for one in found:
-        for note in one.notes:
-            names.setdefault(note, []).append(one.estimator)
-    return tuple(f"{', '.join(who)}: {note}" for note, who in names.items())
-
-
-def _advice(
-    sample: Sample,
-    estimators: Sequence[str],
-    norm: float,
-    rng: np.random.Generator,
-    n_jobs: int,
-    progress: bool | None,
-) -> tuple[Advice | None, tuple[str, ...]]:
-    """Return the advice, or why there is none: scores that are all 0 or 1 have no population to fit."""
-    if sample.n < _LEAST_ROWS:
-        return None, (f"The bias of the estimators was not simulated: {sample.n:.10g} rows are too few.",)
-    names = [name for name in estimators if get_estimator(name).estimand == TRUE_ERROR]
-    try:
-        return advise(sample, estimators=names, norm=norm, rng=rng, n_jobs=n_jobs, progress=progress), ()
-    except ValueError as error:
-        return None, (f"The bias of the estimators could not be simulated: {str(error).partition('. ')[0]}.",)
-
-
-def _score_summary(sample: Sample) -> dict[str, Any]:
-    counts, edges = np.histogram(sample.score, bins=50, range=(0, 1), weights=sample.count)
-    order = np.searchsorted(
-        sample.cumulative_count[1:], np.array([0, 0.05, 0.25, 0.5, 0.75, 0.95, 1]) * sample.n
+def _leave(groups: Groups | None, classes: Groups | None) -> str:
+    """Return what to do if all rows together do not contradict calibration."""
+    for parts, name in ((groups, "groups"), (classes, "classes")):
+        if parts is not None and parts.miscalibrated:
+            return (
+                f"Do not recalibrate all rows together: they do not contradict perfect calibration, but some {name} "
+                f"do. Look at these first: {_list(parts.miscalibrated)}."
+            )
+    return (
+        "Leave the model as it is: without evidence of miscalibration no recalibration can be shown to help."
     )
-    quantiles = sample.score[np.minimum(order, len(sample) - 1)]
-    return {
-        "mean": float(np.average(sample.score, weights=sample.count)),
-        "base_rate": float(sample.positives.sum() / sample.n),
-        "quantiles": dict(
-            zip(("min", "5%", "25%", "50%", "75%", "95%", "max"), quantiles.tolist(), strict=True)
-        ),
-        "distinct": len(sample),
-        "share_at_zero": _share(sample, 0.0),
-        "share_at_one": _share(sample, 1.0),
-        "largest_tie": float(sample.count.max() / sample.n),
-        "histogram": {"edges": edges.tolist(), "count": counts.tolist()},
-    }
 
 
-def _share(sample: Sample, score: float) -> float:
-    return float(sample.count[sample.score == score].sum() / sample.n)
+def _parts(parts: Groups, name: str) -> str:
+    """Return one sentence about groups or classes."""
+    bad = parts.miscalibrated
+    plural = "classes" if name == "class" else f"{name}s"
+    if not bad:
+        return f"None of the {len(parts)} {plural} is shown to be miscalibrated."
+    are = "is" if len(bad) == 1 else "are"
+    return f"{len(bad)} of {len(parts)} {plural} {are} shown to be miscalibrated: {_list(bad)}."
+
+
+def _list(names: Sequence[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _notes(found: Sequence[Estimate]) -> list[str]:
+    """Return the notes of the estimates, each with the names of the estimators."""
+    names: dict[str, list[str]] = {}
+    for estimate in found:
+        for note in estimate.notes:
+            names.setdefault(note, []).append(estimate.estimator)
+    return [f"{', '.join(who)}: {note}" for note, who in names.items()]

@@ -1,4 +1,4 @@
-"""What the numbers of an assessment come to, in plain sentences."""
+"""What the numbers of an assessment amount to, in plain sentences that all follow from the same test."""
 
 from __future__ import annotations
 
@@ -6,21 +6,59 @@ import math
 
 import numpy as np
 
-from truecal._lib.text import p_equals, percent
+from truecal._lib.text import counted, format_pvalue, level, percent
 from truecal.data.sample import Sample
 from truecal.inference.calibration_test import TestResult
 from truecal.results import Estimate, Interval
 
-#: A hidden error of this size means that the data said next to nothing.
-_MUCH = 0.1
-#: A difference of so many standard deviations is no chance.
+#: What the data say about perfect calibration.
+CONTRADICTED, NOT_CONTRADICTED, INCONCLUSIVE = "contradicted", "not contradicted", "inconclusive"
+
+#: An error of this size that the data do not rule out means that they say little.
+LARGE_ERROR = 0.1
+#: A difference of this many standard deviations is reported as a direction.
 _CLEAR = 2.5
 
 
-def verdict(
-    sample: Sample, estimate: Estimate, interval: Interval, test: TestResult | None, found: bool
-) -> str:
-    """Return two sentences: whether there is miscalibration, and of what kind or how much could be hidden.
+def show_pvalue(pvalue: float, n_resamples: int) -> str:
+    """Return "p = 0.012", or "p ≤ 0.001" where a resampled p-value is the smallest possible.
+
+    Parameters
+    ----------
+    pvalue : float
+        The p-value.
+    n_resamples : int
+        Number of Monte Carlo resamples behind it.
+
+    Examples
+    --------
+    >>> show_pvalue(0.036, 999), show_pvalue(0.001, 999), show_pvalue(0.0001, 9999)
+    ('p = 0.036', 'p ≤ 0.001', 'p < 0.001')
+    """
+    text = format_pvalue(pvalue)
+    if text.startswith("<"):
+        return f"p {text}"
+    return f"p ≤ {text}" if pvalue <= 1.0001 / (n_resamples + 1) else f"p = {text}"
+
+
+def judge(interval: Interval, test: TestResult | None) -> str:
+    """Return what the data say about perfect calibration: by the test or, without one, by the interval.
+
+    Parameters
+    ----------
+    interval : Interval
+        Of the calibration error.
+    test : TestResult or None
+        Test of perfect calibration, if there is one.
+    """
+    rejected = interval.low > 0 if test is None else test.pvalue <= 1 - interval.confidence_level + 1e-12
+    if rejected:
+        return CONTRADICTED
+    return INCONCLUSIVE if interval.high >= LARGE_ERROR else NOT_CONTRADICTED
+
+
+def verdict(sample: Sample, estimate: Estimate, interval: Interval, test: TestResult | None) -> str:
+    """Return the evidence against calibration, the size of the error, and its direction.
 
     Parameters
     ----------
@@ -29,87 +67,94 @@ def verdict(
     estimate : Estimate
         The error that is quoted.
     interval : Interval
-        Of the true error.
+        Of the calibration error; it agrees with the test.
     test : TestResult or None
-        None where it could not be made, as with fractional weights.
-    found : bool
-        Whether miscalibration was found, by the test or, without it, by the interval.
+        None where there is none, as with fractional weights.
     """
-    low, high = percent(interval.low), percent(interval.high)
-    level = f"{100 * interval.confidence_level:g} %"
-    p = "" if test is None else f" ({p_equals(test.pvalue)})"
-    rows = f"{sample.n:,.10g} prediction{'' if sample.n == 1 else 's'}"
-    if found and interval.low > 0:
-        said = "" if test is None else f"; {p_equals(test.pvalue)}"
-        size = f"{percent(estimate.value)} ({level} interval {low} to {high}{said})"
-        return f"These probabilities are miscalibrated, by about {size}. {_kind(sample, estimate.value)}"
-    if found:
-        first = f"There is evidence of miscalibration{p}, but of no more than {high} ({level} interval)."
-        return f"{first} {_kind(sample, estimate.value)}"
-    if interval.low > 0:
-        return (
-            f"The test found no miscalibration in {rows}{p}, though the {level} interval of the error, {low} to "
-            f"{high}, leaves out zero. The evidence is mixed; more rows would settle it."
-        )
-    first = f"No miscalibration was found in {rows}{p}."
-    if interval.high >= _MUCH:
-        return f"{first} That says little: an error of up to {high} could still be hidden ({level} interval)."
-    return f"{first} A calibration error of up to {high} could still be hidden ({level} interval {low} to {high})."
+    state = judge(interval, test)
+    low, high, confidence = percent(interval.low), percent(interval.high), level(interval.confidence_level)
+    evidence = "" if test is None else f" ({show_pvalue(test.pvalue, test.n_resamples)})"
+    if state == CONTRADICTED:
+        first = f"The data contradict perfect calibration{evidence}."
+        if interval.low > 0:
+            size = f"The calibration error is about {percent(estimate.value)} ({confidence} interval {low} to {high})."
+        elif interval.high >= min(0.9 * _largest_error(sample), 0.5):
+            size = "They do not determine how large the error is."
+        else:
+            size = f"The error is small or uncertain: at most about {high} ({confidence} interval {low} to {high})."
+        direction = "" if sample.n < 2 else " " + _direction(sample, estimate.value)
+        return f"{first} {size}{direction}"
+    if test is None:
+        first = f"The {confidence} interval of the calibration error includes 0."
+    else:
+        first = f"The data do not contradict perfect calibration{evidence}."
+    if state == INCONCLUSIVE:
+        rows = counted(sample.n, "row")
+        return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
+    return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high})."
 
 
-def _kind(sample: Sample, error: float) -> str:
-    """Say in which direction the scores are wrong: on the whole, at both ends, or here and there."""
-    said = float(np.average(sample.score, weights=sample.count))
-    came = float(sample.positives.sum()) / sample.n
-    numbers = f"{percent(said)} promised on average, {percent(came)} came true"
+def _largest_error(sample: Sample) -> float:
+    """Return the largest l2 error that the scores allow."""
+    return math.sqrt(float(sample.count @ np.maximum(sample.score, 1 - sample.score) ** 2) / sample.n)
+
+
+def _direction(sample: Sample, error: float) -> str:
+    """Return in which direction the scores are wrong: overall, at both ends, or neither."""
+    mean = float(sample.count @ sample.score) / sample.n
+    rate = float(sample.positives.sum()) / sample.n
+    numbers = f"mean prediction {percent(mean)}, observed rate {percent(rate)}"
     variance = sample.count * sample.score * (1 - sample.score)
-    # By how much the mean label varies from sample to sample if the scores are right.
+    # Standard deviation of the mean label if the scores are right.
     noise = math.sqrt(float(variance.sum())) / sample.n
     top = sample.target.startswith("top label")
-    if abs(said - came) > _CLEAR * noise and abs(said - came) >= 0.5 * error:
+    if abs(mean - rate) > _CLEAR * noise and abs(mean - rate) >= 0.5 * error:
         if top:
-            return f"The model is {'over' if said > came else 'under'}-confident: {numbers}."
-        return f"On the whole they are too {'high' if said > came else 'low'}: {numbers}."
-    away = sample.score - said
-    spread = math.sqrt(float(np.sum(sample.count * away**2)) * came * (1 - came))
-    if float(np.sum(away * sample.positives)) < -_CLEAR * spread:
-        return "The higher the score, the rarer it came true: are labels or scores the wrong way round?"
-    tilt = float(np.sum(away * (sample.count * sample.score - sample.positives)))
-    noise = math.sqrt(float(np.sum(variance * away**2)))
-    # A slope alone would make an error of this size.
-    of_slope = abs(tilt) / math.sqrt(max(float(np.sum(sample.count * away**2)), 1e-300) * sample.n)
+            return f"The model is {'over' if mean > rate else 'under'}confident: {numbers}."
+        return f"Overall the scores are too {'high' if mean > rate else 'low'}: {numbers}."
+    centred = sample.score - mean
+    spread = math.sqrt(float(sample.count @ centred**2) * rate * (1 - rate))
+    if float(centred @ sample.positives) < -_CLEAR * spread:
+        return "Higher scores have lower observed rates: labels or scores may be reversed."
+    tilt = float(centred @ (sample.count * sample.score - sample.positives))
+    noise = math.sqrt(float(variance @ centred**2))
+    # The error that a slope alone would cause.
+    of_slope = abs(tilt) / math.sqrt(max(float(sample.count @ centred**2), 1e-300) * sample.n)
     if not top and abs(tilt) > _CLEAR * noise and of_slope >= 0.5 * error:
         if tilt > 0:
-            return f"They are over-confident: high ones are too high and low ones too low ({numbers})."
-        return f"They are under-confident: high ones are not high enough and low ones not low enough ({numbers})."
-    return f"Some are too high and others too low ({numbers})."
+            return f"The scores are overconfident: high ones are too high and low ones too low ({numbers})."
+        return f"The scores are underconfident: high ones are too low and low ones too high ({numbers})."
+    return f"Some scores are too high and others too low ({numbers})."
 
 
 def data_warnings(sample: Sample) -> tuple[str, ...]:
-    """Return what to know of the data before believing numbers on it."""
+    """Return what to know about the data before relying on numbers from them.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    """
     warnings = []
-    if not sample.whole:
-        warnings.append(
-            "The weights have fractions, so that the number of rows cannot be told: the test and the bands, which "
-            "draw labels anew, are left out, and the interval takes weights for counts."
-        )
     wrong = float(sample.positives[sample.score == 0].sum())
     wrong += float((sample.count - sample.positives)[sample.score == 1].sum())
     if wrong:
-        are = "prediction of exactly 0 or 1 was" if wrong == 1 else "predictions of exactly 0 or 1 were"
+        subject = counted(wrong, "prediction")
         warnings.append(
-            f"{wrong:,.10g} {are} wrong. The log loss is infinite: what is certain must not fail."
+            f"{subject} of exactly 0 or 1 {'was' if wrong == 1 else 'were'} wrong. The log loss is infinite."
         )
-    if len(sample) == 1:
+    if sample.n == 1:
+        warnings.append("There is only one row.")
+    elif len(sample) == 1:
         warnings.append("All scores are equal.")
     elif len(sample) <= 20 < sample.n:
-        warnings.append(f"There are only {len(sample)} different scores, and bins are what these make them.")
+        warnings.append(f"There are only {len(sample)} distinct scores; bins cannot be finer.")
     elif sample.n > 20 and (tie := float(sample.count.max()) / sample.n) > 0.2:
-        warnings.append(f"{percent(tie)} of the rows share one score.")
-    rare = min(float(sample.positives.sum()), sample.n - float(sample.positives.sum()))
+        warnings.append(f"{percent(tie)} of the rows have the same score.")
+    positives = float(sample.positives.sum())
+    rare = min(positives, sample.n - positives)
     if rare == 0:
         warnings.append("Only one of the two outcomes occurs.")
     elif rare < 30:
-        times = "once" if rare == 1 else f"{rare:,.10g} times"
-        warnings.append(f"The rarer outcome occurs only {times}, and little can be said with so few.")
+        warnings.append(f"The rarer outcome occurs only {'once' if rare == 1 else f'{rare:,.10g} times'}.")
     return tuple(warnings)

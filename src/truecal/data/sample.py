@@ -176,8 +176,8 @@ class Sample:
         weight: FloatArray | None = None,
         *,
         target: str = "P(y = 1)",
-        counts: bool = True,
-        cluster: NDArray[np.intp] | None = None,
+        sampling: bool = False,
+        clusters: NDArray[Any] | None = None,
     ) -> Sample:
         """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive.
 
@@ -191,16 +191,16 @@ class Sample:
             Positive weights.
         target : str
             What the score is the probability of, in words.
-        counts : bool
-            Whether a weight of 2 stands for two rows, also where uncertainty is reported.
-        cluster : ndarray of shape (n,), optional
-            Number of the cluster of each row.
+        sampling : bool
+            Whether weights are sampling weights, and not the number of times that a row was seen.
+        clusters : ndarray of shape (n,), optional
+            Numbers of clusters, from 0 without gaps.
 
         Returns
         -------
         Sample
         """
-        if weight is None and cluster is None:
+        if weight is None and clusters is None:
             return next(cls.from_blocks(label[np.newaxis], score[np.newaxis], target=target))
         if weight is None:
             weight = np.ones(len(label))
@@ -215,9 +215,9 @@ class Sample:
             positives=np.add.reduceat(positives, start),
             dtype=score.dtype,
             target=target,
-            squares=None if counts else np.add.reduceat(square, start),
-            positive_squares=None if counts else np.add.reduceat(square * label, start),
-            clusters=None if cluster is None else _by_cluster(cluster[order], start, weight, positives),
+            squares=np.add.reduceat(square, start) if sampling else None,
+            positive_squares=np.add.reduceat(square * label, start) if sampling else None,
+            clusters=None if clusters is None else _by_cluster(clusters[order], start, weight, positives),
         )
 
     @classmethod
@@ -280,8 +280,7 @@ def _by_cluster(
     cluster: NDArray[Any], start: NDArray[np.intp], weight: FloatArray, positives: FloatArray
 ) -> Clusters:
     """Sum rows, sorted by score, over each cluster in each group."""
-    kept, cluster = np.unique(cluster, return_inverse=True)
-    n_clusters = len(kept)
+    n_clusters = int(cluster.max()) + 1
     group = np.repeat(np.arange(len(start)), np.diff(start, append=len(cluster)))
     key, place = np.unique(group * n_clusters + cluster, return_inverse=True)
     return Clusters(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from truecal._lib.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+
+    from truecal.plotdata.histogram import ScoreHistogram
 
 #: Okabe and Ito's palette, which colour-blind people can tell apart, with orange and sky darkened: every one has
 #: a contrast of 3 to 1 or more with white and with near-black paper, so that transparent figures suit both.
@@ -357,3 +360,21 @@ def _nines(k: int) -> str:
 
 def _small(k: int) -> str:
     return f"{10.0**-k:.{k}f}" if k <= 3 else f"$10^{{-{k}}}$"
+
+
+def draw_diagonal(ax: Axes) -> None:
+    """Draw the line of perfect calibration, on any scale of the scores."""
+    ends = np.logspace(-16, -1, 61)
+    grid = np.concatenate([[0.0], ends, np.linspace(0.11, 0.89, 40), 1 - ends[::-1], [1.0]])
+    ax.plot(grid, grid, color=INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
+
+
+def axis_floor(histogram: ScoreHistogram | None) -> float:
+    """Return how close to its ends a stretched axis goes: to the last bin, and beyond for scores of 0 or 1."""
+    if histogram is None or histogram.scale == "linear":
+        return 0.0
+    low, high = float(histogram.edges[0]), float(histogram.complement_edges[-1])
+    nearest = high if histogram.scale == "complement" else min(low, high)
+    power = round(-math.log10(nearest))
+    exact = histogram.at_one or histogram.expected_at_one or histogram.at_zero or histogram.expected_at_zero
+    return 10.0 ** -(power + bool(exact))

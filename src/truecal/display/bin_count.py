@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from truecal.data.samples import one_sample
+from truecal.data import one_sample
 from truecal.display._base import Display
 from truecal.display._style import BLUE, INK, axes_or_new, estimator_style, legend_below, percent_axis, tidy
 from truecal.plotdata.bin_counts import BinCounts, bin_counts, bin_counts_of_study

@@ -9,8 +9,8 @@ import numpy as np
 
 from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.types import RNGLike
+from truecal.data import one_sample
 from truecal.data.sample import Sample
-from truecal.data.samples import one_sample
 from truecal.display._base import Display, check_rows, column
 from truecal.display._style import (
     INK,
@@ -84,7 +84,7 @@ class ComparisonDisplay(Display):
         estimators : sequence of str
             Estimators to show.
         norm : {1, 2}
-            The p of the norm.
+            Order of the norm.
         confidence_level : float or None
             Level of the intervals for the true error; None for none.
         n_resamples, rng
@@ -222,7 +222,7 @@ class ComparisonDisplay(Display):
         percent_axis(ax.xaxis)
         if legend:
             level = self.rows[0].get("confidence_level")
-            title = f"bars: {100 * level:g} % intervals" if level else ""
+            title = f"bars: {100 * level:g}% intervals" if level else ""
             legend_below([ax], columns=min(4, len(estimators)), handlelength=1, title=title)
         return self._drawn(ax)
 

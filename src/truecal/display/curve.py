@@ -9,10 +9,19 @@ import numpy as np
 
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
-from truecal.data.samples import one_sample
+from truecal.data import one_sample
 from truecal.display._base import Display
-from truecal.display._style import BLUE, INK, RED, axes_or_new, legend_below, score_axis, text_handle, tidy
-from truecal.display.reliability import draw_diagonal
+from truecal.display._style import (
+    BLUE,
+    INK,
+    RED,
+    axes_or_new,
+    draw_diagonal,
+    legend_below,
+    score_axis,
+    text_handle,
+    tidy,
+)
 from truecal.estimators._binning import EqualMass, partition, summarize_bins
 from truecal.plotdata.histogram import SCALES
 from truecal.results import BinTable
@@ -28,9 +37,9 @@ _CENTRAL = 0.98
 
 
 class CurveDisplay(Display):
-    """How often each score comes true, by a formula, with the data that it was fitted to.
+    """The calibration curve of a population, with the data that it was fitted to.
 
-    The curve is bold where the central 98 % of the scores lie, and faint where it is mere extrapolation.
+    The curve is bold where the central 98% of the scores lie, and faint where it extrapolates.
 
     Parameters
     ----------
@@ -83,7 +92,7 @@ class CurveDisplay(Display):
         target : str
             What the scores are probabilities of.
         norm : float
-            The p of the norm of the true error.
+            Order of the norm of the true error.
 
         Returns
         -------
@@ -182,7 +191,7 @@ class CurveDisplay(Display):
             handles = ax.get_legend_handles_labels()[0]
             if self.true_error is not None:
                 what = "true error" if self.bins is None else "error of the fit"
-                handles.append(text_handle(f"{what} {100 * self.true_error:.2f} %"))
+                handles.append(text_handle(f"{what} {100 * self.true_error:.2f}%"))
             legend_below([ax], columns=1, handles=handles)
         return self._drawn(ax)
 

@@ -38,7 +38,7 @@ class MissRateDisplay(Display):
     ...     {"n": 500, "estimator": "em_sweep", "true_error": 0.1, "miss_rate": 0.00, "se": 0.00},
     ... ]
     >>> MissRateDisplay(rows).plot(ax=Figure().subplots()).ax_.get_title(loc="left")
-    'true error 10 %'
+    'true error 10%'
     """
 
     def __init__(self, rows: Iterable[Any]) -> None:
@@ -101,7 +101,7 @@ class MissRateDisplay(Display):
                     **line,
                 }
                 one.errorbar([row[x] for row in rows], rate, yerr=bars, label=name, **style)
-            title = f"true error {100 * part:g} %" if x == "n" else f"n = {short_count(part)}"
+            title = f"true error {100 * part:g}%" if x == "n" else f"n = {short_count(part)}"
             tidy(one, title=title)
             if x == "n":
                 size_axis(one, column(self.rows, "n"))

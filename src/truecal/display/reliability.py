@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from truecal._lib.checks import check_choice
+from truecal._lib.text import level
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.samples import one_sample
+from truecal.data import one_sample
 from truecal.display._base import Display
 from truecal.display._style import (
     BLUE,
     INK,
     axes_or_new,
+    axis_floor,
     count_axis,
+    draw_diagonal,
     legend_inside,
     score_axis,
     split_below,
@@ -38,7 +41,7 @@ _FEW = 25
 
 
 class ReliabilityDisplay(Display):
-    """How often each score comes true, with the band in which a calibrated model would lie.
+    """The observed frequency of each score, with the band of a calibrated model.
 
     Parameters
     ----------
@@ -95,8 +98,9 @@ class ReliabilityDisplay(Display):
         binning: str = "em",
         scale: str = "linear",
         estimator: str | None = None,
-        band_level: float | None = 0.9,
-        n_resamples: int = 1000,
+        band: bool = True,
+        confidence_level: float = 0.95,
+        n_resamples: int = 500,
         rng: RNGLike = None,
         **reading: Any,
     ) -> Self:
@@ -116,7 +120,7 @@ class ReliabilityDisplay(Display):
             scores of a confident model.
         estimator : str, optional
             An estimator whose value is written into the diagram.
-        band_level, n_resamples, rng
+        band, confidence_level, n_resamples, rng
             As in `truecal.reliability_curve`.
         **reading
             As in `truecal.estimate`.
@@ -131,7 +135,8 @@ class ReliabilityDisplay(Display):
             sample,
             n_bins="sweep" if kind == "sweep" else n_bins,
             binning=binning,
-            band_level=band_level,
+            band=band,
+            confidence_level=confidence_level,
             n_resamples=n_resamples,
             rng=rng,
         )
@@ -166,7 +171,7 @@ class ReliabilityDisplay(Display):
     def from_assessment(
         cls, assessment: Assessment, *, kind: str = "isotonic", scale: str = "linear"
     ) -> Self:
-        """Make the display from what `truecal.assess` returned; nothing is computed again but the histogram.
+        """Make the display from the result of `truecal.assess`; only the histogram is computed again.
 
         Parameters
         ----------
@@ -254,7 +259,7 @@ class ReliabilityDisplay(Display):
     ) -> None:
         few = len(score) <= _FEW
         if self.curve.has_band:
-            band = f"{100 * self.curve.band_level:g} % band if calibrated"
+            band = f"{level(self.curve.confidence_level)} band if calibrated"
             ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=band)
             if few:  # a band between two scores is nothing that a score can be in; show where they are
                 ax.vlines(score, lower, upper, color=INK, alpha=0.35, linewidth=2.5)
@@ -272,24 +277,6 @@ class ReliabilityDisplay(Display):
         right = {"linear": under, "logit": False, "complement": True}[scale]
         notes = [] if self.estimate is None else [f"{self.estimate.estimator} {self.estimate.value:.4f}"]
         legend_inside(ax, "lower right" if right else "upper left", *notes)
-
-
-def draw_diagonal(ax: Axes) -> None:
-    """Draw where a calibrated model would lie, on any scale of the scores."""
-    ends = np.logspace(-16, -1, 61)
-    grid = np.concatenate([[0.0], ends, np.linspace(0.11, 0.89, 40), 1 - ends[::-1], [1.0]])
-    ax.plot(grid, grid, color=INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
-
-
-def axis_floor(histogram: ScoreHistogram | None) -> float:
-    """Return how near to an end the axis goes: to the last bin, and a power of ten further for exact ends."""
-    if histogram is None or histogram.scale == "linear":
-        return 0.0
-    low, high = float(histogram.edges[0]), float(histogram.complement_edges[-1])
-    nearest = high if histogram.scale == "complement" else min(low, high)
-    power = round(-math.log10(nearest))
-    exact = histogram.at_one or histogram.expected_at_one or histogram.at_zero or histogram.expected_at_zero
-    return 10.0 ** -(power + bool(exact))
 
 
 def draw_counts(ax: Axes, histogram: ScoreHistogram, color: str) -> None:

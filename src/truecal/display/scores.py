@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from truecal.data.samples import one_sample
+from truecal.data import one_sample
 from truecal.display._base import Display
 from truecal.display._style import (
     BLUE,
     RED,
     axes_or_new,
+    axis_floor,
     legend_below,
     percent_axis,
     score_axis,
     text_handle,
     tidy,
 )
-from truecal.display.reliability import axis_floor
 from truecal.plotdata.histogram import ScoreHistogram, score_histogram
 from truecal.simulation.fit.population import PopulationFit, fit_population
 from truecal.simulation.scores._base import ScoreDistribution
@@ -104,7 +104,7 @@ class ScoreDisplay(Display):
                 )
             fit = fit_population(sample)
         scores = fit.scores if isinstance(fit, PopulationFit) else fit
-        return cls(score_histogram(sample, scores, scale=scale, n_bins=n_bins), name=_name(scores))
+        return cls(score_histogram(sample, fit=scores, scale=scale, n_bins=n_bins), name=_name(scores))
 
     def plot(
         self, ax: Any = None, *, name: str | None = None, color: str = BLUE, legend: bool = True, **line: Any
@@ -155,7 +155,7 @@ class ScoreDisplay(Display):
         ends = ((0, shown.at_zero, shown.expected_at_zero), (1, shown.at_one, shown.expected_at_one))
         fit = "" if shown.expected is None else " (fit {:.3g})"
         notes = [
-            f"exactly {end}: {100 * share:.3g} %" + fit.format(100 * expected)
+            f"exactly {end}: {100 * share:.3g}%" + fit.format(100 * expected)
             for end, share, expected in ends
             if share
         ]

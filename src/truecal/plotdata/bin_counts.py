@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import check_choice, check_count, check_norm
 from truecal._lib.types import FloatArray
-from truecal.data.sample import Sample
+from truecal.data import one_sample
 from truecal.estimators._registry import get_estimator
-from truecal.results import SCHEMA_VERSION
+from truecal.results import Result
 from truecal.simulation.study import Study
 
-#: How many numbers of bins to try unless told otherwise, up to how many times that of the sweep.
+#: How many numbers of bins are tried by default, up to how many times that of the sweep.
 _TRIED, _BEYOND = 48, 4
 _LABEL = re.compile(r"(e[wm])_bin\(n_bins=(\d+)\)")
 
 
 @dataclass(frozen=True, eq=False)
-class BinCounts:
+class BinCounts(Result):
     """The binned error for several numbers of bins.
 
     Attributes
@@ -42,7 +42,7 @@ class BinCounts:
     binning : str
         ``"em"`` or ``"ew"``.
     norm : float
-        The p of the norm.
+        Order of the norm.
     n : float
         Number of rows.
     target : str
@@ -60,35 +60,33 @@ class BinCounts:
     n: float
     target: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain lists and numbers."""
-        lists = {name: getattr(self, name).tolist() for name in ("n_bins", "value", "value_se")}
-        names = ("sweep_bins", "sweep_value", "true_error", "binning", "norm", "n", "target")
-        return {"schema_version": SCHEMA_VERSION, **lists, **{name: getattr(self, name) for name in names}}
-
 
 def bin_counts(
-    sample: Sample,
+    y_true: Any,
+    y_proba: Any = None,
     *,
     binning: str = "em",
     norm: float = 2,
     n_bins: Iterable[int] | None = None,
     true_error: float | None = None,
+    **reading: Any,
 ) -> BinCounts:
     """Return the binned error of a sample for several numbers of bins.
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
+    y_true, y_proba
+        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
     binning : {"em", "ew"}
         Bins of equal mass or of equal width.
     norm : float
-        The p of the norm.
+        Order of the norm.
     n_bins : iterable of int, optional
-        Numbers of bins; by default some from 1 to several times what the sweep chooses.
+        Numbers of bins; by default from 1 to four times the sweep's choice.
     true_error : float, optional
-        The truth, if it is known, to go along.
+        The true error, if it is known.
+    **reading
+        As in `truecal.estimate`: ``sample_weight``, ``pos_label``, ``labels``, ``multiclass``.
 
     Returns
     -------
@@ -97,15 +95,14 @@ def bin_counts(
     Examples
     --------
     >>> import truecal
-    >>> from truecal.data import read
     >>> population = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2))
-    >>> (sample,) = read(*population.sample(1000, rng=0))
-    >>> curve = bin_counts(sample, n_bins=[1, 4, 16, 64], true_error=population.true_error())
+    >>> curve = bin_counts(*population.sample(1000, rng=0), n_bins=[1, 4, 16, 64], true_error=population.true_error())
     >>> curve.value.round(3).tolist(), round(curve.true_error, 3)
     ([0.15, 0.163, 0.17, 0.191], 0.183)
     >>> curve.sweep_bins, round(curve.sweep_value, 3)
     (13.0, 0.17)
     """
+    sample = one_sample(y_true, y_proba, **reading)
     check_choice("binning", binning, ("em", "ew"))
     norm = check_norm(norm)
     sweep = get_estimator(f"{binning}_sweep")(sample, norm=norm)
@@ -140,9 +137,9 @@ def bin_counts_of_study(
     study : Study
         With the estimators ``{"estimator": "em_bin", "n_bins": b}`` for several b, and ``"em_sweep"``.
     population : str, optional
-        Which population; may be left out if there is one only.
+        Name of the population; optional if there is only one.
     n : int, optional
-        Which size; may be left out if there is one only.
+        Sample size; optional if there is only one.
     binning : {"em", "ew"}
         Bins of equal mass or of equal width.
 

@@ -1,4 +1,4 @@
-"""The distribution of the scores in a histogram, on scales that show what crowds near 0 and 1."""
+"""The distribution of the scores: a histogram, on scales that show scores close to 0 and 1, and a summary."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
+from truecal.data import one_sample
 from truecal.data.resolution import CELLS, Resolution, resolution_of
 from truecal.data.sample import Sample
-from truecal.results import SCHEMA_VERSION
+from truecal.results import Result
 from truecal.simulation.scores._base import ScoreDistribution
 from truecal.simulation.scores.beta import BetaScores
 
@@ -24,7 +25,7 @@ _DEEPEST = 1e-16
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreHistogram:
+class ScoreHistogram(Result):
     """Shares of the scores in bins, those of exactly 0 and 1 apart.
 
     Attributes
@@ -67,25 +68,23 @@ class ScoreHistogram:
         place = _place(self.edges, self.complement_edges, self.scale)
         return np.diff(place) / (1 if self.scale == "linear" else math.log(10))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the histogram as plain lists and numbers."""
-        lists = {name: getattr(self, name).tolist() for name in ("edges", "complement_edges", "share")}
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "scale": self.scale,
-            **lists,
-            "at_zero": self.at_zero,
-            "at_one": self.at_one,
-            "expected": None if self.expected is None else self.expected.tolist(),
-            "expected_at_zero": self.expected_at_zero,
-            "expected_at_one": self.expected_at_one,
-            "n": self.n,
-            "target": self.target,
-        }
+    @property
+    def rows(self) -> FloatArray:
+        """Rows in each bin, those of exactly 0 and 1 in the outermost bins."""
+        rows = self.share * self.n
+        rows[0] += self.at_zero * self.n
+        rows[-1] += self.at_one * self.n
+        return rows
 
 
 def score_histogram(
-    sample: Sample, scores: ScoreDistribution | None = None, *, scale: str = "linear", n_bins: int = 40
+    y_true: Any,
+    y_proba: Any = None,
+    *,
+    fit: ScoreDistribution | None = None,
+    scale: str = "linear",
+    n_bins: int = 40,
+    **reading: Any,
 ) -> ScoreHistogram:
     """Return the histogram of the scores and, beside it, what a distribution expects.
 
@@ -95,14 +94,16 @@ def score_histogram(
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
-    scores : ScoreDistribution, optional
+    y_true, y_proba
+        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
+    fit : ScoreDistribution, optional
         The distribution to compare with.
     scale : {"linear", "logit", "complement"}
         On which scale bins are of equal width.
     n_bins : int
-        Number of bins, about.
+        Approximate number of bins.
+    **reading
+        As in `truecal.estimate`: ``sample_weight``, ``pos_label``, ``labels``, ``multiclass``.
 
     Returns
     -------
@@ -111,15 +112,15 @@ def score_histogram(
     Examples
     --------
     >>> import truecal
-    >>> from truecal.data import read
     >>> population = truecal.paper.population("resnet110_c10")
-    >>> (sample,) = read(*population.sample(20_000, rng=0))
-    >>> histogram = score_histogram(sample, population.scores, scale="complement", n_bins=8)
+    >>> y, p = population.sample(20_000, rng=0)
+    >>> histogram = score_histogram(y, p, fit=population.scores, scale="complement", n_bins=8)
     >>> histogram.share.round(3).tolist()
     [0.141, 0.173, 0.138, 0.111, 0.088, 0.066, 0.057, 0.048]
     >>> histogram.expected.round(3).tolist()
     [0.144, 0.169, 0.136, 0.109, 0.087, 0.07, 0.056, 0.05]
     """
+    sample = one_sample(y_true, y_proba, **reading)
     check_choice("scale", scale, SCALES)
     n_bins = check_count("n_bins", n_bins)
     inside = (sample.score > 0) & (sample.score < 1)
@@ -131,14 +132,14 @@ def score_histogram(
     )
     share = np.bincount(place, weights=sample.count[inside], minlength=len(edges) - 1) / sample.n
     expected, low, high = None, 0.0, 0.0
-    if scores is not None:
+    if fit is not None:
         # What is rounded to 0 and to 1 stands apart; between them the outermost bins take all that is left.
         first, last = resolution.at_zero / 2, resolution.at_one / 2
-        low = float(scores.cdf(first))
-        high = float(_above(scores, np.array(last)))
+        low = float(fit.cdf(first))
+        high = float(_above(fit, np.array(last)))
         edge_low, edge_high = np.append(first, edges[1:-1]), np.append(complement[1:-1], last)
-        below = np.append(scores.cdf(edge_low), 1 - high)
-        above = np.append(1 - low, _above(scores, edge_high))
+        below = np.append(fit.cdf(edge_low), 1 - high)
+        above = np.append(1 - low, _above(fit, edge_high))
         # Differences from the nearer end keep their digits.
         expected = np.maximum(np.where(edges[1:] <= 0.5, np.diff(below), -np.diff(above)), 0)
     return ScoreHistogram(
@@ -146,14 +147,75 @@ def score_histogram(
         edges=edges,
         complement_edges=complement,
         share=share,
-        at_zero=float(sample.count[sample.score == 0].sum() / sample.n),
-        at_one=float(sample.count[sample.score == 1].sum() / sample.n),
+        at_zero=_share_at(sample, 0.0),
+        at_one=_share_at(sample, 1.0),
         expected=expected,
         expected_at_zero=low,
         expected_at_one=high,
         n=sample.n,
         target=sample.target,
     )
+
+
+@dataclass(frozen=True)
+class ScoreSummary(Result):
+    """Numbers that describe the scores of a sample.
+
+    Attributes
+    ----------
+    mean_score, observed_rate : float
+        Mean of the scores and mean of the labels.
+    quantiles : dict
+        Quantiles of the scores by name: ``min``, ``5%``, ``25%``, ``50%``, ``75%``, ``95%``, ``max``.
+    distinct : int
+        Number of distinct scores.
+    at_zero, at_one : float
+        Shares of rows with a score of exactly 0 and exactly 1.
+    largest_tie : float
+        Largest share of rows that have the same score.
+    """
+
+    mean_score: float
+    observed_rate: float
+    quantiles: dict[str, float]
+    distinct: int
+    at_zero: float
+    at_one: float
+    largest_tie: float
+
+
+def summarize_scores(sample: Sample) -> ScoreSummary:
+    """Return the numbers that describe the scores of a sample.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+
+    Examples
+    --------
+    >>> from truecal.data import one_sample
+    >>> summary = summarize_scores(one_sample([0, 1, 1, 1], [0.2, 0.5, 0.5, 1.0]))
+    >>> summary.mean_score, summary.observed_rate, summary.largest_tie
+    (0.55, 0.75, 0.5)
+    """
+    at = np.array([0, 0.05, 0.25, 0.5, 0.75, 0.95, 1])
+    order = np.searchsorted(sample.cumulative_count[1:], at * sample.n)
+    quantiles = sample.score[np.minimum(order, len(sample) - 1)].tolist()
+    names = ("min", "5%", "25%", "50%", "75%", "95%", "max")
+    return ScoreSummary(
+        mean_score=float(sample.score @ sample.count) / sample.n,
+        observed_rate=float(sample.positives.sum()) / sample.n,
+        quantiles=dict(zip(names, quantiles, strict=True)),
+        distinct=len(sample),
+        at_zero=_share_at(sample, 0.0),
+        at_one=_share_at(sample, 1.0),
+        largest_tie=float(sample.count.max()) / sample.n,
+    )
+
+
+def _share_at(sample: Sample, score: float) -> float:
+    return float(sample.count[sample.score == score].sum() / sample.n)
 
 
 def _linear_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tuple[FloatArray, FloatArray]:

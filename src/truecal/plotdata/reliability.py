@@ -1,16 +1,19 @@
-"""Reliability curves: how often each score comes true, with the band that calibration would allow."""
+"""Reliability curves: the observed frequency of each score, with the band that perfect calibration allows."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaincinv
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data import one_sample
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     EqualMass,
@@ -21,37 +24,42 @@ from truecal.estimators._binning import (
     partition,
     summarize_bins,
 )
+from truecal.exceptions import InputError
 from truecal.inference.resample import redraws
-from truecal.results import SCHEMA_VERSION, BinTable
+from truecal.results import BinTable, Result
 
-#: Samples of more groups are seen through this many cells of equal mass and as many of equal width. Finer
-#: ones cost time and cannot be seen in a picture.
-_CELLS = 1000
+#: Samples with more distinct scores are merged into this many blocks of equal mass and as many of equal width.
+#: Finer ones take time and cannot be seen in a picture.
+_BLOCKS = 400
 
 _RULES = {"em": EqualMass, "ew": EqualWidth}
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
-    """The calibration curve of a sample, isotonic and binned, each with its consistency band.
+class Reliability(Result):
+    """The calibration curve of a sample, isotonic and binned, with consistency bands and bin intervals.
 
-    The band is where the curve would lie, with probability `band_level` at each place, if the model were
-    perfectly calibrated: labels are drawn anew from the scores, and the curve is made again.
+    A consistency band shows where the curve would lie, with probability `confidence_level` at each point, if
+    the model were perfectly calibrated: labels are drawn from the scores, and the curve is fitted again.
 
     Attributes
     ----------
     score : ndarray of shape (k,)
-        Scores, ascending; at most some thousand, others are merged with their neighbours.
+        Scores in ascending order; at most about a thousand, others are merged with their neighbours.
     label : ndarray of shape (k,)
-        Isotonic (CORP) estimate of how often each score comes true.
+        Isotonic (CORP) estimate of the observed frequency at each score.
     lower, upper : ndarray of shape (k,)
-        The band of the isotonic curve; NaN if none was asked for.
+        Band of the isotonic curve; NaN without bands.
     bins : BinTable
         The bins.
     bins_lower, bins_upper : ndarray
-        The band of the mean label of each bin; NaN if none was asked for.
-    band_level : float
-        Level of both bands; NaN if none was asked for.
+        Band of the mean label of each bin; NaN without bands.
+    interval_lower, interval_upper : ndarray
+        Clopper-Pearson interval of the probability behind the mean label of each bin.
+    confidence_level : float
+        Level of bands and intervals.
+    has_band : bool
+        Whether bands were computed.
     n_bins : int
         Number of bins asked for, or chosen by the sweep.
     binning : str
@@ -69,57 +77,60 @@ class Reliability:
     bins: BinTable
     bins_lower: FloatArray
     bins_upper: FloatArray
-    band_level: float
+    interval_lower: FloatArray
+    interval_upper: FloatArray
+    confidence_level: float
+    has_band: bool
     n_bins: int
     binning: str
     n: float
     target: str
 
-    @property
-    def has_band(self) -> bool:
-        """Whether there are bands."""
-        return not math.isnan(self.band_level)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the curve as plain lists; where there is no band, its place holds None."""
-        bands = zip(self.bins.to_rows(), _plain(self.bins_lower), _plain(self.bins_upper), strict=True)
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "target": self.target,
-            "n": self.n,
-            "band_level": self.band_level if self.has_band else None,
-            "isotonic": {key: _plain(getattr(self, key)) for key in ("score", "label", "lower", "upper")},
-            "binning": self.binning,
-            "n_bins": self.n_bins,
-            "bins": [{**row, "band_lower": low, "band_upper": high} for row, low, high in bands],
-        }
+    def bin_rows(self) -> list[dict[str, float]]:
+        """Return one plain dictionary for each bin: its numbers, interval and band."""
+        names = ("bins_lower", "bins_upper", "interval_lower", "interval_upper")
+        columns = [getattr(self, name).tolist() for name in names]
+        return [
+            {**row, **dict(zip(names, ends, strict=True))}
+            for row, *ends in zip(self.bins.to_rows(), *columns, strict=True)
+        ]
 
 
 def reliability_curve(
-    sample: Sample,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     n_bins: int | Literal["sweep"] = 15,
     binning: str = "em",
-    band_level: float | None = 0.9,
-    n_resamples: int = 1000,
+    band: bool = True,
+    confidence_level: float = 0.95,
+    n_resamples: int = 500,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
     rng: RNGLike = None,
 ) -> Reliability:
     """Return the isotonic and the binned calibration curve with their consistency bands.
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
+    y_true, y_proba
+        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
     n_bins : int or "sweep"
-        Number of bins; ``"sweep"`` for as many as keep the labels rising.
+        Number of bins; ``"sweep"`` for the largest number with increasing labels.
     binning : {"em", "ew"}
         Bins of equal mass or of equal width.
-    band_level : float or None
-        Level of the bands, at each place; None for no bands.
+    band : bool
+        Whether to compute consistency bands.
+    confidence_level : float
+        Level of the bands, at each point, and of the bin intervals.
     n_resamples : int
-        How often labels are drawn anew.
+        Number of Monte Carlo resamples for the bands.
+    sample_weight, pos_label, labels, multiclass
+        As in `truecal.estimate`.
     rng : int, Generator or None
-        Seed of the resampling.
+        Random seed.
 
     Returns
     -------
@@ -127,48 +138,59 @@ def reliability_curve(
 
     References
     ----------
-    Dimitriadis, Gneiting, Jordan (2021), PNAS; Bröcker, Smith (2007), Weather and Forecasting.
+    Dimitriadis, Gneiting, Jordan (2021), PNAS; Bröcker, Smith (2007), Weather and Forecasting; Clopper,
+    Pearson (1934), Biometrika.
 
     Examples
     --------
     >>> import truecal
-    >>> from truecal.data import read
     >>> calibrated = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.IdentityCurve())
-    >>> (sample,) = read(*calibrated.sample(2000, rng=5))
-    >>> curve = reliability_curve(sample, n_bins=5, rng=0)
+    >>> curve = reliability_curve(*calibrated.sample(2000, rng=5), n_bins=5, rng=0)
     >>> ((curve.bins_lower <= curve.bins.mean_label) & (curve.bins.mean_label <= curve.bins_upper)).tolist()
     [True, True, True, True, True]
     """
+    reading = {
+        "sample_weight": sample_weight,
+        "pos_label": pos_label,
+        "labels": labels,
+        "multiclass": multiclass,
+    }
+    sample = one_sample(y_true, y_proba, **reading)
     rule = _RULES[check_choice("binning", binning, _RULES)](sample)
     n_bins = monotone_sweep(rule) if n_bins == "sweep" else check_count("n_bins", n_bins)
     n_resamples = check_count("n_resamples", n_resamples)
-    if band_level is not None:
-        check_fraction("band_level", band_level)
-        if not sample.whole:
-            raise ValueError(
-                "The band needs whole-number weights, which say how many rows there were. Got weights with "
-                "fractions. Pass band_level=None for the curve without it."
-            )
+    tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
+    if band and not sample.whole:
+        raise InputError(
+            "has fractional values, so labels cannot be drawn for the band",
+            argument="sample_weight",
+            remedy="Pass band=False for the curve without it.",
+        )
     cut = partition(rule, n_bins)
     bins = summarize_bins(sample, cut)
-    cell_start = _cells(sample, cut.start)
-    cells = sample if len(cell_start) == len(sample) else merge_groups(sample, cell_start)
-    curves, means = np.full((2, len(cells)), np.nan), np.full((2, len(bins)), np.nan)
-    if band_level is not None:
-        tails = ((1 - band_level) / 2, (1 + band_level) / 2)
-        start = np.searchsorted(cell_start, cut.start)
-        curves, means = _bands(cells, start, tails, n_resamples, as_generator(rng))
+    start = _block_starts(sample, cut.start)
+    blocks = sample if len(start) == len(sample) else merge_groups(sample, start)
+    curves, means = np.full((2, len(blocks)), np.nan), np.full((2, len(bins)), np.nan)
+    if band:
+        tails = (tail, 1 - tail)
+        curves, means = _bands(
+            blocks, np.searchsorted(start, cut.start), tails, n_resamples, as_generator(rng)
+        )
+    # The isotonic fit is that of all scores; a block shows its mean.
+    fitted = isotonic_rate(sample.count, sample.positives) * sample.count
+    interval = clopper_pearson(bins.count * bins.mean_label, bins.count, confidence_level)
     return Reliability(
-        score=cells.score,
-        # The fit is that of all groups; a cell shows its mean.
-        label=np.add.reduceat(isotonic_rate(sample.count, sample.positives) * sample.count, cell_start)
-        / cells.count,
+        score=blocks.score,
+        label=np.add.reduceat(fitted, start) / blocks.count,
         lower=curves[0],
         upper=curves[1],
         bins=bins,
         bins_lower=means[0],
         bins_upper=means[1],
-        band_level=math.nan if band_level is None else band_level,
+        interval_lower=interval[0],
+        interval_upper=interval[1],
+        confidence_level=confidence_level,
+        has_band=band,
         n_bins=n_bins,
         binning=binning,
         n=sample.n,
@@ -176,25 +198,46 @@ def reliability_curve(
     )
 
 
-def _cells(sample: Sample, bins_start: IntArray) -> IntArray:
-    """Return where cells begin: narrow in score and in mass, and none in two bins, so that they serve both."""
-    if len(sample) <= 2 * _CELLS:
+def clopper_pearson(
+    positives: FloatArray, count: FloatArray, confidence_level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return both ends of the exact interval of a binomial probability (Clopper, Pearson 1934).
+
+    Parameters
+    ----------
+    positives, count : ndarray
+        Positive labels, and all labels.
+    confidence_level : float
+        Level of the interval.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson(np.array([0.0, 5.0]), np.array([10.0, 10.0]), 0.95)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
+    """
+    tail = (1 - confidence_level) / 2
+    negatives = np.maximum(count - positives, 0.0)
+    low = betaincinv(np.maximum(positives, 1e-300), negatives + 1, tail)
+    high = betaincinv(positives + 1, np.maximum(negatives, 1e-300), 1 - tail)
+    return np.where(positives > 0, low, 0.0), np.where(negatives > 0, high, 1.0)
+
+
+def _block_starts(sample: Sample, bins_start: IntArray) -> IntArray:
+    """Return where blocks begin: narrow in score and in mass, and none crosses a bin edge."""
+    if len(sample) <= 2 * _BLOCKS:
         return np.arange(len(sample))
-    starts = (partition(rule(sample), _CELLS).start for rule in (EqualMass, EqualWidth))
+    starts = (partition(rule(sample), _BLOCKS).start for rule in (EqualMass, EqualWidth))
     return np.unique(np.concatenate([bins_start, *starts]))
 
 
 def _bands(
-    cells: Sample, start: IntArray, tails: tuple[float, float], n_resamples: int, rng: np.random.Generator
+    blocks: Sample, start: IntArray, tails: tuple[float, float], n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the quantiles of the isotonic curve at each cell, and of the mean label of each bin."""
-    curves, means = np.empty((n_resamples, len(cells))), np.empty((n_resamples, len(start)))
-    count = np.add.reduceat(cells.count, start)
-    for row, redrawn in enumerate(redraws(cells, n_resamples, rng=rng)):
+    """Return the quantiles of the isotonic curve at each block, and of the mean label of each bin."""
+    curves, means = np.empty((n_resamples, len(blocks))), np.empty((n_resamples, len(start)))
+    count = np.add.reduceat(blocks.count, start)
+    for row, redrawn in enumerate(redraws(blocks, n_resamples, rng=rng)):
         curves[row] = isotonic_rate(redrawn.count, redrawn.positives)
         means[row] = np.add.reduceat(redrawn.positives, start) / count
     return np.quantile(curves, tails, axis=0), np.quantile(means, tails, axis=0)
-
-
-def _plain(values: FloatArray) -> list[float | None]:
-    return [None if math.isnan(value) else value for value in values.tolist()]

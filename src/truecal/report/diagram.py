@@ -1,4 +1,4 @@
-"""The reliability diagram as SVG, drawn with style sheet classes so that it follows light and dark."""
+"""Reliability diagrams as SVG, drawn with style sheet classes so that they follow light and dark."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
-from scipy.stats import beta
 
+from truecal._lib.text import level
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
+from truecal.plotdata.histogram import ScoreHistogram
 from truecal.plotdata.reliability import Reliability
 
 #: The square of the diagram within the drawing, and the strip of the histogram below it.
@@ -23,73 +23,76 @@ _WIDTH, _BOTTOM = _LEFT + _SIDE + 14, _TOP + _SIDE
 #: Points of a curve beyond which nothing can be seen.
 _POINTS = 240
 _TIP_WIDTH, _TIP_LINE = 196.0, 14.5
-#: Level of the bins' intervals, in percent.
-_LEVEL = 95
+#: Width and height of the small diagrams.
+_SMALL = 88.0
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where things lie from left to right, all from 0 to 1, and which part of the vertical axis is shown."""
+    """Horizontal positions, all from 0 to 1, and which part of the vertical axis is shown."""
 
     name: str
     title: str
-    #: Of the cells of the curve: where each ends and the next begins, and where it is shown.
-    cell_edges: FloatArray
-    cells: FloatArray
+    #: Edges of the steps of the curve, and their middles.
+    step_edges: FloatArray
+    steps: FloatArray
     bins: FloatArray
     ticks: tuple[tuple[float, str], ...]
     low: float = 0.0
 
 
-def by_score(curve: Reliability, histogram: dict[str, Any]) -> Markup:
-    """Return the usual diagram: what came true against the score, with a histogram of the scores.
+def by_score(curve: Reliability, histogram: ScoreHistogram | None = None, name: str = "score") -> Markup:
+    """Return the usual diagram: the observed frequency against the score, with a histogram of the scores.
 
     Parameters
     ----------
     curve : Reliability
         The curves.
-    histogram : dict
-        ``edges`` and ``count`` of the scores.
+    histogram : ScoreHistogram, optional
+        Histogram of the scores, on a linear scale.
+    name : str
+        Identifies the diagram within the page.
     """
     score = curve.score
     layout = _Layout(
-        name="score",
-        title="score",
-        cell_edges=np.concatenate([score[:1], (score[:-1] + score[1:]) / 2, score[-1:]]),
-        cells=score,
+        name=name,
+        title="score" if name == "score" else f"{name} score",
+        step_edges=np.concatenate([score[:1], (score[:-1] + score[1:]) / 2, score[-1:]]),
+        steps=score,
         bins=curve.bins.mean_score,
         ticks=tuple((tick, f"{tick:g}") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
     )
+    if histogram is None:
+        return _svg(curve, layout, [], height=_BOTTOM + 36)
     return _svg(curve, layout, _histogram(histogram), height=_BOTTOM + 40 + _STRIP + 28)
 
 
 def by_rank(curve: Reliability, sample: Sample) -> Markup:
-    """Return the diagram for skewed scores: rows from the lowest score to the highest, and what came of them.
+    """Return the diagram for skewed scores: the observed frequency against the rank of the score.
 
-    Every row takes the same room, so that bins lie apart however near their scores are, and the area between the
-    score and the curve is the l1 calibration error.
+    Every row has the same width, so that bins with similar scores stay apart, and the area between the score and
+    the curve is the l1 calibration error.
 
     Parameters
     ----------
     curve : Reliability
         The curves.
     sample : Sample
-        The predictions, which tell how many rows each part of the curve has.
+        The predictions, for the number of rows in each part of the curve.
     """
     between = (curve.score[:-1] + curve.score[1:]) / 2
     below = sample.cumulative_count[np.searchsorted(sample.score, between, side="right")] / sample.n
     edges = np.concatenate([[0.0], below, [1.0]])
     ends = np.concatenate([[0.0], np.cumsum(curve.bins.count) / curve.bins.count.sum()])
-    low, _ = _label_interval(curve.bins.count, curve.bins.mean_label)
-    least = min(float(low.min()), float(curve.bins.mean_score.min()))
+    lowest = min(float(curve.interval_lower.min()), float(curve.bins.mean_score.min()))
     layout = _Layout(
         name="rank",
         title="rows, from the lowest score to the highest",
-        cell_edges=edges,
-        cells=(edges[:-1] + edges[1:]) / 2,
+        step_edges=edges,
+        steps=(edges[:-1] + edges[1:]) / 2,
         bins=(ends[:-1] + ends[1:]) / 2,
-        ticks=tuple((tick, f"{100 * tick:g}\u00a0%" if tick else "0") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
-        low=math.floor(10 * least) / 10 if least < 0.9 else 0.9,
+        ticks=tuple((tick, f"{100 * tick:g}%") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
+        low=math.floor(10 * lowest) / 10 if lowest < 0.9 else 0.9,
     )
     return _svg(curve, layout, [], height=_BOTTOM + 36)
 
@@ -122,8 +125,8 @@ class _Drawing:
     def __init__(self, layout: _Layout) -> None:
         self.layout = layout
 
-    def x(self, place: float) -> str:
-        return f"{_LEFT + _SIDE * place:.1f}"
+    def x(self, position: float) -> str:
+        return f"{_LEFT + _SIDE * position:.1f}"
 
     def y(self, label: float) -> str:
         return f"{_BOTTOM - _SIDE * (label - self.layout.low) / (1 - self.layout.low):.1f}"
@@ -150,56 +153,56 @@ class _Drawing:
         return [
             *lines,
             f'<text class="axis" x="{middle:g}" y="{_BOTTOM + 30:g}" text-anchor="middle">{self.layout.title}</text>',
-            f'<text class="axis" {turned} text-anchor="middle">how often it came true</text>',
+            f'<text class="axis" {turned} text-anchor="middle">observed frequency</text>',
         ]
 
     def ideal(self, curve: Reliability) -> str:
         """Return the path of perfect calibration: the score itself."""
-        if self.layout.name == "score":
+        if self.layout.name != "rank":
             return f"M{self.x(0)} {self.y(0)}L{self.x(1)} {self.y(1)}"
-        places = self._seen()
-        return "M" + "L".join(f"{self.x(self.layout.cells[k])} {self.y(curve.score[k])}" for k in places)
+        visible = self._visible()
+        return "M" + "L".join(f"{self.x(self.layout.steps[k])} {self.y(curve.score[k])}" for k in visible)
 
     def steps(self, label: FloatArray) -> str:
         """Return the path of a step curve, with a corner only where the step changes."""
         change = np.flatnonzero(np.diff(label, prepend=np.nan) != 0)
-        edges = self.layout.cell_edges[np.append(change, len(label))]
+        edges = self.layout.step_edges[np.append(change, len(label))]
         moves = [f"M{self.x(edges[0])} {self.y(label[0])}"]
         moves += [f"V{self.y(label[k])}H{self.x(end)}" for k, end in zip(change, edges[1:], strict=True)]
         return "".join(moves)
 
     def band(self, curve: Reliability) -> str:
-        places = self._seen()
-        there = [f"{self.x(self.layout.cells[k])} {self.y(curve.upper[k])}" for k in places]
-        back = [f"{self.x(self.layout.cells[k])} {self.y(curve.lower[k])}" for k in places[::-1]]
+        visible = self._visible()
+        there = [f"{self.x(self.layout.steps[k])} {self.y(curve.upper[k])}" for k in visible]
+        back = [f"{self.x(self.layout.steps[k])} {self.y(curve.lower[k])}" for k in visible[::-1]]
         return "M" + "L".join(there + back) + "Z"
 
-    def _seen(self) -> NDArray[np.intp]:
-        """Return as many cells as can be seen apart, with the first and the last."""
-        first = np.unique(np.round(self.layout.cells * _POINTS), return_index=True)[1]
-        return np.unique(np.append(first, len(self.layout.cells) - 1))
+    def _visible(self) -> NDArray[np.intp]:
+        """Return as many steps as can be distinguished, with the first and the last."""
+        first = np.unique(np.round(self.layout.steps * _POINTS), return_index=True)[1]
+        return np.unique(np.append(first, len(self.layout.steps) - 1))
 
     def bins(self, curve: Reliability) -> list[str]:
-        """Return the bins, and above all of them the strips that show what each has to tell."""
-        low, high = _label_interval(curve.bins.count, curve.bins.mean_label)
-        places = self.layout.bins.tolist()
-        edges = [0.0, *((a + b) / 2 for a, b in pairwise(places)), 1.0]
+        """Return the bins, and above all of them the strips that show the numbers of each."""
+        middles = self.layout.bins.tolist()
+        edges = [0.0, *((a + b) / 2 for a, b in pairwise(middles)), 1.0]
         marks, strips = [], []
-        for k, row in enumerate(curve.bins.to_rows()):
-            x, y = self.x(places[k]), self.y(row["mean_label"])
+        for k, row in enumerate(curve.bin_rows()):
+            x, y = self.x(middles[k]), self.y(row["mean_label"])
+            low, high = row["interval_lower"], row["interval_upper"]
             marks.append(
-                f'<path class="whisker" d="M{x} {self.y(low[k])}V{self.y(high[k])}"/>'
+                f'<path class="whisker" d="M{x} {self.y(low)}V{self.y(high)}"/>'
                 f'<circle class="dot" cx="{x}" cy="{y}" r="4"/>'
             )
             lines = [
-                f"{row['count']:,.10g} rows",
+                f"{row['count']:,.10g} row{'' if row['count'] == 1 else 's'}",
                 f"scores {_score(row['lower'])} to {_score(row['upper'])}",
                 f"mean score {_score(row['mean_score'])}",
-                f"came true {row['mean_label']:.3f}",
-                f"{_LEVEL} % interval {low[k]:.3f} to {high[k]:.3f}",
+                f"observed {row['mean_label']:.3f}",
+                f"{level(curve.confidence_level)} interval {low:.3f} to {high:.3f}",
             ]
             if curve.has_band:
-                lines.append(f"if calibrated {curve.bins_lower[k]:.3f} to {curve.bins_upper[k]:.3f}")
+                lines.append(f"if calibrated {row['bins_lower']:.3f} to {row['bins_upper']:.3f}")
             width = max(_SIDE * (edges[k + 1] - edges[k]), 0.5)
             strips.append(
                 f'<g class="bin" tabindex="0" role="img" aria-label="{escape("; ".join(lines))}">'
@@ -209,37 +212,71 @@ class _Drawing:
         return [*marks, *strips]
 
 
-def _histogram(histogram: dict[str, Any]) -> list[str]:
+def thumbnail(curve: Reliability, name: str) -> Markup:
+    """Return a small diagram of the bins, for one row of a table.
+
+    Parameters
+    ----------
+    curve : Reliability
+        The curves.
+    name : str
+        What the curve is of, for readers that do not see it.
+    """
+
+    def at(x: float, y: float) -> str:
+        return f"{1 + _SMALL * x:.1f} {1 + _SMALL * (1 - y):.1f}"
+
+    rows = curve.bin_rows()
+    side = f"{_SMALL + 2:g}"
+    whiskers = "".join(
+        f"M{at(row['mean_score'], row['interval_lower'])}L{at(row['mean_score'], row['interval_upper'])}"
+        for row in rows
+    )
+    line = "L".join(at(row["mean_score"], row["mean_label"]) for row in rows)
+    dots = "".join(
+        f'<circle class="dot" cx="{1 + _SMALL * row["mean_score"]:.1f}" '
+        f'cy="{1 + _SMALL * (1 - row["mean_label"]):.1f}" r="2"/>'
+        for row in rows
+    )
+    return Markup(
+        f'<svg class="thumbnail" viewBox="0 0 {side} {side}" role="img" aria-label="Reliability of {escape(name)}">'
+        f'<rect class="frame" x="1" y="1" width="{_SMALL:g}" height="{_SMALL:g}"/>'
+        f'<path class="ideal" d="M{at(0, 0)}L{at(1, 1)}"/><path class="whisker" d="{whiskers}"/>'
+        f'<path class="isotonic" d="M{line}"/>{dots}</svg>'
+    )
+
+
+def _histogram(histogram: ScoreHistogram) -> list[str]:
     top = _BOTTOM + 40
     base, middle = top + _STRIP, _LEFT + _SIDE / 2
-    counts, edges = histogram["count"], histogram["edges"]
-    most = max(counts)
+    rows, edges = histogram.rows.tolist(), histogram.edges.tolist()
+    most = max(rows)
     bars = []
-    for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
+    for count, (low, high) in zip(rows, pairwise(edges), strict=True):
         if count:
-            height = max(_STRIP * count / most, 0.7)  # a single row is to be seen
+            height = max(_STRIP * count / most, 0.7)  # a single row must be visible
             bars.append(
                 f'<rect class="bar" x="{_LEFT + _SIDE * low:.1f}" y="{base - height:.1f}" '
-                f'width="{_SIDE * (high - low) - 0.6:.1f}" height="{height:.1f}"/>'
+                f'width="{max(_SIDE * (high - low) - 0.6, 0.6):.1f}" height="{height:.1f}"/>'
             )
     return [
         *bars,
         f'<path class="base" d="M{_LEFT:g} {base:g}H{_LEFT + _SIDE:g}"/>',
         f'<text class="tick" x="{_LEFT - 6:g}" y="{top + 8:g}" text-anchor="end">{_short(most)}</text>',
         f'<text class="tick" x="{_LEFT - 6:g}" y="{base:g}" text-anchor="end">0</text>',
-        f'<text class="axis" x="{middle:g}" y="{base + 18:g}" text-anchor="middle">rows with such a score</text>',
+        f'<text class="axis" x="{middle:g}" y="{base + 18:g}" text-anchor="middle">number of rows by score</text>',
     ]
 
 
 def _tip(x: float, y: float, lines: Sequence[str]) -> str:
-    """Return a box beside a bin that is shown while the pointer or the focus is there."""
+    """Return a box beside a bin, visible while the pointer or the focus is there."""
     height = _TIP_LINE * len(lines) + 9
     left = x + 12 if x + 12 + _TIP_WIDTH <= _WIDTH - 2 else x - 12 - _TIP_WIDTH
     left = min(max(left, 2), _WIDTH - _TIP_WIDTH - 2)
     top = min(max(y - height / 2, 2), _BOTTOM - height)
     text = "".join(
-        f'<text x="{left + 8:.1f}" y="{top + 15 + _TIP_LINE * place:.1f}">{escape(line)}</text>'
-        for place, line in enumerate(lines)
+        f'<text x="{left + 8:.1f}" y="{top + 15 + _TIP_LINE * number:.1f}">{escape(line)}</text>'
+        for number, line in enumerate(lines)
     )
     return (
         f'<g class="tip" aria-hidden="true"><rect x="{left:.1f}" y="{top:.1f}" width="{_TIP_WIDTH:g}" '
@@ -247,40 +284,18 @@ def _tip(x: float, y: float, lines: Sequence[str]) -> str:
     )
 
 
-def bin_rows(curve: Reliability) -> list[dict[str, Any]]:
-    """Return the bins with their intervals and bands, as the diagram shows them."""
-    low, high = _label_interval(curve.bins.count, curve.bins.mean_label)
-    return [
-        {
-            **row,
-            "low": low[k],
-            "high": high[k],
-            "band_low": curve.bins_lower[k],
-            "band_high": curve.bins_upper[k],
-        }
-        for k, row in enumerate(curve.bins.to_rows())
-    ]
-
-
-def _label_interval(count: FloatArray, label: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Jeffreys' interval for the chance behind each bin's mean label."""
-    tail = (1 - _LEVEL / 100) / 2
-    hits, misses = count * label + 0.5, count * (1 - label) + 0.5
-    return np.asarray(beta.ppf(tail, hits, misses)), np.asarray(beta.ppf(1 - tail, hits, misses))
-
-
 def _in_words(curve: Reliability) -> str:
     worst = int(np.abs(curve.bins.gap).argmax())
     score, label = curve.bins.mean_score[worst], curve.bins.mean_label[worst]
-    band = ", with the band in which a calibrated model would lie" if curve.has_band else ""
+    band = ", with the band of a calibrated model" if curve.has_band else ""
     return (
-        f"Score against how often it came true, in {len(curve.bins)} bins{band}. The largest gap is at a mean score "
-        f"of {score:.2f}, where {label:.2f} came true."
+        f"Observed frequency against score in {len(curve.bins)} bins{band}. The largest gap is at a mean score of "
+        f"{score:.2f}, where the observed frequency is {label:.2f}."
     )
 
 
 def _score(value: float) -> str:
-    """Return a score with three digits; near 1, where these say nothing, what is missing to 1."""
+    """Return a score with three digits; near 1, where that is too coarse, its distance from 1."""
     if 0.9995 <= value < 1:
         return f"1 − {1 - value:.1e}"
     return f"{value:.3f}" if value >= 0.001 or value == 0 else f"{value:.1e}"

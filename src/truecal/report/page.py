@@ -1,8 +1,8 @@
-"""An assessment to a plain dictionary, and that to a page."""
+"""From an assessment to a page. Nothing is computed here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 from truecal import __version__
 from truecal._lib.checks import require
 from truecal._lib.files import write_text
+from truecal._lib.text import counted, format_pvalue, level, percent
+from truecal.assessment.verdict import CONTRADICTED, NOT_CONTRADICTED, show_pvalue
 from truecal.estimators._registry import get_estimator
-from truecal.report.diagram import bin_rows, by_rank, by_score
+from truecal.report.diagram import by_rank, by_score, thumbnail
 
 if TYPE_CHECKING:
     from truecal.assessment.assess import Assessment
 
 #: Scores are skewed if this share of them lies so near to 0 or 1; they get a second diagram, by rank.
 _SKEWED_SHARE, _NEAR = 0.4, 0.05
-#: An error of this size that could be hidden means that the data said next to nothing.
-_MUCH = 0.1
+#: More groups than these are shown without pictures.
+_MOST_PICTURES = 60
 
 
 def render(
@@ -28,32 +30,19 @@ def render(
     *,
     title: str = "Calibration report",
     source: str | None = None,
-    groups: Sequence[dict[str, Any]] = (),
-    group_name: str = "group",
-    classes: Sequence[dict[str, Any]] = (),
-    recalibration: dict[str, Any] | None = None,
-    plan: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """Return the report as HTML, and write it to `path`, whole or not at all.
+    """Return the report as one HTML page that needs nothing else, and write it to `path` if that is given.
 
     Parameters
     ----------
     assessment : Assessment
         What to report.
     path : str or Path, optional
-        File to write.
-    title, source : str
-        Heading, and where the predictions came from. Both are escaped, as is all that comes from the data.
-    groups, classes : sequence of dict
-        Rows of tables of groups and of classes: ``name``, ``n``, ``value``, ``low``, ``high``,
-        ``adjusted_pvalue``.
-    group_name : str
-        What the groups are called.
-    recalibration : dict, optional
-        Advice on recalibration: ``advice`` (a sentence), ``criterion`` (its name) and ``rows`` (``name``,
-        ``criterion``, ``brier_gain``, ``log_loss_gain``, ``chosen``).
-    plan : sequence of dict
-        Rows ``true_error``, ``n``: rows needed to find an error of that size.
+        File to write, whole or not at all.
+    title : str
+        Heading of the page.
+    source : str, optional
+        Where the predictions come from. Title and source are escaped, as is all text from the data.
     """
     jinja2 = require("jinja2", extra="app", purpose="The report")
     environment = jinja2.Environment(
@@ -63,24 +52,35 @@ def render(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"percent": _percent, "number": _number, "decimal": _decimal, "p": _p_value}
+    environment.filters |= {
+        "percent": percent,
+        "level": level,
+        "number": lambda value: f"{value:,.10g}",
+        "decimal": _decimal,
+        "short": _short_pvalue,
+    }
+    diagrams = [by_score(assessment.reliability, assessment.histogram)]
+    if _is_skewed(assessment):
+        diagrams.append(by_rank(assessment.reliability, assessment.sample))
+    recalibration = assessment.recalibration
+    after = None
+    if recalibration is not None and recalibration.reliability is not None:
+        after = by_score(recalibration.reliability, name="recalibrated")
     page: str = environment.get_template("page.html").render(
+        a=assessment,
         title=title,
         source=source,
         today=date.today().isoformat(),
         version=__version__,
-        tables=[
-            {"id": "groups", "name": group_name, "heading": f"By {group_name}", "rows": list(groups)},
-            {
-                "id": "classes",
-                "name": "class",
-                "heading": "Each class against the rest",
-                "rows": list(classes),
-            },
-        ],
-        recalibration=recalibration,
-        plan=list(plan),
-        **_content(assessment),
+        heading=_heading(assessment),
+        diagrams=diagrams,
+        after=after,
+        spec=get_estimator,
+        pvalue=show_pvalue,
+        counted=counted,
+        thumbnail=thumbnail,
+        pictures=_MOST_PICTURES,
+        breakdowns=_breakdowns(assessment),
     )
     if path is not None:
         write_text(path, page)
@@ -88,33 +88,46 @@ def render(
 
 
 def render_notebook(assessment: Assessment) -> str:
-    """Return the report inside a frame, so that its style does not touch the notebook's."""
+    """Return the report inside a frame that takes the height of the page.
+
+    The frame keeps the style of the page apart from the notebook's. A line of script, which notebooks run when
+    they show a result, sets its height; without it the frame can be scrolled and resized.
+
+    Parameters
+    ----------
+    assessment : Assessment
+        What to report.
+    """
     from markupsafe import escape
 
     page = escape(render(assessment))
-    return f'<iframe srcdoc="{page}" style="width:100%;height:640px;border:0" title="Calibration report"></iframe>'
+    fit = "this.style.height=this.contentDocument.documentElement.scrollHeight+'px'"
+    style = "width:100%;height:80vh;min-height:640px;border:0;resize:vertical"
+    return f'<iframe srcdoc="{page}" style="{style}" onload="{fit}" title="Calibration report"></iframe>'
 
 
-def _content(assessment: Assessment) -> dict[str, Any]:
-    """Return what the template shows, as plain values."""
-    content = assessment.to_dict()
-    biases = {row["estimator"]: row for row in content["advice"]["rows"]} if content["advice"] else {}
-    estimates = [
-        {**estimate, "bias": biases.get(estimate["estimator"]), "spec": get_estimator(estimate["estimator"])}
-        for estimate in content["estimates"]
-    ]
-    scores = content["scores"]
-    diagrams = [by_score(assessment.reliability, scores["histogram"])]
-    if _is_skewed(assessment):
-        diagrams.append(by_rank(assessment.reliability, assessment.sample))
-    return {
-        **content,
-        "estimates": estimates,
-        "diagrams": diagrams,
-        "bins": bin_rows(assessment.reliability),
-        "state": _state(assessment),
-        "verdict": assessment.verdict.replace(" %", "\u00a0%"),
-    }
+def _heading(assessment: Assessment) -> tuple[str, str]:
+    """Return the colour of the heading, and the heading."""
+    if assessment.state == CONTRADICTED:
+        return "bad", "Evidence of miscalibration"
+    for parts, name in ((assessment.groups, "groups"), (assessment.classes, "classes")):
+        if parts is not None and parts.miscalibrated:
+            return "bad", f"Evidence of miscalibration in some {name}"
+    if assessment.state == NOT_CONTRADICTED:
+        return "good", "No evidence of miscalibration"
+    return "open", "Too few rows to tell"
+
+
+def _breakdowns(assessment: Assessment) -> list[dict[str, Any]]:
+    """Return the tables of groups and of classes."""
+    tables = []
+    if assessment.groups is not None:
+        name = ", ".join(assessment.groups.columns)
+        tables.append({"id": "groups", "name": name, "heading": f"By {name}", "parts": assessment.groups})
+    if assessment.classes is not None:
+        heading = "Each class against the rest"
+        tables.append({"id": "classes", "name": "class", "heading": heading, "parts": assessment.classes})
+    return tables
 
 
 def _is_skewed(assessment: Assessment) -> bool:
@@ -124,24 +137,12 @@ def _is_skewed(assessment: Assessment) -> bool:
     return bool(sample.count[near].sum() >= _SKEWED_SHARE * sample.n and (near & inner).any())
 
 
-def _state(assessment: Assessment) -> str:
-    """Return "bad", "good", or "open" where the data cannot tell."""
-    if assessment.miscalibrated:
-        return "bad"
-    return "open" if assessment.interval.high >= _MUCH or assessment.interval.low > 0 else "good"
+def _decimal(value: float, digits: int = 4, sign: str = "") -> str:
+    if math.isnan(value):
+        return "–"
+    text = "infinite" if math.isinf(value) else f"{value:{sign}.{digits}f}"
+    return ("−infinite" if value == -math.inf else text).replace("-", "−")
 
 
-def _percent(value: float, digits: int = 2) -> str:
-    return f"{100 * value:.{digits}f}\u00a0%"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.10g}"
-
-
-def _decimal(value: float | None, sign: str = "") -> str:
-    return "infinite" if value is None else f"{value:{sign}.4f}".replace("-", "−")
-
-
-def _p_value(pvalue: float | None) -> str:
-    return "–" if pvalue is None else "below\u00a00.001" if pvalue < 0.001 else f"{pvalue:.2g}"
+def _short_pvalue(pvalue: float | None) -> str:
+    return "–" if pvalue is None else format_pvalue(pvalue)

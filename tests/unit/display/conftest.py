@@ -107,7 +107,7 @@ DISPLAYS: dict[str, Make] = {
     "reliability, under-confident": lambda: digits(
         ReliabilityDisplay, "forest", estimator="averaged", **FAST
     ),
-    "reliability, no band": lambda: ReliabilityDisplay.from_predictions(*uniform(), band_level=None),
+    "reliability, no band": lambda: ReliabilityDisplay.from_predictions(*uniform(), band=False),
     "bias": lambda: BiasDisplay(study_rows("one")),
     "bias, panels": lambda: BiasDisplay(
         study_rows("resnet110_c10", "resnet_wide32_c100", "resnet152_imgnet")

@@ -55,7 +55,7 @@ def test_reliability_draws_the_isotonic_curve_and_its_band(predictions, ax):
     band = ax.collections[0].get_paths()[0].vertices
     assert band[:, 1].min() == curve.lower.min()
     assert band[:, 1].max() == curve.upper.max()
-    assert "90 % band if calibrated" in legend_texts(ax)
+    assert "95% band if calibrated" in legend_texts(ax)
     assert display.histogram_ax_.get_xlabel() == "score"
 
 
@@ -88,7 +88,7 @@ def test_reliability_writes_the_estimate(predictions, ax):
 
 
 def test_reliability_without_histogram_legend_and_band(predictions, ax):
-    display = ReliabilityDisplay.from_predictions(*predictions, band_level=None)
+    display = ReliabilityDisplay.from_predictions(*predictions, band=False)
     display.plot(ax, histogram=False, legend=False, name="mine", linewidth=7)
     assert display.histogram_ax_ is None
     assert ax.get_legend() is None
@@ -152,7 +152,7 @@ def test_reliability_refuses_what_it_does_not_know(predictions):
     with pytest.raises(ValueError, match="scale must be one of"):
         ReliabilityDisplay.from_predictions(*predictions, scale="log")
     with pytest.raises(ValueError, match="Got 'bars' instead"):
-        ReliabilityDisplay(reliability_curve(read(*predictions)[0], band_level=None), kind="bars")
+        ReliabilityDisplay(reliability_curve(read(*predictions)[0], band=False), kind="bars")
 
 
 # --- BiasDisplay -----------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_curve_is_bold_where_the_scores_are(ax):
     assert 0.2 <= drawn.min() < 0.22
     assert 0.58 < drawn.max() <= 0.6
     np.testing.assert_allclose(bold.get_ydata(), np.nan_to_num(bold.get_ydata()))
-    assert legend_texts(ax)[-1] == f"true error {100 * population.true_error():.2f} %"
+    assert legend_texts(ax)[-1] == f"true error {100 * population.true_error():.2f}%"
 
 
 @pytest.mark.parametrize("scale", ["linear", "complement", "logit"])
@@ -338,7 +338,7 @@ def test_miss_rates_by_size_and_by_error():
     ]
     display = MissRateDisplay(rows)
     display.plot(Figure(figsize=(6, 3)).subplots())
-    assert [ax.get_title(loc="left") for ax in display.axes_] == ["true error 5 %", "true error 10 %"]
+    assert [ax.get_title(loc="left") for ax in display.axes_] == ["true error 5%", "true error 10%"]
     line, _, (bars,) = display.axes_[1].containers[0].lines
     np.testing.assert_array_equal(line.get_xdata(), [100, 400])
     assert bars.get_segments()[1][:, 1] == pytest.approx([0, 0.05])  # never below 0

@@ -51,7 +51,7 @@ def test_the_order_of_rows_does_not_matter():
     weight = rng.lognormal(0, 0.5, 3000)
     cluster = rng.integers(0, 300, 3000)
     order = rng.permutation(3000)
-    for options in ({}, {"weight": weight, "counts": False}, {"cluster": cluster}):
+    for options in ({}, {"weight": weight, "sampling": True}, {"clusters": cluster}):
         moved = {k: v if isinstance(v, bool) else v[order] for k, v in options.items()}
         one = analyse(Sample.from_rows(label, score, **options))
         other = analyse(Sample.from_rows(label[order], score[order], **moved))
@@ -64,7 +64,7 @@ def test_the_influence_of_rows_has_the_variance_that_the_sums_give():
     score = rng.random(9000)
     label = (rng.random(9000) < score**1.4).astype(int)
     weight = rng.lognormal(0, 0.6, 9000)
-    for options in ({}, {"weight": weight, "counts": False}):
+    for options in ({}, {"weight": weight, "sampling": True}):
         core = analyse(Sample.from_rows(label, score, **options))
         psi = core.influence(label, score)
         w = options.get("weight", np.ones(9000))
@@ -101,6 +101,6 @@ def test_with_weights_the_interval_of_a_calibrated_model_holds_zero():
     for _ in range(100):
         score = rng.random(600)
         label = (rng.random(600) < score).astype(int)
-        sample = Sample.from_rows(label, score, rng.lognormal(0, 1, 600), counts=False)
+        sample = Sample.from_rows(label, score, rng.lognormal(0, 1, 600), sampling=True)
         hits += analyse(sample).limits.interval(0.95)[0] == 0
     assert hits >= 88

@@ -25,7 +25,7 @@ def test_bins_hold_the_mean_product_of_pairs(kind):
     cluster = rng.integers(0, 60, n) if kind == "clusters" else None
     if cluster is not None:
         cluster = np.unique(cluster, return_inverse=True)[1]
-    sample = Sample.from_rows(label, score, weight, counts=kind != "weights", cluster=cluster)
+    sample = Sample.from_rows(label, score, weight, sampling=kind == "weights", clusters=cluster)
     core = analyse(sample)
     for level in core.levels[:2]:
         place = core.units.bin >> (core.units.depth - int(np.log2(len(level.weight))))
@@ -66,7 +66,7 @@ def test_increments_have_mean_zero_and_the_variance_that_is_stated():
 
 def test_clusters_of_one_row_are_no_clusters(draw):
     plain = analyse(draw(600, lambda p: p**1.4))
-    single = analyse(draw(600, lambda p: p**1.4, cluster=np.arange(600)))
+    single = analyse(draw(600, lambda p: p**1.4, clusters=np.arange(600)))
     for one, other in zip(plain.levels, single.levels, strict=True):
         assert one.square == pytest.approx(other.square, abs=1e-12)
         assert one.null_variance == pytest.approx(other.null_variance, rel=0.25)

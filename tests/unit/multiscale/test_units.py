@@ -16,7 +16,7 @@ def rows(n, seed=0, decimals=3):
 @pytest.mark.parametrize("n", [300, 30_000])
 def test_sums_are_those_of_the_rows(n):
     label, score, weight = rows(n, decimals=9)
-    units = make_units(Sample.from_rows(label, score, weight, counts=False))
+    units = make_units(Sample.from_rows(label, score, weight, sampling=True))
     scaled = weight * weight.sum() / np.sum(weight**2)
     residual = score - label
     assert units.size == pytest.approx(weight.sum() ** 2 / np.sum(weight**2))
@@ -30,7 +30,7 @@ def test_sums_are_those_of_the_rows(n):
 def test_equal_weights_are_no_weights():
     label, score, _ = rows(500)
     plain = make_units(Sample.from_rows(label, score))
-    weighted = make_units(Sample.from_rows(label, score, np.full(500, 1 / 500), counts=False))
+    weighted = make_units(Sample.from_rows(label, score, np.full(500, 1 / 500), sampling=True))
     assert weighted.size == pytest.approx(500)
     np.testing.assert_allclose(weighted.residual, plain.residual, atol=1e-12)
     np.testing.assert_allclose(weighted.residual2, plain.residual2, atol=1e-12)
@@ -74,9 +74,9 @@ def test_repeated_scores_get_a_level_of_their_own():
 
 def test_clusters_limit_the_depth():
     label, score, _ = rows(1000, decimals=9)
-    alone = make_units(Sample.from_rows(label, score, cluster=np.arange(1000)))
+    alone = make_units(Sample.from_rows(label, score, clusters=np.arange(1000)))
     few = make_units(
-        Sample.from_rows(label, np.repeat(score[:100], 10), cluster=np.repeat(np.arange(100), 10))
+        Sample.from_rows(label, np.repeat(score[:100], 10), clusters=np.repeat(np.arange(100), 10))
     )
     assert alone.depth == make_units(Sample.from_rows(label, score)).depth
     assert 6 * 2**few.depth <= 100

@@ -7,7 +7,7 @@ from scipy import stats
 
 import truecal
 from truecal.data import read
-from truecal.plotdata.histogram import SCALES, score_histogram
+from truecal.plotdata.histogram import SCALES, score_histogram, summarize_scores
 
 SKEWED = truecal.paper.population("resnet110_c10")
 
@@ -39,7 +39,7 @@ def rounded(decimals, n=3000, scores=SKEWED.scores):
     ids=["skewed", "uniform", "both ends", "2 decimals", "6 decimals", "only ends", "one", "tiny", "float32"],
 )
 def test_everything_is_counted_once_and_edges_rise(sample, scale):
-    histogram = score_histogram(sample, truecal.simulation.BetaScores(2, 0.5), scale=scale)
+    histogram = score_histogram(sample, fit=truecal.simulation.BetaScores(2, 0.5), scale=scale)
     assert histogram.share.sum() + histogram.at_zero + histogram.at_one == pytest.approx(1)
     total = histogram.expected.sum() + histogram.expected_at_zero + histogram.expected_at_one
     assert total == pytest.approx(1)
@@ -60,7 +60,7 @@ def test_shares_are_those_that_the_true_distribution_expects(scores, decimals, s
     n = 20_000
     y, p = truecal.Population(scores, truecal.simulation.IdentityCurve()).sample(n, rng=1)
     (sample,) = read(y, p if decimals is None else p.round(decimals))
-    histogram = score_histogram(sample, scores, scale=scale, n_bins=25)
+    histogram = score_histogram(sample, fit=scores, scale=scale, n_bins=25)
     share = np.concatenate([[histogram.at_zero], histogram.share, [histogram.at_one]])
     expected = np.concatenate([[histogram.expected_at_zero], histogram.expected, [histogram.expected_at_one]])
     enough = expected * n >= 5
@@ -82,7 +82,7 @@ def test_bins_hold_the_same_number_of_possible_scores(parts, n_bins):
 def test_scores_that_round_to_one_are_told_from_those_below():
     scores = truecal.simulation.BetaScores(2.8, 0.05)
     sample = sample_of(scores, 20_000)
-    histogram = score_histogram(sample, scores, scale="complement")
+    histogram = score_histogram(sample, fit=scores, scale="complement")
     assert histogram.at_one == pytest.approx(histogram.expected_at_one, abs=0.012)
     assert histogram.expected_at_one == pytest.approx(stats.beta.cdf(2.0**-54, 0.05, 2.8))
 
@@ -104,7 +104,7 @@ def test_weights_count():
 
 def test_other_distributions_with_atoms():
     scores = truecal.simulation.with_atoms(truecal.simulation.UniformScores(), at_zero=0.1, at_one=0.3)
-    histogram = score_histogram(sample_of(scores, 1000), scores)
+    histogram = score_histogram(sample_of(scores, 1000), fit=scores)
     assert histogram.expected_at_zero == pytest.approx(0.1)
     assert histogram.expected_at_one == pytest.approx(0.3)
     assert histogram.expected.sum() == pytest.approx(0.6)
@@ -116,3 +116,11 @@ def test_bad_parameters_get_the_standard_message():
         score_histogram(sample, scale="log")
     with pytest.raises(ValueError, match="n_bins must be a whole number"):
         score_histogram(sample, n_bins=0)
+
+
+def test_the_summary_agrees_with_the_rows():
+    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.0, 0.4, 0.4, 0.7, 1.0])
+    summary = summarize_scores(read(y, p)[0])
+    assert (summary.mean_score, summary.observed_rate) == pytest.approx((p.mean(), y.mean()))
+    assert (summary.at_zero, summary.at_one, summary.largest_tie, summary.distinct) == (0.2, 0.2, 0.4, 4)
+    assert (summary.quantiles["min"], summary.quantiles["50%"], summary.quantiles["max"]) == (0, 0.4, 1)

@@ -3,11 +3,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import truecal
 from truecal.data import read
 from truecal.estimators._binning import EqualMass, monotone_sweep
-from truecal.plotdata.reliability import reliability_curve
+from truecal.plotdata.reliability import clopper_pearson, reliability_curve
 
 UNIFORM = truecal.simulation.UniformScores()
 SKEWED = truecal.paper.population("resnet110_c10")
@@ -38,7 +39,7 @@ def pooled(y, p):
 def test_isotonic_curve_pools_adjacent_violators(decimals):
     y, p = truecal.Population(UNIFORM, truecal.simulation.PowerCurve(2)).sample(200, rng=1)
     p = p.round(decimals)
-    curve = reliability_curve(read(y, p)[0], band_level=None)
+    curve = reliability_curve(read(y, p)[0], band=False)
     np.testing.assert_array_equal(curve.score, np.unique(p))
     np.testing.assert_allclose(curve.label, pooled(y, p), atol=1e-12)
 
@@ -46,31 +47,29 @@ def test_isotonic_curve_pools_adjacent_violators(decimals):
 @pytest.mark.slow
 def test_many_scores_are_seen_through_cells_without_changing_the_fit():
     sample = sample_of(SKEWED, 50_000)
-    curve = reliability_curve(sample, band_level=None)
-    assert 1000 < len(curve.score) <= 2015
+    curve = reliability_curve(sample, band=False)
+    assert 500 < len(curve.score) <= 815
     assert (np.diff(curve.score) >= 0).all()
     assert (np.diff(curve.label) >= -1e-12).all()
     full = pooled(*SKEWED.sample(50_000, rng=0))
     # At every cell the curve is the exact one somewhere in the cell, so it lies between neighbours of it.
-    place = np.clip(np.searchsorted(sample.score, curve.score), 60, len(full) - 61)
-    assert (curve.label >= full[place - 60] - 1e-12).all()
-    assert (curve.label <= full[place + 60] + 1e-12).all()
+    place = np.clip(np.searchsorted(sample.score, curve.score), 150, len(full) - 151)
+    assert (curve.label >= full[place - 150] - 1e-12).all()
+    assert (curve.label <= full[place + 150] + 1e-12).all()
     # Few scores are low, and these are not lumped together.
     distance = np.abs(sample.score[:100, np.newaxis] - curve.score).min(axis=1)
-    assert distance.max() < 0.001
+    assert distance.max() < 0.0025
 
 
 def test_bins_are_those_of_the_estimators():
     y, p = SKEWED.sample(3000, rng=0)
     (sample,) = read(y, p)
     for binning in ("em", "ew"):
-        curve = reliability_curve(sample, n_bins=7, binning=binning, band_level=None)
+        curve = reliability_curve(sample, n_bins=7, binning=binning, band=False)
         bins = truecal.estimate(y, p, estimator=f"{binning}_bin", n_bins=7).bins
         np.testing.assert_array_equal(curve.bins.mean_label, bins.mean_label)
         assert (curve.n_bins, curve.binning, curve.n, curve.target) == (7, binning, 3000, "P(y = 1)")
-    assert reliability_curve(sample, n_bins="sweep", band_level=None).n_bins == monotone_sweep(
-        EqualMass(sample)
-    )
+    assert reliability_curve(sample, n_bins="sweep", band=False).n_bins == monotone_sweep(EqualMass(sample))
 
 
 def test_order_of_rows_does_not_matter():
@@ -93,26 +92,40 @@ def test_whole_weights_equal_repetition():
 
 def test_fractional_weights_have_a_curve_and_no_band():
     (sample,) = read([0, 1, 1], [0.2, 0.5, 0.9], sample_weight=[0.5, 1.5, 1])
-    with pytest.raises(ValueError, match="band_level=None"):
+    with pytest.raises(ValueError, match="band=False"):
         reliability_curve(sample)
-    curve = reliability_curve(sample, band_level=None)
+    curve = reliability_curve(sample, band=False)
     assert curve.label.tolist() == [0, 1, 1]
     assert not curve.has_band
-    assert math.isnan(curve.band_level)
     assert np.isnan(curve.lower).all()
     assert np.isnan(curve.bins_upper).all()
     plain = json.loads(json.dumps(curve.to_dict(), allow_nan=False))
-    assert plain["band_level"] is None
-    assert plain["isotonic"]["lower"] == [None, None, None]
-    assert plain["bins"][0]["band_lower"] is None
+    assert plain["has_band"] is False
+    assert plain["lower"] == [None, None, None]
+    assert plain["bins_lower"][0] is None
 
 
 def test_plain_dictionary():
     curve = reliability_curve(sample_of(SKEWED, 200), n_bins=3, n_resamples=9, rng=0)
     plain = json.loads(json.dumps(curve.to_dict(), allow_nan=False))
-    assert plain["isotonic"]["score"] == curve.score.tolist()
-    assert [row["band_upper"] for row in plain["bins"]] == curve.bins_upper.tolist()
-    assert (plain["band_level"], plain["n_bins"], plain["binning"], plain["n"]) == (0.9, 3, "em", 200)
+    assert plain["score"] == curve.score.tolist()
+    assert plain["bins"]["gap"] == curve.bins.gap.tolist()
+    assert [row["bins_upper"] for row in curve.bin_rows()] == curve.bins_upper.tolist()
+    assert (plain["confidence_level"], plain["n_bins"], plain["binning"], plain["n"]) == (0.95, 3, "em", 200)
+
+
+def test_arrays_and_samples_are_accepted_alike():
+    y, p = SKEWED.sample(300, rng=0)
+    one = reliability_curve(y, p, n_resamples=9, rng=0)
+    assert one.to_dict() == reliability_curve(read(y, p)[0], n_resamples=9, rng=0).to_dict()
+
+
+@pytest.mark.parametrize(("positives", "count"), [(0, 10), (3, 10), (10, 10), (1, 1), (40, 1000)])
+def test_bin_intervals_are_those_of_scipy(positives, count):
+    low, high = clopper_pearson(np.array([float(positives)]), np.array([float(count)]), 0.95)
+    expected = stats.binomtest(positives, count).proportion_ci(0.95, method="exact")
+    assert low[0] == pytest.approx(expected.low, abs=1e-10)
+    assert high[0] == pytest.approx(expected.high, abs=1e-10)
 
 
 @pytest.mark.slow
@@ -125,7 +138,7 @@ def test_band_holds_the_curve_of_a_calibrated_model_as_often_as_it_says(populati
     inside = np.zeros((repeats, len(places)))
     for row in range(repeats):
         curve = reliability_curve(
-            sample_of(population, 300, rng=row), band_level=level, n_resamples=100, rng=row + 1000
+            sample_of(population, 300, rng=row), confidence_level=level, n_resamples=100, rng=row + 1000
         )
         low, label, high = (
             np.interp(places, curve.score, c) for c in (curve.lower, curve.label, curve.upper)
@@ -140,7 +153,7 @@ def test_band_holds_the_curve_of_a_calibrated_model_as_often_as_it_says(populati
 def test_a_higher_level_is_a_wider_band():
     sample = sample_of(SKEWED, 500)
     narrow, wide = (
-        reliability_curve(sample, band_level=level, n_resamples=99, rng=0) for level in (0.5, 0.95)
+        reliability_curve(sample, confidence_level=level, n_resamples=99, rng=0) for level in (0.5, 0.95)
     )
     assert (wide.lower <= narrow.lower).all()
     assert (wide.upper >= narrow.upper).all()
@@ -160,7 +173,7 @@ def test_very_little_data(y, p):
         ({"n_bins": 0}, "n_bins must be a whole number >= 1"),
         ({"n_bins": "swep"}, "n_bins must be a whole number >= 1"),
         ({"binning": "equal"}, "binning must be one of 'em', 'ew'"),
-        ({"band_level": 90}, "band_level must be a number strictly between 0 and 1"),
+        ({"confidence_level": 90}, "confidence_level must be a number strictly between 0 and 1"),
         ({"n_resamples": 0}, "n_resamples must be a whole number >= 1"),
         ({"rng": "seed"}, "rng must be None, a seed"),
     ],

@@ -6,9 +6,8 @@ import pytest
 
 import truecal
 from truecal.data import read
-from truecal.report.diagram import bin_rows, by_rank, by_score
-
-HISTOGRAM = {"edges": np.linspace(0, 1, 11).tolist(), "count": [1.0] * 5 + [0.0] * 4 + [30_000.0]}
+from truecal.plotdata.histogram import score_histogram
+from truecal.report.diagram import by_rank, by_score, thumbnail
 
 
 @pytest.fixture(scope="module", params=["uniform", "skewed", "one row", "one score", "no band"])
@@ -22,15 +21,16 @@ def curve(request):
         "no band": uniform.sample(500, rng=0),
     }[request.param]
     (sample,) = read(*data)
-    band = None if request.param == "no band" else 0.9
-    return truecal.reliability_curve(sample, band_level=band, n_resamples=50, rng=0), sample
+    band = request.param != "no band"
+    return truecal.reliability_curve(sample, band=band, n_resamples=50, rng=0), sample
 
 
 def drawings(curve):
-    return [by_score(curve[0], HISTOGRAM), by_rank(*curve)]
+    with_histogram = by_score(curve[0], score_histogram(curve[1], n_bins=50))
+    return [with_histogram, by_score(curve[0], name="recalibrated"), by_rank(*curve)]
 
 
-def test_both_diagrams_are_well_formed(curve):
+def test_all_diagrams_are_well_formed(curve):
     for drawing in drawings(curve):
         root = ET.fromstring(str(drawing))
         assert root.tag == "svg"
@@ -45,8 +45,8 @@ def test_each_bin_tells_of_itself(curve):
         assert len(bins) == len(curve[0].bins)
         for node, row in zip(bins, curve[0].bins.to_rows(), strict=True):
             assert node.get("tabindex") == "0"
-            assert f"{row['count']:,.10g} rows" in node.get("aria-label")
-            assert f"came true {row['mean_label']:.3f}" in node.get("aria-label")
+            assert f"{row['count']:,.10g} row" in node.get("aria-label")
+            assert f"observed {row['mean_label']:.3f}" in node.get("aria-label")
 
 
 def test_marks_strips_and_tips_stay_within_the_drawing(curve):
@@ -71,9 +71,7 @@ def test_by_rank_gives_every_row_the_same_room(curve):
     np.testing.assert_allclose((np.array(places) - 46) / 340, expected, atol=2e-4)
 
 
-def test_the_table_of_bins_agrees_with_the_curve(curve):
-    rows = bin_rows(curve[0])
-    assert [row["count"] for row in rows] == curve[0].bins.count.tolist()
-    for row in rows:
-        assert row["low"] <= row["mean_label"] + 1e-9 or row["mean_label"] == 0
-        assert row["high"] >= row["mean_label"] - 1e-9 or row["mean_label"] == 1
+def test_a_thumbnail_has_one_dot_for_each_bin(curve):
+    root = ET.fromstring(str(thumbnail(curve[0], '<b> & "c"')))
+    assert root.get("aria-label") == 'Reliability of <b> & "c"'
+    assert len(list(root.iter("circle"))) == len(curve[0].bins)

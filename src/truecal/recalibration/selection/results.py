@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
-from truecal.results import SCHEMA_VERSION
+from truecal.results import SCHEMA_VERSION, Result
 
 #: The name of the model left alone.
 IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
-class CandidateScore:
+class CandidateScore(Result):
     """How one candidate did on rows that it was not fitted to.
 
     Attributes

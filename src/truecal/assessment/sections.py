@@ -1,0 +1,573 @@
+"""The parts of an assessment that answer one question each: groups, classes, recalibration, rows needed."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import chdtrc, chdtri, chndtr, expit, logit
+
+from truecal._lib.text import counted
+from truecal._lib.types import FloatArray
+from truecal.data import read_rows
+from truecal.data.groups import Split
+from truecal.data.sample import Sample
+from truecal.estimators._binning import EqualMass, merge_groups, partition
+from truecal.estimators._registry import get_estimator
+from truecal.inference.calibration_test import TestResult, calibration_test
+from truecal.inference.interval import confidence_interval
+from truecal.inference.multiplicity import adjusted_pvalues
+from truecal.inference.weak_calibration import logistic_fit
+from truecal.plotdata.reliability import Reliability, reliability_curve
+from truecal.recalibration import IdentityCalibration
+from truecal.recalibration.selection import CandidateScore, Selection, select_recalibrator
+from truecal.results import Estimate, Interval, Result
+
+#: Groups with fewer rows are marked: their numbers are uncertain.
+SMALL_GROUP = 100
+#: Rows on which recalibrators are compared; more take time and do not change the choice.
+MOST_ROWS = 20_000
+#: Resamples of the standard errors in that comparison.
+_RESAMPLES = 40
+#: Standard errors by which the gain of a recalibrator must exceed 0.
+_SHOWN = 1.645
+#: Bins of the small diagrams of groups.
+_GROUP_BINS = 8
+#: Power, level and errors of the plan.
+_POWER, _ALPHA, _ERRORS = 0.95, 0.05, (0.01, 0.02, 0.05, 0.1)
+
+
+# --- Groups and classes ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Group(Result):
+    """The calibration of one group of rows, or of one class against the rest.
+
+    Attributes
+    ----------
+    name : str
+        Name of the group.
+    key : tuple
+        Its values, one for each column; a missing value is None.
+    n : float
+        Number of rows, or the total weight.
+    estimate : Estimate
+        Its calibration error.
+    interval : Interval
+        Simultaneous confidence interval: those of all groups hold at once at the level of the assessment.
+    pvalue, adjusted_pvalue : float or None
+        P-value of perfect calibration, for this group alone and adjusted for all groups; None without a test.
+    miscalibrated : bool
+        Whether perfect calibration of this group is rejected after adjustment.
+    small : bool
+        Whether it has so few rows that its numbers are uncertain.
+    reliability : Reliability
+        Its calibration curve, without a band.
+    """
+
+    _omitted: ClassVar[tuple[str, ...]] = ("key", "reliability")
+
+    name: str
+    key: tuple[Any, ...]
+    n: float
+    estimate: Estimate
+    interval: Interval
+    pvalue: float | None
+    adjusted_pvalue: float | None
+    miscalibrated: bool
+    small: bool
+    reliability: Reliability
+
+
+@dataclass(frozen=True)
+class Difference(Result):
+    """A test of whether groups differ, after one recalibration that all of them share.
+
+    A logistic recalibration is fitted to all rows. If the groups do not differ, the level and the slope of what
+    is left do not depend on the group. The statistic is the score test of that.
+
+    Attributes
+    ----------
+    statistic : float
+        Chi-square statistic.
+    degrees : int
+        Degrees of freedom: two for each group, less two for the shared fit.
+    pvalue : float
+        P-value of no difference.
+    left_out : int
+        Number of groups that are too small to take part.
+    """
+
+    statistic: float
+    degrees: int
+    pvalue: float
+    left_out: int
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Result):
+    """The calibration of all groups, or of all classes.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns that define the groups.
+    rows : tuple of Group
+        One for each group.
+    n_hypotheses : int
+        Number of hypotheses tested, for which p-values and intervals are adjusted.
+    n_resamples : int
+        Number of Monte Carlo resamples; the smallest p-value is 1 / (n_resamples + 1).
+    difference : Difference or None
+        Test of whether groups differ; None for classes, and where it cannot be made.
+    confidence_level : float
+        Level at which all intervals hold at once.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[Group, ...]
+    n_hypotheses: int
+    n_resamples: int
+    difference: Difference | None
+    confidence_level: float
+
+    @property
+    def miscalibrated(self) -> tuple[str, ...]:
+        """Names of the groups whose calibration is rejected."""
+        return tuple(row.name for row in self.rows if row.miscalibrated)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Group:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+
+def split_sample(rows: Any, split: Split) -> dict[int, Sample]:
+    """Return the sample of each group that has any weight.
+
+    Parameters
+    ----------
+    rows : Rows
+        Checked predictions in their order.
+    split : Split
+        The group of each row.
+    """
+    order = np.argsort(split.group, kind="stable")
+    ends = np.searchsorted(split.group[order], np.arange(len(split.keys) + 1))
+    samples = {}
+    for k in range(len(split.keys)):
+        chosen = order[ends[k] : ends[k + 1]]
+        weight = None if rows.weight is None else rows.weight[chosen]
+        if weight is None or weight.any():
+            part = replace(rows, label=rows.label[chosen], score=rows.score[chosen], weight=weight)
+            samples[k] = part.group()
+    return samples
+
+
+def assess_groups(
+    samples: Sequence[Sample],
+    names: Sequence[str],
+    keys: Sequence[tuple[Any, ...]],
+    columns: tuple[str, ...],
+    *,
+    estimator: str,
+    confidence_level: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Groups:
+    """Return the calibration of each group, with intervals and p-values that hold for all at once.
+
+    Parameters
+    ----------
+    samples, names, keys
+        The predictions, the name and the values of each group.
+    columns : tuple of str
+        The columns that define the groups.
+    estimator : str
+        The estimator of the assessment.
+    confidence_level, n_resamples, rng
+        As in `assess`.
+    """
+    tests = None
+    if all(sample.whole for sample in samples):
+        tests = [calibration_test(sample, n_resamples=n_resamples, rng=rng) for sample in samples]
+    rows = _rows(samples, names, keys, tests, estimator, confidence_level, rng)
+    return Groups(
+        columns=columns,
+        rows=rows,
+        n_hypotheses=len(rows),
+        n_resamples=n_resamples,
+        difference=group_difference(samples),
+        confidence_level=confidence_level,
+    )
+
+
+def assess_classes(
+    samples: Sequence[Sample],
+    test: TestResult | None,
+    *,
+    estimator: str,
+    confidence_level: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Groups:
+    """Return the calibration of each class against the rest.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        One for each class.
+    test : TestResult or None
+        The classwise test, which has the joint null distribution of all classes.
+    estimator, confidence_level, n_resamples, rng
+        As in `assess`.
+    """
+    targets = [sample.target.removesuffix(" against the rest") for sample in samples]
+    names = [target.removeprefix("P(y = ").removesuffix(")").strip("'\"") for target in targets]
+    tests = None if test is None else list(test.classes)
+    rows = _rows(samples, names, [(name,) for name in names], tests, estimator, confidence_level, rng)
+    return Groups(("class",), rows, len(rows), n_resamples, None, confidence_level)
+
+
+def _rows(
+    samples: Sequence[Sample],
+    names: Sequence[str],
+    keys: Sequence[tuple[Any, ...]],
+    tests: Sequence[TestResult] | None,
+    estimator: str,
+    confidence_level: float,
+    rng: np.random.Generator,
+) -> tuple[Group, ...]:
+    alpha = 1 - confidence_level
+    adjusted: FloatArray | None = None
+    if tests is not None:
+        statistic = np.array([test.statistic for test in tests])
+        adjusted = adjusted_pvalues(statistic, np.stack([test.null for test in tests]))
+    rows = []
+    for k, sample in enumerate(samples):
+        interval = confidence_interval(sample, confidence_level=1 - alpha / len(samples))
+        rejected = interval.low > 0 if adjusted is None else bool(adjusted[k] <= alpha + 1e-12)
+        rows.append(
+            Group(
+                name=names[k],
+                key=keys[k],
+                n=sample.n,
+                estimate=get_estimator(estimator)(sample),
+                interval=interval if rejected else replace(interval, low=0.0),
+                pvalue=None if tests is None else tests[k].pvalue,
+                adjusted_pvalue=None if adjusted is None else float(adjusted[k]),
+                miscalibrated=rejected,
+                small=sample.n < SMALL_GROUP,
+                reliability=reliability_curve(
+                    sample, n_bins=_GROUP_BINS, band=False, confidence_level=confidence_level
+                ),
+            )
+        )
+    return tuple(rows)
+
+
+def group_difference(samples: Sequence[Sample]) -> Difference | None:
+    r"""Test whether groups differ in level or slope after a logistic recalibration that they share.
+
+    With p the recalibrated score, x = (1, logit f), :math:`u_g = \sum (y - p) x` and
+    :math:`V_g = \sum p (1 - p) x x'` over the rows of group g, the statistic :math:`\sum_g u_g' V_g^{-1} u_g` is
+    chi-square with two degrees of freedom for each group less two. Groups with an expected number of
+    positives or negatives below 5 are left out.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        One for each group.
+    """
+    parts = [_inner(sample) for sample in samples]
+    kept = [part for part in parts if len(part[0])]
+    if not kept or not all(sample.whole for sample in samples):
+        return None
+    score, count, positives = (np.concatenate(column) for column in zip(*kept, strict=True))
+    used = _fit_shared(score, count, positives)
+    if used is None:
+        return None
+    kept = [part for part in kept if min(_expected(part, used)) >= 5]
+    if len(kept) < 2:
+        return None
+    score, count, positives = (np.concatenate(column) for column in zip(*kept, strict=True))
+    used = _fit_shared(score, count, positives)
+    if used is None:
+        return None
+    statistic, degrees = 0.0, -2
+    for score, count, positives in kept:
+        design = np.column_stack([np.ones_like(score), logit(score)])
+        rate = expit(design @ used)
+        excess = design.T @ (positives - count * rate)
+        variance = (design.T * (count * rate * (1 - rate))) @ design
+        statistic += float(excess @ np.linalg.pinv(variance, rcond=1e-9, hermitian=True) @ excess)
+        degrees += int(np.linalg.matrix_rank(variance, tol=1e-9 * float(np.trace(variance)), hermitian=True))
+    if degrees < 1:
+        return None
+    return Difference(statistic, degrees, float(chdtrc(degrees, statistic)), len(samples) - len(kept))
+
+
+def _inner(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
+    inside = (sample.score > 1e-9) & (sample.score < 1 - 1e-9)
+    return sample.score[inside], sample.count[inside], sample.positives[inside]
+
+
+def _expected(part: tuple[FloatArray, FloatArray, FloatArray], line: FloatArray) -> tuple[float, float]:
+    score, count, _ = part
+    rate = expit(line[0] + line[1] * logit(score))
+    return float(count @ rate), float(count @ (1 - rate))
+
+
+def _fit_shared(score: FloatArray, count: FloatArray, positives: FloatArray) -> FloatArray | None:
+    if not 0 < positives.sum() < count.sum():
+        return None
+    offset = logit(score)
+    if np.ptp(score) < 1e-9:
+        return np.array([logit(positives.sum() / count.sum()) - offset[0], 1.0])
+    fit = logistic_fit(np.column_stack([np.ones_like(offset), offset]), 0 * offset, count, positives)
+    return None if fit.at_bound.any() else fit.x
+
+
+# --- Recalibration -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration(Result):
+    """Whether and how to recalibrate.
+
+    Attributes
+    ----------
+    chosen : str
+        Name of the recommended recalibrator; ``"identity"`` to leave the model as it is.
+    advice : str
+        What to do and why, in plain sentences.
+    criterion : str
+        The proper score by which candidates were compared; empty if none were.
+    candidates : tuple of CandidateScore
+        The cross-validated score of each candidate; empty if none were compared.
+    n_rows : int
+        Number of rows on which candidates were compared.
+    selection : Selection or None
+        The comparison; its `transform` recalibrates new scores.
+    reliability : Reliability or None
+        Calibration curve of the cross-validated recalibrated scores, for one column of scores.
+    code : str
+        Three lines of Python that recalibrate; empty if there is nothing to do.
+    """
+
+    _omitted: ClassVar[tuple[str, ...]] = ("selection", "reliability")
+
+    chosen: str
+    advice: str
+    criterion: str = ""
+    candidates: tuple[CandidateScore, ...] = ()
+    n_rows: int = 0
+    selection: Selection | None = None
+    reliability: Reliability | None = None
+    code: str = ""
+
+    @property
+    def leave_alone(self) -> bool:
+        """Whether the model is best left as it is."""
+        return self.chosen == "identity"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Labels and probabilities to compare recalibrators on: one column of scores, or one for each class."""
+
+    label: NDArray[Any]
+    score: FloatArray
+    total: float
+
+
+def training_rows(
+    sample: Sample, y_true: Any, y_proba: Any, rng: np.random.Generator, **reading: Any
+) -> TrainingRows:
+    """Return at most `MOST_ROWS` rows: of the top label all classes, else those of the sample.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    y_true, y_proba, **reading
+        What the sample was made of.
+    rng : Generator
+        Draws rows without replacement if there are more.
+    """
+    if y_proba is not None and sample.target.startswith("top label"):
+        reading = {**reading, "multiclass": "classwise"}
+        classes = read_rows(y_true, y_proba, **reading)
+        score = np.column_stack([rows.score for rows in classes]).astype(np.float64)
+        label = np.column_stack([rows.label for rows in classes]).argmax(axis=1)
+        weight = classes[0].weight
+        if weight is not None:
+            times = weight.astype(np.intp)
+            score, label = np.repeat(score, times, axis=0), np.repeat(label, times)
+        chosen = rng.permutation(len(label))[:MOST_ROWS]
+        return TrainingRows(label[chosen], score[chosen], float(len(label)))
+    kinds = np.concatenate([sample.count - sample.positives, sample.positives]).astype(np.int64)
+    if sample.n > MOST_ROWS:
+        kinds = rng.multivariate_hypergeometric(kinds, MOST_ROWS, method="marginals")
+    label = np.repeat([0, 1], [kinds[: len(sample)].sum(), kinds[len(sample) :].sum()])
+    return TrainingRows(label, np.repeat(np.tile(sample.score, 2), kinds), sample.n)
+
+
+def advise_recalibration(
+    rows: TrainingRows, *, confidence_level: float, rng: np.random.Generator
+) -> Recalibration:
+    """Return whether a recalibrator improves the log loss of held-out rows, and by how much.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Rows of a model whose calibration was rejected.
+    confidence_level : float
+        Level of the intervals in the diagram.
+    rng : Generator
+        Draws folds and resamples.
+    """
+    n = len(rows.label)
+    try:
+        selection = select_recalibrator(
+            rows.label, rows.score, criterion="log_loss", n_resamples=_RESAMPLES, rng=rng
+        )
+    except ValueError as error:  # a handful of rows cannot be cut into folds
+        return Recalibration("identity", f"Recalibrators could not be compared: {error}", n_rows=n)
+    best = selection[selection.chosen]
+    if not selection.leave_alone and best.difference + _SHOWN * best.difference_se >= 0:
+        identity = IdentityCalibration().fit(rows.score, rows.label)
+        selection = replace(selection, chosen="identity", recalibrator=identity)
+    seen = counted(n, "row") if n == rows.total else f"{n:,} of the {rows.total:,.10g} rows"
+    common: dict[str, Any] = {
+        "chosen": selection.chosen,
+        "criterion": "log loss",
+        "candidates": selection.candidates,
+        "n_rows": n,
+        "selection": selection,
+    }
+    if selection.leave_alone:
+        advice = (
+            f"Leave the model as it is. The data contradict perfect calibration, but no recalibrator was shown to "
+            f"reduce the log loss of held-out rows (5-fold cross-validation, {seen})."
+        )
+        return Recalibration(advice=advice, **common)
+    before, gain = selection["identity"].criterion, -best.difference
+    advice = (
+        f"Recalibrate with {_LABELS[selection.chosen]}. It reduces the log loss of held-out rows from {before:.4f} to "
+        f"{best.criterion:.4f}, by {gain:.4f} (standard error {best.difference_se:.4f}; 5-fold cross-validation, "
+        f"{seen})."
+    )
+    kind = type(selection.recalibrator).__name__
+    code = (
+        f"from truecal.recalibration import {kind}\n"
+        f"recalibrator = {kind}().fit(p_validation, y_validation)\n"
+        f"p_recalibrated = recalibrator.transform(p_new)"
+    )
+    curve = (
+        _held_out_curve(selection.recalibrator, rows, confidence_level, rng) if rows.score.ndim == 1 else None
+    )
+    return Recalibration(advice=advice, reliability=curve, code=code, **common)
+
+
+_LABELS = {
+    "temperature": "temperature scaling",
+    "platt": "Platt scaling",
+    "beta": "beta calibration",
+    "isotonic": "isotonic regression",
+    "histogram": "histogram binning",
+}
+
+
+def _held_out_curve(
+    recalibrator: Any, rows: TrainingRows, confidence_level: float, rng: np.random.Generator
+) -> Reliability:
+    """Return the calibration curve of scores that were recalibrated without their own rows."""
+    fold, score = rng.permutation(len(rows.label)) % 5, np.empty(len(rows.label))
+    for k in range(5):
+        train = fold != k
+        fitted = copy.deepcopy(recalibrator).fit(rows.score[train], rows.label[train])
+        score[~train] = fitted.transform(rows.score[~train])
+    return reliability_curve(rows.label, score, band=False, confidence_level=confidence_level)
+
+
+# --- Rows needed -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlannedRows(Result):
+    """How many rows with scores like these detect an error of a given size.
+
+    Attributes
+    ----------
+    true_error : float
+        The l2 calibration error to detect.
+    level_shift, slope : int or None
+        Rows needed if all logits are shifted, and if all are too extreme by a factor; None if no such curve has
+        this error.
+    power, alpha : float
+        Probability of detection, and significance level of the test.
+    """
+
+    true_error: float
+    level_shift: int | None
+    slope: int | None
+    power: float = _POWER
+    alpha: float = _ALPHA
+
+
+def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[PlannedRows, ...]:
+    r"""Return how many rows detect errors of several sizes, by the noncentral chi-square distribution.
+
+    For a curve g the score test of level and slope has noncentrality :math:`n\,u' I^{-1} u` with
+    :math:`u = E[(g - f) x]`, :math:`I = E[f (1 - f) x x']` and x = (1, logit f). The omnibus test, of which it is a
+    part, needs about as many rows for such curves.
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows with typical scores.
+    errors : sequence of float
+        The l2 errors to detect.
+    """
+    if len(sample) > 2048:
+        sample = merge_groups(sample, partition(EqualMass(sample), 2048).start)
+    score, count, _ = _inner(sample)
+    if not len(score):
+        return ()
+    share = count / sample.n
+    design = np.column_stack([np.ones_like(score), logit(score)])
+    information = (design.T * (share * score * (1 - score))) @ design
+    inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
+    degrees = int(np.linalg.matrix_rank(information, tol=1e-9 * float(np.trace(information)), hermitian=True))
+    critical = float(chdtri(degrees, _ALPHA))
+    needed = brentq(lambda shift: chndtr(critical, degrees, shift) - (1 - _POWER), 1e-6, 100)
+
+    def rows(direction: FloatArray, error: float) -> int | None:
+        def gap(size: float) -> FloatArray:
+            return np.asarray(expit(design @ (np.array([0.0, 1.0]) + size * direction)) - score)
+
+        def excess(size: float) -> float:
+            return math.sqrt(float(share @ gap(size) ** 2)) - error
+
+        largest = 1.0 if direction[1] else 20.0
+        if excess(largest) <= 0:
+            return None
+        found = gap(brentq(excess, 0.0, largest)) * share @ design
+        strength = float(found @ inverse @ found)
+        return math.ceil(needed / strength) if strength > 0 else None
+
+    shift, flat = np.array([1.0, 0.0]), np.array([0.0, -1.0])
+    plans = [PlannedRows(error, rows(shift, error), rows(flat, error)) for error in errors]
+    return tuple(plan for plan in plans if plan.level_shift or plan.slope)

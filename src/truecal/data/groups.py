@@ -1,0 +1,129 @@
+"""Columns that split rows into groups: one column, or several that are crossed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.exceptions import InputError
+
+#: How a group with a missing value is shown.
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows split into groups.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns.
+    keys : tuple of tuple
+        The values of each group, one for each column; a missing value is None.
+    names : tuple of str
+        The name of each group, all different.
+    group : ndarray of shape (n,)
+        The number of the group of each row.
+    """
+
+    columns: tuple[str, ...]
+    keys: tuple[tuple[Any, ...], ...]
+    names: tuple[str, ...]
+    group: NDArray[np.intp]
+
+
+def split_rows(by: Any, n: int) -> Split:
+    """Return the groups of `n` rows.
+
+    Parameters
+    ----------
+    by : array-like, mapping, data frame or tuple of array-like
+        One column; or several, which are crossed: a mapping from names to columns, a data frame, an array of
+        shape (n, k), or a tuple of columns.
+    n : int
+        Number of rows.
+
+    Examples
+    --------
+    >>> split = split_rows({"sex": ["m", "f", None, "f"], "old": [0, 0, 1, 1]}, 4)
+    >>> split.names, split.group.tolist()
+    (('f, 0', 'f, 1', 'm, 0', '(missing), 1'), [2, 0, 3, 1])
+    >>> split_rows(["(missing)", None], 2).names
+    ("'(missing)'", '(missing)')
+    """
+    columns = _columns(by)
+    if not columns:
+        raise InputError("names no column", argument="by")
+    coded = []
+    for name, column in columns.items():
+        values, code = _code(column)
+        if len(code) != n:
+            raise InputError(f"has {len(code)} values in {name!r} for {n} rows", argument="by")
+        coded.append((values, code))
+    joint = np.zeros(n, dtype=np.intp)
+    for values, code in coded:
+        joint = joint * len(values) + code
+    present, group = np.unique(joint, return_inverse=True)
+    sizes = [len(values) for values, _ in coded]
+    places = np.unravel_index(present, sizes)
+    shown = [_names(values) for values, _ in coded]
+    rows = list(zip(*places, strict=True))
+    keys = tuple(tuple(values[k] for (values, _), k in zip(coded, row, strict=True)) for row in rows)
+    names = tuple(", ".join(text[k] for text, k in zip(shown, row, strict=True)) for row in rows)
+    return Split(tuple(columns), keys, names, group.reshape(-1))
+
+
+def _columns(by: Any) -> dict[str, Any]:
+    if isinstance(by, Mapping):
+        return {str(name): column for name, column in by.items()}
+    if isinstance(by, tuple):
+        return {str(getattr(column, "name", None) or f"group {k + 1}"): column for k, column in enumerate(by)}
+    if hasattr(by, "columns"):
+        import narwhals as nw
+
+        frame = nw.from_native(by, eager_only=True)
+        return {name: frame[name].to_list() for name in frame.columns}
+    if isinstance(by, np.ndarray) and by.ndim == 2:
+        return {f"group {k + 1}": column for k, column in enumerate(by.T)}
+    if isinstance(by, str) or not isinstance(by, Iterable):
+        raise InputError(f"must be one value for each row. Got {by!r} instead", argument="by")
+    return {str(getattr(by, "name", None) or "group"): by}
+
+
+def _code(column: Any) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the distinct values, sorted and the missing one last, and the number of each row's value."""
+    if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuUS":
+        distinct, code = np.unique(column, return_inverse=True)
+        return distinct.tolist(), code
+    to_list = getattr(column, "to_list", None) or getattr(column, "tolist", None)
+    rows = [None if _is_missing(value) else value for value in (to_list() if to_list else column)]
+    seen = {(type(value), value): value for value in rows}
+    order: list[Any] = [key for key in seen if seen[key] is not None]
+    try:
+        order.sort(key=lambda key: key[1])
+    except TypeError:
+        order.sort(key=lambda key: str(key[1]))
+    order += [key for key in seen if seen[key] is None]
+    number = {key: k for k, key in enumerate(order)}
+    code = np.fromiter((number[type(value), value] for value in rows), dtype=np.intp, count=len(rows))
+    return [seen[key] for key in order], code
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value
+
+
+def _names(values: list[Any]) -> list[str]:
+    """Return names that are all different: quoted where the plain text is that of another value."""
+    plain = [MISSING if value is None else str(value) for value in values]
+    return [
+        text if value is None or (plain.count(text) == 1 and text != MISSING) else repr(value)
+        for text, value in zip(plain, values, strict=True)
+    ]

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from truecal.data.groups import split_rows
+from truecal.exceptions import InputError
+
+
+def members(split):
+    return {name: np.flatnonzero(split.group == k).tolist() for k, name in enumerate(split.names)}
+
+
+def test_one_column():
+    assert members(split_rows(np.array(["b", "a", "b"]), 3)) == {"a": [1], "b": [0, 2]}
+    assert split_rows([2, 10, 2], 3).names == ("2", "10")
+
+
+def test_crossed_columns_in_all_forms():
+    sex, age = ["m", "f", "m"], [1, 1, 2]
+    expected = {"f, 1": [1], "m, 1": [0], "m, 2": [2]}
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    columns = {"sex": sex, "age": age}
+    for by in (columns, pandas.DataFrame(columns), polars.DataFrame(columns), (sex, age)):
+        assert members(split_rows(by, 3)) == expected
+    assert split_rows(columns, 3).columns == ("sex", "age")
+    assert split_rows(np.array([sex, sex]).T, 3).columns == ("group 1", "group 2")
+    assert split_rows(pandas.Series(sex, name="sex"), 3).columns == ("sex",)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_group_is_not_the_one_called_missing(missing):
+    split = split_rows(["(missing)", missing, "a", missing], 4)
+    assert members(split) == {"'(missing)'": [0], "a": [2], "(missing)": [1, 3]}
+    assert split.keys[-1] == (None,)
+
+
+def test_missing_values_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    split = split_rows(pandas.Series([1, None, 1], dtype="Int64"), 3)
+    assert members(split) == {"1": [0, 2], "(missing)": [1]}
+
+
+def test_values_that_print_alike_stay_apart():
+    assert members(split_rows([1, "1", 1], 3)) == {"1": [0, 2], "'1'": [1]}
+
+
+@pytest.mark.parametrize("by", ["sex", 3, {}, {"sex": ["a"]}, ["a", "b", "c"]])
+def test_what_is_no_group_of_the_rows_is_refused(by):
+    with pytest.raises(InputError, match="by "):
+        split_rows(by, 2)

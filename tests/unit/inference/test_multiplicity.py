@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from truecal.inference.multiplicity import adjusted_pvalues
+
+
+def test_one_hypothesis_has_its_own_pvalue():
+    null = np.arange(99.0)
+    assert adjusted_pvalues(np.array([94.5]), null[np.newaxis]) == pytest.approx([0.05])
+
+
+def test_the_formula_of_westfall_and_young():
+    rng = np.random.default_rng(0)
+    null = rng.normal(size=(4, 199))
+    statistic = np.array([0.3, 2.9, 1.1, 2.0])
+    pooled = np.column_stack([statistic, null])
+    low, middle, high = np.quantile(pooled, [0.25, 0.5, 0.75], axis=1)
+    scaled = (pooled - middle[:, None]) / (high - low)[:, None]
+    order = np.argsort(-scaled[:, 0])
+    expected, worst = np.empty(4), 0.0
+    for k, which in enumerate(order):
+        rest = scaled[order[k:], 1:].max(axis=0)
+        worst = max(worst, (1 + np.sum(rest >= scaled[which, 0])) / 200)
+        expected[which] = worst
+    np.testing.assert_allclose(adjusted_pvalues(statistic, null), expected)
+
+
+def test_the_family_wise_error_rate_is_exact():
+    rng = np.random.default_rng(1)
+    repeats = 2000
+    scale = np.array([[1.0], [10.0], [0.1], [1.0], [3.0]])
+    draws = rng.chisquare(2, (repeats, 5, 40)) * scale
+    found = [adjusted_pvalues(draw[:, 0], draw[:, 1:]).min() <= 0.05 for draw in draws]
+    assert np.mean(found) == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / repeats))
+
+
+def test_infinite_and_constant_statistics():
+    null = np.array([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]])
+    assert adjusted_pvalues(np.array([np.inf, 5.0]), null).tolist() == [0.25, 1.0]
