@@ -178,8 +178,8 @@ def test_the_result_says_what_it_is(spec):
 @pytest.mark.parametrize("spec", TCE, ids=lambda spec: spec.name)
 @pytest.mark.parametrize(("norm", "truth"), [(1, 1 / 6), (2, math.sqrt(1 / 30))])
 def test_the_estimate_approaches_the_true_error(spec, norm, truth):
-    # Uniform scores that come true with probability c^2. With 15 bins or neighbourhoods of 1/15 the error
-    # that remains is (1/15)^2 / 12 of a square of 1/30 at most, 0.001 after the root; kernels leave less.
+    # Uniform scores c, and c^2 as the conditional probability of the event. With 15 bins, or neighbourhoods of
+    # 1/15, the remaining error is at most (1/15)^2 / 12 of a square of 1/30, 0.001 after the root; kernels leave less.
     rng = np.random.default_rng(0)
 
     def draws(n, repeats):
@@ -228,9 +228,11 @@ def test_bad_parameters_get_the_standard_message(spec):
 @every_estimator
 def test_it_is_documented(spec):
     doc = spec.function.__doc__
-    assert re.search(r"math::|:math:|formula is that of `\w+`", doc), "a formula"
-    assert ">>> truecal.calibration_error(" in doc or ">>> truecal.estimate(" in doc or "truecal." in doc
-    assert "Examples\n    --------\n    >>> import" in doc, "an example"
+    assert ".. math::" in doc, "a formula"
+    assert re.search("estimand", doc, flags=re.I), "an estimand"
+    assert "References\n    ----------\n" in doc, "a reference"
+    example = doc.partition("Examples\n    --------\n    >>> import")[2]
+    assert re.search(r"truecal\.(calibration_error|estimate)\(", example), "an example"
     assert re.search(r"\(\d{4}\)", spec.reference), "a year"
     assert spec.summary.endswith(".")
     assert len(spec.summary) < 90

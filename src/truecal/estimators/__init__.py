@@ -1,1 +1,1 @@
-"""The estimators, one idea in each file. `truecal.estimators._registry` finds them by itself."""
+"""The estimators, one idea per file; `truecal.estimators._registry` discovers them."""

@@ -1,13 +1,13 @@
-"""Ways to cut sorted groups into bins: equal width, equal mass, and the monotonic sweep.
+"""Binning of sorted score groups: equal width, equal mass, and the monotonic sweep.
 
 A rule gives each group a *position* and each bin an *edge*; a group belongs to the last bin whose edge
-is at or below its position. Groups are never cut.
+is at or below its position. Groups are never split.
 
 - **Equal width.** The position is the score, the edge of bin k of b is k/b rounded to the scores' own
-  type. Bins are [k/b, (k+1)/b), and a score of 1 falls into the last.
+  type. Bins are [k/b, (k+1)/b); a score of 1 belongs to the last.
 - **Equal mass.** The position is the rank of the middle row of the group, the edge of bin k is k n / b.
-  Without ties this is the paper's rule: rank r of n goes to bin floor(r b / n). With ties a group goes
-  where its middle row would go, so a heavy tie gets a bin of its own.
+  Without ties this is the paper's rule: rank r of n belongs to bin floor(r b / n). A group of tied scores
+  belongs to the bin of its middle row, so that a large group has its own bin.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from truecal.results import BinTable
 
 IntArray = NDArray[np.intp]
 
-#: More bins than this are as good as infinitely many, and their numbers times those of rows overflow.
-_ENDLESS = 2**35
+#: More bins than this give the same result, and products with numbers of rows would overflow.
+_MOST_BINS = 2**35
 _TINY = float(np.finfo(np.float64).tiny)
 
-#: The sweep: bins that one step looks at together, enough to hide Python's own cost; how many numbers of
-#: bins the first step tries; from where on only bins with descents are looked at; where it gives up, if
-#: there are fewer groups and still nothing decided (heavy weights beside light ones).
-_STEP_BINS, _FIRST, _NEAR_ONLY, _MOST = 1 << 16, 16, 512, 1 << 20
+#: Constants of the sweep: bins examined in one step, enough to hide Python's overhead; numbers of bins tried in
+#: the first step; number of bins from which only bins near descents are examined; limit if there are fewer groups
+#: (very unequal weights).
+_STEP_BINS, _FIRST, _NEAR_ONLY, _SWEEP_LIMIT = 1 << 16, 16, 512, 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Groups of a sample cut into non-empty bins; bin k starts at group ``start[k]``.
+    """Groups of a sample divided into non-empty bins; bin k starts at group ``start[k]``.
 
-    `n_bins` is the number asked for. It is larger than ``len(start)`` where some bins are empty.
+    `n_bins` is the number requested. It is larger than ``len(start)`` if some bins are empty.
     """
 
     n_bins: int
@@ -51,7 +51,7 @@ class Partition:
 
 
 class BinningRule(ABC):
-    """A way of binning one sample: positions of its groups, and edges between bins."""
+    """A binning rule for one sample: positions of its groups, and edges between bins."""
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
@@ -59,12 +59,12 @@ class BinningRule(ABC):
     @property
     @abstractmethod
     def finest(self) -> int:
-        """The largest number of bins that the sweep may try: more would change nothing."""
+        """The largest number of bins that the sweep needs to try."""
 
     @property
     @abstractmethod
     def position(self) -> FloatArray:
-        """Where each group lies on the scale of the edges, ascending."""
+        """Position of each group on the scale of the edges, ascending."""
 
     @abstractmethod
     def edge(self, k: IntArray, b: Any) -> FloatArray:
@@ -72,37 +72,37 @@ class BinningRule(ABC):
 
     @abstractmethod
     def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper limits to show for bins `k` of `b`, which begin at the groups `start`."""
+        """Return lower and upper limits for display of bins `k` of `b`, which begin at the groups `start`."""
 
     @abstractmethod
     def _guess(self, group: IntArray, b: Any) -> FloatArray:
-        """Return about which bin holds a group, one too low or high at most."""
+        """Return an approximate bin of a group, off by at most one."""
 
     def start(self, k: IntArray, b: Any) -> IntArray:
-        """Return the first group of bin `k` of `b`, or of the next that is not empty; b itself is the end."""
+        """Return the first group of bin `k` of `b`, or of the next non-empty bin; for k = b, the end."""
         return np.where(k < b, self.position.searchsorted(self.edge(k, b)), len(self.sample))
 
     def index(self, group: IntArray, b: Any) -> IntArray:
-        """Return which bin of `b` holds a group."""
+        """Return the bin of `b` that contains a group."""
         position = self.position[group]
         k = self._guess(group, b).astype(np.intp)
-        # Rounding may have put the guess on the wrong side of an edge; the edge itself decides.
+        # Rounding may have put the guess on the wrong side of an edge.
         k += self.edge(k + 1, b) <= position
         k -= self.edge(k, b) > position
         return np.asarray(np.minimum(k, b - 1))
 
 
 class EqualWidth(BinningRule):
-    """Bins [k/b, (k+1)/b), compared in the type that the scores came in."""
+    """Bins [k/b, (k+1)/b), compared in the original type of the scores."""
 
     @cached_property
     def finest(self) -> int:
-        """As many bins as rows, or fewer if every group has a bin of its own by then."""
+        """The number of rows, or fewer bins if every group is then in a separate bin."""
         if len(self.sample) == 1:
             return 1
         rows = max(len(self.sample), math.floor(self.sample.n))
-        # The last bin is closed, so it takes more than 1/gap bins to part 1.0 from the score below; and
-        # the edge between them may round down by a quarter of the type's epsilon.
+        # The last bin is closed, so more than 1/gap bins are needed to separate 1.0 from the score below it, and
+        # the edge between them may be rounded down by a quarter of the type's epsilon.
         gap = float(np.diff(self.sample.score).min()) - float(np.finfo(self.sample.dtype).eps) / 4
         return rows if gap * rows <= 1 else math.floor(1 / gap) + 1
 
@@ -112,46 +112,46 @@ class EqualWidth(BinningRule):
         return self.sample.score
 
     def edge(self, k: IntArray, b: Any) -> FloatArray:
-        """Return k/b, rounded as the scores were."""
+        """Return k/b, rounded to the type of the scores."""
         return np.asarray((k / b).astype(self.sample.dtype, copy=False), dtype=np.float64)
 
     def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
-        """Return the edges themselves."""
+        """Return the edges."""
         return k / b, (k + 1) / b
 
     def _guess(self, group: IntArray, b: Any) -> FloatArray:
         score = self.sample.score[group]
-        # Edges up to half a step of the type above the score are rounded down to it.
+        # Edges up to half a spacing above the score are rounded down to it.
         half = np.spacing(score.astype(self.sample.dtype)).astype(np.float64) / 2
         return np.asarray((score + half) * b)
 
 
 class EqualMass(BinningRule):
-    """Bins of equal count: a group goes to the bin where its middle row would go."""
+    """Bins of equal count: a group belongs to the bin of its middle row."""
 
     @cached_property
     def finest(self) -> int:
-        """The number of bins beyond which every group has a bin of its own."""
+        """The number of bins from which every group is in a separate bin."""
         if self.sample.even:
             return len(self.sample)
-        gap = max(float(np.diff(self.position).min()), self.sample.n / _ENDLESS)
+        gap = max(float(np.diff(self.position).min()), self.sample.n / _MOST_BINS)
         return math.ceil((self.sample.n - rounding(self.sample)) / gap)
 
     @cached_property
     def position(self) -> FloatArray:
         """Rank of the middle row of each group."""
-        # The middle of m equal rows is (m - 1)/2 behind the first. The least count stands for one row,
-        # so that weights may be scaled at will.
+        # The middle of m equal rows is (m - 1)/2 after the first. The smallest count represents one row, so that
+        # the scale of the weights does not matter.
         count = self.sample.count
         return np.asarray(self.sample.cumulative_count[:-1] + (count - count.min()) / 2)
 
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return the rank k n / b."""
-        # A position that is meant to be on the edge may lie below it by rounding alone.
+        # A position on the edge may be below it by rounding.
         return np.asarray(k * self.sample.n / b - rounding(self.sample))
 
     def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the greatest score of each bin."""
+        """Return the smallest and the largest score of each bin."""
         last = np.append(start[1:], len(self.sample)) - 1
         return self.sample.score[start], self.sample.score[last]
 
@@ -159,26 +159,26 @@ class EqualMass(BinningRule):
         return np.asarray(self.position[group] * b / self.sample.n)
 
     def start(self, k: IntArray, b: Any) -> IntArray:
-        """Return the first group of bin `k`; without ties that is plain whole-number arithmetic."""
+        """Return the first group of bin `k`; without ties this is integer arithmetic."""
         if self.sample.even:
-            return np.asarray(-(-k * len(self.sample) // b))  # the least rank r with floor(r b / n) >= k
+            return np.asarray(-(-k * len(self.sample) // b))  # the smallest rank r with floor(r b / n) >= k
         return super().start(k, b)
 
     def index(self, group: IntArray, b: Any) -> IntArray:
-        """Return which bin holds a group; without ties that is the paper's floor(r b / n)."""
+        """Return the bin that contains a group; without ties this is the paper's floor(r b / n)."""
         if self.sample.even:
             return np.asarray(group * b // len(self.sample))
         return super().index(group, b)
 
 
 def rounding(sample: Sample) -> float:
-    """Return how far sums of counts may be off by rounding: not at all if these are whole numbers."""
+    """Return a bound for the rounding error of sums of counts: zero if these are whole numbers."""
     return 0.0 if sample.whole and sample.n < 2**53 else 1e-10 * sample.n
 
 
 def partition(rule: BinningRule, n_bins: int) -> Partition:
-    """Cut the groups of a sample into `n_bins` bins, and drop the empty ones."""
-    groups, b = len(rule.sample), min(n_bins, _ENDLESS)
+    """Divide the groups of a sample into `n_bins` bins, and drop the empty ones."""
+    groups, b = len(rule.sample), min(n_bins, _MOST_BINS)
     if b <= groups:
         edges = rule.start(np.arange(b + 1), b)
         k = np.flatnonzero(edges[1:] > edges[:-1])
@@ -206,7 +206,7 @@ def merge_groups(sample: Sample, start: IntArray) -> Sample:
 def _sums(sample: Sample, start: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return count, sum of scores and sum of labels of the runs of groups that begin at `start`.
 
-    Sums within each run (NumPy adds pairwise) keep more digits than differences of prefix sums. All three
+    Sums within each run (NumPy adds pairwise) are more accurate than differences of prefix sums. All three
     are added in the same order, so that rounding never makes a mean larger than 1.
     """
     positives = np.add.reduceat(sample.positives, start)
@@ -225,19 +225,19 @@ def monotone_sweep(rule: BinningRule) -> int:
 
     .. math:: b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}
 
-    With prefix sums a bin costs a subtraction, whatever it holds. Two neighbouring bins can only be out
-    of order if a *descent*, a group whose mean label is below that of the group before, lies within
-    them. Separable labels have none, so that every binning is monotone and nothing needs trying; where
-    descents lie in few bins, only these bins and their neighbours are looked at.
+    With prefix sums each bin costs one subtraction. Two neighbouring bins can only be out of order if they
+    contain a *descent*: a group whose mean label is below that of the previous group. Separable labels have no
+    descents, so every binning is monotone. If there are few descents, only bins that contain one and their
+    neighbours are examined.
 
-    Empty bins are passed over. Weights can differ so much that light groups share a bin for ever; after as
-    many bins as there are groups, and a million, the sweep lets them.
+    Empty bins are skipped. With very unequal weights, light groups may never be in separate bins; the sweep stops
+    after a million bins, or as many as there are groups.
 
     References: Roelofs et al. (2022), Algorithm 1.
     """
     label = rule.sample.label
     tried = min(_FIRST, len(label))
-    # Most sweeps end within the first step, before descents and the finest binning need be known.
+    # Most sweeps end within the first step, before descents and the finest binning are needed.
     broken = _broken_anywhere(rule, 2, tried)
     if broken:
         return broken - 1
@@ -246,11 +246,11 @@ def monotone_sweep(rule: BinningRule) -> int:
     if not n_descents:
         return rule.finest
     descents: IntArray | None = None
-    most = min(rule.finest, max(len(label), _MOST))
+    most = min(rule.finest, max(len(label), _SWEEP_LIMIT))
     while tried < most and not broken:
         b = tried + 1
         near = b > min(_NEAR_ONLY, 4 * n_descents)
-        # Steps grow with b: an early stop wastes little, a late one takes few steps.
+        # Steps grow with b, so that an early stop wastes little and a late one takes few steps.
         tried = min(3 * b, b + _STEP_BINS // (1 if near else 2 * b), most)
         if near:
             descents = np.flatnonzero(falling) if descents is None else descents
@@ -269,19 +269,19 @@ def _all_edges(first: int, last: int) -> tuple[IntArray, IntArray]:
 
 
 def _broken_anywhere(rule: BinningRule, first: int, last: int) -> int | None:
-    """Return the least of the numbers of bins `first` to `last` that is not monotone, if there is one."""
+    """Return the smallest number of bins from `first` to `last` that is not monotone, or None."""
     k, b = _all_edges(first, last)
     edges = rule.start(k, b)
-    full = edges[1:] > edges[:-1]  # and not the step from the end of one b back to the start of the next
+    full = edges[1:] > edges[:-1]  # excludes the step from the end of one b to the start of the next
     b, (mean, weight) = b[1:][full], _heights(rule.sample, edges[:-1][full], edges[1:][full])
     falls = _falls(rule.sample, (mean[:-1], weight[:-1]), (mean[1:], weight[1:])) & (b[1:] == b[:-1])
     return int(b[1:][falls.argmax()]) if falls.any() else None
 
 
 def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -> int | None:
-    """Return the same as `_broken_anywhere`, looking only at bins with a descent and their neighbours.
+    """Return the same as `_broken_anywhere`, examining only bins with a descent and their neighbours.
 
-    All numbers of bins go together from one such bin to the next.
+    All numbers of bins advance together from one such bin to the next.
     """
     sample, broken = rule.sample, None
     b = np.arange(first, last + 1)
@@ -289,7 +289,7 @@ def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -
     while len(b):
         k = rule.index(descent, b)
         start, end = rule.start(k, b), rule.start(k + 1, b)
-        # At either end of the scores the neighbour is the bin itself, which is never out of order.
+        # At either end of the scores the bin is its own neighbour, which is never out of order.
         below = rule.index(np.maximum(start - 1, 0), b)
         above = rule.index(np.minimum(end, len(sample) - 1), b)
         low = _heights(sample, rule.start(below, b), np.where(start > 0, start, end))
@@ -309,14 +309,16 @@ def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -
 def _heights(sample: Sample, start: IntArray, end: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return mean label and weight of bins."""
     positives = sample.cumulative_positives
-    weight = np.maximum(sample.rows_between(start, end), _TINY)  # a weight can drown in the sum of the others
+    weight = np.maximum(
+        sample.rows_between(start, end), _TINY
+    )  # a weight can vanish in the sum of the others
     return (positives[end] - positives[start]) / weight, weight
 
 
 def _falls(
     sample: Sample, low: tuple[FloatArray, FloatArray], high: tuple[FloatArray, FloatArray]
 ) -> NDArray[np.bool_]:
-    """Return whether the mean label falls from the lower bin to the higher, by more than rounding can do."""
+    """Return whether the mean label falls from the lower bin to the higher by more than rounding error."""
     return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > rounding(sample))
 
 

@@ -34,6 +34,10 @@ def averaged(sample: Sample, *, norm: float) -> Estimate:
     Estimand: the true calibration error, which it finds with less bias than `em_sweep` and `em_debias`,
     whether the model is calibrated or not. It does not need bins, and does not assume that labels rise.
 
+    References
+    ----------
+    M. Kull, T. Silva Filho, P. Flach (2017), Beta calibration, AISTATS.
+
     Examples
     --------
     >>> import truecal

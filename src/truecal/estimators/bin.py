@@ -1,4 +1,4 @@
-"""ECE_bin: compare mean score and mean label in each bin."""
+"""ECE_bin: the gap between mean score and mean label in each bin."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ from truecal.results import Estimate
     alias_norms={"ece": 1.0},
 )
 def ew_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
-    r"""Return the binned error over equal-width bins.
+    r"""Return the binned calibration error over equal-width bins.
 
     .. math:: \Big(\sum_{k=1}^{b} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p}
 
-    Estimand: the true calibration error, which it over-estimates when bins are many for the data and
-    under-estimates when they are few for the curve.
+    Estimand: the true calibration error. The estimate is biased upwards if there are too many bins for the number
+    of rows, and downwards if there are too few for the curve. With norm 1 it is the usual ECE.
+
+    References
+    ----------
+    M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning,
+    AAAI.
+
+    C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural networks, ICML.
 
     Examples
     --------
@@ -39,7 +46,19 @@ def ew_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     reference="Zadrozny, Elkan (2001), ICML; Nguyen, O'Connor (2015), EMNLP",
 )
 def em_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
-    r"""Return the binned error over equal-mass bins; the formula is that of `ew_bin`.
+    r"""Return the binned calibration error over equal-mass bins.
+
+    .. math:: \Big(\sum_{k=1}^{b} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p}
+
+    Estimand: the true calibration error, with the biases of `ew_bin`.
+
+    References
+    ----------
+    B. Zadrozny, C. Elkan (2001), Obtaining calibrated probability estimates from decision trees and naive Bayesian
+    classifiers, ICML.
+
+    K. Nguyen, B. O'Connor (2015), Posterior calibration and exploratory analysis for natural language processing
+    models, EMNLP.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""ECE_debias: subtract from each bin the error that its own labels' noise would cause."""
+"""ECE_debias: the binned error minus the contribution of the noise of the labels in each bin."""
 
 from __future__ import annotations
 
@@ -12,33 +12,45 @@ from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
+from truecal.exceptions import InputError
 from truecal.results import BinTable, Estimate
 
 _REFERENCE = "Ferro, Fricker (2012), QJRMS; Bröcker (2012), Clim. Dyn.; Kumar, Liang, Ma (2019), NeurIPS"
-#: Beyond this norm, powers of gaps and of their noise are out of the range of floating-point numbers.
-_MOST_NORM = 50
+#: Above this order, powers of gaps and of their noise leave the range of floating-point numbers.
+_LARGEST_NORM = 50
 _SINGLE_ROWS = (
-    "most rows are alone in their bins, where noise cannot be told from error and is not subtracted. Use "
-    "fewer bins or more rows; weights are frequencies, so that weights which sum to 1 count as one row."
+    "most rows are in bins of their own, where the noise cannot be estimated and is not subtracted. Use fewer "
+    "bins or more rows; weights are frequencies, so that weights that sum to 1 count as one row."
 )
 
 
-@estimator("ew_debias", summary="Binned error less its noise, equal-width bins.", reference=_REFERENCE)
+@estimator("ew_debias", summary="Binned error minus its noise, equal-width bins.", reference=_REFERENCE)
 def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
-    r"""Return the debiased error over equal-width bins.
+    r"""Return the debiased binned calibration error over equal-width bins.
 
-    For p = 2 each bin's squared gap, less an unbiased estimate of the variance of its mean label:
+    For p = 2, an unbiased estimate of the variance of the mean label is subtracted from each squared gap:
 
     .. math:: \Big(\sum_k \frac{m_k}{n} \Big[(\bar f_k - \bar y_k)^2
               - \frac{\bar y_k (1 - \bar y_k)}{m_k - 1}\Big]\Big)_+^{1/2}
 
-    A bin of one row says nothing of its own variance: nothing is subtracted, and its noise stays in. The
-    sum before clipping and rooting is on the result as `signed_square`.
+    The variance in a bin of one row cannot be estimated, and nothing is subtracted there. The sum before
+    clipping and taking the root is the `signed_square` of the result.
 
-    For other p the noise of a bin is the mean of :math:`|Z|^p` less :math:`|\bar f_k - \bar y_k|^p`, with
-    Z normal around the gap with the variance of the mean label, :math:`\bar y_k (1 - \bar y_k) / m_k`. For
-    p = 1 this is the limit of the resampling of Kumar et al. (2019, section 5) for infinitely many draws,
-    in closed form, so nothing is random. For others the same is done before the root is taken.
+    For other p the noise of a bin is :math:`E|Z|^p - |\bar f_k - \bar y_k|^p`, where Z is normal with the gap as
+    its mean and the variance of the mean label, :math:`\bar y_k (1 - \bar y_k) / m_k`. For p = 1 this is the
+    resampling estimate of Kumar et al. (2019, section 5) with infinitely many draws, in closed form.
+
+    Estimand: the binned error of the population, which approaches the true calibration error as bins get narrower.
+
+    References
+    ----------
+    C. A. T. Ferro, T. E. Fricker (2012), A bias-corrected decomposition of the Brier score, Quarterly Journal of the
+    Royal Meteorological Society 138.
+
+    J. Bröcker (2012), Estimating reliability and resolution of probability forecasts through decomposition of the
+    empirical score, Climate Dynamics 39.
+
+    A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS.
 
     Examples
     --------
@@ -51,9 +63,24 @@ def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     return _debiased(EqualWidth(sample), norm, n_bins)
 
 
-@estimator("em_debias", summary="Binned error less its noise, equal-mass bins.", reference=_REFERENCE)
+@estimator("em_debias", summary="Binned error minus its noise, equal-mass bins.", reference=_REFERENCE)
 def em_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
-    r"""Return the debiased error over equal-mass bins; the formula is that of `ew_debias`.
+    r"""Return the debiased binned calibration error over equal-mass bins.
+
+    .. math:: \Big(\sum_k \frac{m_k}{n} \Big[(\bar f_k - \bar y_k)^2
+              - \frac{\bar y_k (1 - \bar y_k)}{m_k - 1}\Big]\Big)_+^{1/2}
+
+    for p = 2; see `ew_debias` for other p, for bins of one row and for the estimand.
+
+    References
+    ----------
+    C. A. T. Ferro, T. E. Fricker (2012), A bias-corrected decomposition of the Brier score, Quarterly Journal of the
+    Royal Meteorological Society 138.
+
+    J. Bröcker (2012), Estimating reliability and resolution of probability forecasts through decomposition of the
+    empirical score, Climate Dynamics 39.
+
+    A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS.
 
     Examples
     --------
@@ -67,8 +94,10 @@ def em_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
 def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
     n_bins = check_count("n_bins", n_bins)
-    if norm > _MOST_NORM:
-        raise ValueError(f"norm must be at most {_MOST_NORM} for debiased estimators. Got {norm:g} instead.")
+    if norm > _LARGEST_NORM:
+        raise InputError(
+            f"must be at most {_LARGEST_NORM} for debiased estimators. Got {norm:g} instead", argument="norm"
+        )
     bins = summarize_bins(rule.sample, partition(rule, n_bins))
     signed = float(bins.count @ (np.abs(bins.gap) ** norm - _noise(bins, norm))) / rule.sample.n
     lone = float(bins.count[bins.count <= 1].sum()) > rule.sample.n / 2
@@ -82,8 +111,8 @@ def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
 
 
 def _noise(bins: BinTable, norm: float) -> FloatArray:
-    """Return by how much the noise of the labels raises each bin's gap to the power of `norm`."""
-    # One row does not show how labels vary; between one and two, as weights may add up to, that fades in.
+    """Return the expected contribution of label noise to each bin's gap to the power of `norm`."""
+    # One row has no variance estimate. For weights between one and two the correction increases linearly.
     variance = bins.mean_label * (1 - bins.mean_label) * np.clip(bins.count - 1, 0.0, 1.0)
     if norm == 2:
         return np.asarray(variance / np.maximum(bins.count - 1, 1.0))
@@ -91,9 +120,9 @@ def _noise(bins: BinTable, norm: float) -> FloatArray:
     ratio = np.divide(bins.gap**2, 2 * variance, out=np.full_like(variance, np.inf), where=variance > 0)
     noisy = ratio < 1000 * norm**2
     power = np.abs(bins.gap) ** norm
-    # Less than that, it is the first term of the series of what follows, to a thousandth.
+    # Elsewhere the first term of the series of the expression below is accurate to a thousandth.
     noise = power * norm * (norm - 1) / (4 * np.where(noisy, np.inf, ratio))
-    # E|N(gap, variance)|^p by Kummer's function, in logarithms as its factors may be out of range.
+    # E|N(gap, variance)|^p by Kummer's function, in logarithms because its factors may overflow.
     log_moment = np.log(hyp1f1(-norm / 2, 0.5, -ratio[noisy])) + norm / 2 * np.log(2 * variance[noisy])
     noise[noisy] = np.exp(log_moment + gammaln((norm + 1) / 2)) / math.sqrt(math.pi) - power[noisy]
     return np.asarray(noise)

@@ -12,16 +12,25 @@ from truecal.results import Estimate
 @estimator(
     "ks",
     summary="Largest cumulative difference between scores and labels.",
-    reference="Gupta et al. (2021), ICLR; Tygert (2022), cumulative differences",
-    estimand="largest cumulative gap between score and accuracy",
+    reference="Gupta et al. (2021), ICLR; Arrieta-Ibarra et al. (2022), JMLR",
+    estimand="largest cumulative difference between score and conditional probability",
     norms="none",
 )
 def ks(sample: Sample) -> Estimate:
-    r"""Return the Kolmogorov-Smirnov calibration error, which needs no bins.
+    r"""Return the Kolmogorov-Smirnov calibration error, which does not need bins.
 
     .. math:: \max_c \Big|\frac 1n \sum_{i : f_i \le c} (f_i - y_i)\Big|
 
-    The maximum is over the ends of groups of equal scores, so the order of tied rows cannot matter.
+    Estimand: the largest cumulative difference between score and conditional probability. The maximum is over the
+    ends of groups of equal scores, so that the order of tied rows does not matter.
+
+    References
+    ----------
+    K. Gupta, A. Rahimi, T. Ajanthan, T. Mensink, C. Sminchisescu, R. Hartley (2021), Calibration of neural networks
+    using splines, ICLR.
+
+    I. Arrieta-Ibarra, P. Gujral, J. Tannen, M. Tygert, C. Xu (2022), Metrics of calibration for probabilistic
+    predictions, JMLR 23.
 
     Examples
     --------

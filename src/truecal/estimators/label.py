@@ -1,4 +1,4 @@
-"""ECE_label-binned: compare every score with the mean label of its bin."""
+"""ECE_label-binned: the gap between every score and the mean label of its bin."""
 
 from __future__ import annotations
 
@@ -19,11 +19,17 @@ _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 3"
     reference=_REFERENCE,
 )
 def ew_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
-    r"""Return the label-binned error over equal-width bins.
+    r"""Return the label-binned calibration error over equal-width bins.
 
     .. math:: \Big(\frac 1n \sum_{k=1}^{b} \sum_{i \in B_k} |f_i - \bar y_k|^p\Big)^{1/p}
 
-    Never below `ew_bin` (Jensen's inequality), as it counts the spread of the scores within a bin too.
+    Estimand: the true calibration error. The estimate is never below that of `ew_bin` (Jensen's inequality),
+    because it includes the spread of the scores within a bin.
+
+    References
+    ----------
+    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
+    equation 3.
 
     Examples
     --------
@@ -40,7 +46,16 @@ def ew_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     reference=_REFERENCE,
 )
 def em_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
-    r"""Return the label-binned error over equal-mass bins; the formula is that of `ew_label`.
+    r"""Return the label-binned calibration error over equal-mass bins.
+
+    .. math:: \Big(\frac 1n \sum_{k=1}^{b} \sum_{i \in B_k} |f_i - \bar y_k|^p\Big)^{1/p}
+
+    Estimand: the true calibration error. The estimate is never below that of `em_bin`.
+
+    References
+    ----------
+    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
+    equation 3.
 
     Examples
     --------
@@ -53,8 +68,8 @@ def em_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
 def _label_binned(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
     n_bins = check_count("n_bins", n_bins)
-    cut = partition(rule, n_bins)
-    bins = summarize_bins(rule.sample, cut)
-    sizes = np.diff(cut.start, append=len(rule.sample))
+    division = partition(rule, n_bins)
+    bins = summarize_bins(rule.sample, division)
+    sizes = np.diff(division.start, append=len(rule.sample))
     gap = rule.sample.score - np.repeat(bins.mean_label, sizes)
     return Estimate(lp_norm(gap, rule.sample.count, norm), bins=bins, n_bins=n_bins)

@@ -1,4 +1,4 @@
-"""MCE: the largest gap of any bin."""
+"""MCE: the largest gap between mean score and mean label of a bin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from truecal.estimators._registry import estimator
 from truecal.results import Estimate
 
 _REFERENCE = "Naeini, Cooper, Hauskrecht (2015), AAAI"
-_ESTIMAND = "largest gap between score and accuracy"
+_ESTIMAND = "largest gap between score and conditional probability"
 
 
 @estimator(
@@ -23,9 +23,17 @@ _ESTIMAND = "largest gap between score and accuracy"
     aliases=("mce",),
 )
 def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
-    r"""Return the maximum calibration error over equal-width bins, :math:`\max_k |\bar f_k - \bar y_k|`.
+    r"""Return the maximum calibration error over equal-width bins.
 
-    A bin with few rows can decide it alone; look at the counts in `bins`.
+    .. math:: \max_k |\bar f_k - \bar y_k|
+
+    Estimand: the largest gap between a score and the conditional probability of the event. A single bin with few
+    rows can determine the estimate; the result has the counts in `bins`.
+
+    References
+    ----------
+    M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning,
+    AAAI.
 
     Examples
     --------
@@ -44,7 +52,16 @@ def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     norms="none",
 )
 def em_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
-    r"""Return the maximum calibration error over equal-mass bins; the formula is that of `ew_mce`.
+    r"""Return the maximum calibration error over equal-mass bins.
+
+    .. math:: \max_k |\bar f_k - \bar y_k|
+
+    Estimand: the largest gap between a score and the conditional probability of the event.
+
+    References
+    ----------
+    M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning,
+    AAAI.
 
     Examples
     --------

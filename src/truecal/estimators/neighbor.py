@@ -1,4 +1,4 @@
-"""ECE_N: compare every score with the mean label of its nearest neighbours."""
+"""ECE_N: the gap between every score and the mean label of its nearest neighbours."""
 
 from __future__ import annotations
 
@@ -20,13 +20,20 @@ from truecal.results import Estimate
     reference="Roelofs et al. (2022), AISTATS, eq. 2",
 )
 def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> Estimate:
-    r"""Return the error over neighbourhoods, the general form that binning approximates.
+    r"""Return the calibration error over neighbourhoods of each score, which binning approximates.
 
     .. math:: \Big(\frac 1n \sum_i \Big|f_i - \frac{1}{|N_i|} \sum_{j \in N_i} y_j\Big|^p\Big)^{1/p}
 
-    N_i are the rows whose score is within the least distance of f_i that takes in `n_neighbors` rows, the
-    row itself among them. All rows at that distance belong to it, so ties are never cut. By default
-    `n_neighbors` is a fifteenth of the rows, the size of one of fifteen equal-mass bins.
+    N_i are the `n_neighbors` rows with the nearest scores, including row i itself and all rows at the same
+    distance as the last of them, so that ties are never split. By default `n_neighbors` is a fifteenth of the rows,
+    the size of one of fifteen equal-mass bins.
+
+    Estimand: the true calibration error.
+
+    References
+    ----------
+    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
+    equation 2.
 
     Examples
     --------
@@ -37,7 +44,7 @@ def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> 
     """
     k = math.ceil(sample.n / 15) if n_neighbors is None else check_count("n_neighbors", n_neighbors)
     radius = _radius_of(sample, min(k, sample.n))
-    # 0.3 - 0.2 and 0.4 - 0.3 count as equal, in float32 too: scores are only as exact as their type.
+    # 0.3 - 0.2 and 0.4 - 0.3 count as equal, also in float32: scores are only as exact as their type.
     radius += np.minimum(2 * np.spacing((sample.score + radius).astype(sample.dtype)), radius / 8)
     first = sample.score.searchsorted(sample.score - radius)
     end = sample.score.searchsorted(sample.score + radius, side="right")
@@ -47,20 +54,20 @@ def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> 
 
 
 def _radius_of(sample: Sample, k: float) -> FloatArray:
-    """Return for each group the least distance within which there are rows of weight `k`.
+    """Return for each group the smallest distance within which there are rows of weight `k`.
 
-    Let the neighbourhood reach down to group `first`; then it must reach up to some group `last` to hold
-    `k`. Going down, the way down grows and the way up shrinks, so the best `first` is where they cross,
-    which bisection finds for all groups at once.
+    A neighbourhood that extends down to group `first` must extend up to some group `last` to contain `k`. As
+    `first` decreases, the distance downwards grows and the distance upwards shrinks. The best `first` is where
+    they are equal, which bisection finds for all groups at once.
     """
     group, total = np.arange(len(sample)), sample.cumulative_count
-    last_of = total.searchsorted(total[:-1] + k - rounding(sample)) - 1  # at the least, for each `first`
-    score = np.append(sample.score, np.inf)  # there is nothing above the last group
+    last_of = total.searchsorted(total[:-1] + k - rounding(sample)) - 1  # the smallest one, for each `first`
+    score = np.append(sample.score, np.inf)  # no group is above the last
 
     def reach(first: IntArray) -> tuple[FloatArray, FloatArray]:
         return score[group] - score[first], score[np.maximum(last_of[first], group)] - score[group]
 
-    low, high = np.zeros_like(group), group.copy()  # `high` is the least `first` with the way down <= up
+    low, high = np.zeros_like(group), group.copy()  # `high` is the smallest `first` with down <= up
     while (low < high).any():
         middle = (low + high) // 2
         down, up = reach(middle)

@@ -1,4 +1,4 @@
-"""SKCE: the squared kernel calibration error, without bins and without bias."""
+"""SKCE: unbiased estimates of the squared kernel calibration error, without bins."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import estimator
+from truecal.exceptions import InputError
 from truecal.results import Estimate
 
 
 @estimator(
     "skce",
-    summary="Squared kernel calibration error, unbiased and so signed.",
+    summary="Unbiased estimate of the squared kernel calibration error; may be negative.",
     reference="Widmann, Lindsten, Zachariah (2019), NeurIPS",
     estimand="squared kernel calibration error",
     norms="none",
@@ -26,20 +27,23 @@ def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: R
 
     .. math:: E\big[(f - y)(f' - y')\,e^{-|f - f'| / \gamma}\big]
 
-    over two independent rows, with a Laplacian kernel of bandwidth :math:`\gamma`.
+    over two independent rows, with a Laplacian kernel of bandwidth :math:`\gamma`; this is also the estimand.
 
     Parameters
     ----------
     method : {"full", "block"}
-        ``"full"`` averages over all n (n - 1) / 2 pairs and has the least variance of all unbiased
-        estimates. Elsewhere it takes quadratic time. On one score dimension the Laplacian kernel factors,
-        so that a prefix sum gives the same number in linear time. ``"block"`` pairs the rows at random
-        (blocks of two) and averages over the pairs, which are independent of one another.
+        ``"full"`` averages over all n (n - 1) / 2 pairs and has the smallest variance of all unbiased
+        estimates. In one dimension the Laplacian kernel factors, so that prefix sums compute it in linear time.
+        ``"block"`` pairs the rows at random and averages over the independent pairs.
     bandwidth : float
         The kernel's :math:`\gamma`, from 0.01 to 100.
     rng : int or numpy.random.Generator
-        For the random pairs of ``"block"``. Rows are put into one fixed order before they are paired, so
-        that a seed gives the same value whatever order they came in.
+        Random seed of the pairs of ``"block"``. The value does not depend on the order of the rows.
+
+    References
+    ----------
+    D. Widmann, F. Lindsten, D. Zachariah (2019), Calibration tests in multi-class classification: a unifying
+    framework, NeurIPS.
 
     Examples
     --------
@@ -50,17 +54,19 @@ def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: R
     """
     check_choice("method", method, ("full", "block"))
     if not isinstance(bandwidth, Real) or not 0.01 <= bandwidth <= 100:
-        raise ValueError(f"bandwidth must be a number between 0.01 and 100. Got {bandwidth!r} instead.")
+        raise InputError(
+            f"must be a number between 0.01 and 100. Got {bandwidth!r} instead", argument="bandwidth"
+        )
     if sample.n < 2:
-        raise ValueError(f"skce compares pairs of rows and needs at least two. Got {sample.n:g} instead.")
+        raise InputError(f"skce compares pairs of rows and needs at least two. Got {sample.n:g} instead")
     if method == "block" and not sample.whole:
-        raise ValueError("skce with method='block' pairs rows and takes whole-number weights only.")
+        raise InputError("skce with method='block' pairs rows and accepts whole-number weights only")
     value = _full(sample, bandwidth) if method == "full" else _block(sample, bandwidth, rng)
-    return Estimate(min(max(value, -1.0), 1.0))  # rounding can pass the bounds
+    return Estimate(min(max(value, -1.0), 1.0))  # rounding can exceed the bounds
 
 
 def _full(sample: Sample, bandwidth: float) -> float:
-    """Average over all pairs: those within a group by its sums, those between by prefix sums."""
+    """Average over all pairs: within groups by their sums, between groups by prefix sums."""
     residual = sample.score * sample.count - sample.positives
     # exp(-(s_j - s_i) / g) = exp(s_i / g) / exp(s_j / g): the sum over all i < j is a prefix sum.
     growth = np.exp((sample.score - sample.score[-1]) / bandwidth)
@@ -76,13 +82,13 @@ def _block(sample: Sample, bandwidth: float, rng: RNGLike) -> float:
     score, residual = _rows(sample)
     order = as_generator(rng).permutation(len(score))
     pairs = len(score) // 2
-    one, two = order[:pairs], order[pairs : 2 * pairs]
-    kernel = np.exp(-np.abs(score[one] - score[two]) / bandwidth)
-    return float(np.mean(residual[one] * residual[two] * kernel))
+    first, second = order[:pairs], order[pairs : 2 * pairs]
+    kernel = np.exp(-np.abs(score[first] - score[second]) / bandwidth)
+    return float(np.mean(residual[first] * residual[second] * kernel))
 
 
 def _rows(sample: Sample) -> tuple[FloatArray, FloatArray]:
-    """Return score and residual of every single row; inside a tie the zeros come first."""
+    """Return score and residual of every row; within a tie the zeros come first."""
     count, positives = sample.count.astype(np.intp), sample.positives.astype(np.intp)
     score = np.repeat(sample.score, count)
     runs = np.column_stack([count - positives, positives]).ravel()

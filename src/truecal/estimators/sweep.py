@@ -1,4 +1,4 @@
-"""ECE_sweep: as many bins as keep the mean labels rising."""
+"""ECE_sweep: the largest number of bins for which the mean labels increase."""
 
 from __future__ import annotations
 
@@ -17,18 +17,28 @@ from truecal.results import Estimate
 
 _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 8 and Algorithm 1"
 _NOT_MONOTONE = (
-    "the labels are not monotone already with two bins: they fall as the scores rise. One bin is left, and "
-    "the value may be far below the truth; compare estimator='em_debias'."
+    "the mean labels are not monotone: even with two bins they decrease as the scores increase. The estimate uses "
+    "one bin and may be far below the true error; compare estimator='em_debias'."
 )
 
 
 @estimator(
     "ew_sweep",
-    summary="Binned error with the most equal-width bins that keep labels rising.",
+    summary="Binned error with the most equal-width bins for which labels increase.",
     reference=_REFERENCE,
 )
 def ew_sweep(sample: Sample, *, norm: float) -> Estimate:
-    r"""Return the monotonic sweep error over equal-width bins; the formula is that of `em_sweep`.
+    r"""Return the monotonic sweep calibration error over equal-width bins.
+
+    .. math:: \Big(\sum_{k=1}^{b^*} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p},\quad
+              b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}
+
+    Estimand: the true calibration error of a model whose calibration curve increases; see `em_sweep`.
+
+    References
+    ----------
+    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
+    equation 8 and Algorithm 1.
 
     Examples
     --------
@@ -41,17 +51,23 @@ def ew_sweep(sample: Sample, *, norm: float) -> Estimate:
 
 @estimator(
     "em_sweep",
-    summary="Binned error with the most equal-mass bins that keep labels rising.",
+    summary="Binned error with the most equal-mass bins for which labels increase.",
     reference=_REFERENCE,
 )
 def em_sweep(sample: Sample, *, norm: float) -> Estimate:
-    r"""Return the monotonic sweep error over equal-mass bins.
+    r"""Return the monotonic sweep calibration error over equal-mass bins.
 
     .. math:: \Big(\sum_{k=1}^{b^*} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p},\quad
               b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}
 
-    Where labels fall as scores rise already with two bins, one bin is left and the value says only how
-    far the mean score is from the mean label; the result then carries a note.
+    Estimand: the true calibration error of a model whose calibration curve increases. If the mean label decreases
+    already from the lower to the upper of two bins, one bin remains, the value is the difference of mean score and
+    mean label, and the result has a note.
+
+    References
+    ----------
+    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
+    equation 8 and Algorithm 1.
 
     Examples
     --------

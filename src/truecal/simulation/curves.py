@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from truecal._lib.checks import check_choice, check_probabilities, check_real
 from truecal._lib.types import FloatArray
+from truecal.exceptions import InputError
 
 LINKS: Final = ("log", "logit", "logflip")
 
@@ -21,7 +22,7 @@ class Curve(ABC):
     """The probability that the label is 1, given the score.
 
     Calling a curve with scores, or with scores and their complements 1 - score, gives probabilities in
-    [0, 1], of the same shape. Pass the complements where scores come closer to 1 than a float can tell.
+    [0, 1], of the same shape. Pass the complements where scores are closer to 1 than floats can represent.
     """
 
     def __call__(self, score: ArrayLike, complement: ArrayLike | None = None) -> FloatArray:
@@ -32,14 +33,14 @@ class Curve(ABC):
         return _scalar_or_array(value)
 
     def unclipped(self, score: ArrayLike, complement: ArrayLike | None = None) -> FloatArray:
-        """Return what the formula gives, even where it is no probability.
+        """Return the value of the formula, which may lie outside [0, 1].
 
         Parameters
         ----------
         score : array-like
             Scores, of any shape.
         complement : array-like, optional
-            1 - score, where scores come closer to 1 than a float can tell.
+            1 - score, where scores are closer to 1 than floats can represent.
         """
         return _scalar_or_array(self._formula(*_complement_of(score, complement)))
 
@@ -48,25 +49,27 @@ class Curve(ABC):
 
         Parameters
         ----------
-        score, complement : array-like
-            As of `unclipped`.
+        score : array-like
+            Scores, of any shape.
+        complement : array-like, optional
+            1 - score, where scores are closer to 1 than floats can represent.
         """
         own, other = _complement_of(score, complement)
         return self(own, other) - own
 
     @property
     def breakpoints(self) -> Sequence[float]:
-        """Scores at which the curve jumps or has a kink."""
+        """Scores at which the curve has a jump or a kink."""
         return ()
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the formula stays in [0, 1] for all scores, so that nothing needs clipping."""
+        """Whether the formula stays in [0, 1] for all scores, so that no clipping is needed."""
         return True
 
     @abstractmethod
     def _formula(self, score: FloatArray, complement: FloatArray) -> FloatArray:
-        """Return the curve at float64 arrays of scores and complements, as an array of its own."""
+        """Return the curve at float64 arrays of scores and complements, as a new array."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class PowerCurve(Curve):
     Parameters
     ----------
     d : float
-        Exponent, not negative.
+        Exponent, non-negative.
 
     Examples
     --------
@@ -155,14 +158,14 @@ class GLMCurve(Curve):
     .. math:: g(E[Y | c]) = b_0 + b_1\, t(c)
 
     Link g and transform t are each one of log(x), logit(x) = log(x / (1 - x)) and logflip(x) = log(1 - x).
-    The logit link always gives a probability. The other two may not; what lies outside [0, 1] is
-    clipped, and a `Population` says so.
+    The logit link always gives a probability. Values of the other two outside [0, 1] are clipped, and a
+    `Population` warns about it.
 
     Parameters
     ----------
     link, transform : {"log", "logit", "logflip"}
     b0, b1 : float or None
-        Intercept and slope; None leaves the term out (not both).
+        Intercept and slope; None omits the term (not both).
 
     References
     ----------
@@ -186,17 +189,17 @@ class GLMCurve(Curve):
         check_choice("link", self.link, LINKS)
         check_choice("transform", self.transform, LINKS)
         if self.b0 is None and self.b1 is None:
-            raise ValueError("b0 and b1 cannot both be None: give an intercept, a slope, or both.")
+            raise InputError("b0 and b1 cannot both be None. Pass an intercept, a slope, or both")
         for name in ("b0", "b1"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, check_real(name, getattr(self, name)))
 
     def _formula(self, score: FloatArray, complement: FloatArray) -> FloatArray:
         b0, b1 = self.b0 or 0.0, self.b1 or 0.0
-        # At an end the transform is infinite, and infinity times no slope is not a number.
+        # At an end the transform is infinite, and infinity times zero is NaN.
         if b1 == 0:
             return np.full(np.shape(score), inverse_link(self.link, np.asarray(b0)))
-        # In place: on the large blocks of a study, fresh memory costs more than the logarithm.
+        # In place: for the large blocks of a study, allocating memory costs more than the logarithm.
         predictor = np.asarray(transform_score(self.transform, score, complement))
         predictor *= b1
         predictor += b0
@@ -210,17 +213,17 @@ class GLMCurve(Curve):
 
 @dataclass(frozen=True)
 class StepCurve(Curve):
-    """A curve of steps, as isotonic regression and histogram binning give.
+    """A step function, as from isotonic regression or histogram binning.
 
-    The value is values[k] where k is the number of edges at or below the score. So a step begins at its
-    edge and ends just below the next one: values[1] holds on edges[0] <= c < edges[1].
+    The value is values[k] where k is the number of edges at or below the score: values[1] applies to
+    edges[0] <= c < edges[1].
 
     Parameters
     ----------
     edges : sequence of float
-        Scores in [0, 1] where the steps begin, strictly increasing, without that of the first step.
+        Scores in [0, 1] where the second and later steps begin, strictly increasing.
     values : sequence of float
-        Probabilities, one more than edges. Isotonic curves do not decrease, but this is not asked for.
+        Probabilities, one more than edges. They need not increase.
 
     Examples
     --------
@@ -236,11 +239,12 @@ class StepCurve(Curve):
         values = check_probabilities("values", self.values)
         edges = check_probabilities("edges", self.edges) if np.size(self.edges) else np.empty(0)
         if values.size != edges.size + 1:
-            raise ValueError(
-                f"values must be one more than edges ({edges.size}). Got {values.size} values instead."
+            raise InputError(
+                f"must have one value more than edges ({edges.size}). Got {values.size} instead",
+                argument="values",
             )
         if (np.diff(edges) <= 0).any():
-            raise ValueError(f"edges must be strictly increasing. Got {self.edges!r} instead.")
+            raise InputError(f"must be strictly increasing. Got {self.edges!r} instead", argument="edges")
         object.__setattr__(self, "edges", tuple(edges.tolist()))
         object.__setattr__(self, "values", tuple(values.tolist()))
 
@@ -260,13 +264,12 @@ class FunctionCurve(Curve):
     Parameters
     ----------
     function : callable
-        Vectorised function of the score, or of (score, complement), returning probabilities. What lies
-        outside [0, 1] is clipped, and a `Population` says so.
+        Vectorised function of the score, or of (score, complement), that returns probabilities. Values outside
+        [0, 1] are clipped, and a `Population` warns about it.
     takes_complement : bool
-        Whether `function` is called with both.
+        Whether `function` takes both arguments.
     breakpoints : sequence of float
-        Scores at which it jumps or has a kink. `Population.true_error` finds them unaided if they are
-        not named, but it is faster with them.
+        Scores at which it has a jump or a kink. They make `Population.true_error` faster.
 
     Examples
     --------
@@ -282,7 +285,7 @@ class FunctionCurve(Curve):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise ValueError(f"function must be callable. Got {self.function!r} instead.")
+            raise InputError(f"must be callable. Got {self.function!r} instead", argument="function")
         if np.size(self.breakpoints):
             points = check_probabilities("breakpoints", self.breakpoints)
             object.__setattr__(self, "breakpoints", tuple(points.tolist()))
@@ -291,26 +294,27 @@ class FunctionCurve(Curve):
         arguments = (score, complement) if self.takes_complement else (score,)
         value = np.array(self.function(*arguments), dtype=np.float64)
         if value.shape != score.shape and value.ndim:
-            raise ValueError(
-                f"function must return one value for each score. Got shape {value.shape} "
-                f"for scores of shape {score.shape} instead."
+            raise InputError(
+                f"must return one value for each score. Got shape {value.shape} "
+                f"for scores of shape {score.shape} instead",
+                argument="function",
             )
         return value if value.ndim or not score.ndim else np.full(score.shape, value)
 
     @property
     def is_bounded(self) -> bool:
-        """False: nothing is known of the function."""
+        """False, because nothing is known about the function."""
         return False
 
 
 def _complement_of(score: ArrayLike, complement: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    """Return both as float64 arrays; a complement that is not given is 1 - score."""
+    """Return both as float64 arrays; the complement is 1 - score by default."""
     own = np.asarray(score, dtype=np.float64)
     return own, (1 - own if complement is None else np.asarray(complement, dtype=np.float64))
 
 
 def _scalar_or_array(value: FloatArray) -> FloatArray:
-    """Return a number for an array without dimensions, as NumPy's own functions do."""
+    """Return a scalar for an array without dimensions, as NumPy's own functions do."""
     result: FloatArray = value[()]
     return result
 

@@ -1,7 +1,7 @@
 """The ten populations of the paper, fitted to top-label scores of image classifiers.
 
-Facts, typed in from Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation,
-Appendix A: the Beta distributions of Table 2 and, for each data set, the curve of Table 3 with the least AIC.
+Parameters from Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation,
+Appendix A: the Beta distributions of Table 2 and, for each data set, the curve of Table 3 with the smallest AIC.
 """
 
 from __future__ import annotations

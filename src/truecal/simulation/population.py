@@ -11,34 +11,35 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import as_generator, check_count, check_norm
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, PowerCurve
 from truecal.simulation.scores._base import ScoreDistribution
 from truecal.simulation.scores.beta import BetaScores
 from truecal.simulation.scores.uniform import UniformScores
 
-# true_error is meant to be within 1e-8; asking the quadrature for this leaves a margin.
+# true_error is accurate to 1e-8; the quadrature aims at this to leave a margin.
 _ACCURACY = 1e-11
 
-# So many predictions at a time stay in the cache, with what the curve needs beside them.
+# Predictions per block, so that a block and its temporary arrays fit in the cache.
 _BLOCK = 2**14
 
 
 @dataclass(frozen=True)
 class Population:
-    r"""Scores C from a distribution, labels Y with P(Y = 1 | C) given by a curve.
+    r"""A distribution of scores C and a curve P(Y = 1 | C), which together have a known calibration error.
 
-    Its true calibration error is known,
+    The true calibration error is
 
     .. math:: \mathrm{TCE}_p = \left( E\,|\, C - E[Y | C] \,|^p \right)^{1/p} ,
 
-    and data drawn from it show how far an estimator is off (the paper's bias by construction).
+    and samples from the population show the bias of an estimator (the paper's bias by construction).
 
     Parameters
     ----------
     scores : ScoreDistribution
         Distribution of the scores.
     curve : Curve
-        E[Y | score]. Where it leaves [0, 1] it is clipped, with a warning that says how far and where.
+        E[Y | score]. Values outside [0, 1] are clipped, with a warning.
 
     References
     ----------
@@ -61,10 +62,12 @@ class Population:
 
     def __post_init__(self) -> None:
         if not isinstance(self.scores, ScoreDistribution):
-            raise ValueError(f"scores must be a score distribution. Got {self.scores!r} instead.")
+            raise InputError(f"must be a score distribution. Got {self.scores!r} instead", argument="scores")
         if not isinstance(self.curve, Curve):
-            hint = " Wrap a function in truecal.simulation.FunctionCurve." if callable(self.curve) else ""
-            raise ValueError(f"curve must be a calibration curve. Got {self.curve!r} instead.{hint}")
+            hint = "Wrap a function in truecal.simulation.FunctionCurve." if callable(self.curve) else None
+            raise InputError(
+                f"must be a calibration curve. Got {self.curve!r} instead", argument="curve", remedy=hint
+            )
         if not self.curve.is_bounded:
             self._check_range()
 
@@ -74,11 +77,14 @@ class Population:
         value = self.curve.unclipped(score, complement)
         if np.isnan(value).any():
             where = score[np.isnan(value)][0]
-            raise ValueError(f"curve must give a probability for every score. Got NaN at score {where:.6g}.")
+            raise InputError(
+                f"must give a probability for every score. Got NaN at score {where:.6g} instead",
+                argument="curve",
+            )
         excess = np.maximum(value - 1, -value)
         if excess.max() <= 1e-12:
             return
-        # Only now the costlier question, whether it matters: an end may have no scores at all.
+        # The share of such scores is more expensive; an end may have no scores at all.
         share = self.scores.expect(
             lambda c, t: np.abs(self.curve.unclipped(c, t) - 0.5) > 0.5, points=self.curve.breakpoints
         )
@@ -88,9 +94,9 @@ class Population:
         outside = score[excess > 1e-12]
         warnings.warn(
             f"The curve leaves [0, 1]: it reaches {value[worst]:.6g} at score {score[worst]:.6g}. "
-            f"It is clipped, which concerns {100 * share:.3g} % of the scores, about "
+            f"It is clipped for {100 * share:.3g}% of the scores, in about "
             f"[{outside.min():.6g}, {outside.max():.6g}].",
-            UserWarning,
+            CalibrationWarning,
             stacklevel=4,
         )
 
@@ -99,12 +105,12 @@ class Population:
     def true_error(self, norm: float = 2) -> float:
         """Return the true calibration error, to within 1e-8.
 
-        A closed form where there is one, else quadrature (see `ScoreDistribution.expect`).
+        By a closed form if there is one, else by quadrature (see `ScoreDistribution.expect`).
 
         Parameters
         ----------
         norm : float
-            The p of the formula, at least 1: 1 is the mean gap, 2 its root mean square.
+            Order of the norm, at least 1: 1 is the mean gap, 2 its root mean square.
 
         Returns
         -------
@@ -118,9 +124,9 @@ class Population:
         return closed if closed is not None else self._error_by_quadrature(p)
 
     def _error_by_quadrature(self, p: float) -> float:
-        # In units of about the largest gap, so that a high power neither vanishes nor overflows.
+        # In units of about the largest gap, so that a high power neither underflows nor overflows.
         unit = max(float(np.abs(self.curve.gap(*self.scores.probe())).max()), _ACCURACY)
-        # |x^(1/p) - y^(1/p)| <= |x - y|^(1/p), so this much before the root is _ACCURACY after it.
+        # |x^(1/p) - y^(1/p)| <= |x - y|^(1/p): this error before the root is _ACCURACY after it.
         atol = (_ACCURACY / unit) ** p
 
         def height(score: FloatArray, complement: FloatArray) -> FloatArray:
@@ -134,7 +140,7 @@ class Population:
         """Return the error of a curve k c^d from the moments of the scores, or None.
 
         For p = 2 it is the root of E[c^2] - 2 k E[c^(d+1)] + k^2 E[c^(2d)]; for p = 1 and k = 1 the gap has
-        one sign and it is |E[c] - E[c^d]|. Differences that cancel (d near 1) are left to the quadrature.
+        one sign and it is |E[c] - E[c^d]|. Where they cancel (d near 1) quadrature is used.
         """
         form = _as_power(self.curve)
         if form is None or p not in (1, 2) or not isinstance(self.scores, BetaScores | UniformScores):
@@ -158,7 +164,7 @@ class Population:
         return self.scores.expect(self.curve, points=self.curve.breakpoints)
 
     def calibrated(self) -> Population:
-        """Return the twin with the same scores and perfect calibration."""
+        """Return the population with the same scores and perfect calibration."""
         return Population(self.scores, IdentityCurve())
 
     # -- data ----------------------------------------------------------------------------------------
@@ -171,33 +177,33 @@ class Population:
         n : int
             Number of scores.
         rng : numpy.random.Generator
-            What draws them.
+            Random generator.
 
         Returns
         -------
         score, complement : ndarray of shape (n,)
-            As of `ScoreDistribution.draw`.
+            The scores, and 1 - score without loss of precision near 1; float64.
         """
         return self.scores.draw(n, rng)
 
     def sample(self, n: int, *, rng: RNGLike = None) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
         """Draw labels and scores.
 
-        The generator gives the scores first, then `n` uniform numbers u; the label is u < curve(score).
+        The generator draws the scores, then `n` uniform numbers u; the label is u < curve(score).
 
         Parameters
         ----------
         n : int
             Number of predictions.
-        rng : seed or numpy.random.Generator, optional
-            The same seed gives the same data. NumPy's global generator is never used.
+        rng : int, Generator or None
+            Random seed.
 
         Returns
         -------
         y_true : array of int64, shape (n,)
             Labels, 0 or 1.
         y_proba : array of float64, shape (n,)
-            Scores; float32 if the scores are those of a float32 model.
+            Scores, float32 or float64; see `ScoreDistribution.output_dtype`.
         """
         label, score = self.sample_many(n, [as_generator(rng)])
         return label[0].astype(np.int64), score[0]
@@ -205,9 +211,9 @@ class Population:
     def sample_many(
         self, n: int, rngs: Sequence[np.random.Generator]
     ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
-        """Draw one data set from each generator; row r is what `sample(n, rng=rngs[r])` gives.
+        """Draw one data set from each generator; row r equals `sample(n, rng=rngs[r])`.
 
-        The curve is evaluated for many rows at once, so that small data sets do not pay Python's price each.
+        The curve is evaluated for many data sets at once, which reduces Python's overhead.
 
         Parameters
         ----------

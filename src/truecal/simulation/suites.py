@@ -1,15 +1,15 @@
-"""Named collections of populations, to judge estimators on.
+"""Named collections of populations on which estimators are evaluated.
 
 - **A**: the ten populations of the paper, as fitted.
 - **B**: the same scores, perfectly calibrated.
 - **C**: curves and scores outside those families: powers, steps, plateaus, kinks, slight waves, models that are
-  under-confident and barely miscalibrated; uniform, U-shaped, bimodal, central, rounded and heavily tied scores.
+  under-confident or barely miscalibrated; uniform, U-shaped, bimodal, central, rounded and heavily tied scores.
 
 - **D**: structure that is fine, discrete, local or stepped: many waves, bumps on 1% of the scores, stairs, errors that
   alternate between the hundredths, wrong scores of 0 and 1, falling curves, rare events.
 
 Suites C and D have two halves each. The constants of the core (`truecal.multiscale`) were chosen on A, B and the first
-halves, ``C1`` and ``D1``; the second halves, ``C2`` and ``D2``, were set aside to judge the result.
+halves, ``C1`` and ``D1``; the second halves, ``C2`` and ``D2``, were set aside to evaluate the result.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from truecal.simulation.scores.rounded import RoundedScores
 from truecal.simulation.scores.uniform import UniformScores
 
 NAMES = ("A", "B", "C", "C1", "C2", "D", "D1", "D2")
-#: The sizes of samples at which estimators are judged.
+#: Sample sizes at which estimators are evaluated.
 SIZES = (200, 800, 3200, 12800)
 
 
@@ -60,16 +60,16 @@ def suite(name: str) -> dict[str, Population]:
     """
     check_choice("suite", name, NAMES)
     if name == "A":
-        return {one: paper.population(one) for one in paper.NAMES}
+        return {key: paper.population(key) for key in paper.NAMES}
     if name == "B":
-        return {f"{one} calibrated": paper.population(one, calibrated=True) for one in paper.NAMES}
+        return {f"{key} calibrated": paper.population(key, calibrated=True) for key in paper.NAMES}
     chosen = {
         **(_first_half() if name in ("C", "C1") else {}),
         **(_second_half() if name in ("C", "C2") else {}),
         **(_hard_first_half() if name in ("D", "D1") else {}),
         **(_hard_second_half() if name in ("D", "D2") else {}),
     }
-    return {one: Population(scores, curve) for one, (scores, curve) in chosen.items()}
+    return {key: Population(scores, curve) for key, (scores, curve) in chosen.items()}
 
 
 def suite_study(names: Iterable[str]) -> dict[str, Any]:
@@ -78,14 +78,14 @@ def suite_study(names: Iterable[str]) -> dict[str, Any]:
     Parameters
     ----------
     names : iterable of {"A", "B", "C", "C1", "C2", "D", "D1", "D2"}
-        The suites; the name of each goes before those of its populations.
+        The suites; their names precede those of their populations.
 
     Returns
     -------
     dict
         ``populations``, ``estimators``, ``sizes`` and ``rng``.
     """
-    populations = {f"{name}: {key}": one for name in names for key, one in suite(name).items()}
+    populations = {f"{name}: {key}": item for name in names for key, item in suite(name).items()}
     estimators = [spec.name for spec in list_estimators() if spec.estimand == TRUE_ERROR]
     return {"populations": populations, "estimators": estimators, "sizes": list(SIZES), "rng": 0}
 

@@ -12,7 +12,7 @@ from support import naive
 from truecal.data.sample import Sample
 
 CUTS = {"ew_debias": naive.equal_width, "em_debias": naive.equal_mass}
-QUIET = pytest.mark.filterwarnings("ignore:.*most rows are alone:UserWarning")
+QUIET = pytest.mark.filterwarnings("ignore:.*most rows are in bins of their own:UserWarning")
 
 
 def data(seed):
@@ -144,7 +144,7 @@ def test_norms_out_of_range_are_refused():
 @pytest.mark.parametrize("norm", [1, 1.5, 2, 3])
 class TestEdges:
     def test_bins_of_one_row_keep_their_gap_and_a_note_says_so(self, name, norm):
-        with pytest.warns(UserWarning, match="most rows are alone in their bins"):
+        with pytest.warns(UserWarning, match="most rows are in bins of their own"):
             got = truecal.calibration_error([0, 1, 1], [0.2, 0.5, 0.95], estimator=name, norm=norm)
         assert got == pytest.approx((np.array([0.2, 0.5, 0.05]) ** norm).mean() ** (1 / norm))
 

@@ -81,7 +81,7 @@ def test_ones_are_parted_from_the_scores_below(name):
     ],
 )
 def test_labels_that_fall_with_two_bins_warn(name, y, p):
-    with pytest.warns(UserWarning, match="not monotone already with two bins"):
+    with pytest.warns(UserWarning, match="not monotone: even with two bins"):
         estimate = truecal.estimate(y, p, estimator=name)
     assert estimate.n_bins == 1
     assert estimate.value == pytest.approx(abs(np.mean(p) - np.mean(y)))

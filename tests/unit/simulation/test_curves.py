@@ -149,7 +149,9 @@ class TestSteps:
         assert StepCurve([], [0.3])([0, 1]).tolist() == [0.3, 0.3]
 
     def test_complaints(self):
-        with pytest.raises(ValueError, match=r"values must be one more than edges \(1\). Got 1 values"):
+        with pytest.raises(
+            ValueError, match=r"values must have one value more than edges \(1\). Got 1 instead"
+        ):
             StepCurve([0.5], [0.5])
         with pytest.raises(ValueError, match="edges must be strictly increasing"):
             StepCurve([0.5, 0.5], [0.1, 0.2, 0.3])

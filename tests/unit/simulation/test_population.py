@@ -169,14 +169,14 @@ class TestTrueError:
 class TestConstruction:
     def test_says_how_far_and_where_the_curve_leaves(self):
         with pytest.warns(
-            UserWarning, match=r"reaches 1.2214 at score 1. .* 96.2 % of the scores, about \[0.86, 1\]"
+            UserWarning, match=r"reaches 1.2214 at score 1. .* 96.2% of the scores, in about \[0.86, 1\]"
         ) as caught:
             Population(BetaScores(2.8, 0.05), GLMCurve("log", "log", 0.2, 1.27))
         assert caught[0].filename == __file__
 
     def test_sees_what_happens_next_to_one(self):
         """This curve exceeds 1 only for scores that round to 1."""
-        with pytest.warns(UserWarning, match=r"reaches inf at score 1\. .* 17.8 % of the scores"):
+        with pytest.warns(UserWarning, match=r"reaches inf at score 1\. .* 17.8% of the scores"):
             Population(SKEWED, GLMCurve("log", "logit", -37.43, 1.0))
 
     def test_is_quiet_where_no_scores_are(self):

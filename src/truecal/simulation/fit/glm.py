@@ -4,10 +4,11 @@ A model has a link g and a transform t, each of log c, logflip c = log(1 - c) an
 
 .. math:: g(p) = b_0 + b_1\, t(c),
 
-and the paper fits four pairs, each with :math:`b_0` only, :math:`b_1` only, and both. Two facts make
-that easy. The logflip link is the log link for the other class: :math:`\log(1 - p)` is the log of the
-probability of a 0. And a straight line is at most 0 everywhere between two points if it is so at both, so
-that "p is a probability" is two bounds on the log link's line at the least and greatest covariate.
+and the paper fits four pairs, each with :math:`b_0` only, :math:`b_1` only, and both. Two facts simplify
+the fits. The logflip link is the log link for the other class: :math:`\log(1 - p)` is the log of the
+probability of a 0. A straight line is at most 0 between two points if it is
+at most 0 at both, so that the constraint on p consists of two bounds for the log link: at the smallest and at
+the largest covariate.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PAIRS = (("logflip", "logflip"), ("logit", "logflip"), ("logit", "logit"), ("log
 #: Which coefficients a model has: (b0, b1).
 TERMS = ((True, True), (False, True), (True, False))
 
-#: By log1p, so that scores near 0 and near 1 keep all their digits.
+#: With log1p, so that no digits are lost near 0 and 1.
 TRANSFORMS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "log": np.log,
     "logflip": lambda score: np.log1p(-score),
@@ -47,13 +48,13 @@ class GLMFit:
     b0, b1 : float or None
         Coefficients; None where the model has no such term.
     log_likelihood : float
-        At the coefficients; where there is no maximum, the bound that it approaches.
+        Log-likelihood at the coefficients; where there is no maximum, its upper bound.
     converged : bool
         Whether the coefficients are finite, unique and a maximum of the likelihood.
     boundary : bool
-        Whether the maximum lies where p reaches 0 or 1 at the least or greatest score.
+        Whether the maximum lies where p reaches 0 or 1 at the smallest or largest score.
     message : str
-        What is wrong with the fit; empty if nothing is.
+        Problem with the fit; empty if there is none.
     """
 
     link: str
@@ -78,12 +79,12 @@ class GLMFit:
 
     @property
     def aic(self) -> float:
-        """Akaike's information criterion: less is better."""
+        """Akaike's information criterion; smaller is better."""
         return 2 * self.n_coefficients - 2 * self.log_likelihood
 
 
 def fit_glms(score: FloatArray, count: FloatArray, positives: FloatArray) -> tuple[GLMFit, ...]:
-    """Fit all twelve models to the same rows, so that their AICs may be compared.
+    """Fit all twelve models to the same rows, so that their AICs are comparable.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def fit_glms(score: FloatArray, count: FloatArray, positives: FloatArray) -> tup
     Returns
     -------
     tuple of GLMFit
-        In the order of `PAIRS`, and within it of `TERMS`.
+        Ordered by `PAIRS`, then by `TERMS`.
 
     Examples
     --------
@@ -125,8 +126,8 @@ def fit_glm(
 ) -> GLMFit:
     """Fit one model to grouped rows; `covariate` is the transformed score.
 
-    Newton's method, in (b0, b1) for the logit link. For the log and logflip links it works in the values of
-    the line at the least and greatest covariate, which only need to stay at or below 0.
+    Newton's method, in (b0, b1) for the logit link. For the log and logflip links the parameters are the values
+    of the line at the smallest and largest covariate, which must be at most 0.
     """
     hits, misses = positives, count - positives
     if link == "logflip":
@@ -136,7 +137,7 @@ def fit_glm(
         line = _constant(link, float(hits.sum()), float(misses.sum()))
     elif has_b0 and covariate[0] == covariate[-1]:
         level = _constant(link, float(hits.sum()), float(misses.sum()))
-        line = replace(level, problem="one distinct score cannot tell b0 from b1")
+        line = replace(level, problem="b0 and b1 are not identified with a single distinct score")
     elif link == "logit":
         line = _logit_line(covariate, hits, misses, has_b0)
     else:
@@ -162,7 +163,7 @@ class _Line:
     problem: str = ""
 
 
-#: Stands for infinity where a coefficient has no bound: then p is 0 or 1 to the last bit.
+#: Replaces infinity where a coefficient diverges: p is then 0 or 1 to machine precision.
 _FAR = 53 * math.log(2)
 
 _ONE_CLASS = "all rows have the same label, so the coefficients grow without bound"
@@ -177,7 +178,7 @@ def _constant(link: str, hits: float, misses: float) -> _Line:
         value = hits * math.log(hits / n) + misses * math.log(misses / n)
         return _Line(math.log(hits / misses) if link == "logit" else math.log(hits / n), 0.0, value)
     if hits > 0 and link != "logit":
-        return _Line(0.0, 0.0, 0.0, boundary=True)  # log p = 0 is a number, and the maximum
+        return _Line(0.0, 0.0, 0.0, boundary=True)  # log p = 0 is finite, and the maximum
     return _Line(_FAR if hits > 0 else -_FAR, 0.0, 0.0, problem=_ONE_CLASS)
 
 
@@ -205,7 +206,7 @@ def _logit_line(x: FloatArray, hits: FloatArray, misses: FloatArray, intercept: 
 def _why_logit_diverges(
     x: FloatArray, hit: NDArray[np.bool_], miss: NDArray[np.bool_], intercept: bool
 ) -> str:
-    """Say if some line is right for every row, for then any multiple of it is better still."""
+    """Return a problem if some line separates the labels: any multiple of it then has a higher likelihood."""
     if not intercept:
         right = hit & ~miss & (x > 0) | miss & ~hit & (x < 0) | (x == 0)
         wrong = hit & ~miss & (x < 0) | miss & ~hit & (x > 0) | (x == 0)
@@ -221,7 +222,7 @@ def _log_line(x: FloatArray, hits: FloatArray, misses: FloatArray, intercept: bo
     """Return the line log p = b0 + b1 x, for x < 0, that is at most 0 at every row."""
     if not misses.any():
         return _Line(0.0, 0.0, 0.0, boundary=True)
-    # The line, times -1, is a mix of its ends with weights in [0, 1]; its ends need only be positive.
+    # The negative of the line is a convex combination of its ends, which must be non-negative.
     if intercept:
         share = (x - x[0]) / (x[-1] - x[0])
         basis = np.stack([1 - share, share])
@@ -229,7 +230,7 @@ def _log_line(x: FloatArray, hits: FloatArray, misses: FloatArray, intercept: bo
         farthest = float(x.min())
         basis = (x / farthest)[np.newaxis]
     linear = basis @ hits
-    missed = misses > 0  # elsewhere log(1 - p) has no weight, and there the line may touch 0
+    missed = misses > 0  # elsewhere log(1 - p) has no weight, and the line may reach 0
     basis_missed, weight = basis[:, missed], misses[missed]
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -254,7 +255,7 @@ def _log_line(x: FloatArray, hits: FloatArray, misses: FloatArray, intercept: bo
 
 
 def _why_log_diverges(basis: FloatArray, hit: NDArray[np.bool_]) -> str:
-    """Say if an end of the line may go to minus infinity without passing below any hit."""
+    """Return a problem if an end of the line can go to minus infinity without affecting any hit."""
     if not hit.any():
         return _ONE_CLASS
     return _SEPARATED if (basis[:, hit] == 0).all(axis=1).any() else ""

@@ -1,6 +1,6 @@
-r"""From predictions to a `Population`: Beta scores and a generalised linear calibration curve, fitted.
+r"""Fit a `Population` to predictions: Beta scores and a generalised linear calibration curve.
 
-The two parts do not depend on one another: the likelihood of scores and labels is the product of the
+The two parts are independent: the likelihood of scores and labels is the product of the
 density of the scores (`truecal.simulation.fit.beta`) and the probability of the labels given the scores
 (`truecal.simulation.fit.glm`).
 """
@@ -21,6 +21,8 @@ from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
 from truecal.data.samples import one_sample
+from truecal.exceptions import CalibrationWarning, InputError
+from truecal.inference.resample import bootstrap
 from truecal.simulation.curves import Curve, GLMCurve
 from truecal.simulation.fit.beta import BetaFit, fit_beta, fit_beta_as_paper, ks_distance
 from truecal.simulation.fit.glm import PAIRS, TERMS, GLMFit, fit_glms
@@ -30,7 +32,7 @@ from truecal.simulation.scores.beta import BetaScores
 
 __all__ = ["GLMRow", "GoodnessOfFit", "PopulationFit", "fit_population"]
 
-#: Fewest expected events of either label in a bin of the goodness-of-fit test, roughly.
+#: Approximate minimum number of expected events of either label in a bin of the goodness-of-fit test.
 _EVENTS_PER_BIN = 5
 
 
@@ -55,8 +57,8 @@ def fit_population(
 
     by maximum likelihood. The pairs of link g and transform t are (logflip, logflip), (logit, logflip),
     (logit, logit) and (log, log), with logflip x = log(1 - x); each has :math:`b_0`, :math:`b_1` or both,
-    and the model of least AIC is selected. The result *is* a population, so that the bias of any estimator
-    on these data at this n can be simulated.
+    and the model with the smallest AIC is selected. The result contains a population, from which the bias of any
+    estimator on data like these can be simulated.
 
     Parameters
     ----------
@@ -71,16 +73,16 @@ def fit_population(
     labels : sequence, optional
         The class of each column of `y_proba`.
     multiclass : {"top"}, optional
-        ``"classwise"`` is refused: it is one population for each class. Choose one with `pos_label`.
+        ``"classwise"`` is an error: it would be one population per class. Choose a class with `pos_label`.
     method : {"mle", "paper"}
-        How the Beta is fitted. ``"mle"`` takes scores that were rounded to 0 or 1 as interval-censored;
-        ``"paper"`` shifts all scores by 1e-16 and searches a grid. See Notes.
+        How the Beta is fitted. ``"mle"`` treats scores that were rounded to 0 or 1 as interval-censored;
+        ``"paper"`` shifts all scores by 1e-16 and searches a grid.
     standard_errors : bool
-        Whether to compute standard errors, by bootstrap over rows. That repeats the fit `n_resamples` times.
+        Whether to compute bootstrap standard errors, which repeats the fit `n_resamples` times.
     n_resamples : int
-        Number of bootstrap samples.
-    rng : None, int or numpy.random.Generator
-        Seed of the bootstrap.
+        Number of bootstrap resamples.
+    rng : int, Generator or None
+        Random seed of the bootstrap.
 
     Returns
     -------
@@ -89,31 +91,22 @@ def fit_population(
 
     Raises
     ------
-    ValueError
-        If no score lies strictly between 0 and 1: then neither part of the model can be fitted.
+    InputError
+        If no score lies strictly between 0 and 1, so that neither part of the model can be fitted.
 
     Warns
     -----
-    UserWarning
-        If the Beta or the selected curve has no proper maximum of its likelihood, as when all scores are
-        equal or all labels are.
+    CalibrationWarning
+        If the likelihood of the Beta or of the selected curve has no proper maximum, for example when all scores
+        or all labels are equal.
 
     Notes
     -----
-    Scores of exactly 0 or 1 are left out of the fits of the curve, all twelve on the same rows, because
-    transforms are infinite there; so does the paper.
+    Scores of exactly 0 or 1 are excluded from all fits of the curve, as in the paper, because transforms are
+    infinite there.
 
-    The printed tables of the paper differ from exact fits, for three reasons. Its published code shows the
-    first and the third; the second is an inference.
-    (i) Each coefficient and AIC in Table 3 is the mean over bootstrap resamples, drawn anew for each model.
-    AICs of one data set are hence not of the same rows: the four models with b0 only, whose likelihood is the
-    same, are printed up to 236 apart, and smaller differences selected some of the models.
-    (ii) Scores near 1 seem to have been rounded to about 2^-20, 1e-6, and not to the 6e-8 of float32: only
-    then does the recipe come near to Table 2. A softmax exp(x - log sum exp x) in float32 would do so, for
-    near 1 it has the resolution of the logits. More scores are then exactly 1 than with a usual softmax, so
-    fewer rows enter the curves, and the Beta has a smaller b.
-    (iii) ``method="paper"`` puts each score of 1 at the *point* 1 - 2^-53; see
-    `truecal.simulation.fit.beta.fit_beta_as_paper`.
+    The tables printed in the paper differ from exact fits, for reasons given in the page on fits in the
+    documentation.
 
     References
     ----------
@@ -153,9 +146,9 @@ def fit_population(
     )
     inside = _inside(sample)
     if not len(inside):
-        raise ValueError(
-            f"fit_population needs scores strictly between 0 and 1. All {sample.n:.10g} are exactly 0 or 1. "
-            "Model scores that are atoms with truecal.simulation.AtomScores or truecal.simulation.EmpiricalScores."
+        raise InputError(
+            f"fit_population needs scores strictly between 0 and 1. All {sample.n:.10g} are exactly 0 or 1",
+            remedy="Model such scores with truecal.simulation.AtomScores or truecal.simulation.EmpiricalScores.",
         )
     beta = _fit_scores(sample, method)
     glms = fit_glms(inside.score, inside.count, inside.positives)
@@ -165,10 +158,10 @@ def fit_population(
     rows = [_row(fit, selected=fit is best) for fit in glms]
     failures = [beta.message, best.message and f"{best.name}: {best.message}."]
     for failure in filter(None, failures):
-        warnings.warn(failure, UserWarning, stacklevel=2)
+        warnings.warn(failure, CalibrationWarning, stacklevel=2)
     errors = None
     if standard_errors:
-        errors = _bootstrap(sample, method, n_resamples, generator)
+        errors = _standard_errors(sample, method, n_resamples, generator)
         for row, (b0_se, b1_se), share in zip(rows, errors.glms, errors.selected_share, strict=True):
             row["b0_se"] = None if row["b0"] is None else b0_se
             row["b1_se"] = None if row["b1"] is None else b1_se
@@ -205,10 +198,10 @@ def _fit_scores(sample: Sample, method: str) -> BetaFit:
 
 
 def _population(beta: BetaFit, glm: GLMFit) -> tuple[Population, str]:
-    """Return the fitted population, and what it has to say.
+    """Return the fitted population, and a remark if its curve leaves [0, 1].
 
-    A line that is at most 0 at all scores of the data may be above it at scores that the Beta draws. That
-    is a property of the fit to report, but not a failure to warn of.
+    A line that is at most 0 at all scores of the data may exceed 0 at other scores that the Beta draws. That is
+    reported, but it is not a failure to warn of.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -219,7 +212,7 @@ def _population(beta: BetaFit, glm: GLMFit) -> tuple[Population, str]:
 def _about_rounding(beta: BetaFit) -> str:
     if beta.resolution is None or not beta.resolution.parts:
         return ""
-    return f"All scores are multiples of 1/{beta.resolution.parts}; the Beta is fitted as rounded to them."
+    return f"All scores are multiples of 1/{beta.resolution.parts}; the Beta is fitted to scores rounded in this way."
 
 
 def _about_excluded(sample: Sample, beta: BetaFit) -> str:
@@ -227,7 +220,7 @@ def _about_excluded(sample: Sample, beta: BetaFit) -> str:
         return ""
     return (
         f"{beta.n_at_zero:.10g} scores are exactly 0 and {beta.n_at_one:.10g} exactly 1, of {sample.n:.10g}. "
-        "They are left out of the curve's fit."
+        "They are excluded from the fit of the curve."
     )
 
 
@@ -272,7 +265,7 @@ def _goodness(
 
 @dataclass(frozen=True)
 class _BootstrapErrors:
-    """Standard errors of (a, b), of (b0, b1) of each model, and how often each model was selected."""
+    """Standard errors of (a, b) and of (b0, b1) of each model, and the share of resamples that select it."""
 
     beta: tuple[float, float]
     glms: list[tuple[float, float]]
@@ -280,24 +273,20 @@ class _BootstrapErrors:
     message: str
 
 
-def _bootstrap(sample: Sample, method: str, n_resamples: int, rng: np.random.Generator) -> _BootstrapErrors:
-    """Return standard errors from fits to resampled rows.
+def _standard_errors(
+    sample: Sample, method: str, n_resamples: int, rng: np.random.Generator
+) -> _BootstrapErrors:
+    """Return standard errors from fits to bootstrap samples.
 
-    Rows with the same score and label are alike, so a resample is one multinomial draw of their counts.
-    Resamples in which a fit has no proper maximum say nothing of its spread; they are left out and counted.
+    Resamples in which a fit has no proper maximum carry no information on its spread; they are excluded and
+    counted.
     """
-    cells = np.stack([sample.positives, sample.count - sample.positives])
-    share = cells.ravel() / cells.sum()
-    n_rows = max(round(sample.n), 1)
     n_models = len(PAIRS) * len(TERMS)
     betas = np.full((n_resamples, 2), np.nan)
     lines = np.full((n_resamples, n_models, 2), np.nan)
     times_selected = np.zeros(n_models)
     for r in range(n_resamples):
-        drawn = rng.multinomial(n_rows, share).reshape(cells.shape).astype(np.float64)
-        count = drawn.sum(axis=0)
-        kept = count > 0
-        resample = Sample(sample.score[kept], count[kept], drawn[0][kept], sample.dtype)
+        resample = bootstrap(sample, rng)
         beta = _fit_scores(resample, method)
         if beta.converged:
             betas[r] = beta.a, beta.b
@@ -314,12 +303,12 @@ def _bootstrap(sample: Sample, method: str, n_resamples: int, rng: np.random.Gen
         beta=_spread(betas),
         glms=[_spread(lines[:, index]) for index in range(n_models)],
         selected_share=(times_selected / n_resamples).tolist(),
-        message=f"Beta: {lost} of {n_resamples} resamples have no fit and are left out." if lost else "",
+        message=f"Beta: {lost} of {n_resamples} resamples have no fit and are excluded." if lost else "",
     )
 
 
 def _spread(values: FloatArray) -> tuple[float, float]:
-    """Return the standard deviation of each of two columns over the rows that are numbers."""
+    """Return the standard deviation of each of two columns, without the rows that are NaN."""
     values = values[~np.isnan(values[:, 0])]
     if len(values) < 2:
         return math.nan, math.nan

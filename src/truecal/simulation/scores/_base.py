@@ -1,4 +1,4 @@
-"""The interface of a score distribution: draw from it, average over it, look at it."""
+"""The interface of score distributions, and what they share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.types import FloatArray, ScoreFunction
 
-# A fixed grid that is dense at both ends, where curves do their worst: (score, complement).
+# (score, complement) on a fixed grid that is dense at both ends, where curves vary most.
 _TAIL = np.logspace(-300, -3, 34)
 _BODY = np.linspace(0, 1, 101)[1:-1]
 GRID: tuple[FloatArray, FloatArray] = (
@@ -23,9 +23,9 @@ GRID: tuple[FloatArray, FloatArray] = (
 class ScoreDistribution(ABC):
     """A distribution of predicted probabilities on [0, 1].
 
-    A score c travels with its complement t = 1 - c. Skewed models put a large share of their scores
-    closer to 1 than a float can tell (18 % of Beta(2.78, 0.048) lies within 2^-54 of 1), and a curve
-    that needs log(1 - c) must take it from t.
+    A score c is always accompanied by its complement t = 1 - c. Skewed models put a large share of their scores
+    closer to 1 than floating-point numbers can represent (18% of Beta(2.78, 0.048) lies within 2^-54 of 1), and
+    a curve that needs log(1 - c) must compute it from t.
     """
 
     @abstractmethod
@@ -37,12 +37,12 @@ class ScoreDistribution(ABC):
         n : int
             Number of scores.
         rng : numpy.random.Generator
-            What draws them.
+            Random generator.
 
         Returns
         -------
         score, complement : ndarray of shape (n,)
-            The scores, and 1 - score without loss near 1; float64.
+            The scores, and 1 - score without loss of precision near 1; float64.
         """
 
     def expect(
@@ -60,10 +60,10 @@ class ScoreDistribution(ABC):
         function : callable
             Vectorised function of (score, complement), bounded.
         points : sequence of float
-            Scores where it jumps or has a kink. Those that are not named are searched for by bisection,
-            which is slower, and a jump there and back within a narrow interval may go unseen.
+            Scores where it has a jump or a kink. Others are found by bisection, which is slower and may miss a
+            narrow spike.
         atol, rtol : float
-            The result is meant to be within max(atol, rtol * abs(result)).
+            Target accuracy: max(atol, rtol * abs(result)).
         """
         return self._expect(function, points, atol, rtol)
 
@@ -83,7 +83,7 @@ class ScoreDistribution(ABC):
 
     @abstractmethod
     def pdf(self, score: ArrayLike) -> FloatArray:
-        """Return the density of the continuous part; `point_masses` holds the rest.
+        """Return the density of the continuous part; `point_masses` has the rest.
 
         Parameters
         ----------
@@ -98,21 +98,21 @@ class ScoreDistribution(ABC):
 
     @property
     def point_masses(self) -> tuple[FloatArray, FloatArray]:
-        """The scores that have a probability of their own, increasing, and these probabilities."""
+        """Scores with positive probability, increasing, and these probabilities."""
         return np.empty(0), np.empty(0)
 
     @property
     def output_dtype(self) -> np.dtype[Any]:
-        """The type in which a model with these scores would give them: float64 or float32."""
+        """Type of the scores that a population returns: float64 or float32."""
         return np.dtype(np.float64)
 
     def probe(self) -> tuple[FloatArray, FloatArray]:
-        """Return a few fixed (score, complement) that cover the support, for cheap checks of a curve."""
+        """Return fixed (score, complement) pairs that cover the support, for quick checks of a curve."""
         return GRID
 
 
 class DiscreteScores(ScoreDistribution):
-    """What all distributions made only of point masses share: sums in place of integrals."""
+    """Base of distributions that consist of point masses: expectations are sums."""
 
     def _expect(self, function: ScoreFunction, points: Sequence[float], atol: float, rtol: float) -> float:
         """Return the sum over the point masses, which is exact."""
@@ -147,13 +147,13 @@ def step_cdf(point_masses: tuple[FloatArray, FloatArray], score: ArrayLike) -> F
 
 
 def merge_masses(values: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return distinct values, increasing, with their masses added up; values without mass go."""
+    """Return distinct values, increasing, with their total masses; values without mass are dropped."""
     distinct, position = np.unique(values, return_inverse=True)
     total = np.bincount(position, weights=masses, minlength=distinct.size).astype(np.float64)
     return distinct[total > 0], total[total > 0]
 
 
 def draw_index(weights: FloatArray, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw `n` positions with these probabilities, one uniform each."""
-    # The last boundary is left out: rounding may put it below 1.
+    """Draw `n` indices with these probabilities, from one uniform number each."""
+    # Without the last boundary, which may be below 1 by rounding.
     return np.searchsorted(np.cumsum(weights)[:-1], rng.random(n), side="right")

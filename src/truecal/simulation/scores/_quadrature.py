@@ -5,9 +5,8 @@ t = 1 - c above) is replaced by a power of itself, v = t^beta with beta = min(b,
 
 .. math:: t^{b-1}\,dt = \frac{1}{\beta}\, v^{b/\beta - 1}\,dv ,
 
-which has no singularity for any b > 0. The extra factor 1/2 also smooths what curves do there: t^0.3 or
-log t. All panels of one level are evaluated in one call of the integrand, so that the price of Python
-does not grow with their number.
+which has no singularity for any b > 0. The extra factor 1/2 also smooths curves such as t^0.3 or log t.
+All panels of one level are evaluated in one call of the integrand, which keeps Python's overhead constant.
 """
 
 from __future__ import annotations
@@ -22,20 +21,21 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from truecal._lib.types import FloatArray, ScoreFunction
+from truecal.exceptions import CalibrationWarning, InputError
 
 _GAUSS: Final = np.polynomial.legendre.leggauss(20)
 _NODES: Final[FloatArray] = (_GAUSS[0] + 1) / 2
 _WEIGHTS: Final[FloatArray] = _GAUSS[1] / 2
 
-# No node sees what happens between an end of a panel and the outermost node. So the integrand is also
-# looked at next to each end, and compared there with the polynomial through the nodes.
+# There is no node between an end of a panel and the outermost node. The integrand is therefore also evaluated
+# next to each end, and compared there with the polynomial through the nodes.
 _ENDS: Final = np.array([1e-9, 1 - 1e-9])
 _LEGENDRE: Final = np.polynomial.legendre.legvander
 _TO_ENDS: Final = np.linalg.solve(_LEGENDRE(2 * _NODES - 1, 19).T, _LEGENDRE(2 * _ENDS - 1, 19).T)
-_PLACES: Final[FloatArray] = np.concatenate([_NODES, _ENDS])
+_POINTS: Final[FloatArray] = np.concatenate([_NODES, _ENDS])
 _BLIND: Final = float(_NODES[0])
 
-# Bisecting 60 times exhausts the float; the number of panels bounds the work on pure noise.
+# 60 bisections reach the resolution of floats; the number of panels bounds the work on noisy functions.
 _MAX_LEVELS: Final = 60
 _MAX_PANELS: Final = 2**14
 
@@ -44,7 +44,7 @@ _EPSILON: Final = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class _Panels:
-    """Intervals [left, right] of v; `upper` is 0 where v stands for the score, 1 for the complement."""
+    """Intervals [left, right] of v; `upper` is 0 where v is a power of the score, 1 of the complement."""
 
     left: FloatArray
     right: FloatArray
@@ -77,8 +77,8 @@ class PowerWeight:
     low, high : float
         Ends of the support.
     cuts : (array of scores, array of complements)
-        Where the mass lies (quantiles, say), as scores and as complements: the first panels end there.
-        Values above one half are ignored.
+        Ends of the first panels, for example quantiles, as scores and as complements. Values above one half are
+        ignored.
     """
 
     a: float
@@ -103,11 +103,11 @@ class PowerWeight:
         function : callable
             Vectorised; may have kinks and jumps.
         points : sequence of float
-            Scores where it has them. Those that are not named are searched for by bisection.
+            Scores where it has them. Others are found by bisection.
         atol, rtol : float
-            The result is meant to be within max(atol, rtol * |result|).
+            Target accuracy: max(atol, rtol * abs(result)).
         """
-        # The density is the exponential of terms of size a and b, and no better than their rounding.
+        # The density is the exponential of terms of size a and b, which limits its accuracy.
         rtol = max(rtol, 4 * _EPSILON * (self.a + self.b))
         panels = self._first_panels(points)
         value, _ = self._gauss(function, panels)
@@ -115,13 +115,11 @@ class PowerWeight:
         total = 0.0
         for _ in range(_MAX_LEVELS):
             if not np.isfinite(value).all():
-                raise ValueError(
-                    "The function to average must be finite. Got NaN or infinite values instead."
-                )
+                raise InputError("must be finite. Got NaN or infinite values instead", argument="function")
             halves = panels.bisected()
             parts, hidden = (part.reshape(2, -1) for part in self._gauss(function, halves))
             refined = parts.sum(axis=0)
-            # The halves are what counts, so for a smooth function this difference is far too careful.
+            # The halves are more accurate than this difference, which is conservative for smooth functions.
             difference = np.abs(refined - value) + hidden.sum(axis=0)
             open_ = ~(difference <= allowed)
             total += float(refined[~open_].sum())
@@ -133,9 +131,9 @@ class PowerWeight:
         doubt = float(difference[open_].sum())
         if doubt > 100 * allowed:
             warnings.warn(
-                f"The average over the scores did not settle: it is uncertain by about {doubt:.1g}. "
-                "Is the function noisy, or unbounded?",
-                RuntimeWarning,
+                f"The expectation over the scores did not converge: its error is about {doubt:.1g}. "
+                "The function may be noisy or unbounded.",
+                CalibrationWarning,
                 stacklevel=3,
             )
         return total + float(value.sum())
@@ -146,7 +144,7 @@ class PowerWeight:
     def _exponents(self) -> FloatArray:
         return np.minimum([self.a, self.b], 1.0) / 2
 
-    def _place(self, v: FloatArray, upper: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _locate(self, v: FloatArray, upper: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the small quantity, the score and the complement at v."""
         with np.errstate(under="ignore"):
             small = v ** (1 / self._exponents[upper])
@@ -155,11 +153,11 @@ class PowerWeight:
         return small, np.where(is_upper, large, small), np.where(is_upper, small, large)
 
     def _gauss(self, function: ScoreFunction, panels: _Panels) -> tuple[FloatArray, FloatArray]:
-        """Return the integral over each panel by the Gauss-Legendre rule, and what may hide at its ends."""
+        """Return the integral over each panel by the Gauss-Legendre rule, and a bound for its error at the ends."""
         width = panels.right - panels.left
         upper = panels.upper[:, None]
-        v = panels.left[:, None] + width[:, None] * _PLACES
-        small, score, complement = self._place(v, upper)
+        v = panels.left[:, None] + width[:, None] * _POINTS
+        small, score, complement = self._locate(v, upper)
         beta = self._exponents[upper]
         own, other = np.array([self.a, self.b])[upper], np.array([self.b, self.a])[upper]
         with np.errstate(under="ignore"):
@@ -172,7 +170,7 @@ class PowerWeight:
     def _first_panels(self, points: Sequence[float]) -> _Panels:
         inner = np.asarray(points, dtype=np.float64).ravel()
         ends = []
-        # Each side as the range and the inner points of its own small quantity.
+        # For each side: the range and the inner points of its small quantity.
         for side, (low, high) in enumerate([(self.low, self.high), (1 - self.high, 1 - self.low)]):
             if low >= 0.5:
                 continue

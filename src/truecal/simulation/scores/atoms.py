@@ -1,4 +1,4 @@
-"""Scores that take a few values only."""
+"""Scores with finitely many values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from truecal.simulation.scores._base import DiscreteScores, draw_index, merge_ma
 
 @dataclass(frozen=True)
 class AtomScores(DiscreteScores):
-    """Scores that take a few values only, each with a probability of its own.
+    """Scores with finitely many values, each with its own probability.
 
     Parameters
     ----------

@@ -25,9 +25,9 @@ class BetaScores(ScoreDistribution):
 
     .. math:: f(c) = \frac{c^{a-1} (1-c)^{b-1}}{B(a, b)}
 
-    The end that is singular is drawn directly, so that nothing is lost there: for b < 1 the complement
-    t ~ Beta(b, a), score = 1 - t; for a < 1 the score; when both are, each with its share, by
-    Beta(a, b) = a/(a+b) Beta(a+1, b) + b/(a+b) Beta(a, b+1).
+    The singular end is drawn directly, so that no precision is lost there: for b < 1 the complement
+    t ~ Beta(b, a) with score = 1 - t; for a < 1 the score; if both are below 1, each with its probability in
+    the mixture Beta(a, b) = a/(a+b) Beta(a+1, b) + b/(a+b) Beta(a, b+1).
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ class BetaScores(ScoreDistribution):
         return 1 - complement, complement
 
     def _expect(self, function: ScoreFunction, points: Sequence[float], atol: float, rtol: float) -> float:
-        """Return E[function(score, complement)] by quadrature that removes both singular ends.
+        """Return E[function(score, complement)] by quadrature that removes both singularities.
 
-        Rounding in the density adds a relative error of some 1e-15 (a + b): nothing for fitted scores.
+        Rounding in the density adds a relative error of about 1e-15 (a + b).
         """
         return self._weight.mean(function, points=points, atol=atol, rtol=rtol)
 

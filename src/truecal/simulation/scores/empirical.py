@@ -15,12 +15,12 @@ from truecal.simulation.scores._base import DiscreteScores
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalScores(DiscreteScores):
-    """Real scores, drawn again with replacement; each distinct score is a point mass.
+    """Observed scores, resampled with replacement; each distinct score is a point mass.
 
     Parameters
     ----------
     values : array-like
-        Observed scores in [0, 1]. A float32 array stays float32 in what a population returns.
+        Observed scores in [0, 1]. A population returns float32 scores if these are float32.
 
     Examples
     --------

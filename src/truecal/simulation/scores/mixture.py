@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_real, check_shares
 from truecal._lib.types import FloatArray, ScoreFunction
+from truecal.exceptions import InputError
 from truecal.simulation.scores._base import ScoreDistribution, draw_index, merge_masses
 from truecal.simulation.scores.atoms import AtomScores
 
@@ -43,13 +44,15 @@ class MixtureScores(ScoreDistribution):
         components = tuple(self.components)
         for component in components:
             if not isinstance(component, ScoreDistribution):
-                raise ValueError(f"components must be score distributions. Got {component!r} instead.")
+                raise InputError(
+                    f"must be score distributions. Got {component!r} instead", argument="components"
+                )
         shares = check_shares("weights", self.weights, count=len(components))
         object.__setattr__(self, "components", components)
         object.__setattr__(self, "weights", tuple(shares.tolist()))
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw `n` scores and return (score, complement): which component first, then from each."""
+        """Draw `n` scores and return (score, complement): first the components, then a score from each."""
         chosen = draw_index(np.asarray(self.weights), n, rng)
         score, complement = np.empty(n), np.empty(n)
         for k, component in enumerate(self.components):
@@ -90,18 +93,18 @@ class MixtureScores(ScoreDistribution):
 
     @property
     def output_dtype(self) -> np.dtype[Any]:
-        """float32 if all components are, else float64; exact zeros and ones fit into either."""
+        """float32 if all components are float32, ignoring exact zeros and ones; else float64."""
         parts = [part.output_dtype for part in self.components if not _only_ends(part)]
         return np.result_type(*parts) if parts else np.dtype(np.float64)
 
     def probe(self) -> tuple[FloatArray, FloatArray]:
-        """Return what the components return, one after the other."""
+        """Return the points of all components."""
         parts = [part.probe() for part in self.components]
         return np.concatenate([c for c, _ in parts]), np.concatenate([t for _, t in parts])
 
 
 def with_atoms(scores: ScoreDistribution, *, at_zero: float = 0.0, at_one: float = 0.0) -> MixtureScores:
-    """Return `scores` with a share of exact zeros and of exact ones added.
+    """Return a mixture of `scores` with exact zeros and exact ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scores as they are stored: rounded to some decimals, or to a narrower float."""
+"""Scores rounded to decimals or to a narrower floating-point type."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray, ScoreFunction
+from truecal.exceptions import InputError
 from truecal.simulation.scores._base import ScoreDistribution, merge_masses, step_cdf
 
 # Spacing of the float32 numbers below 1, and of those above 0.
 _STEP_AT_ONE: Final = 2.0**-24
 _STEP_AT_ZERO: Final = 2.0**-149
 
-# So many float32 cells at either end are counted one by one (see RoundedScores).
-_CELLS: Final = 4096
+# Number of float32 values at either end whose masses are computed exactly (see RoundedScores).
+_EXACT_VALUES: Final = 4096
 
 
-class _Cells(NamedTuple):
-    """Rounded scores, increasing, each standing for all scores from `low` to `high`."""
+class _Intervals(NamedTuple):
+    """Rounded scores, increasing, each with the interval of the scores that round to it."""
 
     value: FloatArray
     low: FloatArray
@@ -34,23 +35,22 @@ class _Cells(NamedTuple):
 class RoundedScores(ScoreDistribution):
     r"""Scores of `base`, rounded to a number of decimals or to a narrower float.
 
-    The label depends on the score that is seen: a curve over these scores is evaluated at the rounded
-    score r, so that E[Y | r] = curve(r).
+    The label depends on the rounded score r: E[Y | r] = curve(r).
 
-    With decimals, or float16, the scores are few enough to count, and everything is a sum over them. The
-    mass of r is what `base` has in the cell of all scores that round to r,
+    With decimals or float16 there are few scores, and expectations are sums over them. The mass of r is that of
+    `base` on the interval of all scores that round to r,
 
     .. math:: P(R = r) = F(r + h/2) - F(r - h/2) .
 
-    float32 has 10^9 scores in [0, 1]. Counted exactly there are the 4,096 cells next to 1 (1 included: in
-    float32 it often holds half of all scores), the 4,096 next to 0, and those that hold one of the `points`
-    given to `expect`. Near 1 a mere atom would not do: rounding changes t = 1 - c by a large factor, and
-    with it the t^0.3 of a calibration curve. In the other cells rounding changes the mean of a smooth g
-    only to the second order,
+    float32 has 10^9 scores in [0, 1]. Masses are computed exactly for the 4,096 scores next to 1 (including 1,
+    which often has half of the mass), the 4,096 next to 0, and those whose interval contains one of the `points`
+    given to `expect`. An atom at 1 alone would not be enough: near 1 rounding changes t = 1 - c by a large
+    factor, and with it the t^0.3 of a calibration curve. Elsewhere rounding changes the mean of a smooth g only
+    to second order,
 
     .. math:: E[g(R)] - E[g(C)] \approx \frac{h^2}{24} \int (g'' f + 2 g' f')\,dc ,
 
-    with h / t < 1 / 4096 and h / c < 2^-23: below 1e-10 for the paper's populations. There E[g(C)] is used.
+    with h / t < 1 / 4096 and h / c < 2^-23: below 1e-10 for the paper's populations. There, E[g(C)] is used.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class RoundedScores(ScoreDistribution):
     decimals : int, optional
         Digits after the point, 0 to 6, rounded as `numpy.round` does.
     dtype : {"float32", "float16"}, optional
-        Floating-point type instead. Exactly one of `decimals` and `dtype` is needed.
+        Floating-point type. Exactly one of `decimals` and `dtype` must be given.
 
     Examples
     --------
@@ -80,17 +80,19 @@ class RoundedScores(ScoreDistribution):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, ScoreDistribution):
-            raise ValueError(f"base must be a score distribution. Got {self.base!r} instead.")
+            raise InputError(f"must be a score distribution. Got {self.base!r} instead", argument="base")
         if (self.decimals is None) == (self.dtype is None):
-            raise ValueError(
+            raise InputError(
                 "RoundedScores needs either decimals or dtype. "
-                f"Got decimals={self.decimals!r} and dtype={self.dtype!r} instead."
+                f"Got decimals={self.decimals!r} and dtype={self.dtype!r} instead"
             )
         if self.dtype is not None:
             check_choice("dtype", self.dtype, ("float32", "float16"))
         elif check_count("decimals", self.decimals, least=0) > 6:
-            raise ValueError(
-                f"decimals must be at most 6. Got {self.decimals!r} instead; try dtype='float32'."
+            raise InputError(
+                f"must be at most 6. Got {self.decimals!r} instead",
+                argument="decimals",
+                remedy="For more digits use dtype='float32'.",
             )
 
     # -- rounding ------------------------------------------------------------------------------------
@@ -110,42 +112,42 @@ class RoundedScores(ScoreDistribution):
         return self.dtype != "float32"
 
     @cached_property
-    def _cells(self) -> _Cells:
-        """All cells where they are countable, else those at the two ends."""
+    def _exact(self) -> _Intervals:
+        """All rounded scores where they are countable, else those at the two ends."""
         if self.decimals is not None:
             value = np.arange(10**self.decimals + 1) / 10.0**self.decimals
         elif self.dtype == "float16":
-            # The patterns of the bits of non-negative floats are in the order of the floats.
+            # Non-negative floats are ordered like their bit patterns.
             last = int(np.float16(1).view(np.uint16))
             value = np.arange(last + 1, dtype=np.uint16).view(np.float16).astype(np.float64)
         else:
-            steps = np.arange(_CELLS)
+            steps = np.arange(_EXACT_VALUES)
 
             def both_ends(shift: float) -> FloatArray:
                 ends = [(steps + shift) * _STEP_AT_ZERO, 1 - (steps[::-1] - shift) * _STEP_AT_ONE]
                 return np.clip(np.concatenate(ends), 0.0, 1.0)
 
-            return _Cells(both_ends(0), both_ends(-0.5), both_ends(0.5))
+            return _Intervals(both_ends(0), both_ends(-0.5), both_ends(0.5))
         middle = (value[1:] + value[:-1]) / 2
-        return _Cells(value, np.concatenate([[0.0], middle]), np.concatenate([middle, [1.0]]))
+        return _Intervals(value, np.concatenate([[0.0], middle]), np.concatenate([middle, [1.0]]))
 
     def _continuous_cdf(self, score: FloatArray) -> FloatArray:
-        """Return what the continuous part of the base has at or below each score."""
+        """Return the mass of the continuous part of the base at or below each score."""
         return self.base.cdf(score) - step_cdf(self.base.point_masses, score)
 
-    def _mass(self, cells: _Cells) -> FloatArray:
-        """Return what the continuous part of the base has in each cell; the first takes in 0 itself."""
-        below = np.where(cells.low > 0, self._continuous_cdf(cells.low), 0.0)
-        return np.maximum(self._continuous_cdf(cells.high) - below, 0.0)
+    def _mass(self, intervals: _Intervals) -> FloatArray:
+        """Return the mass of the continuous part of the base in each interval; the first includes 0."""
+        below = np.where(intervals.low > 0, self._continuous_cdf(intervals.low), 0.0)
+        return np.maximum(self._continuous_cdf(intervals.high) - below, 0.0)
 
     @cached_property
     def _counted(self) -> tuple[FloatArray, FloatArray]:
-        """The rounded atoms of the base together with the counted cells, and their masses."""
+        """The rounded atoms of the base and the exactly computed rounded scores, with their masses."""
         atoms, atom_masses = self.base.point_masses
         values, masses = self._round(atoms)[0], atom_masses
         if 1 - masses.sum() > 1e-15:
-            values = np.concatenate([values, self._cells.value])
-            masses = np.concatenate([masses, self._mass(self._cells)])
+            values = np.concatenate([values, self._exact.value])
+            masses = np.concatenate([masses, self._mass(self._exact)])
         return merge_masses(values, masses)
 
     # -- the interface -------------------------------------------------------------------------------
@@ -162,10 +164,10 @@ class RoundedScores(ScoreDistribution):
         if self._is_countable or masses.sum() > 1 - 1e-15:
             return total
 
-        # The function jumps somewhere in these cells, but the rounded score does not see where.
-        jumps = self._cells_of(np.asarray(points, dtype=np.float64))
+        # The function jumps inside these intervals, but all of their scores are rounded to the same value.
+        jumps = self._intervals_around(np.asarray(points, dtype=np.float64))
         total += float(np.sum(self._mass(jumps) * np.asarray(function(jumps.value, 1 - jumps.value))))
-        low, far = (_CELLS - 0.5) * _STEP_AT_ZERO, (_CELLS - 0.5) * _STEP_AT_ONE
+        low, far = (_EXACT_VALUES - 0.5) * _STEP_AT_ZERO, (_EXACT_VALUES - 0.5) * _STEP_AT_ONE
 
         def elsewhere(score: FloatArray, complement: FloatArray) -> FloatArray:
             outside = (score > low) & (complement > far)
@@ -173,7 +175,7 @@ class RoundedScores(ScoreDistribution):
                 outside &= (score < first) | (score > last)
             return np.where(outside, function(score, complement), 0.0)
 
-        # `expect` of the base has its atoms too, which were counted above.
+        # The expectation over the base includes its atoms, which were added above.
         atoms, atom_masses = self.base.point_masses
         total -= float(np.sum(atom_masses * elsewhere(atoms, 1 - atoms)))
         return total + self.base.expect(
@@ -183,15 +185,15 @@ class RoundedScores(ScoreDistribution):
             rtol=rtol,
         )
 
-    def _cells_of(self, points: FloatArray) -> _Cells:
-        """Return the float32 cells that hold these scores, without those counted anyway."""
+    def _intervals_around(self, points: FloatArray) -> _Intervals:
+        """Return the float32 intervals that contain these scores, without those computed exactly anyway."""
         value = np.unique(points.astype(np.float32))
-        at_end = (value < _CELLS * _STEP_AT_ZERO) | (value > 1 - _CELLS * _STEP_AT_ONE)
+        at_end = (value < _EXACT_VALUES * _STEP_AT_ZERO) | (value > 1 - _EXACT_VALUES * _STEP_AT_ONE)
         value = value[~at_end]
         below = np.nextafter(value, np.float32(-1)).astype(np.float64)
         above = np.nextafter(value, np.float32(2)).astype(np.float64)
         own = value.astype(np.float64)
-        return _Cells(own, (below + own) / 2, (own + above) / 2)
+        return _Intervals(own, (below + own) / 2, (own + above) / 2)
 
     def cdf(self, score: ArrayLike) -> FloatArray:
         """Return P(R <= score) of the rounded score R."""
@@ -240,5 +242,5 @@ class RoundedScores(ScoreDistribution):
         return np.dtype(self.dtype or np.float64)
 
     def probe(self) -> tuple[FloatArray, FloatArray]:
-        """Return what the base returns, rounded."""
+        """Return the points of the base, rounded."""
         return self._round(self.base.probe()[0])

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_real
 from truecal._lib.types import FloatArray, ScoreFunction
+from truecal.exceptions import InputError
 from truecal.simulation.scores._base import ScoreDistribution
 from truecal.simulation.scores._quadrature import PowerWeight
 
 
 @dataclass(frozen=True)
 class UniformScores(ScoreDistribution):
-    """Scores with equal density everywhere on [low, high].
+    """Scores with a uniform distribution on [low, high].
 
     Parameters
     ----------
@@ -39,7 +40,9 @@ class UniformScores(ScoreDistribution):
         object.__setattr__(self, "high", check_real("high", self.high, above=0, at_most=1))
         object.__setattr__(self, "low", check_real("low", self.low, at_least=0))
         if not self.low < self.high:
-            raise ValueError(f"low must be smaller than high ({self.high:g}). Got {self.low!r} instead.")
+            raise InputError(
+                f"must be smaller than high ({self.high:g}). Got {self.low!r} instead", argument="low"
+            )
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw `n` scores and return (score, complement)."""
@@ -82,7 +85,7 @@ class UniformScores(ScoreDistribution):
         return float((self.high**top - self.low**top) / (top * (self.high - self.low)))
 
     def probe(self) -> tuple[FloatArray, FloatArray]:
-        """Return the fixed grid, as far as it lies on the interval, and the ends."""
+        """Return the part of the fixed grid that lies in the interval, and its ends."""
         score, complement = super().probe()
         inside = (score > self.low) & (score < self.high)
         return (

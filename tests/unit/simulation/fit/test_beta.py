@@ -176,7 +176,7 @@ def test_the_shift_moves_one_to_the_float_below_it():
 
 
 def test_the_recipe_refuses_scores_of_zero():
-    with pytest.raises(ValueError, match="2 of the scores are then not positive"):
+    with pytest.raises(ValueError, match="after which 2 scores are not positive"):
         fit_beta_as_paper(np.array([0.0, 0.5, 1.0]), np.array([2.0, 1.0, 1.0]))
 
 

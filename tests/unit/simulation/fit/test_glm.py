@@ -208,7 +208,7 @@ def test_one_distinct_score():
     fits = by_name(fit_glms(np.array([0.7]), np.array([10.0]), np.array([4.0])))
     both = fits["logit_logit_b0_b1"]
     assert not both.converged
-    assert "one distinct score" in both.message
+    assert "single distinct score" in both.message
     assert fits["logit_logit_b1"].b1 * np.log(0.7 / 0.3) == pytest.approx(np.log(0.4 / 0.6))
     assert fits["log_log_b1"].b1 * np.log(0.7) == pytest.approx(np.log(0.4))
 

@@ -6,6 +6,7 @@ import pytest
 
 import truecal
 from truecal.data import read
+from truecal.exceptions import CalibrationWarning
 from truecal.simulation.fit.population import fit_population
 
 
@@ -105,12 +106,12 @@ def test_scores_of_zero_and_one_are_left_out_of_the_curve_and_counted(prediction
         assert row["aic"] == pytest.approx(other["aic"])
 
 
-def test_rounded_scores_are_said(predictions):
+def test_rounded_scores_are_reported(predictions):
     y, p = predictions
     assert any("multiples of 1/100;" in message for message in fit_population(y, p.round(2)).messages)
 
 
-def test_a_curve_that_leaves_the_unit_interval_is_said_without_a_warning():
+def test_a_curve_that_leaves_the_unit_interval_is_reported_without_a_warning():
     score = np.linspace(0.04, 0.8, 20)
     y = [int(row < 2 * k) for k in range(1, 21) for row in range(40)]  # frequency 1.25 times the score
     fit = fit_population(y, np.repeat(score, 40))
@@ -133,8 +134,10 @@ def test_it_prints_the_papers_table(fit):
 def test_it_is_plain_data(predictions):
     fit = fit_population(*predictions, standard_errors=True, n_resamples=3, rng=0)
     data = json.loads(json.dumps(fit.to_dict(), allow_nan=False))
-    assert data["scores"]["a"] == fit.beta.a
-    assert data["scores"]["a_se"] == fit.beta_se[0]
+    assert data["beta"]["a"] == fit.beta.a
+    assert data["beta_se"][0] == fit.beta_se[0]
+    assert data["converged"] is True
+    assert data["goodness"]["ks_distance"] == fit.goodness.ks_distance
     assert len(data["glm_table"]) == 12
 
 
@@ -153,16 +156,22 @@ def test_standard_errors_are_reproducible_and_leave_the_fit_alone(predictions, f
     assert "chosen" in str(one)
 
 
+def test_standard_errors_need_whole_number_weights(predictions):
+    y, p = predictions
+    with pytest.raises(ValueError, match="bootstrap needs whole-number weights"):
+        fit_population(y, p, sample_weight=np.full(len(y), 0.5), standard_errors=True)
+
+
 def test_standard_errors_agree_with_the_information(predictions):
     fit = fit_population(*predictions, standard_errors=True, n_resamples=100, rng=1)
-    # The standard deviation of 100 values has a relative error of 7 %.
+    # The standard deviation of 100 values has a relative error of 7%.
     assert fit.beta_se == pytest.approx(fit.beta.information_se, rel=0.3)
     constant = next(row for row in fit.glm_table if row["name"] == "logit_logit_b0")
     rate = 1 / (1 + np.exp(-constant["b0"]))
     assert constant["b0_se"] == pytest.approx(1 / np.sqrt(2000 * rate * (1 - rate)), rel=0.3)
 
 
-# -- what cannot be fitted -------------------------------------------------------------------------------
+# -- degenerate data -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("p", [[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0]])
@@ -180,8 +189,8 @@ def test_scores_that_are_all_atoms(p):
     ],
 )
 @pytest.mark.parametrize("standard_errors", [False, True])
-def test_a_degenerate_fit_is_said_three_times(y, p, standard_errors):
-    with pytest.warns(UserWarning, match="Beta: "):
+def test_a_degenerate_fit_is_reported(y, p, standard_errors):
+    with pytest.warns(CalibrationWarning, match="Beta: "):
         fit = fit_population(y, p, standard_errors=standard_errors, n_resamples=5, rng=0)
     assert not fit.converged
     assert "Beta: all scores equal 0.7" in str(fit)
@@ -206,7 +215,7 @@ def test_one_class_only(label):
 
 def test_separated_labels_warn():
     p = np.linspace(0.01, 0.99, 40)
-    with pytest.warns(UserWarning, match="separates the labels"):
+    with pytest.warns(CalibrationWarning, match="separates the labels"):
         fit = fit_population((p > 0.6).astype(int), p)
     assert fit.beta.converged
     assert not fit.converged
