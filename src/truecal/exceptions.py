@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from enum import Enum
 from typing import Any
 
@@ -10,15 +11,24 @@ class Remedy(Enum):
     """What to do about bad input, where Python and the command line say it differently."""
 
     LOGITS = "Pass probabilities; for logits use truecal.Sample.from_logits."
+    LOGITS_FLAG = "Pass probabilities, or logits with logits=True."
     SCORES_ARE_LOGITS = "Pass probabilities, or set input='logits'."
     NOT_LOGITS = "Pass input='probabilities'."
     PERCENT = "Pass fractions: divide percentages by 100."
     CLIP = "If this is rounding, pass numpy.clip(y_proba, 0, 1)."
     NORMALIZE = "Pass one probability for each class; divide each row by its sum if this is rounding."
     DROP_ROWS = "Remove or fix these rows."
+    SWAPPED = "Labels come first, then probabilities: are they in the wrong order?"
     POS_LABEL = "Choose the positive class with pos_label."
-    LABELS = "Name the class of each column with labels."
+    COLUMN_PER_CLASS = "For several classes pass y_proba with one column for each class."
+    ONE_VERSUS_REST = "For one class against the rest pass y_true == pos_label, or one column for each class."
+    LABELS = "Name the class of each column with labels=[...]."
+    COLUMN_ORDER = (
+        "Pass labels=[first, second], or the column of the positive class alone together with pos_label."
+    )
     ONE_CLASS = "Choose a class with pos_label, or the top label with multiclass='top'."
+    COUNTS = "Leave out sample_weight, or pass whole numbers."
+    NO_CLUSTERS = "Leave out clusters."
 
 
 class InputError(ValueError):
@@ -72,7 +82,7 @@ class InputError(ValueError):
     def describe(
         self, *, argument: str | None = None, first_row_number: int = 0, remedy: str | None = None
     ) -> str:
-        """Return the message, with other words for the argument and the remedy, and rows counted from elsewhere.
+        """Return the message, optionally with another name of the argument, row numbers or remedy.
 
         Parameters
         ----------
@@ -111,14 +121,13 @@ def _rebuild_input_error(
 
 
 def show_value(value: Any) -> str:
-    """Return a value as a message shows it: numbers to six digits, text in quotes and not too long."""
-    if isinstance(value, bool):
-        return repr(value)
-    try:
-        return f"{value:.6g}"
-    except (TypeError, ValueError):
+    """Return a value as a message shows it, without its NumPy type and not too long."""
+    if hasattr(value, "dtype") and not getattr(value, "ndim", 0):
+        # A float32 of 1.2 is 1.2000000476837158 as a Python number, and nobody wrote that.
+        text = str(value) if isinstance(value, numbers.Real) else repr(value.item())
+    else:
         text = repr(value)
-        return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class CalibrationWarning(UserWarning):

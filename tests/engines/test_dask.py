@@ -81,7 +81,7 @@ def test_one_bad_row_on_a_cluster(client):
         return frame
 
     frame = dd.from_map(part, range(N_PARTS), meta=make_part(0).iloc[:0])
-    with pytest.raises(ValueError, match=r"Column 'p' has 1 missing \(null or NaN\) value"):
+    with pytest.raises(ValueError, match=r"column 'p' has 1 missing \(NaN\) value"):
         summarize(frame, "p", "y")
 
 

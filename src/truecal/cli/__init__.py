@@ -73,7 +73,7 @@ def _in_words(error: Exception, ctx: click.Context) -> str:
     if not isinstance(error, ValueError):
         return str(error)
     source, columns = ctx.meta.get("truecal.words", ("", {}))
-    message = for_command_line(str(error), columns)
+    message = for_command_line(error, columns)
     # Messages on the content of a file come from the library, which does not know its name.
     return f"{source}: {message}" if source and source not in message else message
 

@@ -1,21 +1,23 @@
 """From whatever holds predictions to `Sample`: the one place where input is checked.
 
-`read` takes arrays, Series, columns and tensors; `from_logits` the outputs before the softmax;
-`load_logits` the pickled logit files that go with the paper.
+`as_sample` and `as_samples` take arrays, Series, columns and tensors, or a `Sample`; `load_logits` reads the
+pickled logit files that go with the paper.
 """
 
+from functools import partial
+
 from truecal.data.logit_files import LogitSplits, load_logits
-from truecal.data.predictions import Rows, from_logits, probabilities_from_logits, read, read_rows
-from truecal.data.samples import as_samples, one_sample
+from truecal.data.predictions import Rows, as_sample, as_samples, probabilities_from_logits, read_rows
+
+#: Former names, until every caller has moved.
+read, one_sample, from_logits = as_samples, as_sample, partial(as_samples, logits=True)
 
 __all__ = [
     "LogitSplits",
     "Rows",
+    "as_sample",
     "as_samples",
-    "from_logits",
     "load_logits",
-    "one_sample",
     "probabilities_from_logits",
-    "read",
     "read_rows",
 ]

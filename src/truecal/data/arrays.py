@@ -1,4 +1,4 @@
-"""From containers of any kind to NumPy arrays, and the words for what is wrong with them."""
+"""From containers of any kind to NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-from truecal._lib.text import listing
+from truecal._lib.text import counted, listing
+from truecal.exceptions import InputError, Remedy
 
 #: What counts as a real number among Python objects.
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
@@ -25,12 +26,16 @@ def to_array(data: Any, name: str) -> tuple[NDArray[Any], list[Any] | None]:
     if type(data).__module__.partition(".")[0] == "torch":
         tensor = data.detach().cpu()
         return np.asarray(tensor.float() if "bfloat16" in str(tensor.dtype) else tensor), None
+    if type(data).__module__.startswith("scipy.sparse"):
+        raise TypeError(f"{name} is a sparse matrix. Pass a dense array: {name}.toarray().")
     try:
         frame = nw.from_native(data, allow_series=True, pass_through=True)
     except DuplicateError as error:
-        raise ValueError(f"{name} has several columns of the same name. Rename them.") from error
+        raise InputError(
+            "has several columns of the same name", argument=name, remedy="Rename them."
+        ) from error
     if isinstance(frame, nw.LazyFrame):
-        raise ValueError(f"{name} is a lazy frame. Collect it first.")
+        raise InputError("is a lazy frame", argument=name, remedy="Collect it first.")
     if isinstance(frame, nw.DataFrame):
         return _stack_columns(frame, name), list(frame.columns)
     return _as_array(frame.to_numpy() if isinstance(frame, nw.Series) else data, name), None
@@ -41,10 +46,14 @@ def _stack_columns(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
     if len(columns) == 1:
         return _as_array(columns[0], name)
     odd = [
-        label for label, column in zip(frame.columns, columns, strict=True) if _find_odd(column) is not None
+        label
+        for label, column in zip(frame.columns, columns, strict=True)
+        if _not_numbers(column) is not None
     ]
     if odd:
-        raise ValueError(f"{name} has columns that do not hold numbers: {listing(odd)}. Leave them out.")
+        raise InputError(
+            f"has columns that do not hold numbers: {listing(odd)}", argument=name, remedy="Leave them out."
+        )
     return np.column_stack(columns) if columns else np.empty((len(frame), 0))
 
 
@@ -60,17 +69,21 @@ def _as_array(data: Any, name: str) -> NDArray[Any]:
         if array.dtype.kind == "O" and array.ndim == 1 and array.size and all(np.ndim(row) for row in array):
             array = np.array([np.asarray(row) for row in array])  # a column of lists
     except ValueError as error:
-        raise ValueError(f"{name} must be rectangular: its rows have different lengths.") from error
+        raise InputError("must be rectangular: its rows have different lengths", argument=name) from error
     if array.ndim == 0:
-        raise ValueError(f"{name} must be a list, an array or a column. Got {data!r} instead.")
+        raise InputError(
+            f"must be a list, an array or a column. Got {data!r} instead", argument=name, value=data
+        )
     return array
 
 
 def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:
-    """Return real numbers in their own floating type, missing ones as NaN, or say what they are."""
-    odd = _find_odd(array)
+    """Return real numbers in their own floating type, missing ones as NaN, or refuse anything else."""
+    if array.dtype.kind == "c":
+        raise InputError("must be real numbers. Complex data not supported", argument=name)
+    odd = _not_numbers(array)
     if odd is not None:
-        raise ValueError(f"{name} must be numbers. It has {tell(odd, array, 'other value')}.")
+        raise bad_values(odd, array, name, "non-numeric value")
     if array.dtype.kind == "O":
         array = np.where(_which(_is_missing, array), np.nan, array)
     if array.dtype.kind != "f":
@@ -80,13 +93,24 @@ def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:
 
 def find_missing(array: NDArray[Any]) -> NDArray[np.bool_] | None:
     """Return where an array holds NaN, None or another mark of a missing value, or None if nowhere."""
-    if array.dtype.kind not in "fO":
+    if array.dtype.kind not in "fOmM":
         return None
-    missing = np.asarray(np.isnan(array)) if array.dtype.kind == "f" else _which(_is_missing, array)
+    if array.dtype.kind == "O":
+        missing = _which(_is_missing, array)
+    else:
+        missing = np.asarray(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array))
     return missing if missing.any() else None
 
 
-def _find_odd(array: NDArray[Any]) -> NDArray[np.bool_] | None:
+def refuse_missing(array: NDArray[Any], name: str, noun: str) -> None:
+    """Refuse missing values."""
+    missing = find_missing(array)
+    if missing is not None:
+        nothing = np.full(len(array), None)
+        raise bad_values(missing, nothing, name, f"missing (NaN) {noun}", remedy=Remedy.DROP_ROWS)
+
+
+def _not_numbers(array: NDArray[Any]) -> NDArray[np.bool_] | None:
     """Return where an array holds neither a real number nor a missing value, or None if nowhere."""
     if array.dtype.kind in "fiub":
         return None
@@ -108,22 +132,66 @@ def _which(test: Callable[[Any], bool], array: NDArray[Any]) -> NDArray[np.bool_
 
 def check_shape(array: NDArray[Any], name: str) -> None:
     """Refuse anything but one value, or one row of values, for each prediction."""
-    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
-        raise ValueError(f"{name} must have shape (n,) or (n, K). Got shape {array.shape} instead.")
-    if len(array) == 0:
-        raise ValueError(f"{name} is empty. At least one row is needed.")
+    # scikit-learn's checks look for the words "Reshape your data" and "0 feature(s)" in these messages.
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"must have shape (n,) or (n, K). Got shape {array.shape} instead",
+            argument=name,
+            remedy="Reshape your data.",
+        )
+    for length, noun in zip(array.shape, ("sample", "feature"), strict=False):
+        if length == 0:
+            raise InputError(
+                f"is empty: 0 {noun}(s) (shape={array.shape}) while a minimum of 1 is required", argument=name
+            )
 
 
-def tell(fault: NDArray[np.bool_], array: NDArray[Any], noun: str) -> str:
-    """Say how many values are at fault and where the first is: "3 values (first at row 17: 1.2)"."""
-    first = int(fault.reshape(len(fault), -1).any(axis=1).argmax())
-    value = array[first] if array.ndim == 1 else array[first][fault[first]][0]
-    number = int(fault.sum())
-    # A float32 of 1.2 is 1.2000000476837158 as a Python number, and nobody wrote that.
-    shown = str(value) if isinstance(value, np.floating) else repr(plain(value))
-    return f"{number} {noun}{'s' if number > 1 else ''} (first at row {first}: {shown})"
+def check_length(array: NDArray[Any], name: str, n: int, other: str) -> None:
+    """Refuse an array that has not one row for each row of `other`."""
+    if len(array) != n:
+        raise InputError(
+            f"has {counted(len(array), 'row')}, {other} has {n:,}. They must have the same length",
+            argument=name,
+            count=len(array),
+        )
 
 
-def plain(value: Any) -> Any:
+def bad_values(
+    wrong: NDArray[np.bool_],
+    array: NDArray[Any],
+    name: str,
+    noun: str,
+    rule: str = "",
+    *,
+    remedy: Remedy | str | None = None,
+) -> InputError:
+    """Return the error of values that break a rule: "has 3 values outside [0, 1] (first at row 17: 1.2)".
+
+    Parameters
+    ----------
+    wrong : ndarray of bool
+        Which values break the rule.
+    array : ndarray
+        The values.
+    name : str
+        Name of the argument.
+    noun, rule : str
+        What the values are, in the singular, and what is wrong with them.
+    remedy : Remedy or str, optional
+        What to do about it.
+    """
+    first = int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())
+    count = int(wrong.sum())
+    return InputError(
+        f"has {counted(count, noun)}{rule and ' '}{rule}",
+        argument=name,
+        count=count,
+        first_row=first,
+        value=array[first] if array.ndim == 1 else array[first][wrong[first]][0],
+        remedy=remedy,
+    )
+
+
+def to_python(value: Any) -> Any:
     """Return a NumPy scalar as the Python object that prints without its type."""
     return value.item() if isinstance(value, np.generic) else value

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
+from truecal.exceptions import InputError, Remedy
 
 CellArray = NDArray[np.int64]
 
@@ -54,6 +55,7 @@ _LAYOUTS, _SAFETY = 8, 2.0
 
 _FILE_VERSION = 1
 _COLUMNS = ("score", "count", "positives", "lower")
+_SQUARES = ("squares", "positive_squares")
 #: Means this close to the least score are that score: relative to it, and to the width of the cell, as sums of
 #: very many equal scores may be less exact.
 _ROUNDING, _SAME = 2e-15, 1e-4
@@ -107,9 +109,8 @@ class Cells(Sample):
 
     Examples
     --------
-    >>> from truecal.data import read
-    >>> one = Cells.from_sample(*read([0, 1], [0.2, 0.9]))
-    >>> two = Cells.from_sample(*read([1, 1], [0.2, 1.0]))
+    >>> one = Cells.from_sample(Sample.from_predictions([0, 1], [0.2, 0.9]))
+    >>> two = Cells.from_sample(Sample.from_predictions([1, 1], [0.2, 1.0]))
     >>> whole = one.merge(two)
     >>> whole.score, whole.count, whole.positives
     (array([0.2, 0.9, 1. ]), array([2., 1., 1.]), array([1., 1., 1.]))
@@ -132,7 +133,8 @@ class Cells(Sample):
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays = (self.score, self.count, self.positives)
-        return Cells, (*arrays, self.dtype, self.target, None, None, None, self.cell, self.lower)
+        rest = (self.dtype, self.target, self.squares, self.positive_squares, None)
+        return Cells, (*arrays, *rest, self.cell, self.lower)
 
     @property
     def exact(self) -> bool:
@@ -150,6 +152,8 @@ class Cells(Sample):
         score_sum: NDArray[Any],
         positives: NDArray[Any],
         lower: NDArray[Any],
+        squares: NDArray[Any] | None = None,
+        positive_squares: NDArray[Any] | None = None,
         dtype: np.dtype[Any] | None = None,
         target: str = "P(y = 1)",
     ) -> Cells:
@@ -162,7 +166,9 @@ class Cells(Sample):
         count, score_sum, positives : ndarray of shape (n,)
             Number (or weight) of rows, sum of their scores, sum of their labels.
         lower : ndarray of shape (n,)
-            Least score.
+            Smallest score.
+        squares, positive_squares : ndarray of shape (n,), optional
+            Sum of the squared weights, and of those of positive rows, where weights are not counts.
         dtype : numpy.dtype, optional
             The type that the scores came in; float64 by default.
         target : str
@@ -173,7 +179,8 @@ class Cells(Sample):
         Cells
         """
         cell = np.asarray(cell)
-        parts = [np.asarray(part, dtype=np.float64) for part in (count, score_sum, positives, lower)]
+        given = (count, score_sum, positives, lower, squares, positive_squares)
+        parts = [np.asarray(part, dtype=np.float64) for part in given if part is not None]
         filled = parts[0] > 0
         if not filled.all():
             cell, parts = cell[filled], [part[filled] for part in parts]
@@ -200,12 +207,16 @@ class Cells(Sample):
         """
         if isinstance(sample, Cells):
             return sample
+        if sample.clusters is not None:
+            raise InputError("cannot be kept in cells", argument="clusters", remedy=Remedy.NO_CLUSTERS)
         return cls.from_sums(
             cell_of(sample.score),
             count=sample.count,
             score_sum=sample.score * sample.count,
             positives=sample.positives,
             lower=sample.score,
+            squares=sample.squares,
+            positive_squares=sample.positive_squares,
             dtype=sample.dtype,
             target=sample.target,
         )
@@ -222,12 +233,17 @@ class Cells(Sample):
             return self
         parts = (self, *others)
         check_same_target(parts)
+        weighted = any(part.squares is not None for part in parts)
+        squares = [part.count if part.squares is None else part.squares for part in parts]
+        hits = [part.positives if part.positive_squares is None else part.positive_squares for part in parts]
         return Cells.from_sums(
             np.concatenate([part.cell for part in parts]),
             count=np.concatenate([part.count for part in parts]),
             score_sum=np.concatenate([part.score * part.count for part in parts]),
             positives=np.concatenate([part.positives for part in parts]),
             lower=np.concatenate([part.lower for part in parts]),
+            squares=np.concatenate(squares) if weighted else None,
+            positive_squares=np.concatenate(hits) if weighted else None,
             # Edges are compared in the finest type that any part had.
             dtype=reduce(np.promote_types, (part.dtype for part in parts)),
             target=self.target,
@@ -259,6 +275,9 @@ class Cells(Sample):
         same = self.score - self.lower <= _SAME * (end - self.lower)
         return np.where(same, self.score, np.clip(end, self.score, 1.0))
 
+    def _columns(self) -> tuple[str, ...]:
+        return _COLUMNS if self.squares is None else (*_COLUMNS, *_SQUARES)
+
     # -- Files ----------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
@@ -276,7 +295,7 @@ class Cells(Sample):
                 cell=self.cell.astype(np.uint16),
                 dtype=self.dtype.str,
                 target=self.target,
-                **{name: getattr(self, name) for name in _COLUMNS},
+                **{name: getattr(self, name) for name in self._columns()},
             )
 
     @classmethod
@@ -294,17 +313,21 @@ class Cells(Sample):
 
         Raises
         ------
-        ValueError
+        InputError
             If it holds anything but cells, or a later truecal wrote it.
         """
         path = Path(path)
         try:
             with np.load(path, allow_pickle=False) as file:
                 version = int(file["version"])
-                if version > _FILE_VERSION:
-                    raise ValueError(f"it was written by a later truecal (version {version} of the layout)")
+                if version != _FILE_VERSION:
+                    raise ValueError(
+                        f"version {version} of the layout is not known; was it written by a later truecal?"
+                    )
+                names = [*_COLUMNS, *(name for name in _SQUARES if name in file)]
+                columns: dict[str, Any] = {name: _numbers(file[name]) for name in names}
                 cells = cls(
-                    **{name: file[name] for name in _COLUMNS},
+                    **columns,
                     dtype=np.dtype(str(file["dtype"])),
                     target=str(file["target"]),
                     cell=file["cell"].astype(np.int64),
@@ -313,7 +336,7 @@ class Cells(Sample):
         except OSError:
             raise
         except Exception as error:
-            raise ValueError(f"{path} is not a file of cells: {error}.") from error
+            raise InputError(f"{path} is not a file of cells: {error}") from error
         return cells
 
 
@@ -321,7 +344,7 @@ def check_same_target(parts: Sequence[Cells]) -> None:
     """Refuse to merge scores that are probabilities of different things."""
     for part in parts:
         if part.target != parts[0].target:
-            raise ValueError(f"Cells of {part.target} cannot be merged with cells of {parts[0].target}.")
+            raise InputError(f"Cells of {part.target} cannot be merged with cells of {parts[0].target}")
 
 
 def merge_all(parts: Iterable[Cells]) -> Cells:
@@ -339,8 +362,7 @@ def cell_error(cells: Cells, measure: Callable[[Sample], float]) -> float:
 
     Examples
     --------
-    >>> from truecal.data import read
-    >>> cells = Cells.from_sample(*read([0, 1, 1], [0.2, 0.2, 0.9]))
+    >>> cells = Cells.from_sample(Sample.from_predictions([0, 1, 1], [0.2, 0.2, 0.9]))
     >>> cell_error(cells, lambda sample: sample.n)
     0.0
     """
@@ -389,6 +411,7 @@ def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, Any]:
     """Add up runs of counts, sums of scores and positives, and take the mean and the least score of each."""
     count, score_sum, positives = (np.add.reduceat(part, start) for part in parts[:3])
     lower = np.minimum.reduceat(parts[3], start)
+    squares = dict(zip(_SQUARES, (np.add.reduceat(part, start) for part in parts[4:]), strict=False))
     # Rounding must not carry a mean out of its cell: scores would no longer ascend, and the mean of many times
     # 0.4 would fall below the edge at 0.4.
     mean = np.minimum(score_sum / count, np.append(np.nextafter(lower[1:], 0), 1.0))
@@ -397,19 +420,31 @@ def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, Any]:
         "count": count,
         "positives": np.clip(positives, 0.0, count),
         "lower": lower,
+        **squares,
     }
+
+
+def _numbers(array: NDArray[Any]) -> FloatArray:
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"a column holds {array.dtype} values instead of numbers")
+    return array.astype(np.float64)
 
 
 def _check(cells: Cells) -> None:
     """Refuse arrays that cannot be cells, as of a file that is damaged or was made by something else."""
-    arrays = [cells.cell, *(getattr(cells, name) for name in _COLUMNS)]
+    arrays = [cells.cell, *(getattr(cells, name) for name in cells._columns())]
     if not len(cells) or any(array.shape != (len(cells),) for array in arrays):
-        raise ValueError("its columns are empty or not of one length")
+        raise ValueError("its columns are empty or have different lengths")
+    if cells.dtype not in (np.dtype(kind) for kind in ("f2", "f4", "f8")):
+        raise ValueError(f"scores of the type {cells.dtype} are not known")
     sound = (
         (np.diff(cells.cell) > 0).all()
+        and (cell_of(cells.lower) == cells.cell).all()
+        and np.isfinite(cells.count).all()
         and (cells.count > 0).all()
         and ((cells.positives >= 0) & (cells.positives <= cells.count)).all()
         and ((cells.lower >= 0) & (cells.lower <= cells.score)).all()
+        and (np.diff(cells.score) > 0).all()
         and (cells.score <= 1).all()
     )
     if not sound:

@@ -14,11 +14,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.checks import check_choice
-from truecal._lib.text import listing
-from truecal.data import _expressions as _frames
+from truecal.data import _expressions as expressions
 from truecal.data._expressions import Fault, Frame
-from truecal.data.arrays import plain
+from truecal.data.arrays import to_python
 from truecal.data.cells import (
     GREATEST_INSIDE,
     LEAST_INSIDE,
@@ -28,6 +26,9 @@ from truecal.data.cells import (
     SCORE_SCALE,
     Cells,
 )
+from truecal.data.labels import check_pos_label
+from truecal.data.predictions import check_multiclass, class_target
+from truecal.exceptions import InputError, Remedy
 
 #: The cell of rows whose weight is zero. Those of faults count down from -1.
 _LEFT_OUT = -1000
@@ -123,42 +124,44 @@ def summarize(
     >>> summarize(frame, score="p", label="y", by="site")
     {'a': Cells(n=3, cells=3, target='P(y = 1)'), 'b': Cells(n=1, cells=1, target='P(y = 1)')}
     """
-    data = _frames.as_lazy(frame)
+    data = expressions.as_lazy(frame)
     schema = data.collect_schema()
     scores = list(score) if isinstance(score, Sequence) and not isinstance(score, str) else [score]
     groups = [] if by is None else [by] if isinstance(by, str) else list(by)
     numbers = [*scores, *([weight] if weight else [])]
-    _frames.require(schema, [*numbers, label, *groups], numbers)
+    expressions.require_columns(schema, [*numbers, label, *groups], numbers)
     _check_groups(schema, groups)
     _check_options(scores, pos_label, multiclass)
-    text = _frames.is_text(schema[label])
+    text = expressions.is_text(schema[label])
 
     data = data.select(
         **{f"_g{k}": nw.col(name) for k, name in enumerate(groups)},
         **{f"_p{k}": nw.col(name).cast(nw.Float64) for k, name in enumerate(scores)},
-        _y=_frames.as_label(label, schema[label]),
+        _y=expressions.as_label(label, schema[label]),
         _w=nw.col(weight).cast(nw.Float64) if weight else nw.lit(1.0),
     )
-    data, faults = _frames.read_scores(data, scores, logits=logits)
-    faults.append(_frames.missing_label(label, schema[label]))
+    data, faults = expressions.read_scores(data, scores, logits=logits)
+    label_faults = expressions.bad_labels(label, schema[label])
+    missing = label_faults[0].where
+    faults += label_faults
     if len(scores) == 1 and labels is None and multiclass is None:
-        hit, fault = _frames.read_two_labels(data, label, pos_label, missing=faults[-1].where, text=text)
-        value, target = nw.col("_p0"), f"P(y = {1 if pos_label is None else plain(pos_label)!r})"
+        hit, fault = expressions.read_two_labels(data, label, pos_label, missing=missing, text=text)
+        value, target = nw.col("_p0"), f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
     else:
-        classes = _frames.name_classes(scores, label, labels, text=text)
+        classes = expressions.name_classes(scores, label, labels, text=text)
         if len(scores) == 1:
             data = data.with_columns(_p0=1 - nw.col("_p0"), _p1=nw.col("_p0"))
             data = data.with_columns(_top=nw.max_horizontal("_p0", "_p1"))
-        whole = _frames.is_whole(schema[label])
-        data, fault = _frames.read_classes(data, label, classes, missing=faults[-1].where, whole=whole)
+        whole = expressions.is_whole(schema[label])
+        data, fault = expressions.read_classes(data, label, classes, missing=missing, whole=whole)
         hit, value, target = _choose(classes, pos_label, top=multiclass == "top")
     faults.append(fault)
     if weight:
-        faults.append(_frames.bad_weight(weight))
+        faults.append(expressions.bad_weight(weight))
 
     groups = [f"_g{k}" for k in range(len(groups))]
     rows = _rows_in_cells(data, groups, hit, value, faults, weighted=weight is not None)
-    sums = _frames.collect(_sum_by_cell(rows, groups, weighted=weight is not None))
+    sums = expressions.collect(_sum_by_cell(rows, groups, weighted=weight is not None))
     _refuse(sums, rows, faults, weight)
     dtype = np.dtype(np.float32 if all(schema[name] == nw.Float32 for name in scores) else np.float64)
     parts = _split(sums, groups, dtype, target)
@@ -169,31 +172,31 @@ def summarize(
 
 def _check_options(scores: list[str], pos_label: Any, multiclass: str | None) -> None:
     if not scores:
-        raise ValueError("score must name at least one column.")
+        raise InputError("must name at least one column", argument="score")
+    check_multiclass(multiclass, pos_label)
     if multiclass == "classwise":
-        raise ValueError("summarize takes one class at a time: pass pos_label for each of them in turn.")
-    if multiclass is not None:
-        check_choice("multiclass", multiclass, ("top",))
-        if pos_label is not None:
-            raise ValueError("multiclass='top' has no pos_label: the top class differs from row to row.")
+        raise InputError(
+            "'classwise' is not supported by summarize, which takes one class at a time",
+            argument="multiclass",
+            value=multiclass,
+            remedy=Remedy.ONE_CLASS,
+        )
 
 
 def _check_groups(schema: nw.Schema, groups: list[str]) -> None:
     for name in groups:
         if schema[name].is_nested():
-            raise ValueError(f"Column {name!r} holds {schema[name]}, which cannot be a group.")
+            raise InputError(
+                f"holds {schema[name]}, which cannot be a group", argument=expressions.name_column(name)
+            )
 
 
 def _choose(classes: list[Any], pos_label: Any, *, top: bool) -> tuple[nw.Expr, nw.Expr, str]:
-    """Return 1 or 0 for whether the score came true, the score, and what it is the probability of."""
-    positive = plain(pos_label)
-    if top or (positive is None and len(classes) > 2):
-        return _frames.is_top(len(classes)), nw.col("_top"), f"top label of {len(classes)} classes"
-    if positive is not None and positive not in classes:
-        raise ValueError(f"pos_label {positive!r} is not among the classes {listing(classes)}.")
-    k = 1 if positive is None else classes.index(positive)
-    rest = "" if len(classes) == 2 else " against the rest"
-    return (nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), f"P(y = {classes[k]!r}){rest}"
+    """Return 1 or 0 for whether the event occurred, the score, and what it is the probability of."""
+    if top or (pos_label is None and len(classes) > 2):
+        return expressions.is_top(len(classes)), nw.col("_top"), f"top label of {len(classes)} classes"
+    k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
+    return (nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), class_target(classes, k)
 
 
 def _rows_in_cells(
@@ -233,32 +236,38 @@ def _sum_by_cell(rows: Frame, groups: list[str], *, weighted: bool) -> Frame:
 
 
 def _refuse(sums: nw.DataFrame[Any], rows: Frame, faults: list[Fault], weight: str | None) -> None:
-    """Say everything that is wrong, with counts."""
+    """Refuse what is wrong, with counts."""
     cell = sums["_cell"].to_numpy()
     number = sums["rows" if weight else "count"].to_numpy()
-    messages = []
-    for k, fault in enumerate(faults, start=1):
-        wrong = cell == -k
-        if wrong.any():
-            messages.append(fault.say(int(number[wrong].sum()), _range_of_scores(rows, -k)))
-    if messages:
-        raise ValueError(" ".join(messages))
+    counts = {k: int(number[cell == -k].sum()) for k in range(1, len(faults) + 1)}
+    errors = [
+        fault.error(counts[k], _range_of_scores(rows, -k))
+        for k, fault in enumerate(faults, start=1)
+        if counts[k]
+    ]
+    if errors:
+        for other in errors[1:]:
+            errors[0].add_note(str(other))
+        raise errors[0]
     if not len(cell):
-        raise ValueError("The frame is empty. At least one row is needed.")
+        raise InputError("is empty. At least one row is needed", argument="frame")
     if (cell == _LEFT_OUT).all():
-        raise ValueError(f"Column {weight!r} is zero in every row. At least one row must count.")
+        raise InputError(
+            "is zero in every row. At least one row must count",
+            argument=expressions.name_column(weight or ""),
+        )
 
 
 def _range_of_scores(rows: Frame, cell: int) -> str:
-    """Return the least and the greatest score of the rows in a cell, in words."""
+    """Return the smallest and the largest score of the rows in a cell, in words."""
     score = nw.col("_s")
-    found = _frames.collect(
-        rows.filter(nw.col("_cell") == cell).select(least=score.min(), greatest=score.max())
+    found = expressions.collect(
+        rows.filter(nw.col("_cell") == cell).select(low=score.min(), high=score.max())
     )
-    if found["least"].is_null().any():
-        return "nothing"
-    least, greatest = float(found["least"].item()), float(found["greatest"].item())
-    return _show(least) if least == greatest else f"from {_show(least)} to {_show(greatest)}"
+    if found["low"].is_null().any():
+        return "missing"
+    low, high = float(found["low"].item()), float(found["high"].item())
+    return _show(low) if low == high else f"from {_show(low)} to {_show(high)}"
 
 
 def _show(value: float) -> str:

@@ -1,54 +1,194 @@
-"""From labels of any kind to 0 and 1, or to the numbers of columns."""
+"""From labels of any kind to 0 and 1, to the numbers of columns, or to the numbers of clusters."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.text import listing
-from truecal.data.arrays import NUMBERS, find_missing, plain, tell
+from truecal._lib.text import counted, listing
+from truecal.data.arrays import NUMBERS, bad_values, check_length, refuse_missing, to_array, to_python
+from truecal.exceptions import InputError, Remedy
 
-_NAME_THEM = "Pass labels=[...] to name the class of each column."
-
-
-def check_labels(truth: NDArray[Any], n: int) -> None:
-    """Refuse labels that are too few, too many or missing."""
-    if len(truth) != n:
-        raise ValueError(f"y_true has {len(truth)} rows, y_proba has {n}. They must have the same length.")
-    missing = find_missing(truth)
-    if missing is not None:
-        raise ValueError(
-            f"y_true has {tell(missing, truth, 'missing (NaN) label')}. Remove or mend these rows."
-        )
+Codes = NDArray[np.intp]
 
 
-# --- One column of scores: 0 and 1 -----------------------------------------------------------------
+class Labels:
+    """Checked labels of n rows, before it is decided which class they are compared with.
 
+    Parameters
+    ----------
+    y : array-like of shape (n,), (n, 1) or one-hot (n, K)
+        Labels.
+    n : int
+        Number of rows.
+    name, scores_name : str
+        What messages call the labels and the scores.
+    """
 
-def binary_labels(truth: NDArray[Any], pos_label: Any) -> NDArray[Any]:
-    """Return labels of 0 and 1, as numbers or booleans."""
-    if truth.ndim == 2 and truth.shape[1] == 2:
-        truth = _from_one_hot(truth)
-    truth = _one_column(truth)
-    if pos_label is None:
-        label = _zero_one(truth)
-        if label is not None:
+    def __init__(self, y: Any, n: int, *, name: str = "y_true", scores_name: str = "y_proba") -> None:
+        self.name, self.scores_name = name, scores_name
+        self.values, self.column_names = to_array(y, name)
+        check_length(self.values, name, n, scores_name)
+        refuse_missing(self.values, name, "label")
+        self.dates = self.values.dtype if self.values.dtype.kind in "mM" else None
+        if self.dates is not None:  # as text, or nanoseconds would be compared as integers
+            self.values = self.values.astype(str)
+
+    # --- One column of scores: 0 and 1 ---------------------------------------------------------------
+
+    def binary(self, pos_label: Any = None) -> NDArray[Any]:
+        """Return labels of 0 and 1, as numbers or booleans."""
+        if self.values.ndim == 2 and self.values.shape[1] == 2:
+            truth: NDArray[Any] = self._from_one_hot()
+        else:
+            truth = self._one_column()
+        if pos_label is None:
+            label = _zero_one(truth)
+            if label is None:
+                seen = self._distinct(truth)
+                raise self._error(f"must hold 0 and 1. Got {listing(seen)} instead", _binary_remedy(seen))
             return label
-        seen = _distinct(truth)
-        raise ValueError(f"y_true must hold 0 and 1. Got {listing(seen)} instead. {_remedy(seen)}")
-    seen = _distinct(truth)
-    pos_label = plain(pos_label)
-    if len(seen) > 2:
-        raise ValueError(
-            f"y_true must hold two labels. Got {listing(seen)}. For one class against the rest pass "
-            f"y_true == {pos_label!r}, or y_proba with one column for each class."
-        )
-    # One label alone may be the negative one; then pos_label need not be there, but it must be of its kind.
-    if pos_label not in seen and (len(seen) == 2 or isinstance(seen[0], str) != isinstance(pos_label, str)):
-        raise ValueError(f"pos_label {pos_label!r} is not among the labels {listing(seen)}.")
-    return np.asarray(truth == pos_label)
+        seen = self._distinct(truth)
+        positive = self.as_label(pos_label)
+        if len(seen) > 2:
+            raise self._error(f"must hold two labels. Got {listing(seen)} instead", Remedy.ONE_VERSUS_REST)
+        # One label alone may be the negative one; then pos_label need not be there, but it must be of its kind.
+        if positive not in seen and (len(seen) == 2 or isinstance(seen[0], str) != isinstance(positive, str)):
+            raise _not_among("labels", positive, seen)
+        return np.array([label == positive for label in seen])[_codes(truth)]
+
+    # --- Several columns: the number of the true one -------------------------------------------------
+
+    def columns(
+        self,
+        n_classes: int,
+        *,
+        pos_label: Any = None,
+        classes: Sequence[Any] | None = None,
+        names: list[Any] | None = None,
+        sorted_classes: bool = False,
+    ) -> tuple[NDArray[Any], list[Any]]:
+        """Return the column of each row's true class, and the class of each column.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of columns.
+        pos_label : label, optional
+            The positive class.
+        classes : sequence, optional
+            The class of each column, if it was given.
+        names : list, optional
+            The names of the columns of a frame.
+        sorted_classes : bool
+            Whether the sorted labels may stand for the columns, as in scikit-learn's ``classes_``. Otherwise
+            that is refused where it could be wrong without a sign of it.
+        """
+        if classes is not None:
+            classes = [self.as_label(label) for label in classes]
+            check_classes(classes, n_classes)
+        if self.values.ndim == 2 and self.values.shape[1] > 1:
+            if self.values.shape[1] != n_classes:
+                raise self._error(
+                    f"is one-hot with {self.values.shape[1]} columns, {self.scores_name} has {n_classes}"
+                )
+            column: NDArray[Any] = self._from_one_hot()
+            known = classes or names or list(range(n_classes))
+        else:
+            truth = self._one_column()
+            seen = self._distinct(truth)
+            known = classes or self._guess_classes(seen, n_classes, pos_label, names, sorted_classes)
+            column = self._look_up(truth, seen, known)
+        if pos_label is not None and self.as_label(pos_label) not in known:
+            raise _not_among("classes", self.as_label(pos_label), known)
+        return column, known
+
+    def _guess_classes(
+        self, seen: list[Any], n_classes: int, pos_label: Any, names: list[Any] | None, sorted_classes: bool
+    ) -> list[Any]:
+        """Return the classes that the columns' names give, else 0 to K - 1, else the sorted labels."""
+        text = isinstance(seen[0], str)
+        if names is not None and (known := classes_of(names, seen)) is not None:
+            return known
+        numbers = list(range(n_classes))
+        if not text and (not sorted_classes or set(seen) <= set(numbers)):
+            return numbers
+        if sorted_classes and len(seen) == n_classes:
+            return seen
+        if names is not None:
+            raise self._error(
+                f"holds {listing(seen)}, but the columns of {self.scores_name} are {listing(names)}",
+                Remedy.LABELS,
+            )
+        if len(seen) != n_classes:
+            raise self._error(
+                f"has {counted(len(seen), 'different label')} ({listing(seen)}) for {n_classes} "
+                f"{'columns of ' + self.scores_name if not sorted_classes else 'classes'}",
+                Remedy.LABELS,
+            )
+        if n_classes == 2 and pos_label != seen[1]:
+            # Does the second column follow the sorted labels, or pos_label? A wrong guess would not show.
+            raise self._error(
+                f"holds the strings {listing(seen)}, and two columns of {self.scores_name} could be in either order",
+                Remedy.COLUMN_ORDER,
+            )
+        return seen
+
+    def _look_up(self, truth: NDArray[Any], seen: list[Any], classes: list[Any]) -> NDArray[Any]:
+        column_of = {label: column for column, label in enumerate(classes)}
+        unknown = np.array([label not in column_of for label in seen])
+        if unknown.any():
+            rule = f"outside the classes {listing(classes)} of {self.scores_name}"
+            raise bad_values(unknown[_codes(truth)], truth, self.name, "label", rule, remedy=Remedy.LABELS)
+        if classes == list(range(len(classes))) and truth.dtype.kind in "iub":
+            return truth
+        return np.array([column_of[label] for label in seen], dtype=np.intp)[_codes(truth)]
+
+    # --- Shapes and values ---------------------------------------------------------------------------
+
+    def _from_one_hot(self) -> Codes:
+        hot = np.asarray(self.values == 1, dtype=bool)
+        wrong = (hot.sum(axis=1) != 1) | ~(hot | np.asarray(self.values == 0, dtype=bool)).all(axis=1)
+        if wrong.any():
+            raise InputError(
+                f"has {counted(int(wrong.sum()), 'row')} without a single 1 among 0s, as one-hot labels have it",
+                argument=self.name,
+                count=int(wrong.sum()),
+                first_row=int(wrong.argmax()),
+                value=self.values[wrong.argmax()].tolist(),
+            )
+        return np.asarray(hot.argmax(axis=1), dtype=np.intp)
+
+    def _one_column(self) -> NDArray[Any]:
+        shape = self.values.shape
+        if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+            raise self._error(f"must have shape (n,) or be one-hot. Got shape {shape} instead")
+        return self.values.reshape(-1)
+
+    def _distinct(self, truth: NDArray[Any]) -> list[Any]:
+        """Return the different labels, sorted; whole floats as integers, so that 1.0 prints and maps as 1."""
+        try:
+            seen = [to_python(value) for value in np.unique(truth).tolist()]
+        except TypeError as error:
+            types = sorted({type(value).__name__ for value in truth.tolist()})
+            raise self._error(
+                f"mixes labels of the types {', '.join(types)}", "Use labels of one type."
+            ) from error
+        return [int(value) if isinstance(value, float) and value.is_integer() else value for value in seen]
+
+    def as_label(self, value: Any) -> Any:
+        """Return a label that a user named in the form in which labels are compared."""
+        if self.dates is not None:
+            return str(np.asarray(value, dtype=self.dates))
+        return to_python(value)
+
+    def _error(self, problem: str, remedy: Remedy | str | None = None) -> InputError:
+        return InputError(problem, argument=self.name, remedy=remedy)
 
 
 def _zero_one(truth: NDArray[Any]) -> NDArray[Any] | None:
@@ -63,108 +203,110 @@ def _zero_one(truth: NDArray[Any]) -> NDArray[Any] | None:
     return None
 
 
-def _remedy(seen: list[Any]) -> str:
+def _binary_remedy(seen: list[Any]) -> Remedy:
     if len(seen) <= 2:
-        return f"Pass pos_label={seen[-1]!r} (or another) to say which is positive."
+        return Remedy.POS_LABEL
     if isinstance(seen[0], float | int) and seen[0] >= 0 and seen[-1] <= 1:
-        return "Labels come first, then probabilities: are they the wrong way round?"
-    return "For several classes pass y_proba with one column for each class."
+        return Remedy.SWAPPED
+    return Remedy.COLUMN_PER_CLASS
 
 
-# --- Several columns: the number of the true one ---------------------------------------------------
+def _codes(truth: NDArray[Any]) -> Codes:
+    """Return which of the sorted labels each row has."""
+    return np.asarray(np.unique(truth, return_inverse=True)[1].reshape(-1), dtype=np.intp)
 
 
-def class_columns(
-    truth: NDArray[Any], n_classes: int, pos_label: Any, labels: list[Any] | None, names: list[Any] | None
-) -> tuple[NDArray[Any], list[Any]]:
-    """Return the column of each row's true class, and the class of each column."""
-    if labels is not None and (len(labels) != n_classes or len(set(labels)) != n_classes):
-        raise ValueError(f"labels must name {n_classes} different classes. Got {listing(labels)} instead.")
-    if truth.ndim == 2 and truth.shape[1] > 1:
-        if truth.shape[1] != n_classes:
-            raise ValueError(f"y_true is one-hot with {truth.shape[1]} columns, y_proba has {n_classes}.")
-        column, classes = _from_one_hot(truth), labels or names or list(range(n_classes))
-    else:
-        truth = _one_column(truth)
-        seen = _distinct(truth)
-        classes = labels or _guess_classes(seen, n_classes, pos_label, names)
-        column = _look_up(truth, seen, classes)
-    if pos_label is not None and plain(pos_label) not in classes:
-        raise ValueError(f"pos_label {plain(pos_label)!r} is not among the classes {listing(classes)}.")
-    return column, classes
+def _not_among(what: str, label: Any, known: list[Any]) -> InputError:
+    return InputError(
+        f"{label!r} is not among the {what} {listing(known)}", argument="pos_label", value=label
+    )
 
 
-def _guess_classes(seen: list[Any], n_classes: int, pos_label: Any, names: list[Any] | None) -> list[Any]:
-    """Return the names of the columns, else 0 to K - 1, else the sorted labels; never a mere guess."""
+def check_classes(classes: list[Any], n_classes: int) -> None:
+    """Refuse names of classes that are too few, too many or not different."""
+    if len(classes) != n_classes or len(set(classes)) != n_classes:
+        raise InputError(
+            f"must name {n_classes} different classes. Got {listing(classes)} instead", argument="labels"
+        )
+
+
+def check_pos_label(pos_label: Any, classes: list[Any]) -> Any:
+    """Return `pos_label` as a Python object, or refuse one that is not a class."""
+    if to_python(pos_label) not in classes:
+        raise _not_among("classes", to_python(pos_label), classes)
+    return to_python(pos_label)
+
+
+def classes_of(names: Sequence[Any], seen: Sequence[Any]) -> list[Any] | None:
+    """Return the class of each column where its name gives it; None to go by the order of the columns.
+
+    Parameters
+    ----------
+    names : sequence
+        Names of several columns of scores.
+    seen : sequence
+        The labels that occur.
+
+    Examples
+    --------
+    >>> classes_of(["prob_dog", "prob_cat"], ["cat", "dog"])
+    ['dog', 'cat']
+    >>> classes_of(["p2", "p1", "p0"], [0, 1, 2])
+    [2, 1, 0]
+    """
     text = isinstance(seen[0], str)
-    if names is not None:
-        if not text:  # most frames have text for names, even for numbers
-            names = [int(name) if str(name).isdecimal() else name for name in names]
-        if not set(names).isdisjoint(seen):
-            return names
+    exact = [int(name) if not text and str(name).isdecimal() else name for name in names]
+    if not set(exact).isdisjoint(seen):
+        return exact
     if not text:
-        return list(range(n_classes))
-    if names is not None:
-        raise ValueError(
-            f"y_true holds {listing(seen)}, and the columns of y_proba are {listing(names)}. {_NAME_THEM}"
-        )
-    if len(seen) != n_classes:
-        raise ValueError(
-            f"y_true has {len(seen)} different labels ({listing(seen)}) for {n_classes} columns of y_proba. "
-            f"{_NAME_THEM}"
-        )
-    if n_classes == 2 and pos_label != seen[1]:
-        # Does the second column follow the sorted labels, or pos_label? Guessing wrong is silent nonsense.
-        raise ValueError(
-            f"y_true holds the strings {listing(seen)}, and two columns of y_proba could be in "
-            f"either order. Pass labels=[first, second], or the column of the positive class with pos_label."
-        )
-    return seen
+        numbers = numbers_in_names(names)
+        return numbers if numbers and set(seen) <= set(numbers) else None
+    same = [len(set(letters)) == 1 for letters in zip(*map(str, names), strict=False)]
+    shared = same.index(False) if False in same else len(same)
+    ends = [str(name)[shared:] for name in names]
+    return ends if set(seen) <= set(ends) else None
 
 
-def _look_up(truth: NDArray[Any], seen: list[Any], classes: list[Any]) -> NDArray[Any]:
-    place = {label: column for column, label in enumerate(classes)}
-    unknown = [label for label in seen if label not in place]
-    if unknown:
-        fault = np.isin(truth, unknown)
-        raise ValueError(
-            f"y_true has {tell(fault, truth, 'label')} outside the {len(classes)} columns of y_proba, whose "
-            f"classes are {listing(classes)}. {_NAME_THEM}"
-        )
-    if classes == list(range(len(classes))) and truth.dtype.kind in "iub":
-        return truth
-    columns = np.array([place[label] for label in seen])
-    return columns[np.unique(truth, return_inverse=True)[1].reshape(-1)]
+def numbers_in_names(names: Sequence[Any]) -> list[int] | None:
+    """Return the number at the end of each column's name, or None if some have none or the same.
+
+    Examples
+    --------
+    >>> numbers_in_names(["p2", "p0", "p1"]), numbers_in_names(["a", "b"])
+    ([2, 0, 1], None)
+    """
+    ends = [re.search(r"(\d+)\s*$", str(name)) for name in names]
+    numbers = [int(end[1]) for end in ends if end]
+    return numbers if len(set(numbers)) == len(names) else None
 
 
-# --- Shapes and values -----------------------------------------------------------------------------
+def read_clusters(clusters: Any, n: int) -> Codes:
+    """Return the number of each row's cluster, from 0; the values of several columns are crossed.
 
-
-def _from_one_hot(truth: NDArray[Any]) -> NDArray[np.intp]:
-    hot = np.asarray(truth == 1, dtype=bool)
-    wrong = (hot.sum(axis=1) != 1) | ~(hot | np.asarray(truth == 0, dtype=bool)).all(axis=1)
-    if wrong.any():
-        rows = "1 row that is" if wrong.sum() == 1 else f"{wrong.sum()} rows that are"
-        raise ValueError(
-            f"y_true has {rows} not one-hot (first at row {wrong.argmax()}: "
-            f"{truth[wrong.argmax()].tolist()}). Each row must hold a single 1 among 0s."
-        )
-    return np.asarray(hot.argmax(axis=1), dtype=np.intp)
-
-
-def _one_column(truth: NDArray[Any]) -> NDArray[Any]:
-    if truth.ndim > 2 or (truth.ndim == 2 and truth.shape[1] != 1):
-        raise ValueError(f"y_true must have shape (n,) or be one-hot. Got shape {truth.shape} instead.")
-    return truth.reshape(-1)
-
-
-def _distinct(truth: NDArray[Any]) -> list[Any]:
-    """Return the different labels, sorted; whole floats as integers, so that 1.0 prints and maps as 1."""
-    try:
-        seen = [plain(value) for value in np.unique(truth).tolist()]
-    except TypeError as error:
-        kinds = sorted({type(value).__name__ for value in truth.tolist()})
-        raise ValueError(
-            f"y_true holds labels that have no order (types {', '.join(kinds)}). Use labels of one type."
-        ) from error
-    return [int(value) if isinstance(value, float) and value.is_integer() else value for value in seen]
+    Examples
+    --------
+    >>> read_clusters(["b", "a", "b"], 3).tolist()
+    [1, 0, 1]
+    >>> read_clusters([["a", 1], ["a", 2], ["a", 1]], 3).tolist()
+    [0, 1, 0]
+    """
+    frame = nw.from_native(clusters, eager_only=True, allow_series=False, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        columns = [to_array(column.to_native(), "clusters")[0] for column in frame.iter_columns()]
+    else:
+        array = to_array(clusters, "clusters")[0]
+        columns = [array] if array.ndim == 1 else list(array.T) if array.ndim == 2 else []
+    if not columns:
+        raise InputError("must have shape (n,), or (n, k) for k columns to be crossed", argument="clusters")
+    code = np.zeros(n, dtype=np.intp)
+    for column in columns:
+        check_length(column, "clusters", n, "y_true")
+        refuse_missing(column, "clusters", "value")
+        values = column.tolist()
+        if column.dtype.kind == "O":
+            number: dict[Any, int] = {}
+            part = np.array([number.setdefault(value, len(number)) for value in values], dtype=np.intp)
+        else:
+            part = _codes(column)
+        code = _codes(code * (part.max() + 1) + part)
+    return code

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.exceptions import InputError
+
 _LAYOUT = "must hold ((val_logits, val_labels), (test_logits, test_labels))"
 
 
@@ -54,7 +56,7 @@ def load_logits(path: str | Path) -> LogitSplits:
 
     Raises
     ------
-    ValueError
+    InputError
         If the file holds anything but that layout.
     """
     path = Path(path)
@@ -62,7 +64,7 @@ def load_logits(path: str | Path) -> LogitSplits:
         try:
             content = _ArraysOnly(file, encoding="latin1").load()
         except Exception as error:  # a broken pickle can raise anything
-            raise ValueError(f"{path} is not a pickle of number arrays: {error}") from error
+            raise InputError(f"{path} is not a pickle of number arrays: {error}") from error
     match content:
         case (
             (_PickledArray() as val_x, _PickledArray() as val_y),
@@ -71,13 +73,13 @@ def load_logits(path: str | Path) -> LogitSplits:
             return LogitSplits(
                 *_checked(path, val_x.values, val_y.values), *_checked(path, x.values, y.values)
             )
-    raise ValueError(f"{path} {_LAYOUT}, four arrays of numbers. It holds something else.")
+    raise InputError(f"{path} {_LAYOUT}, four arrays of numbers. It holds something else")
 
 
 def _checked(path: Path, logits: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     if logits.ndim != 2 or labels.shape not in ((len(logits),), (len(logits), 1)):
-        raise ValueError(
-            f"{path} {_LAYOUT}. It holds logits of shape {logits.shape} with labels of shape {labels.shape}."
+        raise InputError(
+            f"{path} {_LAYOUT}. It holds logits of shape {logits.shape} with labels of shape {labels.shape}"
         )
     return logits, labels.reshape(-1)
 
@@ -106,6 +108,8 @@ class _PickledArray:
         _, shape, kind, is_fortran, data = state
         if isinstance(data, str):  # the bytes of Python 2 come as latin1 text
             data = data.encode("latin1")
+        if not isinstance(data, bytes | bytearray):  # without data NumPy would return uninitialised memory
+            raise ValueError(f"it holds an array without its values ({type(data).__name__})")
         self.values = np.ndarray(shape, kind.dtype, data, order="F" if is_fortran else "C")
 
     @classmethod

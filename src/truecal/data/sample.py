@@ -1,14 +1,14 @@
-"""The one object that everything reads: predictions sorted by score, with equal scores kept together."""
+"""The object that everything reads: predictions sorted by score, with equal scores kept together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Sample:
     then a cell is a group and `score` is the mean score of its rows. Estimators see no difference. A
     group is never cut, so that the order of rows cannot matter.
 
-    Build one with the functions of `truecal.data`, which check their input. The constructor trusts
+    Build one with `from_predictions` or `from_logits`, which check their input. The constructor does not check
     its arrays: `score` ascending and distinct in [0, 1], `count` positive, ``0 <= positives <= count``.
 
     Attributes
@@ -70,8 +70,7 @@ class Sample:
 
     Examples
     --------
-    >>> from truecal.data import read
-    >>> (sample,) = read([1, 0, 1, 1], [0.9, 0.2, 0.2, 0.7])
+    >>> sample = Sample.from_predictions([1, 0, 1, 1], [0.9, 0.2, 0.2, 0.7])
     >>> sample.score, sample.count, sample.positives
     (array([0.2, 0.7, 0.9]), array([2., 1., 1.]), array([1., 1., 1.]))
     >>> sample
@@ -93,6 +92,101 @@ class Sample:
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        weights: str | None = None,
+        pos_label: Any = None,
+        labels: Sequence[Any] | None = None,
+        multiclass: str | None = None,
+        clusters: Any = None,
+    ) -> Sample:
+        """Check predictions and group them by score.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), (n, 1) or one-hot (n, K)
+            Labels. For one column of scores: 0 and 1, booleans, or any two values with `pos_label`. For K
+            columns: the column's number from 0, or its name. Lists, NumPy arrays, pandas, Polars and PyArrow
+            columns and torch CPU tensors are taken by position, never by index.
+        y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+            Probabilities. One column is the probability of the positive class.
+        sample_weight : array-like of shape (n,), optional
+            Weights. Estimators count a row of weight 2 twice; weight 0 leaves it out.
+        weights : {"sampling", "counts"}, optional
+            What the weights mean where uncertainty is reported: ``"sampling"``, the default, for survey,
+            inverse-probability or normalised weights; ``"counts"`` if weight 2 stands for two rows.
+        pos_label : label, optional
+            The positive class. With K > 2 columns: this class against the rest.
+        labels : sequence of K labels, optional
+            The class of each column, as scikit-learn's ``classes_``; one column is that of the second. By
+            default what the names of a frame's columns give, if the labels are among them, else 0 to K - 1, or
+            the sorted labels if they are strings and there are K of them.
+        multiclass : {"top"}, optional
+            ``"top"``: the largest probability and whether that class was right, the default for K > 2.
+        clusters : array-like of shape (n,) or (n, k), or data frame, optional
+            Rows that depend on each other have the same value, such as one patient; several columns are crossed.
+
+        Returns
+        -------
+        Sample
+
+        Raises
+        ------
+        InputError
+            What is wrong, where, how many times, and what to do.
+
+        Examples
+        --------
+        >>> Sample.from_predictions(["no", "yes", "yes"], [0.2, 0.7, 0.9], pos_label="yes")
+        Sample(n=3, groups=3, target="P(y = 'yes')")
+        """
+        from truecal.data.predictions import as_sample
+
+        return as_sample(
+            y_true,
+            y_proba,
+            sample_weight=sample_weight,
+            weights=weights,
+            pos_label=pos_label,
+            labels=labels,
+            multiclass=multiclass,
+            clusters=clusters,
+        )
+
+    @classmethod
+    def from_logits(cls, y_true: ArrayLike, logits: ArrayLike, **reading: Any) -> Sample:
+        """Check logits, turn them into probabilities and group these.
+
+        One column goes through the sigmoid, several through the softmax, both stable and in float64, so that
+        fewer scores round to 1.
+
+        Parameters
+        ----------
+        y_true : array-like
+            Labels.
+        logits : array-like of shape (n,), (n, 1) or (n, K)
+            Finite real numbers.
+        **reading
+            The keyword arguments of `from_predictions`.
+
+        Returns
+        -------
+        Sample
+
+        Examples
+        --------
+        >>> Sample.from_logits([1, 0], [40.0, -1000.0]).score
+        array([0., 1.])
+        """
+        from truecal.data.predictions import as_sample
+
+        return as_sample(y_true, logits, logits=True, **reading)
+
     def __len__(self) -> int:
         return len(self.score)
 
@@ -101,8 +195,11 @@ class Sample:
 
     @cached_property
     def n(self) -> float:
-        """Number of rows, or the total weight."""
-        return float(len(self)) if self.plain else float(self.count.sum())
+        """Number of rows, an int; or the total weight, a float if weights have fractions."""
+        if self.plain:
+            return len(self)
+        total = float(self.count.sum())
+        return int(total) if self.whole else total
 
     @cached_property
     def effective_size(self) -> float:
@@ -233,7 +330,7 @@ class Sample:
         Parameters
         ----------
         label, score : ndarray of shape (samples, rows)
-            As of `from_rows`; each row of the arrays is a sample.
+            Labels and scores as in `from_rows`; each row of the arrays is a sample.
         target : str
             What the scores are probabilities of, in words.
 

@@ -11,9 +11,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from truecal._lib.types import RNGLike
+from truecal.data import as_samples
 from truecal.data.cells import Cells, cell_error
 from truecal.data.sample import Sample
-from truecal.data.samples import as_samples
 from truecal.estimators._registry import TRUE_ERROR, get_estimator
 from truecal.inference.interval import confidence_interval
 from truecal.results import Estimate, Interval

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from truecal.data.arrays import bad_values
 from truecal.data.cells import (
     GREATEST_INSIDE,
     LEAST_INSIDE,
@@ -36,12 +37,11 @@ from truecal.data.cells import (
     SCORE_SCALE,
     Cells,
 )
+from truecal.data.predictions import SUM_TOLERANCE
 from truecal.estimators._registry import get_estimator
+from truecal.exceptions import InputError, Remedy
 from truecal.inference.estimate import calibration_error, estimate
 from truecal.results import Estimate
-
-#: How far a row of probabilities may be from a sum of 1, as in `truecal.data`; more for half precision.
-_SUM_TOLERANCE = 1e-3
 
 
 class CalibrationMetric(Metric):
@@ -110,7 +110,7 @@ class CalibrationMetric(Metric):
         n_classes = proba.shape[1] if proba.ndim == 2 else 1
         kind = torch.tensor([n_classes, 4 if proba.dtype == torch.float32 else 8], device=self.kind.device)
         if self.kind[0] not in (0, n_classes):
-            raise ValueError(f"preds has {n_classes} classes, and had {int(self.kind[0])} before.")
+            raise InputError(f"has {n_classes} classes, and had {int(self.kind[0])} before", argument="preds")
         score, hit = proba, truth == 1
         if n_classes > 2:
             score = proba.amax(dim=1)
@@ -136,7 +136,7 @@ class CalibrationMetric(Metric):
         """Return the cells of all processes: a `Sample` for `truecal.estimate`, tests, pictures and reports."""
         with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=self.sync_on_compute):
             if not self.kind[0]:
-                raise ValueError("Nothing has come in yet. Call update first.")
+                raise InputError("No data yet; call update() first")
             return self._cells()
 
     def estimate(self) -> Estimate:
@@ -160,12 +160,13 @@ class CalibrationMetric(Metric):
         """Return checked probabilities of shape (rows,) or (rows, classes), and the true class of each row."""
         several = preds.ndim == target.ndim + 1
         if not several and preds.shape != target.shape:
-            raise ValueError(
-                f"preds must have the shape of target, or classes as its second dimension. Got "
-                f"{tuple(preds.shape)} and {tuple(target.shape)}."
+            raise InputError(
+                f"must have the shape of target, or classes as its second dimension. Got "
+                f"{tuple(preds.shape)} and {tuple(target.shape)}",
+                argument="preds",
             )
         if not preds.is_floating_point():
-            raise ValueError(f"preds must be probabilities. Got {preds.dtype} instead.")
+            raise InputError(f"must be probabilities. Got {preds.dtype} instead", argument="preds")
         proba = (
             preds.detach().movedim(1, -1).reshape(-1, preds.shape[1])
             if several
@@ -174,11 +175,11 @@ class CalibrationMetric(Metric):
         truth = target.detach().reshape(-1)
         if self.ignore_index is not None:
             proba, truth = proba[truth != self.ignore_index], truth[truth != self.ignore_index]
-        tolerance = max(_SUM_TOLERANCE, 4 * torch.finfo(proba.dtype).eps)
+        tolerance = max(SUM_TOLERANCE, 4 * torch.finfo(proba.dtype).eps)
         if self.logits:
             proba = proba.to(torch.float64)
             if self.validate_args:
-                _refuse(~proba.isfinite(), "value", "infinite or NaN. Mend the model's outputs.")
+                _refuse(~proba.isfinite(), proba, "infinite or NaN value", "", "Fix the model's outputs.")
             proba = proba.softmax(dim=1) if several else proba.sigmoid()
         elif proba.element_size() < 4:
             proba = proba.to(torch.float32)
@@ -196,18 +197,24 @@ def _cell_of(score: Tensor) -> Tensor:
 
 
 def _check(proba: Tensor, truth: Tensor, tolerance: float) -> None:
-    _refuse(proba.isnan(), "value", "missing (NaN). Mend the model's outputs.")
-    remedy = "Pass probabilities, or logits with logits=True."
-    _refuse((proba < 0) | (proba > 1), "value", f"outside [0, 1]. {remedy}")
+    _refuse(proba.isnan(), proba, "missing (NaN) value", "", "Fix the model's outputs.")
+    _refuse((proba < 0) | (proba > 1), proba, "value", "outside [0, 1]", Remedy.LOGITS_FLAG)
     n_classes = proba.shape[1] if proba.ndim == 2 else 2
     if proba.ndim == 2:
-        off = (proba.sum(dim=1, dtype=torch.float64) - 1).abs() > tolerance
-        _refuse(off, "row", f"whose sum is not 1. {remedy}")
+        total = proba.sum(dim=1, dtype=torch.float64)
+        _refuse((total - 1).abs() > tolerance, total, "row", "whose sum is not 1", Remedy.LOGITS_FLAG)
     wrong = (truth < 0) | (truth >= n_classes) | (truth != truth.long())
-    _refuse(wrong, "label", f"other than 0 to {n_classes - 1}.", name="target")
+    _refuse(wrong, truth, "label", f"other than 0 to {n_classes - 1}", name="target")
 
 
-def _refuse(fault: Tensor, noun: str, rest: str, name: str = "preds") -> None:
-    n = int(fault.sum())
-    if n:
-        raise ValueError(f"{name} has {n} {noun}{'s' if n > 1 else ''} {rest}")
+def _refuse(
+    wrong: Tensor,
+    values: Tensor,
+    noun: str,
+    rule: str = "",
+    remedy: Remedy | str | None = None,
+    *,
+    name: str = "preds",
+) -> None:
+    if wrong.any():
+        raise bad_values(wrong.cpu().numpy(), values.cpu().numpy(), name, noun, rule, remedy=remedy)

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
-from truecal.recalibration._labels import read_labels, read_weights
-from truecal.recalibration._scores import Column, Scores, doubt_logits, read_scores
+from truecal.data.predictions import read_weights
+from truecal.exceptions import InputError
+from truecal.recalibration._scores import Column, Scores, check_logits, read_labels, read_scores
 
 #: A fitted map from the scores of one class to its recalibrated probabilities.
 ScoreMap = Callable[[Column], FloatArray]
@@ -69,7 +70,7 @@ class Recalibrator(ABC):
         self._check_parameters()
         read = self._read(scores)
         if read.are_logits:
-            doubt_logits(read)
+            check_logits(read)
         label, classes = read_labels(y, read)
         weight = read_weights(sample_weight, len(read))
         if weight is not None and not weight.all():
@@ -92,9 +93,9 @@ class Recalibrator(ABC):
             raise _not_fitted(f"This {type(self).__name__} is not fitted yet. Call fit(scores, y) first.")
         read = self._read(scores)
         if read.n_columns != self.n_features_in_:
-            raise ValueError(
+            raise InputError(
                 f"X has {read.n_columns} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input: the columns that it was fitted on."
+                f"{self.n_features_in_} features as input: the columns that it was fitted on"
             )
         return self._apply(read)
 

@@ -1,8 +1,9 @@
-"""What the recalibrators read: scores as probabilities or as logits, checked once, here."""
+"""The input of recalibrators: scores as probabilities or as logits, and labels by scikit-learn's conventions."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,14 +14,13 @@ from scipy.special import expit, log_expit, logsumexp
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
-from truecal.data import probabilities_from_logits
-from truecal.data.arrays import tell, to_array, to_numbers
+from truecal.data.arrays import bad_values
+from truecal.data.labels import Codes, Labels
+from truecal.data.predictions import finite_numbers, probabilities_from_logits, read_probabilities
+from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 #: How scores may be given. They are never guessed from their range.
 INPUTS = ("probabilities", "logits")
-
-#: How far a row of probabilities may be from a sum of 1, as in `truecal.data`.
-_SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,77 +152,64 @@ def one_against_rest(logits: NDArray[np.floating[Any]]) -> FloatArray:
 def read_scores(scores: ArrayLike, given: str) -> Scores:
     """Check scores that are given as ``"probabilities"`` or as ``"logits"``."""
     check_choice("input", given, INPUTS)
-    array, names = _dense(scores)
-    values = to_numbers(array, "scores")
-    finite = np.isfinite(values)
-    if not finite.all():
-        raise ValueError(
-            f"scores has {tell(~finite, values, 'NaN or infinite value')}. Remove or mend these rows."
-        )
-    flat = values.ndim == 1
-    if values.ndim == 2 and values.shape[1] == 1:
-        values, names = values[:, 0], None
+    _refuse_objects(scores)
+    values: NDArray[np.floating[Any]]
     if given == "logits":
-        return Scores(values.astype(np.float64), True, names, flat)
-    _check_probabilities(values)
-    return Scores(values, False, names, flat)
+        values, names = finite_numbers(scores, "scores")
+    else:
+        values, names = read_probabilities(scores, "scores", remedy=Remedy.SCORES_ARE_LOGITS)
+    flat = values.ndim == 1
+    if not flat and values.shape[1] == 1:
+        values, names = values[:, 0], None
+    return Scores(values, given == "logits", names, flat)
 
 
-def doubt_logits(scores: Scores) -> None:
-    """Refuse or doubt logits that look like probabilities; a sigmoid over these would spoil them silently."""
+def read_labels(y: Any, scores: Scores, labels: Sequence[Any] | None = None) -> tuple[Codes, NDArray[Any]]:
+    """Return the number of each row's class, and the classes in the order of the columns.
+
+    The classes are `labels` if that is given. Otherwise, as in scikit-learn, they are the sorted labels, unless
+    these are the numbers of the columns from 0, or the names of the columns of a frame; then a class may be
+    missing from `y`.
+
+    Examples
+    --------
+    >>> read_labels(["yes", "no", "yes"], read_scores([0.9, 0.2, 0.6], "probabilities"))
+    (array([1, 0, 1]), array(['no', 'yes'], dtype='<U3'))
+    """
+    if y is None:
+        raise InputError("fit requires y to be passed, but the target y is None: labels are needed")
+    truth = Labels(y, len(scores), name="y", scores_name="scores")
+    # scikit-learn's checks look for the words "Unknown label type".
+    if truth.values.dtype.kind == "f" and (truth.values != np.floor(truth.values)).any():
+        wrong = truth.values != np.floor(truth.values)
+        raise bad_values(wrong, truth.values, "y", "fractional value", "(Unknown label type: continuous)")
+    column, classes = truth.columns(scores.n_classes, classes=labels, names=scores.names, sorted_classes=True)
+    return column.astype(np.intp), np.array(classes)
+
+
+def check_logits(scores: Scores) -> None:
+    """Refuse or question logits that look like probabilities; a sigmoid over these would spoil them silently."""
     low, high = float(scores.values.min()), float(scores.values.max())
     if low < 0 or high > 1:
         return
     if scores.values.ndim == 2 and (np.abs(scores.values.sum(axis=1) - 1) < 1e-6).all():
-        raise ValueError("scores are said to be logits, but all rows sum to 1. Say input='probabilities'.")
+        raise InputError(
+            "were passed as logits, but all rows sum to 1", argument="scores", remedy=Remedy.NOT_LOGITS
+        )
     if low < high:
         warnings.warn(
-            "scores are said to be logits, and all lie in [0, 1]. If they are probabilities, say "
+            "scores were passed as logits, but all lie in [0, 1]. If they are probabilities, pass "
             "input='probabilities'.",
-            UserWarning,
+            CalibrationWarning,
             stacklevel=3,
         )
 
 
-def _dense(scores: Any) -> tuple[NDArray[Any], list[Any] | None]:
-    """Return a non-empty array of one or two dimensions, and the names of its columns."""
-    # The words that scikit-learn's users and its checks look for are in these messages.
-    if type(scores).__module__.startswith("scipy.sparse"):
-        raise TypeError("scores are a sparse matrix. Pass a dense array: scores.toarray().")
-    array, names = to_array(scores, "scores")
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: scores must be real numbers.")
-    if array.dtype.kind == "O":
-        for value in array.ravel().tolist():
+def _refuse_objects(scores: Any) -> None:
+    """Refuse Python objects that are no numbers with the TypeError that scikit-learn's checks expect."""
+    if isinstance(scores, np.ndarray) and scores.dtype.kind == "O":
+        for value in scores.ravel().tolist():
             if isinstance(value, dict | set | bytes):
                 raise TypeError(
                     f"scores must be numbers: the argument must be a string or a number, not {value!r}."
                 )
-    if array.ndim not in (1, 2):
-        raise ValueError(
-            f"scores must have shape (n,) or (n, K). Got shape {array.shape} instead. Reshape your data."
-        )
-    for length, noun in zip(array.shape, ("sample", "feature"), strict=False):
-        if length == 0:
-            raise ValueError(
-                f"scores are empty: 0 {noun}(s) (shape={array.shape}) while a minimum of 1 is required."
-            )
-    return array, names
-
-
-def _check_probabilities(values: NDArray[np.floating[Any]]) -> None:
-    outside = (values < 0) | (values > 1)
-    if outside.any():
-        raise ValueError(
-            f"scores has {tell(outside, values, 'value')} outside [0, 1]. "
-            f"Pass probabilities, or say input='logits'."
-        )
-    if values.ndim == 1:
-        return
-    total = values.sum(axis=1, dtype=np.float64)
-    off = np.abs(total - 1) > _SUM_TOLERANCE
-    if off.any():
-        raise ValueError(
-            f"scores has {off.sum()} of {len(off)} rows that do not sum to 1 (first at row {off.argmax()}: "
-            f"{total[off.argmax()]:.6g}). Pass one probability for each class, or say input='logits'."
-        )

@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 
 from truecal._lib.newton import maximise
 from truecal._lib.types import FloatArray
+from truecal.exceptions import CalibrationWarning
 from truecal.recalibration._base import Recalibrator
 from truecal.recalibration._scores import Scores
 
@@ -55,7 +56,7 @@ class TemperatureScaling(Recalibrator):
 
     Warns
     -----
-    UserWarning
+    CalibrationWarning
         If there is no best temperature: labels do not rise with the logits, and T is as great as is
         allowed; or the greatest logit is right in every row, and T is about 0.
 
@@ -87,7 +88,7 @@ class TemperatureScaling(Recalibrator):
         table = np.column_stack([np.zeros(len(scores)), logits]) if logits.ndim == 1 else logits
         fit = fit_temperature(table, label, weight)
         if fit.note:
-            warnings.warn(fit.note, UserWarning, stacklevel=3)
+            warnings.warn(fit.note, CalibrationWarning, stacklevel=3)
         self.temperature_ = fit.temperature
         self.n_iter_ = fit.n_steps
 

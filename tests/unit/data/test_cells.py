@@ -167,7 +167,7 @@ def damaged(columns, **changes):
         ({"lower": [0.3, 0.9]}, "contradict"),
         ({"cell": [5, 5]}, "contradict"),
         ({"score": [0.2, np.nan]}, "contradict"),
-        ({"score": [0.2]}, "not of one length"),
+        ({"score": [0.2]}, "have different lengths"),
         ({"dtype": "nonsense"}, "nonsense"),
     ],
 )

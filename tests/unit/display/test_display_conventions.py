@@ -148,7 +148,7 @@ def test_rows_that_lack_something_are_refused(cls):
 
 
 def test_classwise_is_refused_clearly():
-    with pytest.raises(ValueError, match="multiclass='classwise' makes 3 samples"):
+    with pytest.raises(ValueError, match="multiclass 'classwise' gives 3 samples"):
         ReliabilityDisplay.from_predictions(
             [0, 1, 2], [[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], multiclass="classwise"
         )

@@ -101,9 +101,7 @@ def test_a_sample_stands_for_labels_and_scores(golden):
 )
 def test_what_a_sample_cannot_take_into_account_is_refused(surplus, named):
     (sample,) = read([0, 1], [0.2, 0.9])
-    with pytest.raises(
-        ValueError, match=rf"(?i)a Sample holds labels, scores and weights already\. Leave out {named}\."
-    ):
+    with pytest.raises(ValueError, match=rf"A Sample already holds .*\. Leave out {named}\."):
         truecal.estimate(sample, **surplus)
 
 

@@ -16,13 +16,13 @@ from truecal.recalibration._scores import one_against_rest
 @pytest.mark.parametrize(
     ("scores", "says"),
     [
-        ([0.1, 1.7], r"scores has 1 value \(first at row 1: 1.7\) outside \[0, 1\]. .* say input='logits'"),
-        ([0.1, np.nan], r"scores has 1 NaN or infinite value \(first at row 1: nan\)"),
-        ([[0.1, 0.9], [0.5, 0.6]], r"1 of 2 rows that do not sum to 1 \(first at row 1: 1.1\)"),
-        ([], r"scores are empty: 0 sample\(s\)"),
-        (np.zeros((2, 0)), r"scores are empty: 0 feature\(s\)"),
+        ([0.1, 1.7], r"scores has 1 value outside \[0, 1\] \(first at row 1: 1.7\). .* set input='logits'"),
+        ([0.1, np.nan], r"scores has 1 missing \(NaN\) value \(first at row 1\)"),
+        ([[0.1, 0.9], [0.5, 0.6]], r"scores has 1 row whose sum is not 1 \(first at row 1: 1.1\)"),
+        ([], r"scores is empty: 0 sample\(s\)"),
+        (np.zeros((2, 0)), r"scores is empty: 0 feature\(s\)"),
         (np.zeros((2, 2, 2)), r"scores must have shape \(n,\) or \(n, K\). Got shape \(2, 2, 2\) instead"),
-        (["a", "b"], "scores must be numbers"),
+        (["a", "b"], "scores has 2 non-numeric values"),
         ([1j, 0.5], "Complex data not supported"),
     ],
 )
@@ -39,13 +39,13 @@ def test_wrong_types():
 
 
 def test_infinite_logits():
-    with pytest.raises(ValueError, match="NaN or infinite value"):
+    with pytest.raises(ValueError, match="infinite or NaN value"):
         TemperatureScaling().fit([0.1, np.inf], [0, 1])
 
 
 def test_probabilities_that_are_said_to_be_logits():
     p = np.array([0.1, 0.4, 0.8, 0.9])
-    with pytest.raises(ValueError, match=r"all rows sum to 1. Say input='probabilities'"):
+    with pytest.raises(ValueError, match=r"all rows sum to 1. Pass input='probabilities'"):
         TemperatureScaling().fit(np.column_stack([1 - p, p]), [0, 1, 0, 1])
     with pytest.warns(UserWarning, match=r"all lie in \[0, 1\]. If they are probabilities, say"):
         TemperatureScaling().fit(p, [0, 1, 0, 1])
@@ -56,12 +56,15 @@ def test_probabilities_that_are_said_to_be_logits():
     [
         (None, "fit requires y to be passed"),
         ([0, 1], "y has 2 rows, scores has 3. They must have the same length"),
-        ([0, 1, 2], r"y holds 3 different labels \(0, 1, 2\), but one column of scores is for 2 classes"),
-        (["a", "a", "a"], r"y holds 1 different label \('a'\)"),
-        ([0.0, 0.5, 1.0], "Unknown label type: y must hold classes. Got 0.5"),
+        ([0, 1, 2], r"y has 3 different labels \(0, 1, 2\) for 2 classes"),
+        (["a", "a", "a"], r"y has 1 different label \('a'\)"),
+        (
+            [0.0, 0.5, 1.0],
+            r"y has 1 fractional value \(Unknown label type: continuous\) \(first at row 1: 0.5\)",
+        ),
         ([0.0, np.nan, 1.0], r"y has 1 missing \(NaN\) label \(first at row 1"),
-        ([[1, 1], [0, 1], [1, 0]], "1 rows that are not one-hot"),
-        (np.zeros((3, 4)), r"y must have shape \(n,\) or be one-hot. Got shape \(3, 4\) instead"),
+        ([[1, 1], [0, 1], [1, 0]], "y has 1 row without a single 1"),
+        (np.zeros((3, 4)), r"y is one-hot with 4 columns, scores has 2"),
     ],
 )
 def test_wrong_labels(y, says):
@@ -73,7 +76,7 @@ def test_wrong_labels(y, says):
     ("weight", "says"),
     [
         ([1, 2], r"sample_weight has shape \(2,\). One weight is needed for each of 3 rows"),
-        ([1, -1, 1], r"sample_weight has 1 negative, NaN or infinite value \(first at row 1: -1.0\)"),
+        ([1, -1, 1], r"sample_weight has 1 value outside \[1e-100, 1e\+100\] \(first at row 1: -1.0\)"),
         ([0, 0, 0], "sample_weight is zero in every row"),
     ],
 )

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.estimators._registry import get_estimator, list_estimators
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.recalibration import (
     BetaCalibration,
     HistogramBinning,
@@ -152,7 +153,9 @@ def select_recalibrator(
         z, design = _Z_FOLDS, f"{len(np.unique(fold))} folds"
     else:
         if len(validation) not in (2, 3):
-            raise ValueError("validation must be (y_true, scores) or (y_true, scores, sample_weight).")
+            raise InputError(
+                "must be (y_true, scores) or (y_true, scores, sample_weight)", argument="validation"
+            )
         y, held_out, weight = (*validation, None)[:3]
         judged = Rows.read(y, held_out, weight, input, pos_label, labels)
         _check_same_columns(rows, judged)
@@ -180,7 +183,7 @@ def _read_criterion(name: str, norm: float, multiclass: str | None, options: dic
         check_choice("multiclass", multiclass, ("top", "classwise"))
     if name in PROPER_SCORES:
         if options:
-            raise ValueError(f"{name} has no option {next(iter(options))!r}.")
+            raise InputError(f"{name} has no option {next(iter(options))!r}")
         return Criterion(name, None, {}, multiclass)
     known = [word for spec in list_estimators() for word in (spec.name, *spec.aliases)]
     check_choice("criterion", name, [*PROPER_SCORES, *known])
@@ -193,38 +196,42 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any] | None, given
     if candidates is None:
         candidates = _CANDIDATES
     if isinstance(candidates, str):
-        raise ValueError(f"candidates must be a list or a mapping. Got {candidates!r} instead.")
+        raise InputError(f"must be a list or a mapping. Got {candidates!r} instead", argument="candidates")
     if not isinstance(candidates, Mapping):
         parts = list(candidates)
         names = [part if isinstance(part, str) else type(part).__name__ for part in parts]
         if len(set(names)) < len(names):
-            raise ValueError(
-                f"two candidates have the same name: {names}. Pass a mapping from names to them."
+            raise InputError(
+                f"have the same name twice: {names}",
+                argument="candidates",
+                remedy="Pass a mapping from names to recalibrators.",
             )
         candidates = dict(zip(names, parts, strict=True))
     entrants = {}
     for name, part in candidates.items():
         if name == IDENTITY:
-            raise ValueError("candidates must not be called 'identity': that is the model left alone.")
+            raise InputError(
+                "must not be called 'identity', which is the model unchanged", argument="candidates"
+            )
         if isinstance(part, str):
             part = _CANDIDATES[check_choice("a candidate", part, _CANDIDATES)]
         if isinstance(part, type):
             part = part(input=given)
         if not (hasattr(part, "fit") and hasattr(part, "transform")):
-            raise ValueError(f"a candidate must have fit and transform. Got {part!r} instead.")
+            raise InputError(f"must have fit and transform. Got {part!r} instead", argument="candidates")
         if getattr(part, "input", given) != given:
-            raise ValueError(f"candidate {name!r} takes {part.input}, but input={given!r} was said.")
+            raise InputError(f"candidate {name!r} takes {part.input}, but input={given!r} was passed")
         entrants[name] = part
     if not entrants:
-        raise ValueError("candidates must not be empty: with nothing to choose from, nothing is chosen.")
+        raise InputError("must not be empty", argument="candidates")
     return entrants
 
 
 def _check_same_columns(rows: Rows, judged: Rows) -> None:
     if rows.scores.n_columns != judged.scores.n_columns:
-        raise ValueError(
-            f"validation has {judged.scores.n_columns} columns of scores, the rows to fit have "
-            f"{rows.scores.n_columns}. They must be alike."
+        raise InputError(
+            f"has {judged.scores.n_columns} columns of scores, but the rows to fit have {rows.scores.n_columns}",
+            argument="validation",
         )
 
 
@@ -241,7 +248,7 @@ def _predict(candidate: Any, train: Rows, test: Rows) -> FloatArray:
     """Return probabilities of `test` by the candidate fitted to `train`."""
     with warnings.catch_warnings():
         # A candidate that cannot be fitted well loses; if it wins, the fit to all rows will warn.
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", CalibrationWarning)
         mapped = _fit(copy.deepcopy(candidate), train).transform(test.scores.values)
     return read_scores(mapped, "probabilities").probabilities
 

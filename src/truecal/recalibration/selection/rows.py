@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_count
 from truecal._lib.types import FloatArray
-from truecal.recalibration._labels import read_labels, read_weights
-from truecal.recalibration._scores import Scores, read_scores
+from truecal.data.predictions import read_weights
+from truecal.exceptions import InputError
+from truecal.recalibration._scores import Scores, read_labels, read_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,9 @@ class Rows:
         elif read.n_classes == 2:
             label, _ = read_labels(np.asarray(y) == pos_label, read)
         else:
-            raise ValueError(f"pos_label is for two classes. Scores have {read.n_columns} columns.")
+            raise InputError(
+                f"is for two classes. Scores have {read.n_columns} columns", argument="pos_label"
+            )
         checked = read_weights(weight, len(read))
         order = _order(read, label, checked)
         if checked is not None:
@@ -78,16 +81,17 @@ class Rows:
         if np.ndim(cv):
             given = np.asarray(cv)
             if given.shape != (self.n_given,):
-                raise ValueError(
-                    f"cv has shape {given.shape}. One fold is needed for each of {self.n_given} rows."
+                raise InputError(
+                    f"has shape {given.shape}. One fold is needed for each of {self.n_given} rows",
+                    argument="cv",
                 )
             fold = np.unique(given[self.origin], return_inverse=True)[1].reshape(-1)
             if fold.max() == 0:
-                raise ValueError("cv must have at least two different folds.")
+                raise InputError("must have at least two different folds", argument="cv")
             return fold
         n, number = len(self.label), check_count("cv", cv, least=2)
         if number > n:
-            raise ValueError(f"cv must be at most the number of rows, {n}. Got {number} instead.")
+            raise InputError(f"must be at most the number of rows, {n}. Got {number} instead", argument="cv")
         # Without regard to labels. Folds that are balanced by label share each other's luck, and every
         # candidate seems to gain.
         return rng.permutation(n) % number

@@ -19,8 +19,8 @@ from scipy.special import chdtrc
 
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data import one_sample
 from truecal.data.sample import Sample
-from truecal.data.samples import one_sample
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.resample import bootstrap
 from truecal.simulation.curves import Curve, GLMCurve

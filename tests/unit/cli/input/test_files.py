@@ -133,12 +133,12 @@ def test_odd_names_of_columns(truth, tmp_path):
         ("what.dat", b"label,score\n0,.5\n", "what kind of file"),
         ("none.csv", b"a,b\n0,.5\n", "which column is the label"),
         ("many.csv", b"label,score,prob\n0,.5,.5\n", r"Several could be it \(score, prob\)"),
-        ("yes.csv", b"label,score\nyes,.5\nno,.5\n", "--pos-label 'yes'"),
-        ("onetwo.csv", b"label,score\n1,.5\n2,.5\n", "--pos-label 2"),
+        ("yes.csv", b"label,score\nyes,.5\nno,.5\n", "'yes' instead.*--pos-label"),
+        ("onetwo.csv", b"label,score\n1,.5\n2,.5\n", "1, 2 instead.*--pos-label"),
         ("percent.csv", b"label,score\n1,50%\n0,20%\n", "2 values that are no numbers"),
-        ("null.csv", b"label,score\n1,.5\n0,\n", r"column 'score' has 1 missing \(NaN\) value \(in data row 2"),
+        ("null.csv", b"label,score\n1,.5\n0,\n", r"column 'score' has 1 missing \(NaN\) value \(first in data row 2"),
         ("nolabel.csv", b"label,score\n1,.5\n,.5\n", "column 'label' has 1 missing"),
-        ("high.csv", b"label,score\n1,.5\n0,1.7\n", r"in data row 2: 1.7\) outside \[0, 1\].*--logits"),
+        ("high.csv", b"label,score\n1,.5\n0,1.7\n", r"outside \[0, 1\] \(first in data row 2: 1.7\).*--logits"),
     ],
 )  # fmt: skip
 def test_one_clear_sentence(name, content, says, tmp_path):

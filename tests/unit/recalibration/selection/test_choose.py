@@ -160,7 +160,7 @@ def test_logits_are_said_never_guessed(bad):
     by_logits = select_recalibrator(y, logit(p), input="logits", **FAST)
     assert by_logits.chosen == by_proba.chosen
     np.testing.assert_allclose(by_logits.transform(logit(p)), by_proba.transform(p), atol=1e-6)
-    with pytest.raises(ValueError, match="say input='logits'"):
+    with pytest.raises(ValueError, match="set input='logits'"):
         select_recalibrator(y, logit(p))
 
 
@@ -283,10 +283,10 @@ def test_recalibrators_of_others(bad):
         ({"criterion": "em_sweep", "n_bins": 3}, "em_sweep has no option 'n_bins'"),
         ({"candidates": "platt"}, "candidates must be a list or a mapping"),
         ({"candidates": ["plat"]}, "Did you mean 'platt'"),
-        ({"candidates": [HistogramBinning(4), HistogramBinning(9)]}, "two candidates have the same name"),
-        ({"candidates": [3]}, "a candidate must have fit and transform. Got 3 instead"),
+        ({"candidates": [HistogramBinning(4), HistogramBinning(9)]}, "have the same name twice"),
+        ({"candidates": [3]}, "candidates must have fit and transform. Got 3 instead"),
         ({"candidates": {"identity": "platt"}}, "must not be called 'identity'"),
-        ({"candidates": [TemperatureScaling()]}, "takes logits, but input='probabilities' was said"),
+        ({"candidates": [TemperatureScaling()]}, "takes logits, but input='probabilities' was passed"),
         ({"candidates": []}, "candidates must not be empty"),
         ({"cv": 1}, "cv must be a whole number >= 2. Got 1 instead"),
         ({"cv": 1001}, "cv must be at most the number of rows, 1000"),
