@@ -328,6 +328,6 @@ def check_kinds_of_labels(make):
     frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": ["no", "yes", "no"]}))
     assert summarize(frame, "p", "y", pos_label="yes").n == 3
     frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": [None, "yes", "no"]}))
-    said = r"^column 'y' has 1 missing \(NaN\) label\. Remove or mend these rows\.$"
+    said = r"^column 'y' has 1 missing \(NaN\) label\. Remove or fix these rows\.$"
     with pytest.raises(ValueError, match=said):
         summarize(frame, "p", "y", pos_label="yes")

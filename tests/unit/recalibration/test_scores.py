@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
+from truecal.exceptions import CalibrationWarning
 from truecal.recalibration import IsotonicCalibration, TemperatureScaling
 from truecal.recalibration._scores import one_against_rest
 
@@ -47,7 +48,7 @@ def test_probabilities_that_are_said_to_be_logits():
     p = np.array([0.1, 0.4, 0.8, 0.9])
     with pytest.raises(ValueError, match=r"all rows sum to 1. Pass input='probabilities'"):
         TemperatureScaling().fit(np.column_stack([1 - p, p]), [0, 1, 0, 1])
-    with pytest.warns(UserWarning, match=r"all lie in \[0, 1\]. If they are probabilities, say"):
+    with pytest.warns(CalibrationWarning, match=r"all lie in \[0, 1\]. If they are probabilities, pass"):
         TemperatureScaling().fit(p, [0, 1, 0, 1])
 
 
