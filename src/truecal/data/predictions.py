@@ -64,9 +64,8 @@ class Rows:
             kept = self.weight > 0
             columns = tuple(None if column is None else column[kept] for column in columns)  # type: ignore[assignment]
         label, score, weight, cluster = columns
-        return Sample.from_rows(
-            label, score, weight, target=self.target, counts=self.counts or weight is None, cluster=cluster
-        )
+        sampling = weight is not None and not self.counts
+        return Sample.from_rows(label, score, weight, target=self.target, sampling=sampling, clusters=cluster)
 
 
 def as_samples(

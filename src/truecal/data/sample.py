@@ -291,7 +291,7 @@ class Sample:
         sampling : bool
             Whether weights are sampling weights, and not the number of times that a row was seen.
         clusters : ndarray of shape (n,), optional
-            Numbers of clusters, from 0 without gaps.
+            Number of the cluster of each row.
 
         Returns
         -------
@@ -377,7 +377,8 @@ def _by_cluster(
     cluster: NDArray[Any], start: NDArray[np.intp], weight: FloatArray, positives: FloatArray
 ) -> Clusters:
     """Sum rows, sorted by score, over each cluster in each group."""
-    n_clusters = int(cluster.max()) + 1
+    kept, cluster = np.unique(cluster, return_inverse=True)
+    n_clusters = len(kept)
     group = np.repeat(np.arange(len(start)), np.diff(start, append=len(cluster)))
     key, place = np.unique(group * n_clusters + cluster, return_inverse=True)
     return Clusters(
