@@ -16,7 +16,7 @@ from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.types import RNGLike
 from truecal.assessment import sections
 from truecal.assessment.sections import Groups, PlannedRows, Recalibration
-from truecal.assessment.verdict import CONTRADICTED, data_warnings, judge, show_pvalue, verdict
+from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, show_pvalue, verdict
 from truecal.data import as_samples, read_rows
 from truecal.data.cells import Cells
 from truecal.data.groups import MISSING, split_rows
@@ -328,14 +328,9 @@ def _assess(
     level: float,
     rng: np.random.Generator,
 ) -> Assessment:
-    interval = confidence_interval(sample, confidence_level=level)
-    if test is not None and test.pvalue > 1 - level + 1e-12:
-        interval = replace(interval, low=0.0)
     found = [get_estimator(name)(sample) for name in ESTIMATORS]
-    # The value and its interval may come from different formulas; the wider interval is still valid.
-    interval = replace(
-        interval, low=min(interval.low, found[0].value), high=max(interval.high, found[0].value)
-    )
+    interval = confidence_interval(sample, confidence_level=level)
+    interval = agree(interval, found[0].value, sample, test is None or test.pvalue <= 1 - level + 1e-12)
     found[0] = replace(found[0], interval=interval)
     state = judge(interval, test)
     notes = [*data_warnings(sample), *_notes(found)]

@@ -15,6 +15,7 @@ from scipy.special import chdtrc, chdtri, chndtr, expit, logit
 
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
+from truecal.assessment.verdict import agree
 from truecal.data import read_rows
 from truecal.data.groups import Split
 from truecal.data.sample import Sample
@@ -40,6 +41,7 @@ _SHOWN = 1.645
 #: Bins of the small diagrams of groups.
 _GROUP_BINS = 8
 #: Power, level and errors of the plan.
+_FEWEST = 50
 _POWER, _ALPHA, _ERRORS = 0.95, 0.05, (0.01, 0.02, 0.05, 0.1)
 
 
@@ -256,18 +258,20 @@ def _rows(
         adjusted = adjusted_pvalues(statistic, np.stack([test.null for test in tests]))
     rows = []
     for k, sample in enumerate(samples):
+        estimate = get_estimator(estimator)(sample)
         interval = confidence_interval(sample, confidence_level=1 - alpha / len(samples))
         rejected = interval.low > 0 if adjusted is None else bool(adjusted[k] <= alpha + 1e-12)
+        interval = agree(interval, estimate.value, sample, rejected)
         rows.append(
             Group(
                 name=names[k],
                 key=keys[k],
                 n=sample.n,
-                estimate=get_estimator(estimator)(sample),
-                interval=interval if rejected else replace(interval, low=0.0),
+                estimate=replace(estimate, interval=interval),
+                interval=interval,
                 pvalue=None if tests is None else tests[k].pvalue,
                 adjusted_pvalue=None if adjusted is None else float(adjusted[k]),
-                miscalibrated=rejected,
+                miscalibrated=rejected and (adjusted is not None or interval.low > 0),
                 small=sample.n < SMALL_GROUP,
                 reliability=reliability_curve(
                     sample, n_bins=_GROUP_BINS, band=False, confidence_level=confidence_level
@@ -514,8 +518,8 @@ class PlannedRows(Result):
     true_error : float
         The l2 calibration error to detect.
     level_shift, slope : int or None
-        Rows needed if all logits are shifted, and if all are too extreme by a factor; None if no such curve has
-        this error.
+        Rows needed if all logits are shifted (by the direction that needs more), and if all are too extreme by a
+        factor; at least 50. None if no such curve has this error.
     power, alpha : float
         Probability of detection, and significance level of the test.
     """
@@ -555,6 +559,8 @@ def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[Planne
     needed = brentq(lambda shift: chndtr(critical, degrees, shift) - (1 - _POWER), 1e-6, 100)
 
     def rows(direction: FloatArray, error: float) -> int | None:
+        """Return the number of rows for curves that differ from the scores in one direction."""
+
         def gap(size: float) -> FloatArray:
             return np.asarray(expit(design @ (np.array([0.0, 1.0]) + size * direction)) - score)
 
@@ -566,8 +572,12 @@ def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[Planne
             return None
         found = gap(brentq(excess, 0.0, largest)) * share @ design
         strength = float(found @ inverse @ found)
-        return math.ceil(needed / strength) if strength > 0 else None
+        # The approximation needs some rows.
+        return max(math.ceil(needed / strength), _FEWEST) if strength > 0 else None
 
-    shift, flat = np.array([1.0, 0.0]), np.array([0.0, -1.0])
-    plans = [PlannedRows(error, rows(shift, error), rows(flat, error)) for error in errors]
+    up, flat = np.array([1.0, 0.0]), np.array([0.0, -1.0])
+    plans = []
+    for error in errors:
+        shifts = [n for n in (rows(up, error), rows(-up, error)) if n]
+        plans.append(PlannedRows(error, max(shifts, default=None), rows(flat, error)))
     return tuple(plan for plan in plans if plan.level_shift or plan.slope)

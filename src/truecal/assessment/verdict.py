@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,6 +40,27 @@ def show_pvalue(pvalue: float, n_resamples: int) -> str:
     if text.startswith("<"):
         return f"p {text}"
     return f"p ≤ {text}" if pvalue <= 1.0001 / (n_resamples + 1) else f"p = {text}"
+
+
+def agree(interval: Interval, value: float, sample: Sample, rejected: bool) -> Interval:
+    """Return the interval so that it contains the value and does not contradict the test.
+
+    The lower end is 0 unless the test rejects, and the upper end is not above what the scores allow. Widening
+    keeps the level of an interval.
+
+    Parameters
+    ----------
+    interval : Interval
+        Of the calibration error.
+    value : float
+        The estimate beside it.
+    sample : Sample
+        The predictions.
+    rejected : bool
+        Whether perfect calibration is rejected.
+    """
+    high = max(min(interval.high, _largest_error(sample)), value)
+    return replace(interval, low=min(interval.low, value) if rejected else 0.0, high=high)
 
 
 def judge(interval: Interval, test: TestResult | None) -> str:
