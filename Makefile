@@ -70,6 +70,6 @@ screenshots: .venv/.stamp  ## pictures of the report, light and dark, wide and n
 	$(BIN)/python tools/screenshots.py docs/_build/screenshots
 
 clean:  ## remove everything that was made, environments too
-	rm -rf .venv .venv-* .nox .coverage* htmlcov benchmarks/.envs docs/_build docs/gallery docs/api/generated docs/api/index.rst build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf .venv .venv-* .nox .coverage* htmlcov benchmarks/.envs docs/_build docs/gallery docs/api build dist .mypy_cache .ruff_cache .pytest_cache \
 	    .hypothesis .import_linter_cache
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -71,6 +71,8 @@ if HAS_GALLERY:
     sphinx_gallery_conf = {
         "examples_dirs": str(EXAMPLES),
         "gallery_dirs": "gallery",
+        "within_subsection_order": "gallery_order.Order",
+        "thumbnail_size": (500, 350),
         "filename_pattern": r"/plot_",
         "ignore_pattern": r"^(?!plot_)",
         "write_computation_times": False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -71,8 +72,15 @@ Errors are fractions, not percentages. The order of arguments is scikit-learn's,
 draw random numbers take ``rng``.
 """
 
-SECTION = """
-{title}
+#: A group on the first page, and its own page.
+ENTRY = """
+:doc:`{title} <{page}>`
+    {introduction}
+
+    {links}
+"""
+
+PAGE = """{title}
 {line}
 
 {introduction}
@@ -149,22 +157,29 @@ def _result_classes() -> list[str]:
 
 
 def write(app: Sphinx, config: Any) -> None:
-    """Write the page, if it changed, before Sphinx looks for pages."""
-    text, stubs = HEAD, set()
+    """Write a page for each group and one that lists them, before Sphinx looks for pages."""
+    folder = Path(app.srcdir, "api")
+    pages, stubs, head = {}, set(), HEAD
     for title, introduction, names in sections(config.autodoc_mock_imports):
-        stubs.update(config.autosummary_filename_map.get(name, name) for name in names)
-        text += SECTION.format(title=title, line="-" * len(title), introduction=introduction)
-        text += "".join(f"   {name}\n" for name in names)
-    page = Path(app.srcdir, "api", "index.rst")
-    page.parent.mkdir(exist_ok=True)
-    for stub in page.parent.glob("generated/*.rst"):
-        if stub.stem not in stubs:  # of a name that has been removed
-            stub.unlink()
-    if not page.exists() or page.read_text() != text:
-        page.write_text(text)
+        page = re.sub(r"\W+", "_", title.lower())
+        stubs.update(names)
+        links = ", ".join(f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names)
+        head += ENTRY.format(title=title, page=page, introduction=introduction or title, links=links)
+        text = PAGE.format(title=title, line="=" * len(title), introduction=introduction)
+        pages[page] = text + "".join(f"   {name}\n" for name in names)
+    toctree = "".join(f"   {page}\n" for page in pages)
+    pages["index"] = f"{head}\n.. toctree::\n   :hidden:\n\n{toctree}"
+    folder.mkdir(exist_ok=True)
+    for old in [*folder.glob("*.rst"), *folder.glob("generated/*.rst")]:
+        if old.stem not in (pages if old.parent == folder else stubs):  # of a name that has been removed
+            old.unlink()
+    for name, text in pages.items():
+        path = folder / f"{name}.rst"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect to the first event."""
     app.connect("config-inited", write)
-    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "3", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -32,9 +32,8 @@ class ImportLayers(SphinxDirective):
 
     def _box(self, name: str) -> nodes.container:
         box = nodes.container(classes=["tc-package"])
-        contents = modules(name)
-        title = f"**{name}{'/' if contents else ''}** {summary(name)}"
-        for text in filter(None, (title, " ".join(f"`{module}`" for module in contents))):
+        title = f"**{name}{'/' if (SOURCE / name).is_dir() else ''}** {summary(name)}"
+        for text in filter(None, (title, " ".join(f"`{module}`" for module in modules(name)))):
             self.state.nested_parse(StringList([text], "src"), self.content_offset, box)
         return box
 

@@ -84,6 +84,12 @@ def test_layers_show_the_whole_tree() -> None:
     assert "fit/" in layers.modules("simulation")
 
 
+def test_gallery_order_names_every_example() -> None:
+    order = load("_ext/gallery_order.py")
+    files = sorted((ROOT / "examples").glob("plot_*.py"), key=lambda path: order.Order("")(path.name))
+    assert [path.stem.removeprefix("plot_") for path in files] == list(order.ORDER)
+
+
 def test_every_public_name_is_in_the_api_reference() -> None:
     pytest.importorskip("sphinx")
     missing = [name for name in ("torch", "torchmetrics") if importlib.util.find_spec(name) is None]
