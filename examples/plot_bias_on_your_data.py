@@ -1,11 +1,11 @@
 # ruff: noqa: D205, D400
 """
-How wrong is the estimate, on data like mine?
+How biased is the estimate on data like mine?
 =============================================
 
-Every estimate of a calibration error has a bias, which depends on the scores, on the true curve and on the number of
-rows. It can be measured on *your* data: fit a population to them, draw samples from it, and compare with the truth,
-which is then known. This is the paper's "bias by construction".
+Every estimate of a calibration error has a bias that depends on the scores, the true curve and the number of rows. You
+can measure it for *your* data: fit a population, draw samples from it, and compare estimates with the truth, which is
+then known. This is the paper's "bias by construction".
 """
 
 import matplotlib.pyplot as plt
@@ -19,13 +19,13 @@ prediction = {"y_true": data.y_true, "y_proba": data.y_proba, "labels": data.lab
 # Fit a population
 # ----------------
 #
-# A Beta distribution for the scores, and the best of twelve curves for how often they come true.
+# A Beta distribution for the scores, and the best of twelve curves for the observed frequency.
 
 fit = truecal.fit_population(**prediction)
 print(fit)
 
 # %%
-# Two thirds of the scores are exactly 1 to six decimals. The fit expects just that, because it knows of the rounding.
+# Two thirds of the scores equal 1 to six decimals. The fit reproduces this, because it takes rounding into account.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 truecal.display.ScoreDisplay.from_predictions(**prediction, fit=fit, scale="complement").plot(
@@ -40,7 +40,7 @@ plt.show()
 # Simulate
 # --------
 #
-# The fitted population *is* a population: draw samples of the size at hand, and of other sizes.
+# Draw samples of the given size, and of other sizes, from the fitted population.
 
 study = truecal.bias_study(
     {"logistic regression on digits": fit.population},
@@ -53,7 +53,7 @@ truecal.display.BiasDisplay.from_study(study).plot()
 plt.show()
 
 # %%
-# With 1,797 rows, how far is each estimator off on average, and how far from sample to sample?
+# With 1,797 rows, this is the bias of each estimator, and its variation from sample to sample:
 
 for row in study.rows:
     if row["n"] == 1797:

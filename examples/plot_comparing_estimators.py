@@ -1,10 +1,10 @@
 # ruff: noqa: D205, D400
 """
-Which estimator should I believe?
-=================================
+How the number of bins changes the estimate
+===========================================
 
-The usual estimate depends on a number of bins that nobody knows. The sweep chooses it from the data; other estimators
-take the noise out of the bins, or average over curves. Where they disagree, simulate.
+The usual estimate depends on the number of bins. The sweep chooses it from the data; other estimators subtract the
+noise of the bins or combine several resolutions.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ import truecal
 # The number of bins
 # ------------------
 #
-# A sample of 1,000 rows from a population whose true error is known. Few bins hide error, many invent it. The sweep
-# takes as many as keep the frequencies rising.
+# A sample of 1,000 rows from a population whose true error is known. Too few bins hide error, too many add noise that
+# counts as error. The sweep uses as many bins as keep the observed frequencies nondecreasing.
 
 population = truecal.paper.population("resnet110_c100")
 y, p = population.sample(1000, rng=0)
@@ -26,8 +26,8 @@ truecal.display.BinCountDisplay.from_predictions(y, p, true_error=population.tru
 plt.show()
 
 # %%
-# One sample is luck. Over many, the mean of the sweep is near the truth, and that of fixed bins depends on their
-# number.
+# A single sample proves little. Over many samples, the mean of the sweep is close to the truth, and the mean of a fixed
+# number of bins depends on that number.
 
 bins = [{"estimator": "em_bin", "n_bins": b} for b in (2, 4, 8, 16, 32, 64)]
 study = truecal.bias_study(
@@ -41,11 +41,11 @@ truecal.display.BinCountDisplay.from_study(study).plot()
 plt.show()
 
 # %%
-# Where the sweep is at a loss
-# ----------------------------
+# Where the sweep fails
+# ---------------------
 #
-# Naive Bayes on flights: up to a score of 0.45 frequencies rise, and from there to 0.9 they do not. The sweep stops at
-# seven bins, the last of which holds all high scores, and sees a smaller error than the others.
+# Naive Bayes on flights: observed frequencies rise up to a score of 0.45 and are flat from there to 0.9. The sweep
+# stops at seven bins, the last of which contains all high scores, and reports a smaller error than the others.
 
 data = truecal.datasets.load("flights")
 display = truecal.display.ComparisonDisplay.from_predictions(

@@ -1,10 +1,10 @@
 # ruff: noqa: D205, D400
 """
-How far off are these probabilities?
-====================================
+First steps: measure, test, plot
+================================
 
-Three models forecast whether a flight from New York City will arrive late. They learnt from the first eight months
-of 2013, and are judged on 10,000 flights of the last four.
+Three models forecast whether a flight from New York City will arrive late. They were trained on the first eight months
+of 2013 and are evaluated on 10,000 flights of the last four.
 """
 
 import matplotlib.pyplot as plt
@@ -18,18 +18,18 @@ print(data.description)
 # One number
 # ----------
 #
-# The calibration error is the distance between a probability and how often it comes true: root mean square over
-# all forecasts, a fraction. Here the forecasts of the first model are off by about three percentage points.
+# The calibration error is the root mean square distance between predicted probability and observed frequency. It is a
+# fraction: the forecasts of the first model are off by about three percentage points.
 
 error = truecal.estimate(data.y_true, data.y_proba)
 print(error)
 
 # %%
-# How sure is that?
-# -----------------
+# How certain is it?
+# ------------------
 #
-# An interval holds the true error, also where that is zero. If it began at zero, these flights would not be enough
-# to tell the model from a calibrated one.
+# The confidence interval is valid even if the true error is 0. If it began at 0, these flights would not suffice to
+# distinguish the model from a calibrated one.
 
 sample = truecal.data.one_sample(data.y_true, data.y_proba)
 print(truecal.confidence_interval(sample))
@@ -38,9 +38,9 @@ print(truecal.confidence_interval(sample))
 # Where is it off?
 # ----------------
 #
-# The curve shows how often each score came true. A calibrated model would stay in the band nine times in ten, at each
-# place. Of flights to which this one gave 60 %, only half were late: it is over-confident, on other months than those
-# that it learnt from.
+# The curve shows the observed frequency at each score. At any score, the curve of a calibrated model lies within the
+# band with probability 90%. Of the flights with a score near 0.6 only half were late: the model is overconfident on
+# months that it was not trained on.
 
 truecal.display.ReliabilityDisplay.from_predictions(
     data.y_true, data.y_proba, estimator="averaged", rng=0
@@ -51,8 +51,8 @@ plt.show()
 # Several models
 # --------------
 #
-# The second model is the first with balanced class weights, a common setting that pushes all probabilities of the rare
-# class up. The third is naive Bayes, whose high scores are too high because it takes its inputs for independent.
+# The second model is the first one with balanced class weights, a common setting that raises all probabilities of the
+# rare class. The third is naive Bayes, whose high scores are too high because it assumes independent inputs.
 
 display = truecal.display.ComparisonDisplay.from_predictions(data.y_true, data.predictions, rng=0)
 display.plot()

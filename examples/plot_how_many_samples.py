@@ -3,8 +3,8 @@
 How many samples do I need?
 ===========================
 
-A test of calibration with few rows finds large errors only. Before data are gathered, it is worth knowing how many are
-needed; after it, what could still be hidden in them.
+With few rows, a test of calibration detects only large errors. Find out before data is collected how many rows are
+needed, and afterwards which errors could have gone unnoticed.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ import truecal
 # How often is an error missed?
 # -----------------------------
 #
-# Simulated tests at the level of 5 %. A test with the sweep misses less than one with the usual fifteen bins of equal
-# width, above all where rows are few.
+# Simulated tests at level 5%. A test based on the sweep misses fewer errors than one based on the usual fifteen
+# equal-width bins, especially with few rows.
 
 missed = truecal.simulation.miss_rates(
     [0.05, 0.1, 0.2], [50, 100, 200, 400, 800, 1600], estimators=["ew_bin", "em_sweep"], repeats=200, rng=0
@@ -25,18 +25,18 @@ truecal.display.MissRateDisplay.from_miss_rates(missed).plot()
 plt.show()
 
 # %%
-# The number of rows that will do
-# -------------------------------
+# The required number of rows
+# ---------------------------
 #
-# To find an error of ten percentage points in 95 % of cases:
+# To detect an error of ten percentage points with a power of 95%:
 
 print(truecal.simulation.plan_sample_size(0.1, repeats=300, rng=0))
 
 # %%
-# What could be hidden
-# --------------------
+# The smallest detectable error
+# -----------------------------
 #
-# Turned round: with 500 rows, errors below this are missed in more than one case of twenty.
+# Conversely, with 500 rows errors below this value are missed in more than 5% of cases:
 
 print(f"{truecal.simulation.detectable_error(500, repeats=300, rng=0):.3f}")
 
@@ -44,7 +44,7 @@ print(f"{truecal.simulation.detectable_error(500, repeats=300, rng=0):.3f}")
 # On your data
 # ------------
 #
-# Both depend on the distribution of the scores. For flights, take the one that was fitted to them.
+# Both depend on the distribution of the scores. Here it is the one fitted to the flights.
 
 data = truecal.datasets.load("flights")
 fit = truecal.fit_population(data.y_true, data.y_proba)

@@ -3,8 +3,8 @@
 More than two classes
 =====================
 
-For several classes there is more than one question. *Is the top label as often right as its score says?* is what most
-papers mean. *Is each class as frequent as its own probability says?* is another.
+With several classes there is more than one question. *Is the predicted class correct as often as its score says?* is
+what most papers measure. *Does each class occur as often as its own probability says?* is another.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ print(data.description)
 # The top label
 # -------------
 #
-# Two models of about the same accuracy, and opposite faults: logistic regression without a penalty is over-confident,
-# a random forest is under-confident.
+# Two models with about the same accuracy and opposite faults: logistic regression without a penalty is overconfident, a
+# random forest is underconfident.
 
 for name, proba in data.predictions.items():
     print(f"{name:8}", truecal.estimate(data.y_true, proba, labels=data.labels))
@@ -36,8 +36,8 @@ plt.show()
 # Each class against the rest
 # ---------------------------
 #
-# ``multiclass="classwise"`` is the mean over the classes, and knows the error of each. It is much smaller: for each
-# class nine pictures in ten are another digit, and their scores near 0 are about right.
+# ``multiclass="classwise"`` combines the errors of the single classes, which are in ``estimate.classes``. It is much
+# smaller: for each class nine images in ten show another digit, and their scores near 0 are about right.
 
 classwise = truecal.estimate(
     data.y_true, data.predictions["forest"], labels=data.labels, multiclass="classwise"
@@ -54,7 +54,7 @@ plt.show()
 # One class
 # ---------
 #
-# The hardest digit for the forest, against all others. The axis is stretched at both ends, for most scores are near 0.
+# The most difficult digit for the forest, against all others. On a logit axis scores near 0 and 1 become visible.
 
 truecal.display.ReliabilityDisplay.from_predictions(
     data.y_true, data.predictions["forest"], labels=data.labels, pos_label="eight", scale="logit", rng=0

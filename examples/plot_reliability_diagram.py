@@ -3,8 +3,8 @@
 Reading a reliability diagram
 =============================
 
-A reliability diagram draws scores against how often they come true. It is easily misread: with few rows, the curve of a
-perfect model wanders off the diagonal as well. The band shows how far.
+A reliability diagram plots observed frequencies against scores. It is easily misread: with few rows, the curve of a
+perfectly calibrated model deviates from the diagonal as well. The band shows how far.
 """
 
 import matplotlib.pyplot as plt
@@ -12,11 +12,11 @@ import matplotlib.pyplot as plt
 import truecal
 
 # %%
-# A perfect model, and 200 rows
-# -----------------------------
+# A calibrated model with 200 rows
+# --------------------------------
 #
-# These scores are calibrated by construction. The usual picture, fifteen bins of equal width, suggests otherwise; the
-# band says that such gaps are to be expected.
+# These scores are calibrated by construction. The usual plot, fifteen bins of equal width, suggests otherwise; the band
+# shows that such gaps are to be expected.
 
 calibrated = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.IdentityCurve())
 y, p = calibrated.sample(200, rng=4)
@@ -29,16 +29,16 @@ plt.show()
 # %%
 # The three panels show the same rows.
 #
-# - **bins**: bins that are fixed beforehand. Their number changes the picture.
-# - **sweep**: as many bins of equal mass as keep the frequencies rising, as ECE_sweep chooses them.
-# - **isotonic**: the best rising curve. Nothing is chosen; it is the default.
+# - **bins**: a fixed number of bins. The number changes the plot.
+# - **sweep**: as many equal-mass bins as keep the frequencies nondecreasing, as ECE_sweep chooses them.
+# - **isotonic**: the best nondecreasing curve. Nothing needs to be chosen; this is the default.
 #
 # A confident model
 # -----------------
 #
-# A network's top-label scores crowd near 1. On linear axes all of interest happens in the last hair's breadth, and the
-# histogram has one bar (its axis is logarithmic for that reason). On axes that are stretched towards 1, one sees that
-# where the model claims to err once in 10,000 cases it errs once in twenty.
+# The top-label scores of a network are close to 1. On linear axes everything of interest is squeezed into the corner,
+# and the histogram has a single tall bar (which is why its axis is logarithmic). On axes that expand the region near 1,
+# the plot shows that where the model claims an error rate of 1 in 10,000, the observed rate is 1 in 20.
 
 network = truecal.paper.population("resnet110_c10")
 y, p = network.sample(10_000, rng=0)
@@ -53,8 +53,8 @@ plt.show()
 # Scores that tie
 # ---------------
 #
-# A forest of 100 trees gives scores in hundredths. Equal scores stay together, in the curve as in the bins, so that the
-# order of rows never matters. This model is under-confident: it is right more often than it says.
+# A forest of 100 trees gives scores in hundredths. Equal scores are kept together, in the curve and in the bins, so the
+# order of rows does not matter. This model is underconfident: it is correct more often than its scores say.
 
 data = truecal.datasets.load("digits")
 truecal.display.ReliabilityDisplay.from_predictions(

@@ -1,4 +1,4 @@
-"""The table of estimators, from the registry; with their measured bias where the leaderboard has been made."""
+"""The table of estimators, from the registry, and their measured bias, from the leaderboard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from truecal.estimators._registry import TRUE_ERROR, EstimatorSpec, list_estimators
 
-#: Suites in the order and with the words of the columns.
+#: Suites in the order of the columns, with their headings.
 SUITES = {"A": "A: miscalibrated", "B": "B: calibrated", "C1": "C1: other shapes", "C2": "C2: held out"}
 
 
@@ -33,7 +33,8 @@ class EstimatorTable(SphinxDirective):
 
 
 def _description() -> list[str]:
-    specs = list_estimators()
+    # The gallery registers an estimator of its own.
+    specs = [spec for spec in list_estimators() if spec.function.__module__.startswith("truecal.")]
     head = ["name", "what it does", "estimates", "norms", "options", "reference"]
     rows = [
         [
@@ -60,7 +61,7 @@ def _options(spec: EstimatorSpec) -> str:
 
 
 def _bias(board: Path) -> list[str]:
-    """Return mean absolute bias and mean RMSE of each estimator in each suite, the least bias first."""
+    """Return mean absolute bias and mean RMSE of each estimator in each suite, the smallest bias first."""
     if not board.exists():
         return ["The leaderboard has not been made yet: `docs/benchmarks/leaderboard.csv` is missing."]
     with board.open(newline="") as file:

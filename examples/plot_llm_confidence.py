@@ -1,0 +1,42 @@
+# ruff: noqa: D205, D400
+"""
+Stated confidences of a language model
+======================================
+
+Stated confidences take few values: 50, 70, 80, 90, 95, 100. Each value gets its own bin, so every point compares one
+stated confidence with its accuracy.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import truecal
+
+# %%
+# 800 simulated answers of an overconfident model.
+
+stated = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
+accuracy = np.array([0.45, 0.5, 0.6, 0.7, 0.75, 0.9])
+rng = np.random.default_rng(0)
+k = rng.choice(6, size=800, p=[0.05, 0.1, 0.2, 0.3, 0.25, 0.1])
+confidence, correct = stated[k], (rng.random(800) < accuracy[k]).astype(int)
+
+bins = truecal.estimate(correct, confidence, estimator="em_bin", n_bins=100).bins
+figure, ax = plt.subplots(figsize=(5.4, 5), layout="constrained")
+ax.plot([0.4, 1], [0.4, 1], color="#747474", linestyle="--", label="calibrated")
+ax.scatter(
+    bins.mean_score,
+    bins.mean_label,
+    s=2 * bins.count,
+    color="#0072B2",
+    alpha=0.8,
+    label="answers (area: number)",
+)
+ax.set(xlabel="stated confidence", ylabel="accuracy", xlim=(0.4, 1.05), ylim=(0.3, 1.05), aspect="equal")
+ax.legend(frameon=False, loc="upper left", markerscale=0.4)
+plt.show()
+
+# %%
+# The error, with its interval:
+
+print(truecal.estimate(correct, confidence, estimator="averaged", confidence_level=0.95))
