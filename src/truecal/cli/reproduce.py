@@ -62,7 +62,7 @@ def command(
             only,
             force=force,
             command=f"truecal {shlex.join(sys.argv[1:])}",
-            tell=lambda text: click.echo(text, err=True),
+            report=lambda text: click.echo(text, err=True),
         )
     except KeyboardInterrupt:
         click.echo(
@@ -83,7 +83,7 @@ def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         if row["part"] != part:
             part = row["part"]
             yield f"\n{part} ({row['where']}); does it agree?"
-        sentence = f"{row['quantity']}: {row['theirs']} ({row['source']}), here {with_error(row)}"
-        yield fill(sentence, 100, initial_indent=f"  {agreement[row['within']]:4}", subsequent_indent=" " * 8)
-        if row["why"]:
-            yield fill(row["why"], 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
+        sentence = f"{row['quantity']}: {row['published']} ({row['source']}), here {with_error(row)}"
+        yield fill(sentence, 100, initial_indent=f"  {agreement[row['agrees']]:4}", subsequent_indent=" " * 8)
+        if row["note"]:
+            yield fill(row["note"], 100, initial_indent=" " * 8, subsequent_indent=" " * 8)

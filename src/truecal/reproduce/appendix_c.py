@@ -1,4 +1,4 @@
-"""Appendix C: mean estimates against the true error, as the curve c^d moves away from calibration."""
+"""Appendix C: mean estimates against the true error, for curves c^d of increasing miscalibration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, GREY, RED, label_of, line, new_figure, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
@@ -48,24 +48,24 @@ def appendix_c(settings: Settings) -> Outcome:
     )
 
 
-def _ambiguity(rows: Rows) -> Comparison:
-    """Return which true errors give a mean EW estimate of 12 % at n = 200."""
-    found = {}
+def _ambiguity(rows: Records) -> PaperComparison:
+    """Return the true errors for which the mean EW estimate at n = 200 is 12%."""
+    errors = {}
     for name in SCORES:
         mine = sorted(pick(rows, scores=name, n=200, estimator="ew_bin"), key=lambda row: row["true_error"])
-        found[name] = 100 * float(
+        errors[name] = 100 * float(
             np.interp(0.12, [row["mean"] for row in mine], [row["true_error"] for row in mine])
         )
-    return Comparison(
-        "true errors (%) behind an EW estimate of 12 % at n = 200",
+    return PaperComparison(
+        "true errors (%) for an EW estimate of 12% at n = 200",
         "5 or 8",
-        " or ".join(f"{value:.1f} ({name})" for name, value in found.items()),
-        within=all(abs(a - b) < 1 for a, b in zip(sorted(found.values()), (5, 8), strict=True)),
-        why="Read off a line between simulated points.",
+        " or ".join(f"{value:.1f} ({name})" for name, value in errors.items()),
+        agrees=all(abs(a - b) < 1 for a, b in zip(sorted(errors.values()), (5, 8), strict=True)),
+        note="By linear interpolation between simulated points.",
     )
 
 
-def _at_perfect_calibration(rows: Rows) -> list[Comparison]:
+def _at_perfect_calibration(rows: Records) -> list[PaperComparison]:
     value = {
         (row["estimator"], row["scores"]): (100 * row["mean"], 100 * row["bias_se"])
         for row in rows
@@ -76,26 +76,26 @@ def _at_perfect_calibration(rows: Rows) -> list[Comparison]:
     }
     less = [value["em_sweep", scores][0] < 0.8 * value["ew_bin", scores][0] for scores in SCORES]
     return [
-        Comparison(
+        PaperComparison(
             "ECE_bin of a calibrated model at n = 5000 (%)",
             "can still be off by 2",
             shown["ew_bin"],
-            within=abs(max(value["ew_bin", scores][0] for scores in SCORES) - 2) < 0.5,
+            agrees=abs(max(value["ew_bin", scores][0] for scores in SCORES) - 2) < 0.5,
         ),
-        Comparison(
-            "ECE_sweep there (%)",
+        PaperComparison(
+            "ECE_sweep of the same model (%)",
             "significantly reduced",
             shown["em_sweep"],
-            within=all(less),
-            why=""
+            agrees=all(less),
+            note=""
             if all(less)
             else "For uniform scores the sweep is hardly better: equal-mass bins are then equal-width "
-            "bins, and it takes about as many.",
+            "bins, and it uses about as many.",
         ),
     ]
 
 
-def _grows(rows: Rows) -> Comparison:
+def _grows(rows: Records) -> PaperComparison:
     curves = [
         [row["bias"] for row in sorted(pick(rows, scores=s, n=n, estimator=e), key=lambda r: r["true_error"])]
         for s in SCORES
@@ -103,15 +103,15 @@ def _grows(rows: Rows) -> Comparison:
         for e in PAIR
     ]
     holds = sum(max(bias) == bias[0] for bias in curves)
-    return Comparison(
-        "bias is greatest for the calibrated model",
+    return PaperComparison(
+        "bias is largest for the calibrated model",
         "for all metrics",
         f"in {holds} of {len(curves)} curves",
-        within=holds == len(curves),
+        agrees=holds == len(curves),
     )
 
 
-def _draw(rows: Rows) -> Figure:
+def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(1, 2, size=(9.6, 4.8), sharey=True, sharex=True)
     for ax, estimator in zip(axes[0], PAIR, strict=True):
         ax.plot([0, 30], [0, 30], color=BLACK, linewidth=0.9, linestyle=":", label="no bias")
@@ -141,6 +141,6 @@ def _draw(rows: Rows) -> Figure:
             y="mean estimate (%)" if estimator == PAIR[0] else "",
             title=label_of(estimator),
         )
-    axes[0, 0].text(19.8, 12.2, "12 %", color=GREY, ha="right", fontsize="small")
+    axes[0, 0].text(19.8, 12.2, "12%", color=GREY, ha="right", fontsize="small")
     axes[0, 1].legend(frameon=False, fontsize="small", loc="lower right")
     return figure

@@ -1,10 +1,10 @@
-"""Appendix D: ECE_bin against the number of bins, and how many bins the sweep chooses."""
+"""Appendix D: ECE_bin against the number of bins, and the number of bins that the sweep chooses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, CYCLE, line, new_figure, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
@@ -43,47 +43,47 @@ def appendix_d(settings: Settings) -> Outcome:
     return Outcome({"": rows}, {"": _draw(rows)}, [_near_best(rows), _too_many(rows)])
 
 
-def best_bins(rows: Rows, population: str, n: int) -> int:
-    """Return the number of bins of least absolute bias."""
+def best_bins(rows: Records, population: str, n: int) -> int:
+    """Return the number of bins with the smallest absolute bias."""
     binned = (row for row in pick(rows, population=population, n=n) if row["n_bins"] is not None)
-    found: int = min(binned, key=lambda row: abs(row["bias"]))["n_bins"]
-    return found
+    best: int = min(binned, key=lambda row: abs(row["bias"]))["n_bins"]
+    return best
 
 
-def _chosen(rows: Rows, population: str, n: int) -> float:
+def _chosen(rows: Records, population: str, n: int) -> float:
     chosen: float = next(pick(rows, population=population, n=n, estimator="em_sweep"))["mean_bins"]
     return chosen
 
 
-def _near_best(rows: Rows) -> Comparison:
+def _near_best(rows: Records) -> PaperComparison:
     sizes = sorted({row["n"] for row in rows})
     pairs = [(n, _chosen(rows, "uncalibrated", n), best_bins(rows, "uncalibrated", n)) for n in sizes]
     off = max(
         abs(next(pick(rows, population="uncalibrated", n=n, estimator="em_sweep"))["bias"]) for n in sizes
     )
     factor = max(max(chosen / best, best / chosen) for _, chosen, best in pairs)
-    return Comparison(
+    return PaperComparison(
         "bins of the sweep when uncalibrated",
         "close to optimal",
         ", ".join(f"{chosen:.1f} (best {best}) at {n}" for n, chosen, best in pairs),
-        within=bool(factor < 1.5),
-        why=f"Within a factor of {factor:.1f} of the best number that was tried. "
-        f"The bias of the sweep is at most {100 * off:.2f} %: ECE_bin is level around its best.",
+        agrees=bool(factor < 1.5),
+        note=f"Within a factor of {factor:.1f} of the best number tried. "
+        f"The bias of the sweep is at most {100 * off:.2f}%: ECE_bin is flat near its optimum.",
     )
 
 
-def _too_many(rows: Rows) -> Comparison:
+def _too_many(rows: Records) -> PaperComparison:
     sizes = sorted({row["n"] for row in rows})
     pairs = [(n, _chosen(rows, "calibrated", n), best_bins(rows, "calibrated", n)) for n in sizes]
-    return Comparison(
+    return PaperComparison(
         "bins of the sweep when calibrated",
         "too many; the optimum is at most 4",
         ", ".join(f"{chosen:.1f} (best {best}) at {n}" for n, chosen, best in pairs),
-        within=all(chosen > 4 >= best for _, chosen, best in pairs),
+        agrees=all(chosen > 4 >= best for _, chosen, best in pairs),
     )
 
 
-def _draw(rows: Rows) -> Figure:
+def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(1, 2, size=(10.5, 4.4))
     titles = {
         "uncalibrated": "(a) curve logistic(10c - 5)",
@@ -121,8 +121,10 @@ def _draw(rows: Rows) -> Figure:
         ax.set_xticks(ticks, [str(b) for b in ticks])
         ax.set_xticks([], minor=True)
         ax.set_ylim(0, None)
-        tidy(ax, x="number of bins", y="mean of EM ECE$_{BIN}$ (%)", title=f"{title}, truth {truth:.2f} %")
+        tidy(
+            ax, x="number of bins", y="mean of EM ECE$_{BIN}$ (%)", title=f"{title}, true error {truth:.2f}%"
+        )
     axes[0, 1].legend(
-        frameon=False, fontsize="small", title="star and dashes: the sweep", title_fontsize="small"
+        frameon=False, fontsize="small", title="star and dashed line: the sweep", title_fontsize="small"
     )
     return figure

@@ -1,4 +1,4 @@
-"""What the parts of the reproduction have in common: settings go in, rows, figures and comparisons come out."""
+"""The interface of the parts: settings in; tables, figures and comparisons out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from truecal._lib.checks import check_choice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Rows = list[dict[str, Any]]
-Choice = TypeVar("Choice")
+#: Rows of a table, by column name.
+Records = list[dict[str, Any]]
+Value = TypeVar("Value")
 
-#: Numbers that differ by more than so many joint standard errors differ.
+#: Numbers agree if they differ by at most this many joint standard errors.
 STANDARD_ERRORS = 3.0
 
 #: The parts in the order of the paper; each is a module of this package with a function of that name.
@@ -30,16 +31,16 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is asked to do.
+    """Settings of a run.
 
     Attributes
     ----------
     out : Path
-        Folder for results. What unfinished parts need to go on is in its subfolder ``work``.
+        Folder for results. Intermediate results are in its subfolder ``work``.
     effort : {"full", "quick", "tiny"}
-        How many repetitions: the paper's, enough to see the picture, or hardly any, for tests.
+        Number of repetitions: as in the paper, enough for a rough picture, or very few, for tests.
     seed : int
-        Of everything random.
+        Random seed.
     n_jobs : int
         Number of workers.
     logits, data : Path or None
@@ -56,99 +57,99 @@ class Settings:
     data: Path | None = None
     progress: bool | None = None
 
-    def of(self, full: Choice, quick: Choice, tiny: Choice) -> Choice:
-        """Return the one of three values that belongs to the effort."""
+    def of(self, full: Value, quick: Value, tiny: Value) -> Value:
+        """Return the value for the effort."""
         return {"full": full, "quick": quick, "tiny": tiny}[self.effort]
 
     @property
     def work(self) -> Path:
-        """The folder for what is half done."""
+        """The folder for intermediate results."""
         folder = self.out / "work"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One number or claim of the paper beside what came out here.
+class PaperComparison:
+    """A number or claim of the paper beside the result of the reproduction.
 
     Attributes
     ----------
     quantity : str
-        What is compared, with its unit.
-    theirs, ours : str
-        What the source says, and what came out.
-    within : bool or None
-        Whether they agree, within error; None where the source says nothing that could be compared.
+        Quantity that is compared, with its unit.
+    published, reproduced : str
+        Value or statement of the source, and the result here.
+    agrees : bool or None
+        Whether they agree within error; None where the source has nothing to compare with.
     error : float or None
-        Standard error of `ours`.
-    why : str
-        Why they differ, or what else a reader should know.
+        Standard error of `reproduced`.
+    note : str
+        Explanation of a difference, or another remark.
     source : str
-        ``"paper"``, or ``"independent"`` for the calculation that the project checks itself against.
+        ``"paper"``, or ``"independent"`` for an independent simulation that the project uses as a check.
     """
 
     quantity: str
-    theirs: str
-    ours: str
-    within: bool | None
+    published: str
+    reproduced: str
+    agrees: bool | None
     error: float | None = None
-    why: str = ""
+    note: str = ""
     source: str = "paper"
 
 
-def compare(
+def compare_with_paper(
     quantity: str,
-    theirs: float,
-    ours: float,
+    published: float,
+    reproduced: float,
     error: float,
     *,
-    theirs_error: float = 0.0,
+    published_error: float = 0.0,
     digits: int = 2,
-    why: str = "",
+    note: str = "",
     source: str = "paper",
-) -> Comparison:
+) -> PaperComparison:
     """Compare two numbers; they agree within `STANDARD_ERRORS` joint standard errors.
 
     Examples
     --------
-    >>> compare("mean (%)", 6.69, 6.681, 0.002, theirs_error=0.013).within
+    >>> compare_with_paper("mean (%)", 6.69, 6.681, 0.002, published_error=0.013).agrees
     True
     """
-    joint = math.hypot(error, theirs_error)
-    return Comparison(
+    joint = math.hypot(error, published_error)
+    return PaperComparison(
         quantity=quantity,
-        theirs=f"{theirs:.{digits}f}",
-        ours=f"{ours:.{digits}f}",
-        within=bool(abs(theirs - ours) <= STANDARD_ERRORS * joint),
+        published=f"{published:.{digits}f}",
+        reproduced=f"{reproduced:.{digits}f}",
+        agrees=bool(abs(published - reproduced) <= STANDARD_ERRORS * joint),
         error=float(error),
-        why=why,
+        note=note,
         source=source,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a part returns.
+    """Result of a part.
 
     Attributes
     ----------
     tables : mapping of str to rows
-        The numbers; the key ``""`` is the part's own CSV, others are added to its name.
+        Tables of numbers; keys are appended to the name of the part, ``""`` for its main CSV.
     figures : mapping of str to Figure
-        The pictures, named likewise.
-    comparisons : sequence of Comparison
-        Rows of the table of comparisons.
+        Figures, named in the same way.
+    comparisons : sequence of PaperComparison
+        Records of the table of comparisons.
     """
 
-    tables: Mapping[str, Rows]
+    tables: Mapping[str, Records]
     figures: Mapping[str, Figure]
-    comparisons: Sequence[Comparison] = field(default_factory=tuple)
+    comparisons: Sequence[PaperComparison] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A figure or table of the paper, and how to make it again."""
+    """A figure or table of the paper, and the function that reproduces it."""
 
     name: str
     where: str
@@ -157,7 +158,7 @@ class Part:
 
 
 def part(where: str, title: str) -> Callable[[Callable[[Settings], Outcome]], Part]:
-    """Make a function a part: `where` it stands in the paper, and its `title`."""
+    """Declare a function as a part, with its place in the paper and its title."""
 
     def make(function: Callable[[Settings], Outcome]) -> Part:
         return Part(function.__name__, where, title, function)
@@ -166,7 +167,7 @@ def part(where: str, title: str) -> Callable[[Callable[[Settings], Outcome]], Pa
 
 
 def load_part(name: str) -> Part:
-    """Return the part of that name.
+    """Return the part with this name.
 
     Examples
     --------
@@ -174,5 +175,5 @@ def load_part(name: str) -> Part:
     'Figure 4'
     """
     check_choice("part", name, NAMES)
-    found: Part = getattr(importlib.import_module(f"truecal.reproduce.{name}"), name)
-    return found
+    loaded: Part = getattr(importlib.import_module(f"truecal.reproduce.{name}"), name)
+    return loaded

@@ -1,4 +1,4 @@
-"""How the figures look, in the style of the displays. Nothing here touches matplotlib's global settings."""
+"""Style of the figures, as in the displays, without changes to matplotlib's global settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 BLACK, GREY = "#000000", "#777777"
-#: For lines that only need to be told apart.
+#: Colours of lines without a fixed meaning.
 CYCLE = (PURPLE, RED, ORANGE, GREEN, SKY, BLUE, BLACK)
 IMAGE_SET_COLOURS = {"CIFAR-10": BLUE, "CIFAR-100": RED, "ImageNet": GREEN}
 
@@ -34,15 +34,15 @@ LABELS = {
 
 
 def label_of(estimator: str) -> str:
-    """Return an estimator's name as the paper writes it: what it is, equal width or equal mass.
+    """Return the name of an estimator as the paper writes it.
 
     Examples
     --------
     >>> label_of("em_sweep"), label_of("kde")
     ('EM sweep', 'KDE, with root')
     """
-    kind, _, idea = estimator.partition("_")
-    return LABELS.get(estimator) or f"{kind.upper()} {'MCE' if idea == 'mce' else idea}"
+    binning, _, method = estimator.partition("_")
+    return LABELS.get(estimator) or f"{binning.upper()} {'MCE' if method == 'mce' else method}"
 
 
 def style_of(estimator: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def style_of(estimator: str) -> dict[str, Any]:
 def new_figure(
     rows: int, columns: int, *, size: tuple[float, float], **options: Any
 ) -> tuple[Figure, np.ndarray[Any, Any]]:
-    """Return a figure that belongs to no window, and its axes as a (rows, columns) array."""
+    """Return a figure without a window, and its axes as a (rows, columns) array."""
     require("matplotlib", extra="app", purpose="Drawing")
     from matplotlib.figure import Figure
 
@@ -67,7 +67,7 @@ def new_figure(
 
 
 def tidy(ax: Axes, *, x: str, y: str, title: str = "") -> None:
-    """Label the axes, drop the frame at the top and the right, and draw a light grid behind."""
+    """Label the axes, remove the frame at the top and the right, and draw a light grid."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.set_title(title, fontsize="medium", loc="left")
@@ -83,7 +83,7 @@ def line(ax: Axes, x: Sequence[float], y: Any, error: Any, **style: Any) -> None
 
 
 def size_axis(ax: Axes, sizes: Sequence[int]) -> None:
-    """Make the horizontal axis one of sample sizes, all of them labelled."""
+    """Use a logarithmic axis of sample sizes, all of them labelled."""
     ax.set_xscale("log")
     ax.set_xticks(list(sizes), [f"{n:,}" if n < 10_000 else f"{n / 1000:g}k" for n in sizes])
     ax.set_xticks([], minor=True)
@@ -91,20 +91,20 @@ def size_axis(ax: Axes, sizes: Sequence[int]) -> None:
 
 
 def zero_line(ax: Axes) -> None:
-    """Mark where an unbiased estimator would be."""
+    """Draw the line of zero bias."""
     ax.axhline(0, color=BLACK, linewidth=0.9, linestyle=":", zorder=1)
 
 
 def legend_below(figure: Figure, ax: Axes, columns: int) -> None:
-    """Put one legend for all axes under the figure."""
+    """Draw one legend for all axes below the figure."""
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write the figure as SVG and PNG; the same figure gives the same SVG."""
+    """Write the figure as SVG and PNG; the SVG is reproducible."""
     matplotlib = require("matplotlib", extra="app", purpose="Drawing")
-    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
+    paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("svg", "png")]
     with matplotlib.rc_context({"svg.hashsalt": stem.name, "svg.fonttype": "path"}):
         figure.savefig(paths[0], metadata={"Date": None})
         figure.savefig(paths[1], dpi=100)

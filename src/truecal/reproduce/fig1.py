@@ -1,6 +1,6 @@
-"""Figure 1: a perfectly calibrated model, and what ECE_bin says of it.
+"""Figure 1: ECE_bin of a perfectly calibrated model.
 
-Left, the reliability diagram of one sample of 200; right, ECE_bin of 10^6 such samples, whose truth is 0.
+Left: the reliability diagram of one sample of 200. Right: ECE_bin of 10^6 such samples; the true error is 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from truecal.estimators._binning import EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import get_estimator
 from truecal.inference.estimate import estimate
 from truecal.inference.resample import redraws
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, compare, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, compare_with_paper, part
 from truecal.reproduce.draw import BLACK, BLUE, RED, SKY, new_figure, tidy
 from truecal.reproduce.published_draws import draw, walk
 from truecal.reproduce.simulate import draw_estimates
@@ -44,27 +44,27 @@ def fig1(settings: Settings) -> Outcome:
     mean, sd = float(values.mean()), float(values.std(ddof=1))
     error = sd / math.sqrt(repeats)
     comparisons = [
-        compare(
-            "mean ECE_bin (%), truth 0",
+        compare_with_paper(
+            "mean ECE_bin (%), true error 0",
             6.69,
             100 * mean,
             100 * error,
-            theirs_error=1.87 / math.sqrt(2e4),
+            published_error=1.87 / math.sqrt(2e4),
             source="independent",
         ),
-        compare(
+        compare_with_paper(
             "sd of ECE_bin (%)",
             1.87,
             100 * sd,
             100 * error / math.sqrt(2),
-            theirs_error=1.87 / math.sqrt(4e4),
+            published_error=1.87 / math.sqrt(4e4),
             source="independent",
         ),
-        Comparison(
+        PaperComparison(
             "ECE_bin systematically predicts large errors",
-            "says so",
-            f"95 % of samples are above {100 * np.quantile(values, 0.05):.2f} %",
-            within=bool(np.quantile(values, 0.05) > 0.01),
+            "stated",
+            f"95% of samples are above {100 * np.quantile(values, 0.05):.2f}%",
+            agrees=bool(np.quantile(values, 0.05) > 0.01),
         ),
     ]
     comparisons += _published(settings, repeats)
@@ -77,68 +77,68 @@ def fig1(settings: Settings) -> Outcome:
     return Outcome({"": table, "diagram": diagram}, {"": figure}, comparisons)
 
 
-def _published(settings: Settings, repeats: int) -> list[Comparison]:
-    """Draw the samples of the published program: how many there are, their mean, and the one that it marks."""
+def _published(settings: Settings, repeats: int) -> list[PaperComparison]:
+    """Draw the samples of the published program: their number, their mean, and the one that it marks."""
     seeds, start = walk()
     rounds = len(seeds) - start
     spec = get_estimator("ew_bin")
     chosen = seeds[: settings.of(len(seeds), 100, 2)]
     values = [100 * spec(Sample.from_rows(*draw(CALIBRATED, seed, N))).value for seed in chosen]
-    # Of 10^6 samples nearly all are those that come again and again.
-    mean = f", with a mean of {np.mean(values[start:]):.2f} %" if len(values) > start else ""
+    # Nearly all of 10^6 samples are in the part that repeats.
+    mean = f", with a mean of {np.mean(values[start:]):.2f}%" if len(values) > start else ""
     return [
-        Comparison(
-            "different samples behind the distribution",
+        PaperComparison(
+            "number of distinct samples",
             "1,000,000 independent",
             f"{repeats:,}",
-            within=None,
-            why="The published program seeds each sample with a whole number below 10^7 that the one before drew. From "
-            f"its first seed, 47, that walk is back where it was after {len(seeds):,} samples, and goes round the same "
-            f"{rounds:,} from then on{mean}. For the paper's point that is as good.",
+            agrees=None,
+            note="The published program seeds each sample with a number below 10^7 drawn by the previous sample. From "
+            f"its first seed, 47, the sequence returns to an earlier seed after {len(seeds):,} samples and then "
+            f"repeats the same {rounds:,}{mean}. This does not affect the conclusion of the figure.",
         ),
-        Comparison(
-            "ECE_bin of the sample that is marked (%)",
+        PaperComparison(
+            "ECE_bin of the marked sample (%)",
             "5.08",
             f"{values[1]:.2f}",
-            within=abs(values[1] - 5.08) < 0.005,
-            why=f"It is the program's second sample. The diagram beside it is of the first, with {values[0]:.2f} %.",
+            agrees=abs(values[1] - 5.08) < 0.005,
+            note=f"This is the program's second sample. The diagram beside it shows the first, with {values[0]:.2f}%.",
             source="published program",
         ),
     ]
 
 
-def reliability_diagram(seed: int) -> tuple[Rows, float]:
-    """Return the bins of one sample with the band that perfect calibration allows, and its ECE_bin."""
+def reliability_diagram(seed: int) -> tuple[Records, float]:
+    """Return the bins of one sample with their range under perfect calibration, and its ECE_bin."""
     sample = one_sample(*CALIBRATED.sample(N, rng=seed))
-    cut = partition(EqualWidth(sample), N_BINS)
-    drawn = [summarize_bins(redrawn, cut).mean_label for redrawn in redraws(sample, 2000, rng=seed)]
+    division = partition(EqualWidth(sample), N_BINS)
+    drawn = [summarize_bins(redrawn, division).mean_label for redrawn in redraws(sample, 2000, rng=seed)]
     low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
     rows = [
         {**row, "band_lower": below, "band_upper": above}
-        for row, below, above in zip(summarize_bins(sample, cut).to_rows(), low, high, strict=True)
+        for row, below, above in zip(summarize_bins(sample, division).to_rows(), low, high, strict=True)
     ]
     return rows, estimate(sample, estimator="ew_bin", n_bins=N_BINS).value
 
 
-def _draw(values: FloatArray, diagram: Rows, shown: float) -> Figure:
+def _draw(values: FloatArray, diagram: Records, shown: float) -> Figure:
     figure, axes = new_figure(1, 2, size=(9, 4))
     _draw_diagram(axes[0, 0], diagram, shown)
     ax = axes[0, 1]
     ax.hist(100 * values, bins=np.arange(0, 18, 0.2), density=True, color=SKY)
     mean = 100 * float(values.mean())
-    ax.axvline(0, color=BLACK, linewidth=2, label="truth: 0 %")
+    ax.axvline(0, color=BLACK, linewidth=2, label="true error: 0%")
     ax.axvline(
         mean,
         color=BLUE,
         linewidth=1.5,
-        label=f"mean: {mean:.2f} ± {200 * values.std() / math.sqrt(len(values)):.2g} %",
+        label=f"mean: {mean:.2f} ± {200 * values.std() / math.sqrt(len(values)):.2g}%",
     )
     ax.axvline(
         100 * shown,
         color=RED,
         linestyle="--",
         linewidth=1.5,
-        label=f"the sample on the left: {100 * shown:.2f} %",
+        label=f"the sample on the left: {100 * shown:.2f}%",
     )
     ax.set_ylim(0, 1.4 * ax.get_ylim()[1])
     ax.legend(frameon=False, fontsize="small", loc="upper right")
@@ -146,10 +146,10 @@ def _draw(values: FloatArray, diagram: Rows, shown: float) -> Figure:
     return figure
 
 
-def _draw_diagram(ax: Axes, diagram: Rows, shown: float) -> None:
+def _draw_diagram(ax: Axes, diagram: Records, shown: float) -> None:
     score = [row["mean_score"] for row in diagram]
     low, high = (np.array([row[key] for row in diagram]) for key in ("band_lower", "band_upper"))
-    ax.plot([0, 1], [0, 1], color=BLACK, linewidth=1, label="perfect calibration, the truth")
+    ax.plot([0, 1], [0, 1], color=BLACK, linewidth=1, label="perfect calibration (true curve)")
     ax.bar(
         [(row["lower"] + row["upper"]) / 2 for row in diagram],
         high - low,
@@ -157,7 +157,7 @@ def _draw_diagram(ax: Axes, diagram: Rows, shown: float) -> None:
         width=0.055,
         color=SKY,
         alpha=0.5,
-        label="90 % of calibrated samples",
+        label="90% of calibrated samples",
     )
     ax.scatter(score, [row["mean_label"] for row in diagram], color=RED, zorder=3, s=22, label="this sample")
     for row in diagram:
@@ -174,6 +174,6 @@ def _draw_diagram(ax: Axes, diagram: Rows, shown: float) -> None:
     tidy(
         ax,
         x="mean score of the bin",
-        y="how often it came true",
-        title=f"(a) one sample of 200: ECE$_{{BIN}}$ = {100 * shown:.2f} %; rows per bin",
+        y="observed frequency",
+        title=f"(a) one sample of 200: ECE$_{{BIN}}$ = {100 * shown:.2f}%; rows per bin",
     )

@@ -1,4 +1,4 @@
-"""Figure 2: what sets the true error, and the bias of ECE_bin against the number of bins and of samples."""
+"""Figure 2: the components of the true error, and the bias of ECE_bin by number of bins and of samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, CYCLE, RED, line, new_figure, tidy, zero_line
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
@@ -26,7 +26,7 @@ POPULATIONS = {
 }
 
 
-@part("Figure 2", "What sets the true error, and the bias of ECE_bin by bins and samples")
+@part("Figure 2", "Components of the true error, and the bias of ECE_bin by bins and samples")
 def fig2(settings: Settings) -> Outcome:
     """Study equal-width ECE_bin with 2 to 64 bins."""
     bins = settings.of((2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64), (2, 4, 8, 16, 32, 64), (2, 8))
@@ -45,49 +45,49 @@ def fig2(settings: Settings) -> Outcome:
         clear = {np.sign(row["bias"]) for row in mine if abs(row["bias"]) > 3 * row["bias_se"]}
         best = best_bins(mine)
         comparisons += [
-            Comparison(
+            PaperComparison(
                 f"sign of the bias, {name}",
                 "both",
                 "both" if len(clear) == 2 else "one",
-                within=len(clear) == 2,
+                agrees=len(clear) == 2,
             ),
-            Comparison(
-                f"bins of least bias, {name}",
+            PaperComparison(
+                f"number of bins with the smallest bias, {name}",
                 "grow with n",
                 ", ".join(f"{b} at {n}" for n, b in best.items()),
-                within=sorted(best.values()) == list(best.values()) and len(set(best.values())) > 1,
+                agrees=sorted(best.values()) == list(best.values()) and len(set(best.values())) > 1,
             ),
         ]
     return Outcome({"": rows}, {"": _draw(rows)}, comparisons)
 
 
 def best_bins(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """Return for each n the number of bins with the least absolute bias."""
-    found: dict[int, int] = {}
+    """Return for each n the number of bins with the smallest absolute bias."""
+    best: dict[int, int] = {}
     for n in sorted({row["n"] for row in rows}):
-        found[n] = min(pick(rows, n=n), key=lambda row: abs(row["bias"]))["n_bins"]
-    return found
+        best[n] = min(pick(rows, n=n), key=lambda row: abs(row["bias"]))["n_bins"]
+    return best
 
 
-def _draw(rows: Rows) -> Figure:
+def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(1, 3, size=(12, 4), width_ratios=[1, 1.25, 1.25])
     _draw_assumptions(axes[0, 0])
     for letter, ax, name in zip("bc", axes[0, 1:], POPULATIONS, strict=True):
         mine = list(pick(rows, population=name))
         best = best_bins(mine)
         for colour, (n, b) in zip(CYCLE, best.items(), strict=False):
-            found = sorted(pick(mine, n=n), key=lambda row: row["n_bins"])
+            points = sorted(pick(mine, n=n), key=lambda row: row["n_bins"])
             line(
                 ax,
-                [row["n_bins"] for row in found],
-                [100 * row["bias"] for row in found],
-                [100 * row["bias_se"] for row in found],
+                [row["n_bins"] for row in points],
+                [100 * row["bias"] for row in points],
+                [100 * row["bias_se"] for row in points],
                 color=colour,
                 marker="o",
                 markersize=3,
                 label=f"n = {n:,}",
             )
-            bias = next(pick(found, n_bins=b))["bias"]
+            bias = next(pick(points, n_bins=b))["bias"]
             ax.plot(
                 [b], [100 * bias], marker="*", markersize=12, color=colour, markeredgecolor="white", zorder=4
             )
@@ -97,14 +97,14 @@ def _draw(rows: Rows) -> Figure:
         ax.set_xticks(ticks, [str(b) for b in ticks])
         ax.set_xticks([], minor=True)
         truth = 100 * POPULATIONS[name].true_error()
-        title = f"({letter}) {name}: truth {truth:.2f} %"
+        title = f"({letter}) {name}: true error {truth:.2f}%"
         tidy(ax, x="number of bins", y="bias of EW ECE$_{BIN}$ (%)", title=title)
-    axes[0, 1].legend(frameon=False, fontsize="small", title="star: least bias", title_fontsize="small")
+    axes[0, 1].legend(frameon=False, fontsize="small", title="star: smallest bias", title_fontsize="small")
     return figure
 
 
 def _draw_assumptions(ax: Axes) -> None:
-    """Draw the score distribution by its quantiles, and the curve; a density would be infinite at 1."""
+    """Draw the distribution function of the scores, whose density is infinite at 1, and the curve."""
     score = np.linspace(0, 1, 400)
     ax.plot(score, score, color=BLACK, linewidth=0.9, linestyle=":", label="perfect calibration")
     ax.plot(score, score**2, color=RED, label="E[Y | f(X) = c] = c²")

@@ -1,4 +1,4 @@
-"""Figure 3: fitted score distributions (a) and calibration curves (b), and how good the fits are (c)."""
+"""Figure 3: fitted score distributions (a) and calibration curves (b), and the goodness of fit (c)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from truecal.data.sample import Sample
 from truecal.estimators._binning import EqualMass, partition, summarize_bins
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, GREY, IMAGE_SET_COLOURS, new_figure, tidy
 from truecal.reproduce.fits import paper_sets, real_fits
 from truecal.reproduce.populations import image_set_of
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 GRID = np.unique(np.concatenate([np.linspace(0, 1, 201), 1 - np.logspace(-8, -2, 121)]))
 
 
-@part("Figure 3", "Fitted score distributions and calibration curves, and how good the fits are")
+@part("Figure 3", "Fitted score distributions and calibration curves, and goodness of fit")
 def fig3(settings: Settings) -> Outcome:
-    """Tabulate the printed fits and those to the real sets at hand, and draw them over the data."""
-    rows: Rows = []
+    """Tabulate the printed fits and those to the available real data sets, and draw them over the data."""
+    rows: Records = []
     for name in paper.NAMES:
         population = paper.population(name)
         rows += _curve_rows(name, "printed", population.scores.cdf(GRID), population.curve(GRID))
@@ -37,44 +37,44 @@ def fig3(settings: Settings) -> Outcome:
     return Outcome({"": rows}, {"": figure}, [_closest(ece), *_quality(settings)])
 
 
-def _curve_rows(name: str, fit: str, cdf: Any, curve: Any) -> Rows:
+def _curve_rows(name: str, fit: str, cdf: Any, curve: Any) -> Records:
     return [
-        {"set": name, "fit": fit, "score": c, "share_of_scores_below": below, "comes_true": true}
-        for c, below, true in zip(GRID.tolist(), cdf.tolist(), curve.tolist(), strict=True)
+        {"set": name, "fit": fit, "score": c, "cdf": below, "probability": probability}
+        for c, below, probability in zip(GRID.tolist(), cdf.tolist(), curve.tolist(), strict=True)
     ]
 
 
-def _closest(rows: Rows) -> Comparison:
+def _closest(rows: Records) -> PaperComparison:
     gap = [abs(row["printed_simulated"] - row["printed_real"]) for row in rows]
     sign = [row["printed_simulated"] > row["printed_real"] for row in rows]
-    return Comparison(
+    return PaperComparison(
         "simulated ECE_bin closely matches the real one",
-        "says so",
+        "stated",
         f"printed: {np.mean(gap):.1f} points apart on average, up to {max(gap):.1f}, above on "
         f"{sum(sign)} and below on {len(sign) - sum(sign)}",
-        within=None,
-        why="On CIFAR-10 the simulated errors are a quarter to two fifths above the real ones: there a Beta does not "
-        "describe the scores.",
+        agrees=None,
+        note="On CIFAR-10 the simulated errors are a quarter to two fifths above the real ones: a Beta does not "
+        "describe those scores.",
     )
 
 
-def _quality(settings: Settings) -> list[Comparison]:
+def _quality(settings: Settings) -> list[PaperComparison]:
     return [
-        Comparison(
+        PaperComparison(
             f"a Beta describes the scores of {name}",
             "well captured",
             f"largest gap between the distribution functions {fit.goodness.ks_distance:.2f}; curve: "
             f"chi-square p = {fit.goodness.pvalue:.2g}",
-            within=fit.goodness.ks_distance < 0.05,
-            why=""
+            agrees=fit.goodness.ks_distance < 0.05,
+            note=""
             if fit.goodness.ks_distance < 0.05
-            else "See panel (a). A gap below 0.05 is taken for agreement.",
+            else "See panel (a). A gap below 0.05 counts as agreement.",
         )
         for name, fit in real_fits(settings).items()
     ]
 
 
-def _draw(sets: dict[str, Sample], ece: Rows) -> Figure:
+def _draw(sets: dict[str, Sample], ece: Records) -> Figure:
     figure, axes = new_figure(1, 3, size=(13, 4.4))
     for name in paper.NAMES:
         population, colour = paper.population(name), IMAGE_SET_COLOURS[image_set_of(name)]
@@ -101,7 +101,7 @@ def _draw(sets: dict[str, Sample], ece: Rows) -> Figure:
     axes[0, 1].plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=0.9)
     tidy(
         axes[0, 0],
-        x="score c, stretched near 1",
+        x="score c, logarithmic near 1",
         y="share of scores ≤ c",
         title="(a) scores: printed Beta (lines), real (dotted)",
     )
@@ -113,7 +113,7 @@ def _draw(sets: dict[str, Sample], ece: Rows) -> Figure:
     return figure
 
 
-def _draw_ece(ax: Axes, rows: Rows) -> None:
+def _draw_ece(ax: Axes, rows: Records) -> None:
     ax.plot([0, 25], [0, 25], color=BLACK, linestyle=":", linewidth=0.9)
     for row in rows:
         colour = IMAGE_SET_COLOURS[image_set_of(row["set"])]
@@ -135,7 +135,7 @@ def _draw_ece(ax: Axes, rows: Rows) -> None:
 
 
 def _stretch(score: Any) -> Any:
-    """Return minus the decimal logarithm of the distance from 1, at most 8: a float32's resolution."""
+    """Return minus the decimal logarithm of the distance from 1, at most 8, the resolution of float32."""
     return -np.log10(np.maximum(1 - np.asarray(score), 1e-8))
 
 

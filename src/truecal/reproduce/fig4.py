@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, compare, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, compare_with_paper, part
 from truecal.reproduce.draw import label_of, line, new_figure, size_axis, style_of, tidy, zero_line
 from truecal.reproduce.populations import (
     IMAGE_SETS,
@@ -31,27 +31,27 @@ def fig4(settings: Settings) -> Outcome:
     size = {name: mean_absolute_bias(rows, name) for name in (*SEVEN, KDE_WITHOUT_ROOT)}
     comparisons = [
         equal_mass_against_equal_width(means),
-        Comparison(
-            "estimator of least mean absolute bias",
+        PaperComparison(
+            "estimator with the smallest mean absolute bias",
             "EM sweep, then EM debias",
             ", ".join(label_of(name) for name in sorted(SEVEN, key=lambda name: size[name][0])[:3]),
-            within=sorted(SEVEN, key=lambda name: size[name][0])[:2] == ["em_sweep", "em_debias"],
+            agrees=sorted(SEVEN, key=lambda name: size[name][0])[:2] == ["em_sweep", "em_debias"],
         ),
-        compare(
+        compare_with_paper(
             "mean absolute bias of KDE, with root (%)",
             1.54,
             *_percent(size["kde"]),
-            theirs_error=0.02,
+            published_error=0.02,
             source="independent",
         ),
-        Comparison(
+        PaperComparison(
             "KDE has by far the largest bias",
-            "says so",
+            "stated",
             f"{_show(size['kde'])} with its root, {_show(size[KDE_WITHOUT_ROOT])} without; "
             f"EW sweep {_show(size['ew_sweep'])}",
-            within=max(SEVEN, key=lambda name: size[name][0]) == "kde",
-            why="Only the integral without its root, which the published KDE code returns, is that far off. It "
-            "estimates the square of the error, and is compared with the error.",
+            agrees=max(SEVEN, key=lambda name: size[name][0]) == "kde",
+            note="Only the integral without its root, which the published KDE code returns, has such a bias. It "
+            "estimates the square of the error, and is compared with the error itself.",
         ),
     ]
     return Outcome({"": as_rows(means), "populations": rows}, {"": _draw(means)}, comparisons)
@@ -60,13 +60,13 @@ def fig4(settings: Settings) -> Outcome:
 Means = dict[tuple[str, int, str], tuple[float, float]]
 
 
-def bias_by_image_set(rows: Rows) -> Means:
+def bias_by_image_set(rows: Records) -> Means:
     """Return the mean bias over architectures and its error, by image set, size and estimator."""
-    found = mean_over(rows, lambda row: (image_set_of(row["population"]), row["n"], row["estimator"]))
-    return {(key[0], key[1], key[2]): value for key, value in found.items()}
+    means = mean_over(rows, lambda row: (image_set_of(row["population"]), row["n"], row["estimator"]))
+    return {(key[0], key[1], key[2]): value for key, value in means.items()}
 
 
-def as_rows(means: Means) -> Rows:
+def as_rows(means: Means) -> Records:
     """Return the means as rows of a table."""
     return [
         {"image_set": image_set, "n": n, "estimator": estimator, "bias": bias, "bias_se": error}
@@ -74,23 +74,23 @@ def as_rows(means: Means) -> Rows:
     ]
 
 
-def equal_mass_against_equal_width(means: Means) -> Comparison:
-    """Count in how many cells equal mass has the smaller bias, and in how many the greater, beyond error."""
+def equal_mass_against_equal_width(means: Means) -> PaperComparison:
+    """Count the settings in which equal mass has a significantly smaller bias, and a significantly larger one."""
     better, worse = 0, []
-    cells = [key for key in means if key[2] in ("ew_bin", "ew_debias", "ew_sweep")]
-    for image_set, n, name in cells:
+    settings = [key for key in means if key[2] in ("ew_bin", "ew_debias", "ew_sweep")]
+    for image_set, n, name in settings:
         (wide, wide_se), (mass, mass_se) = means[image_set, n, name], means[image_set, n, f"em{name[2:]}"]
         gain = abs(wide) - abs(mass)
         if gain > 2 * math.hypot(wide_se, mass_se):
             better += 1
         elif gain < -2 * math.hypot(wide_se, mass_se):
             worse.append(f"{name[3:]} at n = {n} on {image_set}")
-    return Comparison(
-        "cells in which EM has the smaller bias",
+    return PaperComparison(
+        "settings in which EM has the smaller bias",
         "consistently",
-        f"{better} of {len(cells)}, the greater in {len(worse)}, the rest within 2 se",
-        within=not worse,
-        why=f"EW is nearer for {', '.join(worse)}: its bias changes sign with n, and crosses 0."
+        f"{better} of {len(settings)}, larger in {len(worse)}, the rest within 2 se",
+        agrees=not worse,
+        note=f"EW is less biased for {', '.join(worse)}: its bias changes sign with n and is near 0 there."
         if worse
         else "",
     )
@@ -98,7 +98,7 @@ def equal_mass_against_equal_width(means: Means) -> Comparison:
 
 def draw_bias(ax: Axes, means: Means, image_set: str, estimators: tuple[str, ...]) -> None:
     """Draw bias in percent against n."""
-    sizes = sorted({n for found, n, _ in means if found == image_set})
+    sizes = sorted({n for name, n, _ in means if name == image_set})
     for name in estimators:
         bias, error = zip(*(means[image_set, n, name] for n in sizes), strict=True)
         line(ax, sizes, [100 * b for b in bias], [100 * e for e in error], **style_of(name))
@@ -116,7 +116,7 @@ def _draw(means: Means) -> Figure:
         draw_bias(axes[1, column], means, image_set, ("kde", KDE_WITHOUT_ROOT))
         tidy(axes[0, column], x="", y="" if column else "bias (%)", title=image_set)
         tidy(axes[1, column], x="number of samples", y="" if column else "bias (%)")
-    axes[1, 0].set_title("KDE, both readings, to scale", fontsize="small", loc="left")
+    axes[1, 0].set_title("KDE, both versions", fontsize="small", loc="left")
     handles = [*axes[0, 0].containers, axes[1, 0].containers[1]]
     figure.legend(
         handles,
@@ -135,4 +135,4 @@ def _percent(pair: tuple[float, float]) -> tuple[float, float]:
 
 
 def _show(pair: tuple[float, float]) -> str:
-    return f"{100 * pair[0]:.2f} %"
+    return f"{100 * pair[0]:.2f}%"

@@ -1,4 +1,4 @@
-"""Figure 5: how often a test at level 0.05 misses a miscalibration, by its size and the number of samples."""
+"""Figure 5: probability that a test at level 0.05 misses a miscalibration, by its size and the sample size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from truecal.display import MissRateDisplay
-from truecal.reproduce.contract import Comparison, Outcome, Settings, compare, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Settings, compare_with_paper, part
 from truecal.reproduce.draw import BLACK, label_of, new_figure
 from truecal.simulation.power import MissRates, Power, miss_rates
 from truecal.simulation.scores.beta import BetaScores
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAIR = ("ew_bin", "em_sweep")
-#: True error, n, and the miss rates of EW bin and EM sweep by an independent calculation.
+#: True error, n, and the miss rates of EW bin and EM sweep from an independent simulation.
 INDEPENDENT = (
     (0.02, 5000, (0.50, 0.38)),
     (0.02, 10000, (0.13, 0.10)),
@@ -40,66 +40,66 @@ def fig5(settings: Settings) -> Outcome:
         rng=settings.seed,
         n_jobs=settings.n_jobs,
     )
-    found = result.rows
-    rate = {(round(row.true_error, 6), row.n, row.estimator): row for row in found}
+    rows = result.rows
+    rate = {(round(row.true_error, 6), row.n, row.estimator): row for row in rows}
     figure = _draw(result)
     comparisons = [
-        compare(
+        compare_with_paper(
             f"miss rate of {label_of(name)} at error {error:.0%}, n = {n:,}",
             theirs,
             rate[error, n, name].miss_rate,
             rate[error, n, name].standard_error,
-            theirs_error=max(rate[error, n, name].standard_error, 0.005),
+            published_error=max(rate[error, n, name].standard_error, 0.005),
             source="independent",
         )
         for error, n, pair in INDEPENDENT
         for name, theirs in zip(PAIR, pair, strict=True)
         if (error, n, name) in rate
     ]
-    comparisons += [_fewer_misses(found), *_thresholds(rate)]
-    return Outcome({"": [row.to_dict() for row in found]}, {"": figure}, comparisons)
+    comparisons += [_fewer_misses(rows), *_thresholds(rate)]
+    return Outcome({"": [row.to_dict() for row in rows]}, {"": figure}, comparisons)
 
 
-def _fewer_misses(found: tuple[Power, ...]) -> Comparison:
-    pairs = list(zip(found[::2], found[1::2], strict=True))
+def _fewer_misses(rows: tuple[Power, ...]) -> PaperComparison:
+    pairs = list(zip(rows[::2], rows[1::2], strict=True))
     clear = [
         math.copysign(1, wide.miss_rate - mass.miss_rate)
         for wide, mass in pairs
         if abs(wide.miss_rate - mass.miss_rate) > 2 * math.hypot(wide.standard_error, mass.standard_error)
     ]
-    return Comparison(
+    return PaperComparison(
         "EM sweep misses less than EW bin",
         "significantly less",
-        f"in {clear.count(1)} of {len(pairs)} cells; more in {clear.count(-1)}; the rest within 2 se",
-        within=clear.count(-1) == 0 and clear.count(1) > 0,
+        f"in {clear.count(1)} of {len(pairs)} settings; more in {clear.count(-1)}; the rest within 2 se",
+        agrees=clear.count(-1) == 0 and clear.count(1) > 0,
     )
 
 
-def _thresholds(rate: dict[tuple[float, int, str], Power]) -> list[Comparison]:
+def _thresholds(rate: dict[tuple[float, int, str], Power]) -> list[PaperComparison]:
     """Compare the two rules of thumb of section 7.2."""
     rules = (
-        ("n to detect 2 % reliably", "over 10,000", 0.02, 10000, "at 10,000"),
-        ("error detected reliably with under 500 samples", "greater than 10 %", 0.1, 200, "of 10 % at 200"),
+        ("n to detect 2% reliably", "over 10,000", 0.02, 10000, "at 10,000"),
+        ("error detected reliably with under 500 samples", "greater than 10%", 0.1, 200, "of 10% at 200"),
     )
     return [
-        Comparison(
+        PaperComparison(
             quantity,
-            says,
-            f"EM sweep still misses {rate[error, n, 'em_sweep'].miss_rate:.0%} {place}, "
+            published,
+            f"EM sweep still misses {rate[error, n, 'em_sweep'].miss_rate:.0%} {where}, "
             f"EW bin {rate[error, n, 'ew_bin'].miss_rate:.0%}",
-            within=rate[error, n, "em_sweep"].miss_rate > 0.05,
+            agrees=rate[error, n, "em_sweep"].miss_rate > 0.05,
         )
-        for quantity, says, error, n, place in rules
+        for quantity, published, error, n, where in rules
         if (error, n, "em_sweep") in rate
     ]
 
 
-def _draw(found: MissRates) -> Figure:
-    sizes = sorted({row.n for row in found.rows})
+def _draw(result: MissRates) -> Figure:
+    sizes = sorted({row.n for row in result.rows})
     columns = min(len(sizes), 4)
     lines = -(-len(sizes) // columns)
     figure, axes = new_figure(lines, columns, size=(2.9 * columns, 2.7 * lines + 0.6), sharey=True)
-    MissRateDisplay.from_miss_rates(found).plot(ax=list(axes.flat[: len(sizes)]), x="true_error")
+    MissRateDisplay.from_miss_rates(result).plot(ax=list(axes.flat[: len(sizes)]), x="true_error")
     for ax in axes.flat:
         ax.axhline(0.05, color=BLACK, linestyle=":", linewidth=0.8, zorder=1)
     for ax in axes.flat[len(sizes) :]:

@@ -1,10 +1,10 @@
-"""Figure 6: the same as Figure 4 for perfectly calibrated populations, whose truth is 0."""
+"""Figure 6: Figure 4 for perfectly calibrated populations, whose true error is 0."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from truecal.reproduce.contract import Comparison, Outcome, Settings, compare, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Settings, compare_with_paper, part
 from truecal.reproduce.draw import label_of, legend_below, new_figure, tidy
 from truecal.reproduce.fig4 import Means, as_rows, bias_by_image_set, draw_bias
 from truecal.reproduce.populations import (
@@ -32,29 +32,29 @@ def fig6(settings: Settings) -> Outcome:
     independent = {"em_debias": 0.59, "em_sweep": 1.90, "ew_bin": 4.38, "kde": 4.37}
     comparisons = [
         *(
-            compare(
+            compare_with_paper(
                 f"mean bias of {label_of(name)} (%)",
                 theirs,
                 *size[name],
-                theirs_error=size[name][1],
+                published_error=size[name][1],
                 source="independent",
             )
             for name, theirs in independent.items()
         ),
-        Comparison(
-            "binned estimator of least bias",
+        PaperComparison(
+            "binned estimator with the smallest bias",
             "EM debias",
             label_of(binned[0]),
-            within=binned[0] == "em_debias",
+            agrees=binned[0] == "em_debias",
         ),
-        Comparison(
-            "estimator of least bias",
+        PaperComparison(
+            "estimator with the smallest bias",
             "KDE",
-            f"EM debias {size['em_debias'][0]:.2f} %; KDE {size['kde'][0]:.2f} % with its root, "
-            f"{size[KDE_WITHOUT_ROOT][0]:.2f} % without",
-            within=min(SEVEN, key=lambda name: size[name][0]) == "kde",
-            why="KDE without its root is the square of a small number, and so near 0 whatever it sees. With the "
-            "root that the definition of the true error has, it is among the worst.",
+            f"EM debias {size['em_debias'][0]:.2f}%; KDE {size['kde'][0]:.2f}% with its root, "
+            f"{size[KDE_WITHOUT_ROOT][0]:.2f}% without",
+            agrees=min(SEVEN, key=lambda name: size[name][0]) == "kde",
+            note="KDE without its root is the square of a small number and therefore always near 0. With the root, "
+            "as in the definition of the true error, it is among the most biased.",
         ),
     ]
     return Outcome({"": as_rows(means), "populations": rows}, {"": _draw(means)}, comparisons)
@@ -69,7 +69,7 @@ def _draw(means: Means) -> Figure:
             tidy(
                 axes[0, column],
                 x="number of samples",
-                y="" if column else "bias (%), truth 0",
+                y="" if column else "bias (%), true error 0",
                 title=image_set,
             )
     legend_below(figure, axes[0, 0], columns=8)

@@ -1,4 +1,4 @@
-"""What a run leaves behind: CSV, SVG and PNG of each part, a note of how they were made, and the summary."""
+"""Files of a run: CSV, SVG and PNG of each part, a record of how they were made, and the summary."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import scipy
 
 import truecal
 from truecal._lib.files import whole_file, write_text
-from truecal.reproduce.contract import NAMES, Outcome, Part, Rows, Settings
+from truecal.reproduce.contract import NAMES, Outcome, Part, Records, Settings
 from truecal.reproduce.draw import save
 
-COLUMNS = ("part", "where", "quantity", "source", "theirs", "ours", "error", "within", "why")
+COLUMNS = ("part", "where", "quantity", "source", "published", "reproduced", "error", "agrees", "note")
 
 
 def write_outcome(part: Part, outcome: Outcome, settings: Settings, *, command: str, seconds: float) -> None:
-    """Write all files of a part; the note comes last, so that it stands for all of them."""
+    """Write all files of a part; the record is written last, when all of them exist."""
     written: list[Path] = []
     for suffix, rows in outcome.tables.items():
         path = settings.out / f"{_stem(part.name, suffix)}.csv"
@@ -31,7 +31,7 @@ def write_outcome(part: Part, outcome: Outcome, settings: Settings, *, command: 
         written.append(path)
     for suffix, figure in outcome.figures.items():
         written += save(figure, settings.out / _stem(part.name, suffix))
-    note = {
+    record = {
         "part": part.name,
         "where": part.where,
         "title": part.title,
@@ -41,30 +41,30 @@ def write_outcome(part: Part, outcome: Outcome, settings: Settings, *, command: 
         "files": [path.name for path in written],
         "comparisons": [asdict(comparison) for comparison in outcome.comparisons],
     }
-    _write_json(_note_path(settings, part.name), note)
+    _write_json(_record_path(settings, part.name), record)
 
 
 def is_finished(name: str, settings: Settings) -> bool:
-    """Say whether all files of a part are there, made with these settings by this version."""
-    note = read_note(name, settings)
-    if note is None or any(note.get(key) != value for key, value in _identity(settings).items()):
+    """Return whether all files of a part exist and were made with these settings by this version."""
+    record = read_record(name, settings)
+    if record is None or any(record.get(key) != value for key, value in _identity(settings).items()):
         return False
-    return all((settings.out / file).exists() for file in note["files"])
+    return all((settings.out / file).exists() for file in record["files"])
 
 
-def read_note(name: str, settings: Settings) -> dict[str, Any] | None:
-    """Return what was noted of a part, or None if it was not finished."""
-    path = _note_path(settings, name)
+def read_record(name: str, settings: Settings) -> dict[str, Any] | None:
+    """Return the record of a part, or None if it is not finished."""
+    path = _record_path(settings, name)
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def write_summary(settings: Settings, command: str) -> Rows:
+def write_summary(settings: Settings, command: str) -> Records:
     """Write ``comparison.csv`` and ``manifest.json`` over all finished parts, and return the comparisons."""
-    notes = [note for name in NAMES if (note := read_note(name, settings)) is not None]
+    records = [record for name in NAMES if (record := read_record(name, settings)) is not None]
     rows = [
-        {"part": note["part"], "where": note["where"], **comparison}
-        for note in notes
-        for comparison in note["comparisons"]
+        {"part": record["part"], "where": record["where"], **comparison}
+        for record in records
+        for comparison in record["comparisons"]
     ]
     write_csv(settings.out / "comparison.csv", rows, COLUMNS)
     write_text(settings.out / "comparison.md", as_markdown(rows))
@@ -76,38 +76,40 @@ def write_summary(settings: Settings, command: str) -> Rows:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "processors": os.cpu_count(),
-        "seconds": round(sum(note["seconds"] for note in notes), 1),
-        "parts": [{key: note[key] for key in kept} for note in notes],
+        "seconds": round(sum(record["seconds"] for record in records), 1),
+        "parts": [{key: record[key] for key in kept} for record in records],
     }
     _write_json(settings.out / "manifest.json", manifest)
     return rows
 
 
-def as_markdown(rows: Rows) -> str:
-    """Return the comparisons as a Markdown table; what is said about them stands below it, by number."""
+def as_markdown(rows: Records) -> str:
+    """Return the comparisons as a Markdown table, with numbered notes below it."""
     head = ["---", "orphan: true", "---", "", "# Every comparison with the paper", ""]
-    lines = [*head, "| where | quantity | says | truecal | agrees |", "|---|---|---|---|---|"]
+    lines = [*head, "| where | quantity | published | truecal | agrees |", "|---|---|---|---|---|"]
     notes: list[str] = []
     for row in rows:
-        why = row["why"]
-        if why and why not in notes:
-            notes.append(why)
-        mark = f" [{notes.index(why) + 1}]" if why else ""
-        says = row["theirs"] + ("" if row["source"] == "paper" else f" ({row['source']})")
-        agrees = {True: "yes", False: "**no**", None: ""}[row["within"]]
-        lines.append(f"| {row['where']} | {row['quantity']} | {says} | {with_error(row)} | {agrees}{mark} |")
-    return "\n".join([*lines, "", *(f"{k}. {why}" for k, why in enumerate(notes, start=1))]) + "\n"
+        note = row["note"]
+        if note and note not in notes:
+            notes.append(note)
+        mark = f" [{notes.index(note) + 1}]" if note else ""
+        published = row["published"] + ("" if row["source"] == "paper" else f" ({row['source']})")
+        agrees = {True: "yes", False: "**no**", None: ""}[row["agrees"]]
+        lines.append(
+            f"| {row['where']} | {row['quantity']} | {published} | {with_error(row)} | {agrees}{mark} |"
+        )
+    return "\n".join([*lines, "", *(f"{k}. {note}" for k, note in enumerate(notes, start=1))]) + "\n"
 
 
 def with_error(row: Mapping[str, Any]) -> str:
-    """Return what came out, with its standard error.
+    """Return the result with its standard error.
 
     Examples
     --------
-    >>> with_error({"ours": "6.71", "error": 0.0132}), with_error({"ours": "5 or 8", "error": None})
+    >>> with_error({"reproduced": "6.71", "error": 0.0132}), with_error({"reproduced": "5 or 8", "error": None})
     ('6.71 ± 0.013', '5 or 8')
     """
-    ours, error = str(row["ours"]), row["error"]
+    ours, error = str(row["reproduced"]), row["error"]
     if error is None:
         return ours
     number = ours.replace(".", "", 1).replace("-", "", 1).isdigit()
@@ -115,7 +117,7 @@ def with_error(row: Mapping[str, Any]) -> str:
 
 
 def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = ()) -> None:
-    """Write rows with six digits; the columns are those that any row has, in order of appearance."""
+    """Write rows with six digits; columns are in order of first appearance."""
     rows = list(rows)
     names = list(columns) or list(dict.fromkeys(key for row in rows for key in row))
     with whole_file(path, newline="") as file:
@@ -126,7 +128,7 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Iterable[s
 
 
 def _identity(settings: Settings) -> dict[str, Any]:
-    """Return what a result depends on; the number of workers is not part of it."""
+    """Return the settings that a result depends on."""
     return {
         "effort": settings.effort,
         "seed": settings.seed,
@@ -136,7 +138,7 @@ def _identity(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _note_path(settings: Settings, name: str) -> Path:
+def _record_path(settings: Settings, name: str) -> Path:
     return settings.out / f"{name}.json"
 
 

@@ -1,4 +1,4 @@
-"""Fits to the sets at hand, for Figure 3 and Tables 2 to 4; each is made once."""
+"""Fits to the available data sets, for Figure 3 and Tables 2 to 4; each is computed once."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ COARSE = 2.0**-20
 
 
 def paper_sets(settings: Settings) -> dict[str, Sample]:
-    """Return the real sets at hand that are among the paper's ten, in its order."""
-    found = top_label_sets(settings)
-    return {name: found[name] for name in paper.NAMES if name in found}
+    """Return the available real data sets that are among the paper's ten, in its order."""
+    available = top_label_sets(settings)
+    return {name: available[name] for name in paper.NAMES if name in available}
 
 
 def drawn_sets(settings: Settings) -> dict[str, Sample]:
-    """Return one sample of 10,000 from each of the paper's populations: sets with known truth."""
+    """Return one sample of 10,000 from each of the paper's populations, whose truth is known."""
     n = settings.of(10_000, 10_000, 500)
     names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
     return {
         name: one_sample(
-            *paper.population(name).sample(n, rng=np.random.SeedSequence((settings.seed, place)))
+            *paper.population(name).sample(n, rng=np.random.SeedSequence((settings.seed, number)))
         )
-        for place, name in enumerate(names)
+        for number, name in enumerate(names)
     }
 
 
 def fit(sample: Sample) -> PopulationFit:
-    """Fit the paper's model by maximum likelihood; what it warns of is in its messages."""
+    """Fit the paper's model by maximum likelihood; its warnings are in its messages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fit_population(sample)
@@ -50,12 +50,12 @@ def _cached_fits(settings: Settings) -> dict[str, PopulationFit]:
 
 
 def real_fits(settings: Settings) -> dict[str, PopulationFit]:
-    """Return the fits to the real sets at hand."""
+    """Return the fits to the available real data sets."""
     return _cached_fits(settings)
 
 
 def beta_by_recipe(sample: Sample, *, coarse: bool) -> tuple[float, float]:
-    """Return the Beta parameters by the paper's recipe, on scores as they are or rounded near 1."""
+    """Return the Beta parameters by the paper's recipe, on the original scores or on scores rounded near 1."""
     score = np.where(1 - sample.score <= COARSE, 1.0, sample.score) if coarse else sample.score
-    found = fit_beta_as_paper(score, sample.count)
-    return found.a, found.b
+    beta = fit_beta_as_paper(score, sample.count)
+    return beta.a, beta.b

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import (
     label_of,
     legend_below,
@@ -31,15 +31,15 @@ POPULATIONS = {
     "sharp, over-confident": Population(BetaScores(0.3, 0.4), GLMCurve("logit", "logit", b0=0.0, b1=0.6)),
     "blunt, under-confident": Population(BetaScores(4, 4), GLMCurve("logit", "logit", b0=0.0, b1=1.6)),
     "shifted base rate": Population(BetaScores(1, 1), GLMCurve("logit", "logit", b0=-0.5, b1=1.0)),
-    "rare event, 5 %": Population(BetaScores(0.5, 9.5), GLMCurve("logit", "logit", b0=-0.3, b1=0.8)),
+    "rare event, 5%": Population(BetaScores(0.5, 9.5), GLMCurve("logit", "logit", b0=-0.3, b1=0.8)),
 }
-#: Real sets with fewer rows say too little to fit a population to.
+#: Minimum number of rows to fit a population to a real data set.
 LEAST_ROWS = 1000
 
 
 @part("Discussion", "Binary classification: bias where scores fill the whole interval")
 def open_binary(settings: Settings) -> Outcome:
-    """Study four kinds of binary classifier, and populations fitted to the binary sets at hand."""
+    """Study four kinds of binary classifier, and populations fitted to the available binary data sets."""
     populations = dict(POPULATIONS)
     for name, sample in binary_sets(settings).items():
         if sample.n >= LEAST_ROWS:
@@ -57,29 +57,29 @@ def open_binary(settings: Settings) -> Outcome:
     return Outcome({"": rows}, {"": _draw(rows)}, [_ranking(rows), _equal_mass(rows)])
 
 
-def _ranking(rows: Rows) -> Comparison:
+def _ranking(rows: Records) -> PaperComparison:
     size = {name: mean_absolute_bias(rows, name) for name in SEVEN}
-    return Comparison(
+    return PaperComparison(
         "mean absolute bias (%), binary",
         "left open",
         "; ".join(f"{label_of(e)} {100 * size[e][0]:.2f}" for e in sorted(SEVEN, key=lambda e: size[e][0])),
-        within=None,
+        agrees=None,
         error=100 * max(error for _, error in size.values()),
     )
 
 
-def _equal_mass(rows: Rows) -> Comparison:
+def _equal_mass(rows: Records) -> PaperComparison:
     better, total = 0, 0
     for idea in ("bin", "debias", "sweep"):
-        wide, mass = (list(pick(rows, estimator=f"{kind}_{idea}")) for kind in ("ew", "em"))
+        wide, mass = (list(pick(rows, estimator=f"{binning}_{idea}")) for binning in ("ew", "em"))
         better += sum(abs(b["bias"]) < abs(a["bias"]) for a, b in zip(wide, mass, strict=True))
         total += len(wide)
-    return Comparison(
-        "cells in which EM has the smaller bias, binary", "left open", f"{better} of {total}", within=None
+    return PaperComparison(
+        "settings in which EM has the smaller bias, binary", "left open", f"{better} of {total}", agrees=None
     )
 
 
-def _draw(rows: Rows) -> Figure:
+def _draw(rows: Records) -> Figure:
     names = list(dict.fromkeys(row["population"] for row in rows))
     lines = -(-len(names) // 4)
     figure, axes = new_figure(lines, 4, size=(13, 3.6 * lines + 0.5))
@@ -98,8 +98,8 @@ def _draw(rows: Rows) -> Figure:
         size_axis(ax, every)
         ax.tick_params(axis="x", rotation=45)
         truth = 100 * next(pick(rows, population=name))["true_error"]
-        kind = "" if name in POPULATIONS else "fit to "
-        tidy(ax, x="number of samples", y="bias (%)", title=f"{kind}{name}: truth {truth:.2f} %")
+        prefix = "" if name in POPULATIONS else "fit to "
+        tidy(ax, x="number of samples", y="bias (%)", title=f"{prefix}{name}: true error {truth:.2f}%")
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
     legend_below(figure, axes[0, 0], columns=7)

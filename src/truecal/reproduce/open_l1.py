@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import label_of, legend_below, new_figure, tidy
 from truecal.reproduce.fig4 import bias_by_image_set, draw_bias
 from truecal.reproduce.populations import IMAGE_SETS, SEVEN, mean_absolute_bias, paper_study
@@ -16,32 +16,34 @@ if TYPE_CHECKING:
 @part("Discussion", "The l1 true error: is the ranking of the estimators the same?")
 def open_l1(settings: Settings) -> Outcome:
     """Repeat the studies of Figures 4 and 6 with the l1 norm."""
-    found = {
-        (kind, norm): paper_study(settings, calibrated=kind == "calibrated", norm=norm)
-        for kind in ("fitted", "calibrated")
+    studies = {
+        (model, norm): paper_study(settings, calibrated=model == "calibrated", norm=norm)
+        for model in ("fitted", "calibrated")
         for norm in (1, 2)
     }
-    table = [{"curve": kind, **row} for (kind, norm), rows in found.items() if norm == 1 for row in rows]
-    comparisons = [_ranking(kind, found[kind, 1], found[kind, 2]) for kind in ("fitted", "calibrated")]
-    return Outcome({"": table}, {"": _draw(found["fitted", 1], found["calibrated", 1])}, comparisons)
+    table = [{"curve": model, **row} for (model, norm), rows in studies.items() if norm == 1 for row in rows]
+    comparisons = [
+        _ranking(model, studies[model, 1], studies[model, 2]) for model in ("fitted", "calibrated")
+    ]
+    return Outcome({"": table}, {"": _draw(studies["fitted", 1], studies["calibrated", 1])}, comparisons)
 
 
-def _ranking(kind: str, l1: Rows, l2: Rows) -> Comparison:
+def _ranking(model: str, l1: Records, l2: Records) -> PaperComparison:
     size = {name: mean_absolute_bias(l1, name) for name in SEVEN}
     before = {name: mean_absolute_bias(l2, name)[0] for name in SEVEN}
     order = sorted(SEVEN, key=lambda name: size[name][0])
-    return Comparison(
-        f"mean absolute bias of l1 (%), {kind}",
+    return PaperComparison(
+        f"mean absolute bias of l1 (%), {model}",
         "left open",
         "; ".join(
             f"{label_of(name)} {100 * size[name][0]:.2f} (l2: {100 * before[name]:.2f})" for name in order
         ),
-        within=None,
+        agrees=None,
         error=100 * max(error for _, error in size.values()),
     )
 
 
-def _draw(fitted: Rows, calibrated: Rows) -> Figure:
+def _draw(fitted: Records, calibrated: Records) -> Figure:
     figure, axes = new_figure(2, 3, size=(11, 7), sharex=True, sharey="row")
     for line, (title, rows) in enumerate((("fitted", fitted), ("calibrated", calibrated))):
         means = bias_by_image_set(rows)

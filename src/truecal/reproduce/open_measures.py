@@ -1,10 +1,10 @@
 r"""Open question: KS, MCE and KCE under bias by construction.
 
-They do not estimate the true calibration error, so each needs a truth of its own. For scores C with gap
-g(c) = c - E[Y | c]:
+They do not estimate the true calibration error, so each is compared with its own population value. For
+scores C with gap g(c) = c - E[Y | c]:
 
 - KS: :math:`\sup_c |E[g(C)\, 1(C \le c)]|`;
-- MCE: :math:`\sup_c |g(c)|`, and for fifteen bins B_k what it tends to, :math:`\max_k |E[g(C) | B_k]|`;
+- MCE: :math:`\sup_c |g(c)|`, and its limit for fifteen bins B_k, :math:`\max_k |E[g(C) | B_k]|`;
 - KCE: the root of :math:`E[g(C)\, g(C')\, e^{-|C - C'| / \gamma}]` for two independent scores.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import IMAGE_SET_COLOURS, line, new_figure, size_axis, tidy, zero_line
 from truecal.reproduce.populations import image_set_of, quantile_grid, sizes
 from truecal.reproduce.simulate import draw_estimates
@@ -25,18 +25,18 @@ from truecal.simulation.population import Population
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The estimators, and the names of what they are estimates of.
+#: Names of the estimands, by estimator.
 MEASURES = {"ks": "KS", "ew_mce": "EW MCE", "em_mce": "EM MCE", "kce": "KCE"}
 N_BINS, BANDWIDTH = 15, 0.2
-#: Points of the integrals over the population.
+#: Number of points of the integrals over the population.
 POINTS = 1 << 17
 
 
 @part("Discussion", "KS, MCE and KCE under bias by construction")
 def open_measures(settings: Settings) -> Outcome:
-    """Compare the estimates with their own truths, on the fitted populations and their calibrated twins."""
+    """Compare the estimates with their population values, on fitted and on calibrated populations."""
     names = settings.of(paper.NAMES, paper.NAMES[::3], paper.NAMES[::4])
-    rows: Rows = []
+    rows: Records = []
     for calibrated in (False, True):
         for name in names:
             population = paper.population(name, calibrated)
@@ -51,17 +51,16 @@ def truths(population: Population, points: int = POINTS) -> dict[str, float]:
 
     Examples
     --------
-    >>> from truecal.simulation import BetaScores
-    >>> from truecal.simulation import PowerCurve
-    >>> found = truths(Population(BetaScores(1, 1), PowerCurve(2)))
-    >>> round(found["ks"], 5), round(found["mce"], 5)  # 1/6 at c = 1, and 1/4 at c = 1/2
+    >>> from truecal.simulation import BetaScores, PowerCurve
+    >>> estimates = truths(Population(BetaScores(1, 1), PowerCurve(2)))
+    >>> round(estimates["ks"], 5), round(estimates["mce"], 5)  # 1/6 at c = 1, and 1/4 at c = 1/2
     (0.16667, 0.25)
     """
     score, _, truth = quantile_grid(population, points)
     gap = score - truth
     by_width = np.minimum((score * N_BINS).astype(int), N_BINS - 1)
     by_mass = np.arange(points) * N_BINS // points
-    # exp(-(c_j - c_i) / w) for i < j is a product of two factors, so that a running sum gives all pairs.
+    # exp(-(c_j - c_i) / w) for i < j is a product of two factors, so a cumulative sum covers all pairs.
     growth = np.exp((score - 1) / BANDWIDTH)
     before = np.cumsum(gap * growth) - gap * growth
     square = float(2 * np.sum(gap * before / growth) + np.sum(gap**2)) / points**2
@@ -83,9 +82,9 @@ def _largest_mean(gap: Any, group: Any) -> float:
 
 def _rows(
     settings: Settings, name: str, calibrated: bool, population: Population, truth: dict[str, float], n: int
-) -> Rows:
+) -> Records:
     label = f"measures_{name}{'_calibrated' if calibrated else ''}"
-    found = draw_estimates(
+    estimates = draw_estimates(
         settings,
         label,
         population,
@@ -93,12 +92,12 @@ def _rows(
         estimators=["ks", "ew_mce", "em_mce", "skce"],
         repeats=settings.of(500, 40, 4),
     )
-    found["kce"] = np.sqrt(np.maximum(found["skce"], 0))
+    estimates["kce"] = np.sqrt(np.maximum(estimates["skce"], 0))
     rows = []
     for measure, own in {**truth, "skce": truth["kce"] ** 2}.items():
         if measure == "mce":
             continue
-        values = found[measure]
+        values = estimates[measure]
         rows.append(
             {
                 "population": name,
@@ -116,7 +115,7 @@ def _rows(
     return rows
 
 
-def _compare(rows: Rows, measure: str) -> Comparison:
+def _compare(rows: Records, measure: str) -> PaperComparison:
     parts = []
     for calibrated in (False, True):
         mine = [row for row in rows if row["measure"] == measure and row["calibrated"] == calibrated]
@@ -126,16 +125,16 @@ def _compare(rows: Rows, measure: str) -> Comparison:
         ]
         parts.append(f"{'calibrated' if calibrated else 'fitted'} {ends[0]:+.2f} to {ends[1]:+.2f}")
     few, many = min(row["n"] for row in rows), max(row["n"] for row in rows)
-    return Comparison(
+    return PaperComparison(
         f"mean bias of {MEASURES[measure]} (%), n = {few} to {many}",
         "left open",
         "; ".join(parts),
-        within=None,
+        agrees=None,
         error=100 * max(row["bias_se"] for row in rows if row["measure"] == measure),
     )
 
 
-def _draw(rows: Rows) -> Figure:
+def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(2, 4, size=(13, 6.4), sharex=True)
     every = sorted({row["n"] for row in rows})
     for column, (measure, title) in enumerate(MEASURES.items()):
@@ -159,12 +158,12 @@ def _draw(rows: Rows) -> Figure:
             zero_line(ax)
             size_axis(ax, every)
             ax.tick_params(axis="x", rotation=45)
-            kind = "calibrated" if calibrated else "fitted"
+            model = "calibrated" if calibrated else "fitted"
             tidy(
                 ax,
                 x="number of samples" if row else "",
                 y="" if column else "bias (%)",
-                title=f"{title}, {kind}",
+                title=f"{title}, {model}",
             )
     axes[0, 0].legend(frameon=False, fontsize="small")
     return figure

@@ -1,4 +1,4 @@
-"""Open question: how bias and variance trade off. Root mean square error, and what it is made of."""
+"""Open question: the trade-off of bias and variance. Root mean square error and its components."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import label_of, legend_below, new_figure, size_axis, style_of, tidy
 from truecal.reproduce.populations import SEVEN, paper_study, pick, sizes
 from truecal.reproduce.simulate import run_study
@@ -17,45 +17,45 @@ from truecal.simulation import paper
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = ("fitted", "calibrated")
+MODELS = ("fitted", "calibrated")
 EIGHT = (*SEVEN, "averaged")
 
 
-@part("Discussion", "How bias and variance trade off")
+@part("Discussion", "Trade-off of bias and variance")
 def open_tradeoff(settings: Settings) -> Outcome:
     """Split the mean square error of Figures 4 and 6 into squared bias and variance."""
-    rows: Rows = []
-    for kind in KINDS:
-        study = paper_study(settings, calibrated=kind == "calibrated") + _averaged(settings, kind)
+    rows: Records = []
+    for model in MODELS:
+        study = paper_study(settings, calibrated=model == "calibrated") + _averaged(settings, model)
         for n in sizes(settings):
-            rows += [_split(kind, n, name, list(pick(study, n=n, estimator=name))) for name in EIGHT]
-    return Outcome({"": rows}, {"": _draw(rows)}, [*(_least(rows, kind) for kind in KINDS), _share(rows)])
+            rows += [_split(model, n, name, list(pick(study, n=n, estimator=name))) for name in EIGHT]
+    return Outcome({"": rows}, {"": _draw(rows)}, [*(_least(rows, model) for model in MODELS), _share(rows)])
 
 
-def _averaged(settings: Settings, kind: str) -> Rows:
-    """Study truecal's own estimator on some of the same samples; it is slower."""
+def _averaged(settings: Settings, model: str) -> Records:
+    """Study truecal's own estimator, which is slower, on some of the same samples."""
     names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
     return run_study(
         settings,
-        f"{kind}_averaged",
-        {name: paper.population(name, calibrated=kind == "calibrated") for name in names},
+        f"{model}_averaged",
+        {name: paper.population(name, calibrated=model == "calibrated") for name in names},
         estimators=["averaged"],
         sizes=sizes(settings),
         repeats=settings.of(250, 20, 3),
     )
 
 
-def _split(kind: str, n: int, estimator: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _split(model: str, n: int, estimator: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     variance = float(np.mean([row["sd"] ** 2 for row in rows]))
-    # Of the squared bias, so much is Monte Carlo noise of the mean.
+    # The squared bias minus the Monte Carlo variance of the mean.
     square = float(np.mean([row["bias"] ** 2 - row["bias_se"] ** 2 for row in rows]))
     rmse = math.sqrt(max(square, 0.0) + variance)
-    # The error of each mean square: of its variance, as for normal estimates, and of its squared bias.
+    # The error of each mean square: that of its variance, assuming normal estimates, and that of its squared bias.
     errors = [
         row["sd"] ** 2 * math.sqrt(2 / row["repeats"]) + 2 * abs(row["bias"]) * row["bias_se"] for row in rows
     ]
     return {
-        "curve": kind,
+        "curve": model,
         "n": n,
         "estimator": estimator,
         "squared_bias": max(square, 0.0),
@@ -66,48 +66,48 @@ def _split(kind: str, n: int, estimator: str, rows: Sequence[Mapping[str, Any]])
     }
 
 
-def _least(rows: Rows, kind: str) -> Comparison:
-    found = []
+def _least(rows: Records, model: str) -> PaperComparison:
+    lines = []
     for n in sorted({row["n"] for row in rows}):
-        mine = {row["estimator"]: row for row in pick(rows, curve=kind, n=n)}
+        mine = {row["estimator"]: row for row in pick(rows, curve=model, n=n)}
         best = min(SEVEN, key=lambda name: mine[name]["rmse"])
-        found.append(
+        lines.append(
             f"{label_of(best)} {100 * mine[best]['rmse']:.2f} at {n} (averaged {100 * mine['averaged']['rmse']:.2f})"
         )
-    return Comparison(
-        f"least root mean square error (%), {kind}",
+    return PaperComparison(
+        f"smallest root mean square error (%), {model}",
         "left open",
-        "; ".join(found),
-        within=None,
-        error=100 * max(row["rmse_se"] for row in rows if row["curve"] == kind),
-        why="The constants of truecal's averaged estimator were chosen on these populations among others.",
+        "; ".join(lines),
+        agrees=None,
+        error=100 * max(row["rmse_se"] for row in rows if row["curve"] == model),
+        note="The constants of truecal's averaged estimator were chosen on these populations, among others.",
     )
 
 
-def _share(rows: Rows) -> Comparison:
+def _share(rows: Records) -> PaperComparison:
     share = {
         (row["estimator"], row["n"]): f"{row['share_of_bias']:.0%} at {row['n']}"
         for row in pick(rows, curve="fitted")
     }
     ends = min(n for _, n in share), max(n for _, n in share)
-    return Comparison(
+    return PaperComparison(
         "share of squared bias in the mean square error, fitted",
-        "variance set aside",
+        "variance not studied",
         "; ".join(
             f"{label_of(name)} {share[name, ends[0]]}, {share[name, ends[1]]}"
             for name in ("ew_bin", "em_debias", "em_sweep")
         ),
-        within=None,
+        agrees=None,
     )
 
 
-def _draw(rows: Rows) -> Figure:
+def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(2, 2, size=(10, 7.4), sharex=True, sharey="row")
     every = sorted({row["n"] for row in rows})
-    for column, kind in enumerate(KINDS):
+    for column, model in enumerate(MODELS):
         above, below = axes[:, column]
         for estimator in EIGHT:
-            mine = list(pick(rows, curve=kind, estimator=estimator))
+            mine = list(pick(rows, curve=model, estimator=estimator))
             style = {"markersize": 4, "linewidth": 1.3, **style_of(estimator)}
             error = [200 * row["rmse_se"] for row in mine]
             above.errorbar(every, [100 * row["rmse"] for row in mine], yerr=error, elinewidth=0.8, **style)
@@ -119,7 +119,7 @@ def _draw(rows: Rows) -> Figure:
         below.set_ylim(-2, 102)
         size_axis(below, every)
         y = ("", "") if column else ("root mean square error (%)", "share of squared bias in it (%)")
-        tidy(above, x="", y=y[0], title=f"{kind}, mean over the populations")
+        tidy(above, x="", y=y[0], title=f"{model}, mean over the populations")
         tidy(below, x="number of samples", y=y[1])
     legend_below(figure, axes[0, 0], columns=8)
     return figure

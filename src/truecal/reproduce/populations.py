@@ -1,4 +1,4 @@
-"""The populations that several parts draw from, and what they sum up of the studies on them."""
+"""Populations that several parts use, and summaries of studies on them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from scipy.special import betaincinv
 
 from truecal._lib.types import FloatArray
-from truecal.reproduce.contract import Rows, Settings
+from truecal.reproduce.contract import Records, Settings
 from truecal.reproduce.simulate import run_study
 from truecal.simulation import paper
 from truecal.simulation.population import Population
 from truecal.simulation.scores.beta import BetaScores
 
-#: The estimators of Figures 4 and 6, as the paper has them.
+#: The estimators of the paper's Figures 4 and 6.
 SEVEN: Final = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")
 KDE_WITHOUT_ROOT: Final = "kde_without_root"
 
-#: Names of data sets end in these.
+#: Suffixes of the names of data sets.
 IMAGE_SETS: Final = {"CIFAR-10": "_c10", "CIFAR-100": "_c100", "ImageNet": "_imgnet"}
 
 
-def paper_study(settings: Settings, *, calibrated: bool = False, norm: float = 2) -> Rows:
+def paper_study(settings: Settings, *, calibrated: bool = False, norm: float = 2) -> Records:
     """Return the study behind Figures 4 and 6: ten populations, seven sizes, seven estimators."""
     names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
     return run_study(
@@ -44,12 +44,12 @@ def sizes(settings: Settings) -> tuple[int, ...]:
     return settings.of(every, every, (200, 800))
 
 
-def with_kde_without_root(rows: Rows) -> Rows:
-    """Return the rows of an l2 study with further ones for KDE without its root, as its authors' code has it.
+def with_kde_without_root(rows: Records) -> Records:
+    """Return the rows of an l2 study with additional ones for KDE without its root, as in its authors' code.
 
-    The mean of the squares follows from mean and sd. For its error the estimates are taken as normal.
+    The mean of the squares follows from mean and sd. Its standard error assumes normal estimates.
     """
-    added: Rows = []
+    added: Records = []
     for row in rows:
         if row["estimator"] == "kde" and row["norm"] == 2:
             variance = row["sd"] ** 2
@@ -64,7 +64,7 @@ def with_kde_without_root(rows: Rows) -> Rows:
 
 
 def image_set_of(name: str) -> str:
-    """Return which images a data set is of.
+    """Return the image set of a data set.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def image_set_of(name: str) -> str:
 def mean_over(
     rows: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, Any]], tuple[Any, ...]]
 ) -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Return the mean bias and its standard error over the rows that agree in `by`."""
+    """Return the mean bias and its standard error over groups of rows with the same `by`."""
     groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
     for row in rows:
         groups.setdefault(by(row), []).append((row["bias"], row["bias_se"]))
@@ -98,10 +98,10 @@ def mean_absolute_bias(rows: Iterable[Mapping[str, Any]], estimator: str) -> tup
 
 
 def quantile_grid(population: Population, points: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return scores of equal weight, their complements, and how often each comes true.
+    """Return scores of equal weight, their complements, and the conditional probability of the event at each.
 
-    The scores are the quantiles (i + 1/2) / points of the distribution, which must be a Beta: means over
-    them are integrals over the population.
+    The scores are the quantiles (i + 1/2) / points of the distribution, which must be a Beta. Means over them
+    approximate integrals over the population.
     """
     scores = population.scores
     assert isinstance(scores, BetaScores)

@@ -1,6 +1,6 @@
-"""The paper's printed tables, and what its text says in numbers.
+"""The tables printed in the paper.
 
-Facts, typed in from Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation,
+Source: Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation,
 AISTATS, Appendix A. The tables are CSV files in ``printed``.
 """
 
@@ -45,19 +45,19 @@ def table2() -> dict[str, tuple[float, float]]:
 
 
 def table3() -> dict[str, list[PrintedGLM]]:
-    """Return the twelve models of each data set, least AIC first.
+    """Return the twelve models of each data set, smallest AIC first.
 
     Examples
     --------
     >>> table3()["resnet110_c10"][0].name
     'logflip_logflip_b0_b1'
     """
-    found: dict[str, list[PrintedGLM]] = {}
+    models: dict[str, list[PrintedGLM]] = {}
     for row in _read("table3"):
         b0, b1 = (float(row[key]) if row[key] else None for key in ("b0", "b1"))
         model = PrintedGLM(row["link"], row["transform"], b0, b1, float(row["aic"]), row["selected"] == "1")
-        found.setdefault(row["dataset"], []).append(model)
-    return found
+        models.setdefault(row["dataset"], []).append(model)
+    return models
 
 
 def table4() -> dict[str, tuple[float, float]]:

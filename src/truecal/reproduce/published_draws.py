@@ -1,9 +1,9 @@
-"""The very samples that the paper's published program draws: one walk of seeds for everything.
+"""The samples of the paper's published program, which share one sequence of seeds.
 
-Its simulations (google-research/caltrain, ``simulation/true_dataset.py``) give sample r a seed below 10^7 that
-sample r - 1 drew first; the first is 47. Each row takes a uniform number, a Beta score and the uniform number
-that decides its label. The walk is the same for every population and every size, and a smaller sample is the
-beginning of the larger ones: all cells of a study share their luck.
+Its simulations (google-research/caltrain, ``simulation/true_dataset.py``) give sample r a seed below 10^7 that is
+the first draw of sample r - 1; the first seed is 47. Each row takes a uniform number, a Beta score and the uniform
+number that decides its label. The sequence is the same for every population and every size, and a smaller sample
+is the beginning of the larger ones, so that all results of a study are dependent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST_SEED = 47
 
 
 def seeds() -> Iterator[int]:
-    """Yield the seeds of the samples, one after the other, without end."""
+    """Yield the seeds of the samples, indefinitely."""
     seed = FIRST_SEED
     while True:
         yield seed
@@ -36,20 +36,20 @@ def seeds() -> Iterator[int]:
 
 
 def walk() -> tuple[list[int], int]:
-    """Return all different seeds in their order, and the place that the walk comes back to after the last.
+    """Return all distinct seeds in order, and the index at which the sequence continues after the last.
 
     Examples
     --------
-    >>> found, start = walk()
-    >>> len(found), len(found) - start  # different samples, and how many of them come again and again
+    >>> distinct, start = walk()
+    >>> len(distinct), len(distinct) - start  # distinct samples, and how many of them repeat
     (4744, 1302)
     """
-    places: dict[int, int] = {}
+    index_of: dict[int, int] = {}
     for seed in seeds():
-        if seed in places:
-            return list(places), places[seed]
-        places[seed] = len(places)
-    raise AssertionError("the walk does not end")
+        if seed in index_of:
+            return list(index_of), index_of[seed]
+        index_of[seed] = len(index_of)
+    raise AssertionError("the sequence of seeds does not repeat")
 
 
 def draw(population: Population, seed: int, n: int) -> tuple[NDArray[np.bool_], FloatArray]:
@@ -68,7 +68,7 @@ def published_estimates(
     settings: Settings, names: Sequence[str], sizes: Sequence[int], estimators: Sequence[str], repeats: int
 ) -> FloatArray:
     """Return estimates on these samples, of shape (names, estimators, sizes, repeats); kept in ``work``."""
-    found = []
+    estimates = []
     first = list(islice(seeds(), repeats))
     for name in names:
         path = settings.work / f"published_{name}_{repeats}_repeats.npy"
@@ -77,8 +77,8 @@ def published_estimates(
             values = in_parallel(settings, f"published draws of {name}", _estimates, jobs)
             with whole_file(path, "wb") as file:
                 np.save(file, np.stack(list(values), axis=2))
-        found.append(np.load(path))
-    return np.stack(found)
+        estimates.append(np.load(path))
+    return np.stack(estimates)
 
 
 def _estimates(name: str, seed: int, sizes: tuple[int, ...], estimators: tuple[str, ...]) -> FloatArray:

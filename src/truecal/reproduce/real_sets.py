@@ -1,8 +1,8 @@
-"""Predictions of real models, from folders that the user names: logits with two splits, or top labels.
+"""Predictions of real models in folders given by the user: logits with two splits, or top labels.
 
 Known layouts: the pickles of the paper's data (``truecal.data.load_logits``), the same four arrays in an
 NPZ file, top-label outputs (``confidence``, ``pred``, ``labels``), and binary predictions (``scores``,
-``labels``). Files of other layouts are passed over.
+``labels``). Files with other layouts are ignored.
 """
 
 from __future__ import annotations
@@ -20,48 +20,48 @@ _SPLITS = ("val_logits", "val_labels", "test_logits", "test_labels")
 
 def split_sets(settings: Settings) -> dict[str, LogitSplits]:
     """Return every set of logits with a calibration and a test split, by name, from both folders."""
-    found: dict[str, LogitSplits] = {}
+    sets: dict[str, LogitSplits] = {}
     for path in _files(settings.logits, "*.p", "*.pkl", "*.pickle"):
-        found[_name_of(path)] = load_logits(path)
+        sets[_name_of(path)] = load_logits(path)
     for path in (*_files(settings.logits, "*.npz"), *_files(settings.data, "*.npz")):
         with np.load(path, allow_pickle=False) as file:
             if set(_SPLITS) <= set(file.files):
                 arrays = (file[key] for key in _SPLITS)
-                found[_name_of(path)] = LogitSplits(*arrays)
-    return found
+                sets[_name_of(path)] = LogitSplits(*arrays)
+    return sets
 
 
 def top_label_sets(settings: Settings) -> dict[str, Sample]:
     """Return the top-label predictions of every test split and every top-label set, by name."""
-    found: dict[str, Sample] = {}
+    sets: dict[str, Sample] = {}
     for name, splits in split_sets(settings).items():
-        (found[name],) = from_logits(splits.test_labels, splits.test_logits)
+        (sets[name],) = from_logits(splits.test_labels, splits.test_logits)
     for path in _files(settings.data, "*.npz"):
         with np.load(path, allow_pickle=False) as file:
             if {"confidence", "pred", "labels"} <= set(file.files):
-                (found[_name_of(path)],) = read(file["pred"] == file["labels"], file["confidence"])
-    return found
+                (sets[_name_of(path)],) = read(file["pred"] == file["labels"], file["confidence"])
+    return sets
 
 
 def binary_sets(settings: Settings) -> dict[str, Sample]:
     """Return every set of probabilities of a positive class, by name."""
-    found: dict[str, Sample] = {}
+    sets: dict[str, Sample] = {}
     for path in _files(settings.data, "*.npz"):
         with np.load(path, allow_pickle=False) as file:
             if {"scores", "labels"} <= set(file.files):
-                (found[path.stem],) = read(file["labels"], file["scores"])
-    return found
+                (sets[path.stem],) = read(file["labels"], file["scores"])
+    return sets
 
 
 def _files(folder: Path | None, *patterns: str) -> list[Path]:
     if folder is None:
         return []
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: there is no such folder.")
+        raise FileNotFoundError(f"There is no folder {folder}.")
     return sorted(path for pattern in patterns for path in folder.glob(pattern))
 
 
 def _name_of(path: Path) -> str:
-    """Return the data set's name as the paper's tables have it, without what surrounds it in file names."""
+    """Return the data set's name as in the paper's tables, extracted from a file name."""
     name = path.stem.removeprefix("probs_").removesuffix("_logits")
     return name.removeprefix("hollance_markus93_")

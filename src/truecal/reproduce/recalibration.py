@@ -1,4 +1,4 @@
-"""One model of Table 1: recalibrated in three ways, and which of them each criterion chooses."""
+"""One model of Table 1, recalibrated by three methods, and the choice of each criterion."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ CRITERIA = (*ESTIMATORS, "brier", "log_loss", "fitted")
 def simulated_choice(
     name: str, repeat: int, calibration: int, test: int, seed: int, points: int = 20_000
 ) -> dict[str, Any]:
-    """Recalibrate a population of the paper, and return what each criterion chooses and what is best."""
+    """Recalibrate a population of the paper; return the choice of each criterion and the best one."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()), repeat)))
     population = paper.population(name)
     y_fit, p_fit = population.sample(calibration, rng=rng)
     y_test, p_test = population.sample(test, rng=rng)
     samples, errors = {}, {}
-    for title, kind in RECALIBRATORS.items():
-        recalibrator = kind(input="probabilities").fit(p_fit, y_fit)
+    for title, recalibrator_class in RECALIBRATORS.items():
+        recalibrator = recalibrator_class(input="probabilities").fit(p_fit, y_fit)
         samples[title] = one_sample(y_test, recalibrator.transform(p_test))
         errors[title] = true_error_after(recalibrator, population, points)
     best = min(errors, key=lambda title: errors[title])
@@ -50,7 +50,7 @@ def simulated_choice(
 def true_error_after(recalibrator: Any, population: Population, points: int = 20_000) -> float:
     """Return the true l2 error of the recalibrated model.
 
-    Scores that are mapped to the same value become one: what counts is how often that value comes true.
+    Scores that are mapped to the same value are merged: the conditional probability given that value counts.
 
     Examples
     --------
@@ -69,8 +69,8 @@ def true_error_after(recalibrator: Any, population: Population, points: int = 20
 def real_choice(name: str, splits: LogitSplits) -> dict[str, Any]:
     """Fit the recalibrators to the calibration split, and choose by the top labels of the test split."""
     samples = {}
-    for title, kind in RECALIBRATORS.items():
-        recalibrator = kind(input="logits").fit(splits.val_logits, splits.val_labels)
+    for title, recalibrator_class in RECALIBRATORS.items():
+        recalibrator = recalibrator_class(input="logits").fit(splits.val_logits, splits.val_labels)
         proba = recalibrator.transform(splits.test_logits)
         samples[title] = one_sample(splits.test_labels, proba, multiclass="top")
     values = {
@@ -82,18 +82,18 @@ def real_choice(name: str, splits: LogitSplits) -> dict[str, Any]:
 
 
 def choices(samples: dict[str, Sample]) -> dict[str, str]:
-    """Return for each criterion the recalibrator of least value."""
+    """Return for each criterion the recalibrator with the smallest value."""
 
     def best(values: list[float]) -> str:
         return list(samples)[int(np.argmin(values))]
 
-    found = {
+    chosen = {
         name: best([get_estimator(name)(sample).value for sample in samples.values()]) for name in ESTIMATORS
     }
-    found |= {
+    chosen |= {
         name: best([decompose(s, name).score for s in samples.values()]) for name in ("brier", "log_loss")
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a few atoms are no Beta; the paper's arbiter fits one all the same
+        warnings.simplefilter("ignore")  # the paper's criterion fits a Beta even to a few atoms
         fitted = [fit_population(sample).population.true_error() for sample in samples.values()]
-    return found | {"fitted": best(fitted)}
+    return chosen | {"fitted": best(fitted)}

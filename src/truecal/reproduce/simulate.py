@@ -11,7 +11,7 @@ import numpy as np
 from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import choose_estimators
-from truecal.reproduce.contract import Rows, Settings
+from truecal.reproduce.contract import Records, Settings
 from truecal.simulation import monte_carlo
 from truecal.simulation.population import Population
 from truecal.simulation.study import bias_study
@@ -28,7 +28,7 @@ def run_study(
     sizes: Iterable[int],
     repeats: int,
     norm: float = 2,
-) -> Rows:
+) -> Records:
     """Return the rows of a bias study; an interrupted study is resumed.
 
     Parts that request the same study under the same name share it.

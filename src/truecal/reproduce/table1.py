@@ -1,7 +1,7 @@
-"""Table 1: which recalibrator is chosen by ECE_bin, by ECE_sweep and by others, and which should be.
+"""Table 1: the recalibrator chosen by ECE_bin, ECE_sweep and other criteria, and the best one.
 
-On models with known truth the best recalibrator is known; on real ones the paper's arbiter, the true error
-of a fitted population, stands in for it.
+On simulated models the best recalibrator is known; on real ones the paper's reference, the true error of a fitted
+population, replaces it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, GREY, RED, label_of, new_figure, tidy
 from truecal.reproduce.real_sets import split_sets
 from truecal.reproduce.recalibration import CRITERIA, real_choice, simulated_choice
@@ -31,7 +31,7 @@ def table1(settings: Settings) -> Outcome:
     repeats = settings.of(100, 6, 2)
     calibration, test = settings.of((5000, 10_000), (2000, 4000), (300, 500))
     jobs = [(name, repeat, calibration, test, settings.seed) for name in names for repeat in range(repeats)]
-    simulated: Rows = list(in_parallel(settings, "table1", simulated_choice, jobs))
+    simulated: Records = list(in_parallel(settings, "table1", simulated_choice, jobs))
     real = [real_choice(name, splits) for name, splits in split_sets(settings).items()]
     comparisons = [
         _against_fit(simulated, real, "ew_bin", 3),
@@ -42,19 +42,19 @@ def table1(settings: Settings) -> Outcome:
     return Outcome(tables, {"": _draw(simulated, real)}, comparisons)
 
 
-def _share(rows: Rows, criterion: str, against: str) -> tuple[float, float]:
+def _share(rows: Records, criterion: str, against: str) -> tuple[float, float]:
     hits = sum(row[criterion] == row[against] for row in rows)
     share = hits / len(rows)
     return share, math.sqrt((share * (1 - share) + 0.25 / len(rows)) / len(rows))
 
 
-def _regret(rows: Rows, criterion: str) -> tuple[float, float]:
-    """Return how much true error the choice costs beyond the best, and its standard error."""
+def _regret(rows: Records, criterion: str) -> tuple[float, float]:
+    """Return the mean excess true error of the choice over the best one, and its standard error."""
     lost = [row[f"true_error_{row[criterion]}"] - row[f"true_error_{row['best']}"] for row in rows]
     return float(np.mean(lost)), float(np.std(lost) / math.sqrt(len(lost)))
 
 
-def _summary(rows: Rows) -> Rows:
+def _summary(rows: Records) -> Records:
     table = []
     for name in CRITERIA:
         truly, truly_se = _share(rows, name, "best")
@@ -75,8 +75,8 @@ def _summary(rows: Rows) -> Rows:
     return table
 
 
-def _against_fit(simulated: Rows, real: Rows, criterion: str, printed: int) -> Comparison:
-    """Count the models on which a criterion agrees with the fitted true error, as the paper counts its ten."""
+def _against_fit(simulated: Records, real: Records, criterion: str, printed: int) -> PaperComparison:
+    """Count the models on which a criterion agrees with the fitted true error, as the paper does for its ten."""
     models = len({row["model"] for row in simulated})
     repeats = [row["repeat"] for row in simulated]
     counts = np.bincount(repeats, [row[criterion] == row["fitted"] for row in simulated])
@@ -84,19 +84,19 @@ def _against_fit(simulated: Rows, real: Rows, criterion: str, printed: int) -> C
     agree = sum(row[criterion] == row["fitted"] for row in real)
     on_real = f"; {agree} of {len(real)} real sets" if real else ""
     name = {"ew_bin": "ECE_bin", "em_sweep": "ECE_sweep"}[criterion]
-    return Comparison(
+    return PaperComparison(
         f"models for which {name} agrees with the fitted true error",
         f"{printed} of 10",
-        f"{mean:.1f} of {models} simulated ones, with a spread of {spread:.1f}{on_real}",
-        within=abs(mean / models - printed / 10) <= 2 * spread / models,
+        f"{mean:.1f} of {models} simulated models, with a standard deviation of {spread:.1f}{on_real}",
+        agrees=abs(mean / models - printed / 10) <= 2 * spread / models,
         error=spread / math.sqrt(len(counts)),
-        why="The ten logit files are not public here: simulated models of the same ten populations, and other real "
-        "ones. Give yours with --logits. The spread is that of one count of so many models, as the paper has it.",
+        note="The ten logit files are not public: these are simulated models of the same ten populations, and "
+        "other real models. Add logit files with --logits. The standard deviation is that of a single count.",
     )
 
 
-def _with_known_truth(rows: Rows) -> Comparison:
-    """Compare how often ECE_bin and ECE_sweep choose the truly best, on the same models."""
+def _with_known_truth(rows: Records) -> PaperComparison:
+    """Compare how often ECE_bin and ECE_sweep choose the best recalibrator, on the same models."""
     right = {name: np.array([row[name] == row["best"] for row in rows]) for name in CRITERIA}
     gain = right["em_sweep"].astype(float) - right["ew_bin"]
     error = float(gain.std() / math.sqrt(len(gain)))
@@ -110,29 +110,29 @@ def _with_known_truth(rows: Rows) -> Comparison:
             ("fitted", "the fitted error itself"),
         )
     )
-    return Comparison(
+    return PaperComparison(
         "ECE_sweep chooses better than ECE_bin (%)",
         "70 against 30 of its choices",
-        f"truly best in {len(rows)} simulated models: {shown}; sweep less bin {100 * gain.mean():+.1f}",
-        within=bool(gain.mean() > 2 * error),
+        f"best in {len(rows)} simulated models: {shown}; sweep minus bin {100 * gain.mean():+.1f}",
+        agrees=bool(gain.mean() > 2 * error),
         error=100 * error,
-        why="With known truth. Isotonic regression leaves errors of either sign close together, which equal-mass bins "
-        "average away: the sweep sees its error some 0.4 points too small, and prefers it to histogram binning.",
+        note="With known truth. Isotonic regression leaves errors of either sign close together, which average out in "
+        "equal-mass bins: the sweep underestimates its error by about 0.4 points and prefers it to histogram binning.",
     )
 
 
-def _draw(simulated: Rows, real: Rows) -> Figure:
+def _draw(simulated: Records, real: Records) -> Figure:
     figure, axes = new_figure(1, 2, size=(10, 4.2), sharey=True)
-    place = np.arange(len(CRITERIA))[::-1]
+    height = np.arange(len(CRITERIA))[::-1]
     for key, colour, shift, label in (
-        ("best", BLUE, 0.12, "chooses the truly best"),
+        ("best", BLUE, 0.12, "chooses the best"),
         ("fitted", RED, -0.12, "agrees with the fitted true error"),
     ):
         shown = [name for name in CRITERIA if name != key]
         share, error = zip(*(_share(simulated, name, key) for name in shown), strict=True)
         axes[0, 0].errorbar(
             100 * np.array(share),
-            place[: len(shown)] + shift,
+            height[: len(shown)] + shift,
             xerr=200 * np.array(error),
             fmt="o",
             color=colour,
@@ -144,7 +144,7 @@ def _draw(simulated: Rows, real: Rows) -> Figure:
         agree = [100 * np.mean([row[name] == row["fitted"] for row in real]) for name in CRITERIA[:-1]]
         axes[0, 0].scatter(
             agree,
-            place[:-1],
+            height[:-1],
             marker="|",
             s=90,
             color=BLACK,
@@ -153,18 +153,18 @@ def _draw(simulated: Rows, real: Rows) -> Figure:
         )
     lost, error = zip(*(_regret(simulated, name) for name in CRITERIA), strict=True)
     axes[0, 1].errorbar(
-        100 * np.array(lost), place, xerr=200 * np.array(error), fmt="o", color=BLUE, capsize=2
+        100 * np.array(lost), height, xerr=200 * np.array(error), fmt="o", color=BLUE, capsize=2
     )
     axes[0, 1].axvline(0, color=GREY, linewidth=0.8)
-    axes[0, 0].set_yticks(place, [LABELS.get(name) or label_of(name) for name in CRITERIA])
+    axes[0, 0].set_yticks(height, [LABELS.get(name) or label_of(name) for name in CRITERIA])
     axes[0, 0].set_xlim(0, 103)
     tidy(
         axes[0, 0],
         x="share of models (%)",
-        y="choice by the least",
-        title="(a) is the right recalibrator chosen?",
+        y="choice by smallest",
+        title="(a) is the best recalibrator chosen?",
     )
-    tidy(axes[0, 1], x="true error beyond the best choice (%)", y="", title="(b) what a wrong choice costs")
+    tidy(axes[0, 1], x="excess true error over the best choice (%)", y="", title="(b) cost of a wrong choice")
     figure.legend(
         *axes[0, 0].get_legend_handles_labels(),
         loc="outside lower center",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
 from truecal.reproduce.fits import beta_by_recipe, drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 WAYS = {
     "printed": ("printed in the paper", BLACK, "o"),
-    "recipe_coarse": ("its recipe, scores rounded as the paper's", BLUE, "s"),
-    "recipe": ("its recipe, scores as they are", ORANGE, "^"),
-    "mle": ("maximum likelihood, rounded scores as cells", GREEN, "D"),
+    "recipe_coarse": ("paper's recipe, scores rounded as in the paper", BLUE, "s"),
+    "recipe": ("paper's recipe, original scores", ORANGE, "^"),
+    "mle": ("maximum likelihood, rounded scores as intervals", GREEN, "D"),
 }
-#: Where labels stand beside their points, in points, if not below to the right.
+#: Offsets of labels from their points, if not below to the right.
 LABEL_SHIFTS = {
     "densenet40_c10": (-56, -3),
     "resnet110_SD_c10": (6, 5),
@@ -35,31 +35,31 @@ LABEL_SHIFTS = {
 
 @part("Table 2", "Parameters of the Beta distributions of scores")
 def table2(settings: Settings) -> Outcome:
-    """Fit real scores in three ways, and draws from the printed distributions, whose truth is known."""
-    rows: Rows = []
+    """Fit real scores by three methods, and samples of the printed distributions, whose truth is known."""
+    rows: Records = []
     for name, (a, b) in printed().items():
         rows.append({"set": name, "scores": "real", "way": "printed", "a": a, "b": b})
     for name, sample in paper_sets(settings).items():
-        found = real_fits(settings)[name]
-        own = {"set": name, "scores": "real", "ks_distance": found.goodness.ks_distance}
-        a_se, b_se = found.beta.information_se or (None, None)
-        rows.append({**own, "way": "mle", "a": found.beta.a, "b": found.beta.b, "a_se": a_se, "b_se": b_se})
+        fit = real_fits(settings)[name]
+        own = {"set": name, "scores": "real", "ks_distance": fit.goodness.ks_distance}
+        a_se, b_se = fit.beta.information_se or (None, None)
+        rows.append({**own, "way": "mle", "a": fit.beta.a, "b": fit.beta.b, "a_se": a_se, "b_se": b_se})
         for way in ("recipe", "recipe_coarse"):
             a, b = beta_by_recipe(sample, coarse=way == "recipe_coarse")
             rows.append({**own, "way": way, "a": a, "b": b, "ks_distance": None})
     for name, sample in drawn_sets(settings).items():
-        found = fit_sample(sample)
-        a_se, b_se = found.beta.information_se or (None, None)
+        fit = fit_sample(sample)
+        a_se, b_se = fit.beta.information_se or (None, None)
         rows.append(
             {
                 "set": name,
                 "scores": "drawn",
                 "way": "mle",
-                "a": found.beta.a,
-                "b": found.beta.b,
+                "a": fit.beta.a,
+                "b": fit.beta.b,
                 "a_se": a_se,
                 "b_se": b_se,
-                "ks_distance": found.goodness.ks_distance,
+                "ks_distance": fit.goodness.ks_distance,
             }
         )
         a, b = beta_by_recipe(sample, coarse=False)
@@ -67,26 +67,28 @@ def table2(settings: Settings) -> Outcome:
     return Outcome({"": rows}, {"": _draw(rows)}, [*_real(rows), _known_truth(rows)])
 
 
-def _real(rows: Rows) -> list[Comparison]:
-    found = {(row["set"], row["way"]): (row["a"], row["b"]) for row in rows if row["scores"] == "real"}
+def _real(rows: Records) -> list[PaperComparison]:
+    parameters = {(row["set"], row["way"]): (row["a"], row["b"]) for row in rows if row["scores"] == "real"}
     return [
-        Comparison(
+        PaperComparison(
             f"Beta parameters of {name}",
-            "{:.4f}, {:.4f}".format(*found[name, "printed"]),
+            "{:.4f}, {:.4f}".format(*parameters[name, "printed"]),
             "recipe {:.4f}, {:.4f}; on rounded scores {:.4f}, {:.4f}; maximum likelihood {:.4f}, {:.4f}".format(
-                *found[name, "recipe"], *found[name, "recipe_coarse"], *found[name, "mle"]
+                *parameters[name, "recipe"], *parameters[name, "recipe_coarse"], *parameters[name, "mle"]
             ),
-            within=bool(np.allclose(found[name, "recipe_coarse"], found[name, "printed"], rtol=0.045)),
-            why="If scores within 1e-6 of 1 are set to 1, as a softmax by logarithms in float32 would, the recipe "
-            "comes within 4.5 %. It takes a score of 1 as the point 1 - 1.1e-16, not as what was rounded.",
+            agrees=bool(
+                np.allclose(parameters[name, "recipe_coarse"], parameters[name, "printed"], rtol=0.045)
+            ),
+            note="If scores within 1e-6 of 1 are set to 1, as a softmax by logarithms in float32 would, the recipe "
+            "comes within 4.5%. It treats a score of 1 as the point 1 - 1.1e-16, not as a rounded score.",
         )
         for name in printed()
-        if (name, "mle") in found
+        if (name, "mle") in parameters
     ]
 
 
-def _known_truth(rows: Rows) -> Comparison:
-    """Say how far each way is from the truth on draws from the printed distributions."""
+def _known_truth(rows: Records) -> PaperComparison:
+    """Compare each method with the truth on samples of the printed distributions."""
     off = {}
     for way in ("mle", "recipe"):
         ratios = []
@@ -96,22 +98,22 @@ def _known_truth(rows: Rows) -> Comparison:
                 assert isinstance(scores, BetaScores)
                 ratios.append(math.log(row["b"] / scores.b))
         off[way] = math.exp(np.mean(np.abs(ratios))) - 1
-    return Comparison(
-        "distance of b from the truth, on draws with known truth",
-        "not asked",
+    return PaperComparison(
+        "relative error of b on samples with known truth",
+        "not studied",
         f"recipe {off['recipe']:.1%}, maximum likelihood {off['mle']:.1%} on average",
-        within=None,
-        why="Draws from the ten printed distributions, 10,000 each, in float64.",
+        agrees=None,
+        note="Samples of 10,000 from each of the ten printed distributions, in float64.",
     )
 
 
-def _draw(rows: Rows) -> Figure:
+def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(1, 2, size=(10.5, 4.6))
-    for ax, kind in zip(axes[0], ("real", "drawn"), strict=True):
+    for ax, source in zip(axes[0], ("real", "drawn"), strict=True):
         for name, (a, b) in printed().items():
             shift = LABEL_SHIFTS.get(name, (5, -10))
             ax.annotate(name, (a, b), xytext=shift, textcoords="offset points", fontsize=6, color="#555555")
-            mine = [row for row in rows if row["set"] == name and row["scores"] == kind]
+            mine = [row for row in rows if row["set"] == name and row["scores"] == source]
             ax.plot(
                 [a, *(row["a"] for row in mine)],
                 [b, *(row["b"] for row in mine)],
@@ -120,7 +122,7 @@ def _draw(rows: Rows) -> Figure:
             )
         for way, (label, colour, marker) in WAYS.items():
             chosen = [
-                row for row in rows if row["way"] == way and (row["scores"] == kind or way == "printed")
+                row for row in rows if row["way"] == way and (row["scores"] == source or way == "printed")
             ]
             if not chosen:
                 continue
@@ -142,7 +144,7 @@ def _draw(rows: Rows) -> Figure:
         ax.set_yticks([0.04, 0.06, 0.1, 0.15, 0.2], ["0.04", "0.06", "0.1", "0.15", "0.2"])
         ax.set_yticks([], minor=True)
         title = (
-            "(a) real scores" if kind == "real" else "(b) draws from the printed distributions: truth known"
+            "(a) real scores" if source == "real" else "(b) samples of the printed distributions: truth known"
         )
         tidy(ax, x="a", y="b", title=title)
     axes[0, 0].legend(frameon=False, fontsize="x-small", loc="upper right")

@@ -1,4 +1,4 @@
-"""Table 3: the twelve calibration curves of each data set, and which of them AIC selects."""
+"""Table 3: the twelve calibration curves of each data set, and the one that AIC selects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.inference.resample import bootstrap
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, new_figure, tidy
 from truecal.reproduce.fits import drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: The published program writes its table from this many resamples for each model.
+#: Number of resamples per model in the published program.
 RESAMPLES = 10
 MODELS = [
     "_".join([*pair, *(["b0"] * has_b0), *(["b1"] * has_b1)]) for pair in PAIRS for has_b0, has_b1 in TERMS
@@ -32,11 +32,11 @@ MODELS = [
 
 @part("Table 3", "Coefficients and AIC of the twelve calibration curves")
 def table3(settings: Settings) -> Outcome:
-    """Fit the curves to real sets; to draws with known truth, ask how often AIC finds the right one."""
-    rows: Rows = []
-    comparisons: list[Comparison] = []
-    for place, (name, sample) in enumerate(paper_sets(settings).items()):
-        spread = resampled_aic(sample, settings.of(200, 20, 3), settings.seed + place)
+    """Fit the curves to real data sets, and to samples with known truth, where AIC should select the true curve."""
+    rows: Records = []
+    comparisons: list[PaperComparison] = []
+    for number, (name, sample) in enumerate(paper_sets(settings).items()):
+        spread = resampled_aic(sample, settings.of(200, 20, 3), settings.seed + number)
         rows += _rows(settings, name, spread)
         comparisons += _compare(name, [row for row in rows if row["set"] == name])
     if rows:
@@ -59,7 +59,7 @@ def resampled_aic(sample: Sample, resamples: int, seed: int) -> FloatArray:
     return np.asarray(np.std(values, axis=0, ddof=1))
 
 
-def _rows(settings: Settings, name: str, spread: FloatArray) -> Rows:
+def _rows(settings: Settings, name: str, spread: FloatArray) -> Records:
     theirs = {model.name: model for model in printed()[name]}
     ours = {row["name"]: row for row in real_fits(settings)[name].glm_table}
     return [
@@ -80,8 +80,8 @@ def _rows(settings: Settings, name: str, spread: FloatArray) -> Rows:
     ]
 
 
-def _compare(name: str, rows: Rows) -> list[Comparison]:
-    """Compare the coefficients of the models that fit at all, and the model that is selected."""
+def _compare(name: str, rows: Records) -> list[PaperComparison]:
+    """Compare the coefficients of the models that fit, and the selected model."""
     steep = [row for row in rows if not row["model"].startswith("log_") and row["b1"] is not None]
     off = {
         key: max(abs(row[key] - row[f"{key}_printed"]) for row in steep if row[key] is not None)
@@ -90,44 +90,44 @@ def _compare(name: str, rows: Rows) -> list[Comparison]:
     ours, theirs = (next(row for row in rows if row[key]) for key in ("selected", "selected_printed"))
     gap = np.ptp(sorted(row["aic_printed"] for row in rows)[:2])
     noise = float(np.median([row["aic_noise_of_printed"] for row in rows]))
-    why = (
-        f"Printed AICs are means over resamples drawn anew for each model, which moves each by some {noise:.0f}; the "
-        f"first two are printed {gap:.0f} apart. On the same rows the printed choice is "
+    note = (
+        f"Printed AICs are means over separate resamples for each model, with a standard deviation of about "
+        f"{noise:.0f}; the first two are printed {gap:.0f} apart. On the same rows the AIC of the printed choice is "
         f"{theirs['aic'] - ours['aic']:.0f} above the best."
     )
     return [
-        Comparison(
-            f"coefficients of the curves of {name}, those with a slope and no log link",
+        PaperComparison(
+            f"coefficients of the curves of {name} with a slope and without a log link",
             "printed",
             f"within {off['b0']:.2f} (b0) and {off['b1']:.2f} (b1) of that",
-            within=off["b0"] <= 0.075 and off["b1"] <= 0.035,
+            agrees=off["b0"] <= 0.075 and off["b1"] <= 0.035,
         ),
-        Comparison(
+        PaperComparison(
             f"curve selected for {name}",
             theirs["model"],
             ours["model"],
-            within=ours is theirs,
-            why="" if ours is theirs else why,
+            agrees=ours is theirs,
+            note="" if ours is theirs else note,
         ),
     ]
 
 
-def _constant_models() -> Comparison:
-    """Say that models with b0 alone, which have the same likelihood, are printed with different AICs."""
+def _constant_models() -> PaperComparison:
+    """Compare the printed AICs of the models with b0 alone, which have the same likelihood."""
     spread = {name: [model.aic for model in models if model.b1 is None] for name, models in printed().items()}
     widest = max(spread, key=lambda name: np.ptp(spread[name]))
-    return Comparison(
+    return PaperComparison(
         "AIC of the four models with b0 alone, which are the same model",
         f"up to {np.ptp(spread[widest]):.0f} apart ({widest})",
         "equal",
-        within=False,
-        why="Each printed AIC is of resamples of its own.",
+        agrees=False,
+        note="Each printed AIC uses separate resamples.",
     )
 
 
-def known_truth(settings: Settings) -> Rows:
-    """Return for draws from each population how far AIC puts the true curve from the best."""
-    found: Rows = []
+def known_truth(settings: Settings) -> Records:
+    """Return for a sample of each population how far the AIC of the true curve is above the smallest."""
+    rows: Records = []
     for name, sample in drawn_sets(settings).items():
         curve = paper.population(name).curve
         assert isinstance(curve, GLMCurve)
@@ -135,7 +135,7 @@ def known_truth(settings: Settings) -> Rows:
         true_model = "_".join([curve.link, curve.transform, *terms])
         fitted = fit_sample(sample)
         aic = {row["name"]: row["aic"] for row in fitted.glm_table}
-        found += [
+        rows += [
             {
                 "set": name,
                 "model": model,
@@ -145,26 +145,26 @@ def known_truth(settings: Settings) -> Rows:
             }
             for model in MODELS
         ]
-    return found
+    return rows
 
 
-def _recovered(known: Rows) -> Comparison:
+def _recovered(known: Records) -> PaperComparison:
     truths = [row for row in known if row["model"] == row["true_model"]]
     right = sum(row["selected"] == row["true_model"] for row in truths)
     near = sum(row["aic_above_best"] < 3 for row in truths)
-    return Comparison(
-        "AIC selects the true curve, on draws with known truth",
+    return PaperComparison(
+        "AIC selects the true curve, on samples with known truth",
         "not asked",
-        f"{right} of {len(truths)}; within 3 of the least AIC in {near}",
-        within=None,
-        why="10,000 draws from each printed population; all twelve models see the same rows.",
+        f"{right} of {len(truths)}; within 3 of the smallest AIC in {near}",
+        agrees=None,
+        note="Samples of 10,000 from each printed population; all twelve models use the same rows.",
     )
 
 
-def _draw(rows: Rows, known: Rows) -> Figure:
+def _draw(rows: Records, known: Records) -> Figure:
     real = list(dict.fromkeys(row["set"] for row in rows))
     figure, axes = new_figure(1, len(real) + 1, size=(3.2 + 2.2 * (len(real) + 1), 4.6), sharey=True)
-    place = np.arange(len(MODELS))[::-1]
+    height = np.arange(len(MODELS))[::-1]
     for ax, name in zip(axes[0], real, strict=False):
         mine = {row["model"]: row for row in rows if row["set"] == name}
         for key, colour, marker, shift in (("aic_printed", BLACK, "o", 0.13), ("aic", BLUE, "D", -0.13)):
@@ -172,7 +172,7 @@ def _draw(rows: Rows, known: Rows) -> Figure:
             noise = [2 * mine[m]["aic_noise_of_printed"] if key == "aic_printed" else 0 for m in MODELS]
             ax.errorbar(
                 [mine[m][key] - best for m in MODELS],
-                place + shift,
+                height + shift,
                 xerr=noise,
                 fmt=marker,
                 color=colour,
@@ -187,14 +187,14 @@ def _draw(rows: Rows, known: Rows) -> Figure:
         true = row["model"] == row["true_model"]
         ax.plot(
             row["aic_above_best"],
-            place[MODELS.index(row["model"])],
+            height[MODELS.index(row["model"])],
             marker="*" if true else "o",
             markersize=9 if true else 3,
             color=BLUE if true else "#bbbbbb",
             zorder=3 if true else 2,
         )
-    _aic_axis(ax, "draws of all ten\n(star: the true curve)")
-    axes[0, 0].set_yticks(place, MODELS)
+    _aic_axis(ax, "samples of all ten\n(star: the true curve)")
+    axes[0, 0].set_yticks(height, MODELS)
     axes[0, 0].tick_params(axis="y", labelsize="small")
     if real:
         figure.legend(
@@ -212,4 +212,4 @@ def _aic_axis(ax: Axes, title: str) -> None:
     ax.set_xticks([0, 10, 100, 1000], ["0", "10", "100", "1000"])
     ax.set_xticks([], minor=True)
     ax.set_xlim(-25, 6000)
-    tidy(ax, x="AIC above the best", y="", title=title)
+    tidy(ax, x="AIC minus the smallest", y="", title=title)

@@ -10,7 +10,7 @@ import numpy as np
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.inference.resample import bootstrap
-from truecal.reproduce.contract import Comparison, Outcome, Rows, Settings, compare, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, compare_with_paper, part
 from truecal.reproduce.draw import BLACK, BLUE, RED, new_figure, tidy
 from truecal.reproduce.fits import paper_sets, real_fits
 from truecal.reproduce.printed_tables import table4 as printed
@@ -21,7 +21,7 @@ from truecal.simulation.population import Population
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: What is drawn: label, colour, marker, filled or hollow, and a shift that keeps points apart.
+#: Label, colour, marker, whether it is filled, and vertical offset.
 _COLUMNS = {
     "printed_real": ("real, printed (validation split)", BLACK, "o", False, 0.16),
     "ours_real": ("real, test split", BLACK, "o", True, 0.16),
@@ -35,17 +35,17 @@ _COLUMNS = {
 
 @part("Table 4", "ECE_bin of real models, and simulated from their fits")
 def table4(settings: Settings) -> Outcome:
-    """Simulate ECE_bin, n = 1000, from the printed populations and from fits to the real sets at hand."""
+    """Simulate ECE_bin, n = 1000, from the printed populations and from fits to the available real data sets."""
     rows = ece_rows(settings)
     comparisons = [
-        compare(
+        compare_with_paper(
             f"real ECE_bin of {row['set']} (%)",
             row["printed_real"],
             row["ours_real"],
             row["ours_real_se"],
-            theirs_error=math.sqrt(2) * row["ours_real_se"],
-            why="The published program computes this column on the validation split of 5,000, not on the test split of "
-            "10,000 that is at hand and that the fits are made to.",
+            published_error=math.sqrt(2) * row["ours_real_se"],
+            note="The published program computes this column on the validation split of 5,000, not on the test split "
+            "of 10,000 that is available here and that the fits use.",
         )
         for row in rows
         if row["ours_real"] is not None
@@ -53,22 +53,22 @@ def table4(settings: Settings) -> Outcome:
     worst = max(rows, key=lambda row: abs(row["printed_simulated"] - row["simulated_printed_fit"]))
     off = worst["simulated_printed_fit"] - worst["printed_simulated"]
     comparisons.append(
-        Comparison(
+        PaperComparison(
             "ECE_bin simulated from the printed fits (%)",
             "; ".join(f"{row['printed_simulated']:.2f}" for row in rows),
             "; ".join(f"{row['simulated_printed_fit']:.2f}" for row in rows),
-            within=abs(off) < 1.5,
+            agrees=abs(off) < 1.5,
             error=max(row["simulated_printed_fit_se"] for row in rows),
-            why=f"Largest difference {off:+.2f} ({worst['set']}). The published program refits the curve on the "
+            note=f"Largest difference {off:+.2f} ({worst['set']}). The published program refits the curve on the "
             "validation split for this table alone; its parameters are not printed.",
         )
     )
     return Outcome({"": rows}, {"": _draw(rows)}, comparisons)
 
 
-def ece_rows(settings: Settings) -> Rows:
-    """Return for each set ECE_bin in percent: printed and found, real and simulated."""
-    fits = {f"{name}, fit": found.population for name, found in real_fits(settings).items()}
+def ece_rows(settings: Settings) -> Records:
+    """Return ECE_bin of each data set in percent: printed and reproduced, real and simulated."""
+    fits = {f"{name}, fit": fit.population for name, fit in real_fits(settings).items()}
     populations: dict[str, Population] = {name: paper.population(name) for name in paper.NAMES}
     study = run_study(
         settings,
@@ -78,20 +78,20 @@ def ece_rows(settings: Settings) -> Rows:
         sizes=[1000],
         repeats=settings.of(1000, 200, 5),
     )
-    found = {row["population"]: row for row in study}
+    by_population = {row["population"]: row for row in study}
     sets = paper_sets(settings)
-    rows: Rows = []
+    rows: Records = []
     for name, (real, simulated) in printed().items():
-        mine = found.get(f"{name}, fit")
+        mine = by_population.get(f"{name}, fit")
         sample = sets.get(name)
         rows.append(
             {
                 "set": name,
                 "printed_real": real,
                 "printed_simulated": simulated,
-                "simulated_printed_fit": 100 * found[name]["mean"],
-                "simulated_printed_fit_se": 100 * found[name]["bias_se"],
-                "true_error_of_printed_fit": 100 * found[name]["true_error"],
+                "simulated_printed_fit": 100 * by_population[name]["mean"],
+                "simulated_printed_fit_se": 100 * by_population[name]["bias_se"],
+                "true_error_of_printed_fit": 100 * by_population[name]["true_error"],
                 "ours_real": None if sample is None else 100 * get_estimator("ew_bin")(sample).value,
                 "ours_real_se": None if sample is None else 100 * _bootstrap_error(sample, settings),
                 "ours_simulated": None if mine is None else 100 * mine["mean"],
@@ -108,14 +108,14 @@ def _bootstrap_error(sample: Sample, settings: Settings) -> float:
     return float(np.std([spec(bootstrap(sample, rng)).value for _ in range(settings.of(200, 50, 5))]))
 
 
-def _draw(rows: Rows) -> Figure:
+def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(1, 1, size=(7.6, 5))
     ax = axes[0, 0]
-    place = np.arange(len(rows))[::-1]
+    height = np.arange(len(rows))[::-1]
     for key, (label, colour, marker, filled, shift) in _COLUMNS.items():
         chosen = [
             (row[key], row.get(f"{key}_se") or 0.0, y)
-            for row, y in zip(rows, place, strict=True)
+            for row, y in zip(rows, height, strict=True)
             if row[key] is not None
         ]
         if chosen:
@@ -130,7 +130,7 @@ def _draw(rows: Rows) -> Figure:
                 markerfacecolor=colour if filled else "white",
                 label=label,
             )
-    ax.set_yticks(place, [row["set"] for row in rows])
+    ax.set_yticks(height, [row["set"] for row in rows])
     ax.set_xlim(0, None)
     tidy(
         ax,

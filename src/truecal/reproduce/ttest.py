@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import ttest_rel
 
 from truecal._lib.types import FloatArray
-from truecal.reproduce.contract import Comparison, Outcome, Settings, compare, part
+from truecal.reproduce.contract import Outcome, PaperComparison, Settings, compare_with_paper, part
 from truecal.reproduce.draw import BLACK, IMAGE_SET_COLOURS, new_figure, tidy
 from truecal.reproduce.populations import image_set_of, paper_study, pick
 from truecal.reproduce.published_draws import published_estimates
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PAIR = ("em_debias", "em_sweep")
 #: Mean absolute bias (%) of the two, and t, in the paper.
 PRINTED = (0.504, 0.347, 5.10)
-#: Errors of these, from resampling the 1,000 samples that all of their cells share.
+#: Standard errors of these, from resampling the 1,000 samples that all settings share.
 PRINTED_ERRORS = (0.022, 0.017, 0.23)
 QUANTITIES = ("mean absolute bias of EM debias (%)", "mean absolute bias of EM sweep (%)", "paired t")
 
@@ -31,24 +31,28 @@ QUANTITIES = ("mean absolute bias of EM debias (%)", "mean absolute bias of EM s
 def ttest(settings: Settings) -> Outcome:
     """Compare the absolute bias over populations and sizes, in percent."""
     study = paper_study(settings)
-    found = [list(pick(study, estimator=name)) for name in PAIR]
-    bias = 100 * np.array([[row["bias"] for row in rows] for rows in found])
-    error = 100 * np.array([[row["bias_se"] for row in rows] for rows in found])
-    population = np.array([row["population"] for row in found[0]])
+    by_estimator = [list(pick(study, estimator=name)) for name in PAIR]
+    bias = 100 * np.array([[row["bias"] for row in rows] for rows in by_estimator])
+    error = 100 * np.array([[row["bias_se"] for row in rows] for rows in by_estimator])
+    population = np.array([row["population"] for row in by_estimator[0]])
     ours, errors = summary(bias), _monte_carlo(bias, error, settings.seed)
     independent = (0.458, 0.327, 4.4)
     comparisons = [
-        compare(quantity, theirs, value, own_error, theirs_error=their_error, digits=3, why=_WHY)
+        compare_with_paper(
+            quantity, theirs, value, own_error, published_error=their_error, digits=3, note=_NOTE
+        )
         for quantity, theirs, value, own_error, their_error in zip(
             QUANTITIES, PRINTED, ours, errors, PRINTED_ERRORS, strict=True
         )
     ]
     comparisons += [
-        compare(quantity, theirs, value, own_error, theirs_error=own_error, digits=3, source="independent")
+        compare_with_paper(
+            quantity, theirs, value, own_error, published_error=own_error, digits=3, source="independent"
+        )
         for quantity, theirs, value, own_error in zip(QUANTITIES, independent, ours, errors, strict=True)
     ]
-    if settings.effort != "full":  # with few repetitions their noise is most of the absolute bias
-        comparisons = [replace(comparison, within=None) for comparison in comparisons]
+    if settings.effort != "full":  # with few repetitions, noise dominates the absolute bias
+        comparisons = [replace(comparison, agrees=None) for comparison in comparisons]
     comparisons += [*_with_published_draws(settings), _by_population(population, bias)]
     table = [
         {
@@ -59,14 +63,14 @@ def ttest(settings: Settings) -> Outcome:
             "em_sweep": b["bias"],
             "em_sweep_se": b["bias_se"],
         }
-        for a, b in zip(*found, strict=True)
+        for a, b in zip(*by_estimator, strict=True)
     ]
     return Outcome({"": table}, {"": _draw(population, bias, error, ours[2])}, comparisons)
 
 
-_WHY = (
-    "The paper's 70 cells share the same 1,000 samples, so that their luck does not average out: its numbers "
-    "are uncertain by 0.02, not by the 0.007 of independent draws."
+_NOTE = (
+    "The paper's 70 settings share the same 1,000 samples, so that their errors do not average out: the standard "
+    "error of its numbers is 0.02, not the 0.007 of independent samples."
 )
 
 
@@ -77,16 +81,16 @@ def summary(bias: FloatArray) -> tuple[float, float, float]:
 
 
 def _monte_carlo(bias: FloatArray, error: FloatArray, seed: int) -> tuple[float, float, float]:
-    """Return how far the summary would vary with other draws."""
+    """Return the Monte Carlo standard errors of the summary."""
     noise = np.random.default_rng(seed).standard_normal((400, *bias.shape))
-    first, second, t = np.std([summary(bias + error * one) for one in noise], axis=0)
+    first, second, t = np.std([summary(bias + error * draw) for draw in noise], axis=0)
     return float(first), float(second), float(t)
 
 
-def _with_published_draws(settings: Settings) -> list[Comparison]:
-    """Repeat the test on the samples of the published program: its numbers should come out to the digit."""
+def _with_published_draws(settings: Settings) -> list[PaperComparison]:
+    """Repeat the test on the samples of the published program, which should reproduce its numbers."""
     if settings.effort == "quick":
-        return []  # scores are drawn one at a time, as there: minutes
+        return []  # scores are drawn one at a time, which takes minutes
     names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[:2])
     sizes = settings.of((200, 400, 800, 1600, 3200, 6400, 12800), (200,), (100, 200))
     values = published_estimates(settings, names, sizes, PAIR, settings.of(1000, 10, 3))
@@ -94,26 +98,26 @@ def _with_published_draws(settings: Settings) -> list[Comparison]:
     bias = 100 * (values.mean(axis=3) - truth[:, np.newaxis, np.newaxis])
     ours = summary(bias.transpose(1, 0, 2).reshape(len(PAIR), -1))
     return [
-        Comparison(
+        PaperComparison(
             f"{quantity}, on the published program's own samples",
             f"{theirs:.3f}",
             f"{value:.3f}",
-            within=abs(value - theirs) < 0.006 if quantity == QUANTITIES[2] else abs(value - theirs) < 0.002,
-            why="The same draws and the printed, rounded parameters.",
+            agrees=abs(value - theirs) < 0.006 if quantity == QUANTITIES[2] else abs(value - theirs) < 0.002,
+            note="The same samples, and the printed, rounded parameters.",
         )
         for quantity, theirs, value in zip(QUANTITIES, PRINTED, ours, strict=True)
     ]
 
 
-def _by_population(population: NDArray[Any], bias: FloatArray) -> Comparison:
+def _by_population(population: NDArray[Any], bias: FloatArray) -> PaperComparison:
     means = [np.abs(bias[:, population == name]).mean(axis=1) for name in dict.fromkeys(population)]
     result = ttest_rel(*np.array(means).T)
-    return Comparison(
+    return PaperComparison(
         "t over the populations, one mean each",
-        "not given",
+        "not reported",
         f"{result.statistic:.2f}, p = {result.pvalue:.2g}",
-        within=None,
-        why="The 70 cells are not independent: the seven sizes of a population share its curve.",
+        agrees=None,
+        note="The 70 settings are not independent: the seven sizes of a population share its curve.",
     )
 
 

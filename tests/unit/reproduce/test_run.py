@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import truecal
 from truecal.cli.reproduce import command
 from truecal.reproduce import run
-from truecal.reproduce.contract import compare
+from truecal.reproduce.contract import compare_with_paper
 from truecal.reproduce.simulate import draw_estimates, run_study
 
 QUICKEST = "appendix_d"
@@ -22,16 +22,16 @@ QUICKEST = "appendix_d"
 
 @pytest.mark.slow
 def test_a_finished_part_is_skipped_unless_forced_or_asked_for_otherwise(settings):
-    told: list[str] = []
-    run(settings, [QUICKEST], tell=told.append)
+    lines: list[str] = []
+    run(settings, [QUICKEST], report=lines.append)
     written = (settings.out / f"{QUICKEST}.csv").stat().st_mtime_ns
-    run(settings, [QUICKEST], tell=told.append)
-    assert "finished before" in told[-1]
+    run(settings, [QUICKEST], report=lines.append)
+    assert "already finished" in lines[-1]
     assert (settings.out / f"{QUICKEST}.csv").stat().st_mtime_ns == written
-    run(settings, [QUICKEST], tell=told.append, force=True)
+    run(settings, [QUICKEST], report=lines.append, force=True)
     assert (settings.out / f"{QUICKEST}.csv").stat().st_mtime_ns > written
-    run(replace(settings, seed=2), [QUICKEST], tell=told.append)
-    assert "finished before" not in told[-2]
+    run(replace(settings, seed=2), [QUICKEST], report=lines.append)
+    assert "already finished" not in lines[-2]
     assert json.loads((settings.out / f"{QUICKEST}.json").read_text())["seed"] == 2
 
 
@@ -88,9 +88,9 @@ def test_estimates_and_studies_that_were_kept_are_not_drawn_again(settings, monk
 
 
 def test_comparisons_are_by_joint_standard_errors():
-    assert compare("q", 1.0, 1.29, 0.1).within
-    assert not compare("q", 1.0, 1.31, 0.1).within
-    assert compare("q", 1.0, 1.41, 0.1, theirs_error=0.1).within
+    assert compare_with_paper("q", 1.0, 1.29, 0.1).agrees
+    assert not compare_with_paper("q", 1.0, 1.31, 0.1).agrees
+    assert compare_with_paper("q", 1.0, 1.41, 0.1, published_error=0.1).agrees
 
 
 def test_the_command_prints_the_comparison_and_lists_the_parts(tmp_path):
