@@ -62,7 +62,7 @@ def draw_samples(
     >>> from truecal.simulation import paper
     >>> population = paper.population("resnet110_c10")
     >>> [sample.n for sample in draw_samples(population, 50, range(2), seed=0, key=(1,))]
-    [50.0, 50.0]
+    [50, 50]
     """
     for block in blocks_of(repetitions, n):
         generators = [keyed_generator(seed, *key, repetition) for repetition in block]
