@@ -28,8 +28,8 @@ help:  ## say what can be made
 	@touch $@
 
 demo: .venv/.stamp  ## a report on bundled predictions of late flights: demo.html
-	$(BIN)/truecal measure src/truecal/datasets/flights.csv.gz --label late --score naive_bayes
-	$(BIN)/truecal report src/truecal/datasets/flights.csv.gz --label late --score naive_bayes --group origin -o demo.html
+	$(BIN)/truecal measure flights --score naive_bayes
+	$(BIN)/truecal report flights --score naive_bayes --group origin -o demo.html
 	@echo "Open demo.html in a browser."
 
 test: lint  ## lint, then run the tests and the examples in the docstrings, without the slow simulations

@@ -50,7 +50,7 @@ COLUMNS = _columns()
 
 def write_csv(path: Path, columns: dict[str, Any] = COLUMNS) -> Path:
     """Write columns to a file."""
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
     path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
     return path
 

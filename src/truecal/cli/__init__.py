@@ -22,9 +22,6 @@ COMMANDS = {
     "estimators": "List the estimators.",
 }
 
-#: Problems outside the program: bad input, files, missing packages.
-_EXPECTED = (ValueError, OSError, ImportError)
-
 _EPILOG = """\b
 Exit codes: 0 done, or the answer is yes; 1 the answer is no; 2 bad input or a missing package.
 Completion: eval "$(_TRUECAL_COMPLETE=bash_source truecal)", or zsh_source, or fish_source.
@@ -43,39 +40,54 @@ class _Commands(click.Group):
         command: click.Command = importlib.import_module(f"truecal.cli.{name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from truecal._lib.checks import did_you_mean
+
+            hint = did_you_mean(args[0], COMMANDS) or f"Commands: {', '.join(COMMANDS)}."
+            ctx.fail(f"No such command {args[0]!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. Bad input ends in one line on standard error and exit code 2."""
+        """Run a command. Bad input ends in one line on standard error and exit code 2; a bug in a traceback."""
+        from truecal.exceptions import InputError, MissingExtraError
+
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # every result carries its notes, which are printed
+                warnings.simplefilter("ignore", UserWarning)  # the results carry them as notes
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise  # click ends quietly when the reader of a pipe has gone
-        except _EXPECTED as error:
-            click.echo(f"truecal: {_in_words(error, ctx)}", err=True)
-            sys.exit(2)
+        except InputError as error:
+            from truecal.cli._errors import describe
+
+            _fail(describe(error), 2)
+        except (
+            MissingExtraError,
+            ValueError,
+        ) as error:  # ValueError until all of the library raises InputError
+            _fail(str(error), 2)
+        except MemoryError:
+            _fail("not enough memory for this.", 2)
+        except OSError as error:
+            name = error.filename or error.filename2
+            reason = f"{error.strerror or error}".rstrip(".")
+            _fail(f"{name}: {reason}." if name else f"{reason}.", 2)
         except KeyboardInterrupt:
-            click.echo("truecal: interrupted.", err=True)
-            sys.exit(130)
+            _fail("interrupted.", 130)
 
 
-def _in_words(error: Exception, ctx: click.Context) -> str:
-    from truecal.cli._words import for_command_line
+def _fail(message: str, code: int) -> None:
+    from truecal.cli._output import printable
 
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}."
-    if not isinstance(error, ValueError):
-        return str(error)
-    source, columns = ctx.meta.get("truecal.words", ("", {}))
-    message = for_command_line(error, columns)
-    # Messages on the content of a file come from the library, which does not know its name.
-    return f"{source}: {message}" if source and source not in message else message
+    click.echo(f"truecal: {printable(message)}", err=True)
+    sys.exit(code)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)

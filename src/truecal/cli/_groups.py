@@ -1,50 +1,39 @@
-"""Looking at many groups, and paying for it: p-values corrected by Holm's method."""
+"""Tests of many groups, with p-values that hold for all of them at once."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from truecal.cli.input.predictions import Predictions, Summary
-from truecal.data import one_sample
-from truecal.data.cells import Cells
-from truecal.inference.calibration_test import TestResult, calibration_test, corrected_by_holm
+import numpy as np
 
-#: Rows beyond which labels are drawn for cells of nearly equal scores, and no longer for each row.
+from truecal.inference.calibration_test import TestResult, calibration_test
+from truecal.inference.multiplicity import adjusted_pvalues
+
+if TYPE_CHECKING:
+    from truecal.data.sample import Sample
+
+#: Rows beyond which labels are drawn for cells of nearly equal scores, and not for each row.
 _MANY_ROWS = 200_000
 
 
-def test_rows(arguments: dict[str, Any], **options: Any) -> TestResult:
-    """Test predictions; very many rows of one class through cells, so that it costs the same for any number.
+def coarsened(sample: Sample) -> Sample:
+    """Return a sample whose test takes the same time for any number of rows."""
+    from truecal.data.cells import Cells
 
-    Parameters
-    ----------
-    arguments : dict
-        The predictions, as `Predictions.arguments` gives them.
-    **options
-        Those of `truecal.calibration_test`.
-    """
-    if len(arguments["y_true"]) > _MANY_ROWS and arguments.get("multiclass") != "classwise":
-        arguments = {"y_true": Cells.from_sample(one_sample(**arguments))}
-    return calibration_test(**arguments, **options)
+    return Cells.from_sample(sample) if len(sample) > _MANY_ROWS and not isinstance(sample, Cells) else sample
 
 
-def test_groups(predictions: Predictions | Summary, **options: Any) -> dict[str, TestResult]:
-    """Return the test of each group, whose `adjusted_pvalue` holds for all of them at once.
-
-    Parameters
-    ----------
-    predictions : Predictions or Summary
-        With groups.
-    **options
-        Those of `truecal.calibration_test`.
-    """
-    names, tests = [], []
-    for name, arguments in predictions.groups():
-        names.append(name)
-        tests.append(test_rows(arguments, **options))
-    return dict(zip(names, corrected_by_holm(tests), strict=True))
+def test_groups(groups: Mapping[str, Sample], **options: Any) -> dict[str, TestResult]:
+    """Return the test of each group, with adjusted p-values."""
+    tests = [calibration_test(coarsened(sample), **options) for sample in groups.values()]
+    if not tests:
+        return {}
+    statistic = np.array([test.statistic for test in tests])
+    adjusted = adjusted_pvalues(statistic, np.stack([test.null for test in tests])).tolist()
+    pairs = zip(groups, tests, adjusted, strict=True)
+    return {name: replace(test, adjusted_pvalue=pvalue) for name, test, pvalue in pairs}
 
 
-# pytest would take them for tests
-test_rows.__test__ = False  # type: ignore[attr-defined]
-test_groups.__test__ = False  # type: ignore[attr-defined]
+test_groups.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,37 +11,68 @@ import click
 
 from truecal.cli.input.sniffing import FORMATS
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: The output file of a command.
+OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
 
-def table_options(command: Command) -> Command:
+class Command(click.Command):
+    """A command that refuses an option given twice, instead of ignoring all but the last."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        single = {
+            name: option
+            for option in self.params
+            if isinstance(option, click.Option) and not option.multiple and not option.is_flag
+            for name in option.opts
+        }
+        words = [word.partition("=")[0] for word in args[: args.index("--") if "--" in args else None]]
+        for option, times in Counter(single[word] for word in words if word in single).items():
+            if times > 1:
+                raise click.UsageError(f"{option.opts[-1]} is given more than once.", ctx=ctx)
+        return super().parse_args(ctx, args)
+
+
+def table_options(command: Function) -> Function:
     """Add the argument FILE and the options that describe its columns, except the scores."""
     return _add(
         command,
         click.argument("file", type=click.Path(allow_dash=True)),
-        click.option("--label", help="Column of the true labels; detected if one has a conventional name."),
+        click.option(
+            "--label",
+            multiple=True,
+            help="Column of the true labels, detected if it has a conventional name; repeat it for one-hot labels.",
+        ),
         click.option("--weight", help="Column of the weights."),
+        click.option("--cluster", help="Column that names rows which depend on each other."),
         click.option("--pos-label", help="The positive label, if labels are not 0 and 1."),
+        click.option("--logits", is_flag=True, help="The scores are logits: apply the sigmoid or softmax."),
+        click.option("--percent", is_flag=True, help="The scores are percentages, from 0 to 100."),
+        click.option("--clip", is_flag=True, help="Clip scores that rounding left just outside [0, 1]."),
+        click.option("--drop-missing", is_flag=True, help="Leave out rows with missing values."),
         click.option(
             "--input-format",
             type=click.Choice(FORMATS),
             help="Override the format inferred from the file name.",
         ),
+        click.option("--encoding", help="Encoding of a text file.  [default: utf-8]"),
     )
 
 
-def input_options(command: Command) -> Command:
+def input_options(command: Function) -> Function:
     """Add the argument FILE and all options that describe its columns."""
     return _add(
         table_options(command),
         click.option(
-            "--score", multiple=True, help="Column of the scores; repeat it for one column per class."
+            "--score",
+            multiple=True,
+            help="Column of the scores; repeat it, or use a pattern such as 'prob_*', for one column per class.",
         ),
         click.option(
             "--predicted", help="Column of the predicted class, if the score is the confidence in it."
         ),
-        click.option("--logits", is_flag=True, help="The scores are logits: apply the sigmoid or softmax."),
-        click.option("--clip", is_flag=True, help="Clip scores that rounding left just outside [0, 1]."),
+        click.option("--normalize", is_flag=True, help="Divide the scores of all classes by their sum."),
         click.option(
             "--multiclass",
             type=click.Choice(["top", "classwise"]),
@@ -52,42 +84,37 @@ def input_options(command: Command) -> Command:
     )
 
 
-def group_option(command: Command) -> Command:
+def group_option(command: Function) -> Function:
     """Add the option that splits the rows into groups."""
-    return _add(
-        command,
-        click.option("--group", help="Column of groups; p-values are adjusted for their number."),
+    help = "Column of groups; repeat it to cross several. P-values are adjusted for the number of groups."
+    return click.option("--group", multiple=True, help=help)(command)
+
+
+def norm_option(command: Function) -> Function:
+    """Add the order of the norm."""
+    return click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm.")(
+        command
     )
 
 
-def seed_option(command: Command) -> Command:
-    """Add the option that fixes everything random."""
-    return _add(
-        command,
-        click.option(
-            "--seed",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            help="Random seed.",
-        ),
-    )
+def seed_option(command: Function) -> Function:
+    """Add the random seed."""
+    seed = click.IntRange(min=0)
+    return click.option("--seed", type=seed, default=0, show_default=True, help="Random seed.")(command)
 
 
-def output_options(command: Command) -> Command:
+def output_options(command: Function) -> Function:
     """Add the options for the format and the output file."""
     return _add(
         command,
         click.option(
             "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
         ),
-        click.option(
-            "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write to."
-        ),
+        click.option("-o", "--output", type=OUTPUT, help="File to write to."),
     )
 
 
-def _add(command: Command, *options: Callable[[Command], Command]) -> Command:
-    for option in reversed(options):
-        command = option(command)
+def _add(command: Function, *options: Callable[[Function], Function]) -> Function:
+    for decorate in reversed(options):
+        command = decorate(command)
     return command

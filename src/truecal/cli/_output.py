@@ -1,59 +1,92 @@
-"""Where results go: standard output, or a file that is written whole or not at all."""
+"""Where results go: standard output, or a file."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from truecal._lib.files import write_text
+from truecal.exceptions import InputError
 from truecal.results import plain
 
-_REMARKS = "truecal.remarks"
+if TYPE_CHECKING:
+    from truecal.cli.input.predictions import Predictions
+
+#: Control characters, and those that reverse the direction of text.
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: Longest text in a table.
+_WIDEST = 32
+WIDTH = 80
 
 
-def say_later(text: str) -> None:
-    """Keep a remark for the end of the command, so that an error stands alone."""
-    click.get_current_context().meta.setdefault(_REMARKS, []).append(text)
+def printable(text: str) -> str:
+    r"""Return text whose control characters are escaped, so that a terminal does not obey them.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb")
+    'a\\u001b[2Jb'
+    """
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def say_remarks() -> None:
-    """Print the remarks that were kept, on standard error."""
-    context = click.get_current_context(silent=True)
-    for text in context.meta.pop(_REMARKS, []) if context else []:
-        click.echo(text, err=True)
-
-
-def emit(text: str, output: Path | None) -> None:
-    """Print a text, or write it to a file and say so."""
-    say_remarks()
+def finish(
+    command: str,
+    content: dict[str, Any],
+    text: str,
+    *,
+    style: str,
+    output: Path | None,
+    predictions: Predictions | None = None,
+) -> None:
+    """Write the result of a command: text, or JSON with the columns used and what was detected."""
+    if style == "json":
+        told: dict[str, Any] = {"schema_version": 1, "command": command}
+        if predictions is not None:
+            told |= {"source": predictions.source, "columns": predictions.columns.to_dict()}
+            told["detected"] = list(predictions.notes)
+        text = as_json({**told, **content})
+    show_notes(predictions)
     if output is None:
-        click.echo(text)
+        click.echo(printable(text))
     else:
         write_text(output, text + "\n")
-        say_written(output)
+        show_written(output)
 
 
-def check_folder(path: Path | None) -> None:
-    """Refuse a file that could not be written, before the work and not after it."""
-    if path is not None and not path.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}.")
+def show_notes(predictions: Predictions | None) -> None:
+    """Print what was detected, on standard error."""
+    for note in predictions.notes if predictions is not None else ():
+        click.echo(printable(f"truecal: {note}."), err=True)
 
 
-def say_written(path: Path) -> None:
-    """Say that a file was written."""
-    say_remarks()
-    click.echo(f"truecal: wrote {path}.", err=True)
+def show_written(path: Path) -> None:
+    """Report that a file was written."""
+    click.echo(printable(f"truecal: wrote {path}."), err=True)
+
+
+def check_target(path: Path | None, *sources: str) -> None:
+    """Refuse an output file that cannot be written, or that is the input, before the work starts."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    for source in sources:
+        if path.is_file() and Path(source).is_file() and path.samefile(source):
+            raise InputError(f"{path} is the input and would be overwritten. Choose another output file")
 
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Show on a terminal what is being done, and take it away when it is done."""
+    """Show on a terminal what is being done, and remove it when it is done."""
     if not sys.stderr.isatty():
         yield
         return
@@ -65,18 +98,27 @@ def stage(name: str) -> Iterator[None]:
 
 
 def as_json(content: dict[str, Any]) -> str:
-    """Return JSON with the version of its layout; what is not a number is null, as JSON has no NaN."""
-    return json.dumps(plain({"schema_version": 1, **content}), indent=2, ensure_ascii=False, allow_nan=False)
+    """Return JSON; a value that is not finite is null, for JSON has no NaN."""
+    return json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def as_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> str:
-    """Lay out a table for people; the first columns are text, the others numbers."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = []
-    for row in [head, *rows]:
-        cells = [
-            cell.ljust(width) if place < text_columns else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    """Lay out a table; the first columns are text, the others numbers."""
+    lines = [[_shortened(printable(cell)) for cell in row] for row in [head, *rows]]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if k < text_columns else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in lines
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def wrapped(*sentences: str) -> str:
+    """Return sentences in lines of at most 80 characters."""
+    return textwrap.fill(" ".join(sentences), WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from truecal.cli._output import as_json
+from truecal.cli._output import finish
 
 
 @click.command("estimators")
@@ -17,7 +17,7 @@ def command(style: str) -> None:
     if style == "json":
         keys = ("name", "summary", "estimand", "norms", "reference", "aliases")
         rows = [{key: getattr(spec, key) for key in keys} for spec in specs]
-        click.echo(as_json({"command": "estimators", "results": rows}))
+        finish("estimators", {"results": rows}, "", style=style, output=None)
         return
 
     from rich.console import Console

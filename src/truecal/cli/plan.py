@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from truecal.cli._options import output_options, seed_option
-from truecal.cli._output import as_json, as_table, check_folder, emit, say_written, stage
+from truecal.cli._options import Command, norm_option, output_options, seed_option
+from truecal.cli._output import as_table, check_target, finish, show_written, stage
+from truecal.exceptions import InputError
 
 _PICTURES = (".png", ".svg", ".pdf")
 _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 
 
-@click.command("plan")
+@click.command("plan", cls=Command)
 @click.option(
     "--error", "errors", type=float, multiple=True, help="Calibration error to detect, such as 0.02."
 )
@@ -27,7 +28,7 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
     "--beta", nargs=2, type=float, default=(1, 1), show_default=True, help="Score distribution Beta(a, b)."
 )
 @click.option("--estimator", default="em_sweep", show_default=True, help="Test statistic.")
-@click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm.")
+@norm_option
 @click.option("--repeats", type=int, default=1000, show_default=True, help="Simulated data sets.")
 @seed_option
 @click.option(
@@ -59,13 +60,13 @@ def command(
     from truecal.simulation.scores.beta import BetaScores
 
     if not errors and not sizes:
-        raise ValueError(
+        raise InputError(
             "Give --error (such as 0.02) for the sample size, or --rows (such as 5000) for the detectable error."
         )
-    check_folder(output)
+    check_target(output)
     if plot is not None:
         _check_picture(plot)
-        check_folder(plot)
+        check_target(plot)
     asked: dict[str, Any] = {
         "power": power,
         "alpha": alpha,
@@ -86,17 +87,15 @@ def command(
     if plot is not None:
         with stage("drawing"):
             _draw(plot, sorted({row["true_error"] for row in rows}), asked)
-        say_written(plot)
-    if style == "json":
-        told = {"power": power, "alpha": alpha, "beta": list(beta), "estimator": estimator, "norm": norm}
-        emit(as_json({"command": "plan", **told, "results": rows}), output)
-        return
+        show_written(plot)
     body = [
         [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else ""]
         for row in rows
     ]
-    said = f"Rows needed to detect an error with {estimator} (power {100 * power:g}%, level {alpha:g}):"
-    emit(f"{said}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}", output)
+    title = f"Rows needed to detect an error with {estimator} (power {100 * power:g}%, level {alpha:g}):"
+    text = f"{title}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}"
+    settings = {"power": power, "alpha": alpha, "beta": list(beta), "estimator": estimator, "norm": norm}
+    finish("plan", {**settings, "results": rows}, text, style=style, output=output)
 
 
 def _check_picture(path: Path) -> None:
@@ -104,7 +103,7 @@ def _check_picture(path: Path) -> None:
 
     require("matplotlib", extra="app", purpose="Drawing")
     if path.suffix.lower() not in _PICTURES:
-        raise ValueError(f"--plot must end in {', '.join(_PICTURES)}. Got {path.name!r} instead.")
+        raise InputError(f"--plot must end in {', '.join(_PICTURES)}. Got {path.name!r} instead.")
 
 
 def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:

@@ -7,27 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli._options import input_options, output_options, seed_option
-from truecal.cli._output import as_json, check_folder, emit, say_written, stage
+from truecal.cli._options import OUTPUT, Command, input_options, output_options, seed_option
+from truecal.cli._output import as_table, check_target, finish, show_written, stage, wrapped
+from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from truecal.cli.input.files import Table
+    from truecal.recalibration.selection import Selection
 
-@click.command("recalibrate")
+
+@click.command("recalibrate", cls=Command)
 @input_options
-@click.option(
-    "--apply",
-    "other",
-    help="File whose scores are recalibrated.  [default: FILE itself]",
-)
+@click.option("--apply", "other", help="File whose scores are recalibrated.  [default: FILE itself]")
 @click.option("--criterion", default="em_sweep", show_default=True, help="An estimator, brier or log_loss.")
-@click.option(
-    "--write",
-    "target",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV for the recalibrated scores.",
-)
+@click.option("--write", "target", type=OUTPUT, help="CSV file for the rows with their recalibrated scores.")
 @seed_option
 @output_options
 def command(
@@ -38,65 +33,83 @@ def command(
     seed: int,
     style: str,
     output: Path | None,
-    **what: Any,
+    **reading: Any,
 ) -> None:
     """Choose a recalibrator for the scores in FILE by cross-validation and apply it.
 
     A model that is calibrated already is left as it is; that is no error.
     """
-    from truecal.cli.input.predictions import forget_arguments, load_rows
+    from truecal.cli.input.files import open_table
+    from truecal.cli.input.predictions import load, scores_of
     from truecal.recalibration.selection import select_recalibrator
 
     for path in (output, target):
-        check_folder(path)
+        check_target(path, file, *([other] if other else []))
     if other is not None and target is None:
-        raise ValueError("--apply needs --write: the file for the recalibrated scores.")
-    logits = bool(what["logits"])
+        raise InputError("--apply needs --write, the file for the recalibrated scores")
+    kind = "logits" if reading["logits"] else "probabilities"
+    reading["logits"] = False  # the recalibrators take them as they are
     with stage("reading"):
-        predictions = load_rows(file, **{**what, "logits": False})
-    arguments = predictions.arguments()
-    with stage("trying recalibrators"):
-        selection = select_recalibrator(
-            arguments.pop("y_true"),
-            arguments.pop("y_proba"),
-            **arguments,
-            criterion=criterion,
-            input="logits" if logits else "probabilities",
-            rng=seed,
-        )
+        predictions = load(file, **reading)
+        predictions.require_rows("recalibrate")
+    with stage("trying recalibrators"), predictions.naming():
+        arguments = {"y_true": predictions.y_true, **predictions.options}
+        arguments |= {"criterion": criterion, "input": kind, "rng": seed}
+        selection = select_recalibrator(arguments.pop("y_true"), predictions.y_proba, **arguments)
     if target is not None:
-        scores = predictions.y_proba
+        table, scores, kept = predictions.table, predictions.y_proba, predictions.kept
         if other is not None:
-            forget_arguments()
-            scores = _scores(other, predictions.score_columns, what["input_format"])
-        _write(target, selection.transform(scores), predictions.score_columns)
-        say_written(target)
-    if style == "json":
-        emit(as_json({"command": "recalibrate", "source": predictions.source, **selection.to_dict()}), output)
-    else:
-        emit(str(selection), output)
+            asked = {name: reading[name] for name in ("percent", "clip", "normalize")}
+            table = open_table(other, reading["input_format"], reading["encoding"])
+            scores, kept = scores_of(table, predictions.columns.score, **asked), None
+        with predictions.naming():
+            _write(target, table, selection.transform(scores), predictions.columns.score, kept)
+        show_written(target)
+    content, text = selection.to_dict(), _text(selection)
+    finish("recalibrate", content, text, style=style, output=output, predictions=predictions)
 
 
-def _scores(file: str, names: list[str], format: str | None) -> NDArray[Any]:
-    """Return the same columns of another file."""
-    import numpy as np
+def _text(selection: Selection) -> str:
+    head = ["", "recalibrator", "criterion", "(se)", "change", "(se)", "Brier gain"]
+    body = [
+        [
+            "*" if one.name == selection.chosen else "",
+            one.name,
+            f"{one.criterion:.4f}",
+            f"({one.criterion_se:.4f})",
+            f"{one.difference:+.4f}",
+            f"({one.difference_se:.4f})",
+            f"{one.brier_gain:+.5f}",
+        ]
+        for one in selection.candidates
+    ]
+    title = f"{selection.criterion}, {selection.design}, n = {selection.n:,.10g}"
+    return "\n".join([title, "", as_table(head, body, text_columns=2), "", wrapped(selection.verdict)])
 
-    from truecal.cli.input.files import open_table
 
-    columns = open_table(file, format).take(names, numbers=names)
-    return columns[names[0]] if len(names) == 1 else np.column_stack([columns[name] for name in names])
+def _write(
+    target: Path, table: Table, scores: NDArray[Any], names: tuple[str, ...], kept: NDArray[Any] | None
+) -> None:
+    """Write the rows of a table as CSV, with the recalibrated scores as further columns."""
+    from collections.abc import Mapping
 
-
-def _write(target: Path, scores: NDArray[Any], names: list[str]) -> None:
-    """Write the recalibrated scores as CSV, one column for each of the file's own."""
-    import csv
+    import polars as pl
 
     from truecal._lib.files import whole_file
 
-    table = scores.reshape(len(scores), -1)
-    if len(names) != table.shape[1]:
-        names = [f"{names[0]}_{k}" for k in range(table.shape[1])]
-    with whole_file(target, newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([f"{name}_recalibrated" for name in names])
-        writer.writerows(table.tolist())
+    matrix = scores.reshape(len(scores), -1)
+    if len(names) != matrix.shape[1]:
+        names = tuple(f"{names[0]}_{k}" for k in range(matrix.shape[1]))
+    new = {f"{name}_recalibrated": matrix[:, k] for k, name in enumerate(names)}
+    if isinstance(table.frame, Mapping):  # arrays of any shape
+        rows = pl.DataFrame({k: v for k, v in table.frame.items() if v.ndim == 1 and len(v) == len(matrix)})
+    else:
+        rows = table.collect(table.frame)
+        rows.columns = [f"c{k}" for k in range(rows.width)]
+        rows = rows if kept is None else rows[kept]
+        flat = [(k, name) for k, name in enumerate(table.columns) if not rows.dtypes[k].is_nested()]
+        rows = pl.DataFrame({name: rows[f"c{k}"] for k, name in flat})
+    # A spreadsheet takes text such as "=1+1" for a formula.
+    rows = rows.with_columns(pl.selectors.string().str.replace(r"^([=@\t\r]|[+-][^0-9.])", "'${1}"))
+    with whole_file(target, "wb") as file:
+        rows.with_columns(pl.Series(name, values) for name, values in new.items()).write_csv(file)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from truecal.exceptions import InputError
+
 
 @click.command("study")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
@@ -56,7 +58,7 @@ def command(
     from truecal.simulation.suites import suite_study
 
     if bool(file) == bool(suite):
-        raise ValueError("Give either FILE or --suite.")
+        raise InputError("Give either FILE or --suite.")
     arguments = load_study(file) if file else suite_study(suite)
     if repeats is not None:
         arguments["repeats"] = repeats

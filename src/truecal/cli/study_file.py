@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from truecal._lib.checks import check_choice
+from truecal.exceptions import InputError
 from truecal.simulation import paper
 from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, LogisticCurve, PowerCurve, StepCurve
 from truecal.simulation.population import Population
@@ -67,8 +68,10 @@ def load_study(path: str | Path) -> dict[str, Any]:
         with path.open("rb") as file:
             content = tomllib.load(file)
         return _arguments(content)
-    except (tomllib.TOMLDecodeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: too many nested brackets") from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,17 +79,23 @@ def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         check_choice("a key of a study", key, _KEYS)
     for key in ("sizes", "estimators"):
         if not isinstance(content.get(key), list):
-            raise ValueError(f"{key} must be a list, such as {key} = {_EXAMPLES[key]}.")
+            raise InputError(f"{key} must be a list, such as {key} = {_EXAMPLES[key]}.")
+    for estimator in content["estimators"]:
+        if not isinstance(estimator, str | Mapping):
+            raise InputError(f"an estimator must be a name or a table. Got {estimator!r} instead")
+    own = content.get("populations", {})
+    if not isinstance(own, Mapping):
+        raise InputError(f"populations must be tables [populations.NAME]. Got {own!r} instead")
     populations = {
         **{name: paper.population(name) for name in _paper_names(content.get("paper", []))},
         **{
             f"{name} calibrated": paper.population(name, calibrated=True)
             for name in _paper_names(content.get("paper_calibrated", []))
         },
-        **{name: _population(name, table) for name, table in content.get("populations", {}).items()},
+        **{name: _population(name, table) for name, table in own.items()},
     }
     if not populations:
-        raise ValueError('no population. Write paper = "all", or a table [populations.NAME].')
+        raise InputError('no population. Write paper = "all", or a table [populations.NAME].')
     arguments = {"populations": populations, "sizes": content["sizes"], "estimators": content["estimators"]}
     renamed = {"repeats": "repeats", "norm": "norm", "seed": "rng"}
     return {**arguments, **{renamed[key]: content[key] for key in renamed if key in content}}
@@ -101,19 +110,21 @@ def _paper_names(chosen: object) -> list[str]:
     if isinstance(chosen, str):
         chosen = [chosen]
     if not isinstance(chosen, list):
-        raise ValueError(f'paper must be "all" or a list of names. Got {chosen!r} instead.')
+        raise InputError(f'paper must be "all" or a list of names. Got {chosen!r} instead.')
     return [check_choice("paper", name, paper.NAMES) for name in chosen]
 
 
 def _population(name: str, table: Any) -> Population:
+    if not isinstance(table, Mapping):
+        raise InputError(f"population {name!r} must be a table with scores and curve. Got {table!r} instead")
     try:
         return Population(_scores(table["scores"]), _build("curve", CURVES, table["curve"]))
     except KeyError as error:
-        raise ValueError(
-            f"population {name!r} lacks {error.args[0]!r}; it needs scores and curve."
+        raise InputError(
+            f"population {name!r} has no {error.args[0]!r}; it needs scores and curve"
         ) from error
     except ValueError as error:
-        raise ValueError(f"population {name!r}: {error}") from error
+        raise InputError(f"population {name!r}: {error}") from error
 
 
 def _scores(table: Any) -> ScoreDistribution:
@@ -123,7 +134,7 @@ def _scores(table: Any) -> ScoreDistribution:
 
 def _build(what: str, kinds: Mapping[str, Callable[..., Any]], table: Any) -> Any:
     if not isinstance(table, Mapping) or "kind" not in table:
-        raise ValueError(
+        raise InputError(
             f'{what} must be a table such as {{ kind = "{next(iter(kinds))}", ... }}. Got {table!r}.'
         )
     options = {key: value for key, value in table.items() if key != "kind"}
@@ -131,4 +142,4 @@ def _build(what: str, kinds: Mapping[str, Callable[..., Any]], table: Any) -> An
     try:
         return kinds[kind](**options)
     except TypeError as error:
-        raise ValueError(f"{what} of kind {kind!r} cannot be made from {options!r}: {error}.") from error
+        raise InputError(f"{what} of kind {kind!r} cannot be made from {options!r}: {error}.") from error

@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli._options import group_option, input_options, output_options, seed_option
-from truecal.cli._output import as_json, as_table, check_folder, emit, stage
+from truecal.cli._options import (
+    Command,
+    group_option,
+    input_options,
+    norm_option,
+    output_options,
+    seed_option,
+)
+from truecal.cli._output import as_table, check_target, finish, stage
 
 if TYPE_CHECKING:
     from truecal.inference.calibration_test import TestResult
 
 
-@click.command("test")
+@click.command("test", cls=Command)
 @input_options
 @group_option
 @click.option(
     "--estimator", default="em_sweep", show_default=True, help="Test statistic, see 'truecal estimators'."
 )
-@click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm.")
+@norm_option
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
 @click.option(
     "--resamples", type=int, default=999, show_default=True, help="Number of Monte Carlo resamples."
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 @output_options
 def command(
     file: str,
-    group: str | None,
+    group: tuple[str, ...],
     estimator: str,
     norm: float,
     alpha: float,
@@ -37,38 +44,42 @@ def command(
     seed: int,
     style: str,
     output: Path | None,
-    **what: Any,
+    **reading: Any,
 ) -> None:
     """Test the null hypothesis that the probabilities in FILE are perfectly calibrated.
 
     The exit code is 1 if the hypothesis is rejected, else 0. With --group it is rejected if it is for any
-    group, with Holm-adjusted p-values.
+    group, with adjusted p-values.
     """
     from truecal._lib.checks import check_fraction
-    from truecal.cli._groups import test_groups, test_rows
+    from truecal.cli._groups import coarsened, test_groups
     from truecal.cli.input.predictions import load
+    from truecal.inference.calibration_test import calibration_test
 
-    check_fraction("--alpha", alpha)
-    check_folder(output)
+    check_fraction("alpha", alpha)
+    check_target(output, file)
     with stage("reading"):
-        predictions = load(file, group=group, **what)
+        predictions = load(file, group=group, **reading)
+        arguments = predictions.arguments()
     options: dict[str, Any] = {"estimator": estimator, "norm": norm, "n_resamples": resamples, "rng": seed}
-    with stage("testing"):
-        result = None if group else test_rows(predictions.arguments(), **options)
-        groups = test_groups(predictions, **options) if group else {}
-    pvalues = [test.adjusted_pvalue or 0.0 for test in groups.values()] if result is None else [result.pvalue]
-    rejected = min(pvalues) <= alpha
-    if style == "json":
-        content = {"command": "test", "source": predictions.source, "alpha": alpha, "rejected": rejected}
-        if result is not None:
-            content["result"] = result.to_dict()
+    with stage("testing"), predictions.naming():
+        if group:
+            groups = test_groups(predictions.groups, **options)
+            rejected = min(test.adjusted_pvalue or 0.0 for test in groups.values()) <= alpha
+            content: dict[str, Any] = {
+                "results": [{"group": k, **test.to_dict()} for k, test in groups.items()]
+            }
+            text = _table(groups, ", ".join(group), alpha)
         else:
-            content["results"] = [{"group": name, **test.to_dict()} for name, test in groups.items()]
-        emit(as_json(content), output)
-    else:
-        outcome = "is rejected" if rejected else "is not rejected"
-        shown = str(result) if result is not None else _table(groups, group or "", alpha)
-        emit(f"{shown}\n\nPerfect calibration {outcome} at level {alpha:g}.", output)
+            if len(arguments) == 1:
+                arguments = {"y_true": coarsened(predictions.sample)}
+            result = calibration_test(**arguments, **options)
+            rejected = result.pvalue <= alpha
+            content, text = {"result": result.to_dict()}, str(result)
+    outcome = "is rejected" if rejected else "is not rejected"
+    text += f"\n\nPerfect calibration {outcome} at level {alpha:g}."
+    content = {"alpha": alpha, "rejected": rejected, **content}
+    finish("test", content, text, style=style, output=output, predictions=predictions)
     raise SystemExit(1 if rejected else 0)
 
 
@@ -86,4 +97,4 @@ def _table(groups: dict[str, TestResult], group: str, alpha: float) -> str:
         ]
         for name, test in groups.items()
     ]
-    return as_table([group, "rows", "statistic", "p", "adjusted p (Holm)", "rejected"], body)
+    return as_table([group, "rows", "statistic", "p", "adjusted p", "rejected"], body)

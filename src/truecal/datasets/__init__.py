@@ -6,6 +6,7 @@ import csv
 import gzip
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import check_choice
 
-__all__ = ["NAMES", "Dataset", "load"]
+__all__ = ["NAMES", "Dataset", "load", "table"]
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,34 @@ def load(name: str) -> Dataset:
         labels=columns if several else None,
         groups={group: np.array(table[group]) for group in entry.groups},
     )
+
+
+def table(name: str) -> tuple[Path, str, tuple[str, ...]]:
+    """Return the file of a data set, its column of labels, and the columns of its first model.
+
+    Parameters
+    ----------
+    name : {"flights", "digits"}
+        The data set.
+
+    Returns
+    -------
+    path : Path
+        A compressed CSV file.
+    label : str
+        The column of labels.
+    scores : tuple of str
+        The column of scores, or one for each class.
+
+    Examples
+    --------
+    >>> path, label, scores = table("flights")
+    >>> path.name, label, scores
+    ('flights.csv.gz', 'late', ('boosting',))
+    """
+    entry = _ENTRIES[check_choice("name", name, NAMES)]
+    file, scores = next(iter(entry.models.values()))
+    return Path(str(files(__name__).joinpath(f"{file}.csv.gz"))), entry.label, scores
 
 
 def _read(file: str) -> dict[str, tuple[str, ...]]:

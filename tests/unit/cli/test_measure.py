@@ -38,18 +38,16 @@ def test_json_has_a_version_and_the_first_value_on_top(plain):
     )
 
 
-def test_groups_have_intervals_and_p_values_corrected_by_holm(plain):
+def test_groups_have_intervals_and_adjusted_p_values(plain):
     content = json.loads(run("measure", plain, "--group", "region", "--format", "json").stdout)
     assert [row["group"] for row in content["results"]] == [None, "east", "north", "south"]
-    tests = []
     for row in content["results"][1:]:
         rows = COLUMNS["region"] == row["group"]
         assert row["value"] == recommended(COLUMNS["label"][rows], COLUMNS["score"][rows])
-        tests.append(truecal.calibration_test(COLUMNS["label"][rows], COLUMNS["score"][rows], rng=0).pvalue)
-    smallest = min(range(3), key=tests.__getitem__)
-    assert content["results"][1 + smallest]["adjusted_pvalue"] == pytest.approx(3 * tests[smallest])
+        test = truecal.calibration_test(COLUMNS["label"][rows], COLUMNS["score"][rows], rng=0)
+        assert test.pvalue <= row["adjusted_pvalue"] <= 3 * test.pvalue
     text = run("measure", plain, "--group", "region").stdout
-    assert "Holm-adjusted for 3 groups" in text
+    assert "adjusted for 3 groups" in text
 
 
 def test_rows_without_a_group_are_a_group(tmp_path):
@@ -60,12 +58,6 @@ def test_rows_without_a_group_are_a_group(tmp_path):
     path = write_csv(tmp_path / "b.csv", {**COLUMNS, "region": np.arange(600) % 12})
     content = json.loads(run("measure", path, "--group", "region", "--format", "json").stdout)
     assert [row["group"] for row in content["results"]] == [None, *map(str, range(12))]
-
-
-def test_too_many_groups_are_a_mistake(tmp_path):
-    many = {name: np.tile(column, 2) for name, column in COLUMNS.items()}
-    path = write_csv(tmp_path / "a.csv", {**many, "id": np.arange(1200)})
-    assert "1,200 different values" in refuse("measure", path, "--group", "id")
 
 
 def test_weights_are_frequencies(plain):
@@ -93,10 +85,10 @@ def test_norms_without_intervals(plain):
 
 
 def test_options_that_make_no_sense(plain):
-    assert "norm must be" in refuse("measure", plain, "--norm", "0.5")
+    assert "--norm must be" in refuse("measure", plain, "--norm", "0.5")
     assert "Did you mean 'em_sweep'" in refuse("measure", plain, "--estimator", "em_swep")
     assert "--confidence-level" in refuse("measure", plain, "--confidence-level", "2")
-    assert "--n-bins" in refuse("measure", plain, "--estimator", "em_sweep", "--n-bins", "7")
+    assert "bins" in refuse("measure", plain, "--estimator", "em_sweep", "--n-bins", "7")
 
 
 def test_n_bins_goes_to_estimators_that_take_it(plain):
@@ -109,6 +101,7 @@ def test_output_goes_to_a_file(plain, tmp_path):
     assert result.stdout == ""
     assert json.loads((tmp_path / "a.json").read_text())["command"] == "measure"
     assert "there is no folder" in refuse("measure", plain, "-o", tmp_path / "no" / "a.json")
+    assert "would be overwritten" in refuse("measure", plain, "-o", plain)
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -122,4 +115,23 @@ def test_an_estimate_outside_the_interval_is_explained(tmp_path):
 
 def test_a_sweep_that_fails_says_so_below_the_table(tmp_path):
     path = write_csv(tmp_path / "a.csv", {"label": 1 - COLUMNS["label"], "score": COLUMNS["score"]})
-    assert "Note: em_sweep: the labels are not monotone" in run("measure", path).stdout
+    assert "Note: em_sweep: " in run("measure", path).stdout
+
+
+def test_escapes_in_data_do_not_reach_the_terminal(tmp_path):
+    path = write_csv(
+        tmp_path / "a.csv", {**COLUMNS, "region": np.where(COLUMNS["label"] == 1, "\x1b[2J", "b")}
+    )
+    result = run("measure", path, "--group", "region")
+    assert "\x1b" not in result.output
+    assert "\\u001b[2J" in result.output
+    assert "\x1b" not in refuse("measure", path, "--score", "\x1b]0;x")
+
+
+def test_the_text_fits_80_columns(plain):
+    for options in ((), ("--group", "region"), ("--estimator", "em_debias", "--estimator", "ks")):
+        assert max(map(len, run("measure", plain, *options).stdout.splitlines()[1:])) <= 80
+
+
+def test_the_number_to_report_is_named(plain):
+    assert "Report averaged; the others are for comparison." in run("measure", plain).stdout

@@ -76,7 +76,11 @@ def test_nothing_is_left_behind_when_it_fails(plain, tmp_path, monkeypatch):
     (tmp_path / "bad.csv").write_text("label,score\n1,.5\n0,1.7\n")
     assert "1.7" in refuse("report", tmp_path / "bad.csv", "-o", tmp_path / "a.html")
     assert "there is no folder" in refuse("report", plain, "-o", tmp_path / "no" / "a.html")
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+    assert "HTML page" in refuse("report", plain, "-o", tmp_path / "a.pdf")
+    html = tmp_path / "data.html"
+    write_csv(html)
+    assert "would be overwritten" in refuse("report", html, "--input-format", "csv", "-o", html)
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.csv", "data.html"}
 
 
 @pytest.mark.parametrize(("name", "made"), [("run.v2.csv", "run.html"), (".csv", "report.html")])

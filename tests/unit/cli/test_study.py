@@ -3,7 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from truecal.cli import COMMANDS, main
+from truecal.cli import main
 
 STUDY = """
 sizes = [20]
@@ -25,19 +25,6 @@ def study_file(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(STUDY)
     return path
-
-
-def test_help_names_every_command():
-    done = run("--help")
-    assert done.exit_code == 0
-    assert all(name in done.stdout for name in COMMANDS)
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_has_help(name):
-    done = run(name, "--help")
-    assert done.exit_code == 0
-    assert "Usage" in done.stdout
 
 
 def test_prints_a_table_and_writes_a_file_to_go_on_from(study_file, tmp_path):

@@ -67,7 +67,11 @@ TABLE = START + "[populations.x]\n"
         (START, "no population"),
         (START + "paper = ['resnet']", "paper must be one of"),
         (START + "paper = 3", "paper must be"),
-        (TABLE + "scores = { kind = 'uniform' }", "lacks 'curve'"),
+        (START + "populations = 3", "populations must be tables"),
+        (START + "populations.x = 3", "population 'x' must be a table"),
+        ("sizes = [3]\nestimators = [3]", "an estimator must be a name"),
+        ("sizes = " + "[" * 20_000, "study.toml"),
+        (TABLE + "scores = { kind = 'uniform' }", "has no 'curve'"),
         (TABLE + "scores = 3\ncurve = { kind = 'identity' }", "scores must be"),
         (
             TABLE + "scores = { kind = 'beta', a = -1, b = 1 }\ncurve = { kind = 'identity' }",

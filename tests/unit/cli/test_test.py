@@ -33,7 +33,7 @@ def test_groups_are_corrected_for_many_looks(plain):
     content = json.loads(run("test", plain, "--group", "region", "--format", "json", code=1).stdout)
     for row in content["results"]:
         assert row["pvalue"] <= row["adjusted_pvalue"] <= min(1, 3 * row["pvalue"])
-    assert "adjusted p (Holm)" in run("test", plain, "--group", "region", code=1).stdout
+    assert "adjusted p" in run("test", plain, "--group", "region", code=1).stdout
 
 
 def test_one_group_in_twenty_does_not_reject_by_chance_alone(tmp_path):

@@ -1,71 +1,151 @@
-"""Which column is what: guessed where that is unambiguous, asked for where it is not."""
+"""Which column is what: detected where that is unambiguous, asked for where it is not."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
-from truecal.cli.input.files import Table
+from truecal._lib.text import listing
+from truecal.cli.input.files import Table, repeated
+from truecal.exceptions import InputError
 
-#: What a column of labels, or of scores, is usually called.
-LABEL_NAMES = ("y_true", "label", "labels", "target", "y", "truth", "outcome", "correct", "true_label")
-SCORE_NAMES = (
+#: Conventional names of columns.
+_LABEL_NAMES = ("y_true", "label", "labels", "target", "y", "truth", "outcome", "correct", "true_label")
+_SCORE_NAMES = (
     "y_proba", "y_prob", "y_score", "y_pred_proba", "score", "scores", "proba", "prob", "probs",
     "probability", "probabilities", "p", "confidence",
 )  # fmt: skip
 #: One column for each class: p0, p1, p2 or prob_0, prob_1, prob_2 or 0, 1, 2.
 _NUMBERED = re.compile(
-    r"(p|prob|proba|score|y_proba|y_prob|y_score|class|probability)?_?(\d+)", re.IGNORECASE
+    r"(p|prob|proba|score|y_proba|y_prob|y_score|y_pred_proba|class|probability|logit|logits)?_?(\d+)",
+    re.IGNORECASE,
 )
 
 
-def guess_column(table: Table, what: str, usual: Sequence[str]) -> str:
-    """Return the one column with a usual name, or ask for it to be named."""
-    found = [name for name in table.columns if name.strip().lower() in usual]
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that are used.
+
+    Attributes
+    ----------
+    label : tuple of str
+        The column of labels, or one column of 0 and 1 for each class.
+    score : tuple of str
+        The column of scores, or one for each class, or one for each model.
+    weight, cluster, predicted : str, or None
+        Columns of weights, of clusters, and of the predicted class.
+    group : tuple of str
+        Columns of groups, which are crossed.
+    detected : tuple of str
+        What was not given but detected, as sentences.
+    """
+
+    label: tuple[str, ...] = ()
+    score: tuple[str, ...] = ()
+    weight: str | None = None
+    cluster: str | None = None
+    predicted: str | None = None
+    group: tuple[str, ...] = ()
+    detected: tuple[str, ...] = ()
+
+    def complete(self, table: Table, *, logits: bool = False) -> Columns:
+        """Expand patterns and detect the columns of labels and scores where they were not given."""
+        given = replace(self, label=_expand(table, self.label), score=_expand(table, self.score))
+        others = [*given.group, *(name for name in (self.weight, self.cluster, self.predicted) if name)]
+        label = given.label or _detect_label(table, [*others, *given.score])
+        score = given.score or _detect_scores(table, label, others, logits=logits)
+        for option, names in (("label", label), ("score", score), ("group", given.group)):
+            if repeated(names):
+                raise InputError(f"--{option} {repeated(names)[0]} is given more than once")
+        parts = []
+        if not given.score:
+            parts.append(f"{listing(score)} as the score{'s' if len(score) > 1 else ''}")
+        if not given.label:
+            parts.append(f"{listing(label)} as the label")
+        detected = (f"using {' and '.join(parts)}",) if parts else ()
+        return replace(given, label=label, score=score, detected=detected)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the names of the columns."""
+        names = ("label", "score", "weight", "cluster", "predicted", "group")
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+
+def _expand(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of columns; a pattern such as ``logit_*`` stands for all that match, in their order."""
+    found: list[str] = []
+    for name in names:
+        matches = [column for column in table.columns if fnmatchcase(column, name)]
+        is_pattern = name not in table.columns and any(mark in name for mark in "*?[")
+        if is_pattern and not matches:
+            raise InputError(
+                f"{table.source} has no column that matches {name!r}. It has: {listing(table.columns, 20)}"
+            )
+        found += matches if is_pattern else [name]
+    return tuple(found)
+
+
+def _detect_label(table: Table, taken: Sequence[str]) -> tuple[str, ...]:
+    """Return the one column with a conventional name, or the only one that is left beside the scores."""
+    if table.label:
+        return (table.label,)
+    free = [name for name in table.columns if name not in taken]
+    found = [name for name in free if name.lower() in _LABEL_NAMES]
+    left = [name for name in free if name.lower() not in _SCORE_NAMES]
+    if not found and len(free) <= 2 and len(left) == 1:
+        found = left
     if len(found) == 1:
-        return found[0]
-    why = f"several could be it ({', '.join(found)})" if found else "none has a usual name"
-    columns = ", ".join(map(repr, table.columns[:20])) + (" ..." if len(table.columns) > 20 else "")
-    raise ValueError(
-        f"{table.source}: which column is the {what}? {why[0].upper()}{why[1:]}. "
-        f"Name it with --{what}. Columns: {columns}."
+        return (found[0],)
+    raise _undetected(table, "label", found)
+
+
+def _detect_scores(
+    table: Table, label: Sequence[str], taken: Sequence[str], *, logits: bool
+) -> tuple[str, ...]:
+    """Return the column of scores, or those of several classes: p0, p1, p2, or the names of the labels."""
+    if table.scores:
+        return table.scores
+    free = [name for name in table.columns if name not in (*label, *taken)]
+    usual = [name for name in free if name.lower() in _SCORE_NAMES]
+    if len(usual) == 1:
+        return (usual[0],)
+    numbered = [(int(match[2]), match[1], name) for name in free if (match := _NUMBERED.fullmatch(name))]
+    numbered = [entry for entry in numbered if logits == (entry[1] or "").lower().startswith("logit")]
+    numbers = sorted(number for number, _, _ in numbered)
+    is_family = len({(stem or "").lower() for _, stem, _ in numbered}) == 1
+    is_complete = len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1))
+    if not usual and is_family and (is_complete or numbers in ([1], [0, 1])):
+        return tuple(name for _, _, name in sorted(numbered))
+    if not usual and len(free) > 1 and len(label) == 1:
+        seen = _text_labels(table, label[0])
+        if len(seen) > 1 and seen <= set(free):
+            return tuple(name for name in free if name in seen)
+    raise _undetected(table, "score", usual)
+
+
+def _text_labels(table: Table, label: str) -> set[str]:
+    import polars as pl
+
+    frame = table.scan([label])
+    if frame.collect_schema()["c0"] not in (pl.String, pl.Categorical, pl.Enum):
+        return set()
+    values = frame.select(pl.col("c0").cast(pl.String).str.strip_chars().drop_nulls().unique())
+    return set(table.collect(values)["c0"].to_list())
+
+
+def _undetected(table: Table, role: str, found: Sequence[str]) -> InputError:
+    why = f"Several could be it ({', '.join(found)})" if found else "None has a conventional name"
+    return InputError(
+        f"{table.source}: which column is the {role}? {why}",
+        remedy=f"Name it with --{role}. Columns: {listing(table.columns, 20)}.",
     )
 
 
-def guess_scores(table: Table, label: str, taken: Sequence[str]) -> list[str]:
-    """Return the column of the scores, or those of several classes: p0, p1, p2, or the names of the labels.
-
-    Parameters
-    ----------
-    table : Table
-        The file.
-    label : str
-        Column of the labels.
-    taken : sequence of str
-        Columns that are something else.
-    """
-    free = [name for name in table.columns if name not in (label, *taken)]
-    numbered = [(match, name) for name in free if (match := _NUMBERED.fullmatch(name.strip()))]
-    stems = {(match[1] or "").lower() for match, _ in numbered}
-    numbers = sorted(int(match[2]) for match, _ in numbered)
-    usual = [name for name in free if name.strip().lower() in SCORE_NAMES]
-    if (
-        not usual
-        and len(numbers) > 2
-        and len(stems) == 1
-        and numbers == list(range(numbers[0], numbers[-1] + 1))
-    ):
-        return [name for _, name in sorted(numbered, key=lambda pair: int(pair[0][2]))]
-    if not usual and len(free) > 1:
-        seen = {value for value in table.take([label])[label].tolist() if isinstance(value, str)}
-        if len(seen) > 1 and seen <= set(free):
-            return [name for name in free if name in seen]
-    return [guess_column(table, "score", SCORE_NAMES)]
-
-
 def classes_of(columns: Sequence[str], seen: Sequence[Any]) -> list[Any] | None:
-    """Return the class of each column where its name says it; None to go by the order of the columns.
+    """Return the class of each column where its name contains it; None to go by the order of the columns.
 
     Parameters
     ----------
@@ -80,16 +160,32 @@ def classes_of(columns: Sequence[str], seen: Sequence[Any]) -> list[Any] | None:
     ['dog', 'cat']
     >>> classes_of(["p2", "p1", "p0"], [0, 1, 2])
     [2, 1, 0]
+    >>> classes_of(["True", "False"], [False, True])
+    [True, False]
     """
-    same = [len(set(letters)) == 1 for letters in zip(*columns, strict=False)]
-    n_same = same.index(False) if False in same else len(same)
+    endings = without_common_prefix(columns)
     if seen and isinstance(seen[0], str):
-        for names in (list(columns), [name[n_same:] for name in columns]):
+        for names in (list(columns), endings):
             if set(seen) <= set(names):
                 return names
-        return list(columns)  # which `read` refuses, and says why
+        return list(columns)  # which the validator refuses, with the reason
+    if seen and isinstance(seen[0], bool) and {name.lower() for name in endings} == {"true", "false"}:
+        return [name.lower() == "true" for name in endings]
     ends = [re.search(r"(\d+)\s*$", name) for name in columns]
     numbers = [int(end[1]) for end in ends if end]
     if len(set(numbers)) == len(columns) and set(seen) <= set(numbers):
         return list(numbers)
     return None
+
+
+def without_common_prefix(names: Sequence[str]) -> list[str]:
+    """Return names without the letters that all of them begin with.
+
+    Examples
+    --------
+    >>> without_common_prefix(["prob_dog", "prob_cat"])
+    ['dog', 'cat']
+    """
+    same = [len(set(letters)) == 1 for letters in zip(*names, strict=False)]
+    n_same = same.index(False) if False in same else len(same)
+    return [name[n_same:] for name in names]

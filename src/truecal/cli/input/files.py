@@ -1,192 +1,200 @@
-"""From the name of a file to its columns."""
+"""From the name of a file to a table of columns."""
 
 from __future__ import annotations
 
-import difflib
+import atexit
+import codecs
+import csv
+import gzip
 import io
+import mmap
+import shutil
 import sys
+import tempfile
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.checks import did_you_mean, require
+from truecal._lib.text import listing
 from truecal.cli.input.sniffing import (
-    FORMATS,
+    GZIP,
     SUFFIXES,
+    ZSTD,
     Dialect,
-    find_long_line,
+    encoding_of,
     format_by_content,
     format_by_name,
     read_dialect,
-    read_head,
 )
+from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS", "MISSING", "Table", "open_table"]
-
-#: What rows without a group are called.
-MISSING = "(missing)"
-#: How many lines tell the type of a column of text.
-_LOOKED_AT = 10_000
-#: Beyond so many rows, or bytes of text, a file is summarised where it lies and not taken into memory.
-_MANY_ROWS, _MANY_BYTES = 20_000_000, 1_000_000_000
+#: Beyond so many rows, or bytes of text, a file is summarised in passes and not loaded into memory.
+MANY_ROWS, MANY_BYTES = 20_000_000, 1_000_000_000
+#: Bytes that a pipe or a compressed file may unpack to in memory; beyond that, a temporary file holds them.
+_IN_MEMORY = 1 << 28
+#: Bytes that stay free on the disk of that temporary file.
+_DISK_RESERVE = 1 << 30
+_HEAD, _CHUNK = 1 << 16, 1 << 22
 _PARQUET = tuple(suffix for suffix, format in SUFFIXES.items() if format == "parquet")
 
-#: Makes a lazy frame, with the named columns read as text.
-Scan = Callable[[Sequence[str]], "pl.LazyFrame"]
+#: Where the bytes of a table are: files, or memory.
+Content = list[Path] | bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of a file: a lazy Polars frame, or arrays where the file holds arrays."""
+    """Columns of a file.
+
+    Attributes
+    ----------
+    source : str
+        The file, as messages name it.
+    columns : tuple of str
+        Names of the columns.
+    frame : polars.LazyFrame, or mapping of str to ndarray
+        The columns in this order, by position; NumPy files hold arrays, which may differ in length.
+    n_bytes : int
+        Size of a text table; 0 for formats that know their number of rows.
+    separator : str
+        What separates the fields of a text table.
+    label, scores : str and tuple of str
+        Columns of labels and scores of bundled data, where they are known.
+    """
 
     source: str
-    scan: Scan | None
-    arrays: Mapping[str, NDArray[Any]]
     columns: tuple[str, ...]
-    #: Names that more than one column has.
-    repeated: frozenset[str] = frozenset()
-    #: Bytes of text; 0 for formats that know their number of rows.
-    text_size: int = 0
-    #: Says what is wrong with the file, of an error that Polars raised.
-    explain: Callable[[Exception], str] = str
+    frame: pl.LazyFrame | Mapping[str, NDArray[Any]]
+    n_bytes: int = 0
+    separator: str = ""
+    label: str = ""
+    scores: tuple[str, ...] = ()
+    explain: Callable[[Exception], str] = field(default=lambda error: _first_line(error), repr=False)
 
     @property
     def is_large(self) -> bool:
-        """Whether the rows are too many to be taken into memory."""
-        if self.scan is None or self.text_size:
-            return self.text_size > _MANY_BYTES
+        """Whether the table has too many rows for memory."""
+        if isinstance(self.frame, Mapping):
+            return False
+        if self.n_bytes:
+            return self.n_bytes > MANY_BYTES
         import polars as pl
 
-        try:
-            return int(self.scan(()).select(pl.len()).collect().item()) > _MANY_ROWS
-        except pl.exceptions.PolarsError as error:
-            raise ValueError(self.unreadable(error)) from error
+        return int(self.collect(self.frame.select(pl.len())).item()) > MANY_ROWS
 
-    def unreadable(self, error: Exception) -> str:
-        """Say that the file cannot be read, and why, of an error that Polars raised."""
-        return f"{self.source} cannot be read: {self.explain(error)}."
+    def scan(self, names: Sequence[str]) -> pl.LazyFrame:
+        """Return the named columns, or fields of columns such as ``pred.p``, as ``c0``, ``c1`` and so on."""
+        import polars as pl
 
-    def require(self, names: Sequence[str]) -> None:
-        """Refuse names that are not columns, with the nearest one that is."""
-        for name in names:
-            if name not in self.columns:
-                close = difflib.get_close_matches(name, self.columns, n=1)
-                hint = f" Did you mean {close[0]!r}?" if close else ""
-                raise ValueError(
-                    f"{self.source} has no column {name!r}. It has: {_listing(self.columns)}.{hint}"
+        paths = [self._find(name) for name in names]
+        if isinstance(self.frame, Mapping):
+            arrays = [self.frame[self.columns[column]] for column, _ in paths]
+            if len({len(array) for array in arrays}) > 1:
+                lengths = ", ".join(
+                    f"{name!r} {len(array)}" for name, array in zip(names, arrays, strict=True)
                 )
-            if name in self.repeated:
-                raise ValueError(f"{self.source} has several columns named {name!r}. Rename all but one.")
+                raise InputError(f"{self.source}: columns differ in length: {lengths}")
+            return pl.LazyFrame({f"c{k}": _as_column(array) for k, array in enumerate(arrays)})
+        # By position, for Polars reads a name such as "^s.*$" as a pattern.
+        columns = []
+        for k, (column, fields) in enumerate(paths):
+            values = pl.nth(column)
+            for part in fields:
+                values = values.struct.field(part)
+            columns.append(values.alias(f"c{k}"))
+        return self.frame.select(columns)
 
-    def take(
-        self, names: Sequence[str], *, numbers: Sequence[str] = (), groups: Sequence[str] = ()
-    ) -> dict[str, NDArray[Any]]:
-        """Return columns as arrays; where one of `numbers` holds something else, that is said.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The columns.
-        numbers : sequence of str
-            Those that must be numbers.
-        groups : sequence of str
-            Those that are names of groups: they come as text, and what is missing has a name, too.
-        """
-        names = list(dict.fromkeys(names))
-        self.require(names)
-        if self.scan is None:
-            return {
-                name: _as_text(self.arrays[name]) if name in groups else self.arrays[name] for name in names
-            }
-        import polars as pl
-
-        try:
-            frame = self.scan(()).select(names).collect(engine="streaming")
-        except pl.exceptions.PolarsError as error:
-            raise ValueError(
-                self._unreadable([name for name in names if name not in groups], error)
-            ) from error
-        if frame.height == 0:
-            raise ValueError(f"{self.source} is empty: it has columns and no rows.")
-        return {
-            name: _group_names(frame[name])
-            if name in groups
-            else self._numbers(frame[name])
-            if name in numbers
-            else _labels(frame[name])
-            for name in names
-        }
-
-    def _numbers(self, column: pl.Series) -> NDArray[Any]:
-        import polars as pl
-
-        if column.dtype == pl.String:
-            said = self._bad_numbers(column)
-            if said is not None:
-                raise ValueError(said)
-            column = column.str.strip_chars().cast(pl.Float64)
-        if column.dtype.is_decimal():
-            column = column.cast(pl.Float64)
-        return np.array(column.to_list()) if isinstance(column.dtype, pl.List) else column.to_numpy()
-
-    def _unreadable(self, names: Sequence[str], error: Exception) -> str:
-        """Read columns again, as text, to say which value is not a number and where."""
-        import polars as pl
-
-        assert self.scan is not None
-        for name in names:
-            try:
-                column = self.scan([name]).select(name).collect()[name]
-            except pl.exceptions.PolarsError:
-                break  # what is wrong is not in a column
-            said = self._bad_numbers(column) if column.dtype == pl.String else None
-            if said is not None:
-                return said
-        return self.unreadable(error)
-
-    def _bad_numbers(self, column: pl.Series) -> str | None:
-        import polars as pl
-
-        as_number = column.str.strip_chars().cast(pl.Float64, strict=False)
-        bad = (as_number.is_null() & column.is_not_null()).arg_true()
-        if not len(bad):
-            return None
-        row = int(bad[0])
-        amount = "a value that is no number" if len(bad) == 1 else f"{len(bad)} values that are no numbers"
-        where = "" if len(bad) == 1 else "first "
-        return (
-            f"{self.source}: column {column.name!r} has {amount} ({where}in data row {row + 1}: {column[row]!r}). "
-            f"Mend or remove {'this row' if len(bad) == 1 else 'these rows'}."
+    def _find(self, name: str) -> tuple[int, list[str]]:
+        """Return the number of a column and the path within it, or refuse a name that is not there."""
+        if self.columns.count(name) > 1:
+            raise InputError(f"{self.source} has several columns named {name!r}. Rename all but one")
+        if name in self.columns:
+            return self.columns.index(name), []
+        head, *fields = name.split(".")
+        if fields and head in self.columns and self._has_field(head, fields):
+            return self.columns.index(head), fields
+        raise InputError(
+            f"{self.source} has no column {name!r}. It has: {listing(self.columns, 20)}",
+            remedy=did_you_mean(name, self.columns),
         )
 
+    def _has_field(self, column: str, fields: list[str]) -> bool:
+        import polars as pl
 
-def open_table(source: str, format: str | None = None) -> Table:
-    """Open a file, a folder or glob of Parquet files, or ``-`` for standard input.
+        dtype = self.scan([column]).collect_schema()["c0"]
+        for part in fields:
+            if not isinstance(dtype, pl.Struct) or part not in (known.name for known in dtype.fields):
+                return False
+            dtype = cast("pl.DataType", dtype.to_schema()[part])
+        return True
+
+    def collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
+        """Run a query on the table, in batches of rows."""
+        with self.reading():
+            return frame.collect(engine="streaming")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Name the file in errors of Polars."""
+        import polars as pl
+
+        try:
+            yield
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"{self.source} cannot be read: {self.explain(error)}") from error
+
+
+def open_table(source: str, format: str | None = None, encoding: str | None = None) -> Table:
+    """Open a file, a folder or glob of Parquet files, bundled data, or ``-`` for standard input.
 
     Parameters
     ----------
     source : str
         CSV, TSV, Parquet, JSON lines, Arrow or Feather, NPZ or NPY; text may be compressed (gz, zst).
     format : str, optional
-        One of `FORMATS`, where the name does not tell it.
+        One of `truecal.cli.input.sniffing.FORMATS`; by default from the name, or the content of a pipe.
+    encoding : str, optional
+        Encoding of a text file. By default UTF-8, or UTF-16 where the file says so.
     """
-    from truecal._lib.checks import require
+    require("polars", extra="app", purpose="Reading tables")
+    from truecal import datasets
 
-    if source == "-":
-        content = sys.stdin.buffer.read()
-        return _open("standard input", content, format or format_by_content(_head("standard input", content)))
-    paths = _find(source)
+    if source in datasets.NAMES and not Path(source).exists():
+        path, label, scores = datasets.table(source)
+        opened = open_table(str(path))
+        return Table(source, opened.columns, opened.frame, opened.n_bytes, ",", label, scores)
+    name = "standard input" if source == "-" else source
+    paths = [] if source == "-" else _find(source)
+    if not paths or not paths[0].is_file():  # a pipe can be read once only
+        with _named(name), sys.stdin.buffer if source == "-" else paths[0].open("rb") as stream:
+            head = stream.read(_HEAD)
+            format = format or (paths and format_by_name(paths[0])) or format_by_content(_unpacked(head))
+            content = _spool(name, head, stream, format, encoding)
+        return _open(name, content, format)
     format = format or ("parquet" if Path(source).is_dir() else format_by_name(paths[0]))
-    if format not in ("npz", "npy"):
-        require("polars", extra="app", purpose="Reading tables")
-    return _open(source, paths, format)
+    if format is None:
+        raise InputError(
+            f"{source}: unrecognised file extension; expected one of {', '.join(SUFFIXES)} (text also with .gz "
+            f"or .zst). Pass --input-format"
+        )
+    content = paths
+    if format in ("csv", "tsv", "jsonl") and len(paths) == 1:
+        with _named(name), paths[0].open("rb") as stream:
+            head = stream.read(_HEAD)
+            is_plain = not head.startswith(GZIP) and encoding_of(head) == (encoding or "utf-8")
+            if not is_plain and not head.startswith(ZSTD):
+                content = _spool(name, head, stream, format, encoding)
+    return _open(name, content, format)
 
 
 def _find(source: str) -> list[Path]:
@@ -195,158 +203,255 @@ def _find(source: str) -> list[Path]:
     if path.is_dir():
         found = sorted(file for file in path.rglob("*") if file.suffix.lower() in _PARQUET and file.is_file())
         if not found:
-            raise ValueError(f"{source} is a folder without Parquet files. Name a file.")
+            raise InputError(f"{source} is a folder without Parquet files. Name a file")
         return found
     if path.exists():
         return [path]
     if any(mark in source for mark in "*?["):
-        found = sorted(file for file in _glob(source) if file.is_file())
+        anchor = Path(path.anchor)
+        found = sorted(file for file in anchor.glob(str(path.relative_to(anchor))) if file.is_file())
         if not found:
-            raise FileNotFoundError(f"{source}: no file has such a name.")
+            raise InputError(f"{source}: no file matches")
         return found
-    raise FileNotFoundError(f"{source}: there is no such file.")
+    from truecal import datasets
+
+    raise InputError(f"{source}: no such file", remedy=did_you_mean(source, datasets.NAMES))
 
 
-def _glob(pattern: str) -> Iterator[Path]:
-    anchor = Path(Path(pattern).anchor)
-    return anchor.glob(str(Path(pattern).relative_to(anchor)))
+# --- Bytes -----------------------------------------------------------------------------------------
 
 
-def _head(name: str, source: Path | bytes) -> bytes:
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Name the file in every error that unpacking or decoding its bytes raises."""
     try:
-        head = read_head(source)
-    except ValueError as error:
-        raise ValueError(f"{name} cannot be read: {error}.") from error
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name} cannot be read: damaged gzip file ({error})") from error
+    except UnicodeError as error:
+        raise InputError(f"{name} cannot be read: {_first_line(error)}. Pass the right --encoding") from error
+
+
+def _unpacked(head: bytes) -> bytes:
+    return gzip.GzipFile(fileobj=io.BytesIO(head)).read1(_HEAD) if head.startswith(GZIP) else head
+
+
+def _spool(name: str, head: bytes, stream: IO[bytes], format: str, encoding: str | None) -> Content:
+    """Return the bytes of a pipe, a gzip file or text in another encoding: unpacked, text in UTF-8.
+
+    They are kept in memory while they are few, else in a temporary file, so memory is bounded.
+    """
+    chunks = iter(lambda: stream.read(_CHUNK), b"")
+    raw: IO[bytes] = cast("IO[bytes]", io.BufferedReader(_Chained(head, chunks)))
+    if head.startswith(GZIP):
+        raw = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+        head = _unpacked(head)
+    decode, encode = None, codecs.getincrementalencoder("utf-8")().encode
+    if format in ("csv", "tsv", "jsonl") and (encoding or encoding_of(head)) != "utf-8":
+        try:
+            decode = codecs.getincrementaldecoder(encoding or encoding_of(head))().decode
+        except LookupError:
+            raise InputError(f"--encoding {encoding!r} is unknown. Use a name such as latin-1") from None
+    kept: IO[bytes] = io.BytesIO()
+    path = None
+    while chunk := raw.read(_CHUNK):
+        kept.write(chunk if decode is None else encode(decode(chunk)))
+        if path is None and kept.tell() > _IN_MEMORY:
+            path = Path(tempfile.mkstemp(prefix="truecal-")[1])
+            atexit.register(path.unlink, missing_ok=True)
+            first = cast("io.BytesIO", kept).getvalue()
+            kept = path.open("wb")
+            kept.write(first)
+        if path is not None and shutil.disk_usage(path.parent).free < _DISK_RESERVE:
+            kept.close()
+            path.unlink()
+            raise InputError(f"{name} does not fit on the disk of {path.parent} when unpacked")
+    if decode is not None:
+        kept.write(encode(decode(b"", True), True))
+    content = [path] if path else cast("io.BytesIO", kept).getvalue()
+    kept.close()
+    return content
+
+
+class _Chained(io.RawIOBase):
+    """A stream of bytes: those that were read already, then the rest."""
+
+    def __init__(self, first: bytes, rest: Iterator[bytes]) -> None:
+        self._left, self._rest = first, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._left or next(self._rest, b"")
+        size = min(len(buffer), len(chunk))
+        buffer[:size], self._left = chunk[:size], chunk[size:]
+        return size
+
+
+def _head_of(name: str, content: Content) -> bytes:
+    if isinstance(content, bytes):
+        head = content[:_HEAD]
+    else:
+        with content[0].open("rb") as file:
+            head = file.read(_HEAD)
+    if head.startswith(ZSTD):
+        head = _first_lines_of_zstd(name, content)
     if not head.strip():
-        raise ValueError(f"{name} is empty.")
+        raise InputError(f"{name} is empty")
     return head
 
 
-def _open(name: str, source: list[Path] | bytes, format: str) -> Table:
-    head = _head(name, source if isinstance(source, bytes) else source[0])
-    if format in ("npz", "npy"):
-        arrays = _load_arrays(name, source, format)
-        return Table(name, None, arrays, tuple(arrays))
+def _first_lines_of_zstd(name: str, content: Content) -> bytes:
+    """Let Polars unpack two lines: before 3.14 Python itself cannot read zstd."""
     import polars as pl
 
-    repeated: frozenset[str] = frozenset()
-    explain = _first_line
+    whole = {"has_header": False, "separator": "\x1f", "quote_char": None, "infer_schema": False}
     try:
+        frame = pl.scan_csv(content, n_rows=2, encoding="utf8-lossy", **whole).collect()  # type: ignore[arg-type]
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            f"{name} cannot be read: damaged or empty zstd file ({_first_line(error)})"
+        ) from error
+    return "\n".join(line or "" for line in frame.to_series()).encode() + b"\n"
+
+
+# --- Tables ----------------------------------------------------------------------------------------
+
+
+def _open(name: str, content: Content, format: str) -> Table:
+    import polars as pl
+
+    head = _head_of(name, content)
+    n_bytes = len(content) if isinstance(content, bytes) else sum(path.stat().st_size for path in content)
+    is_packed = not isinstance(content, bytes) and content[0].name.lower().endswith(".zst")
+    try:
+        if format in ("npz", "npy"):
+            arrays = _load_arrays(content, format)
+            return Table(name, tuple(arrays), arrays)
         if format in ("csv", "tsv"):
             dialect = read_dialect(head, format)
-            repeated = frozenset(dialect.repeated)
-            explain = partial(_explain_text, source, dialect)
-            scan = _scan_text(source, dialect.separator, dialect.decimal_comma)
-        elif format == "jsonl":
-            scan = _scan_json(source, is_list=head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[")
-        elif format == "parquet" and not head.startswith(b"PAR1"):
-            raise ValueError("it is no Parquet file")
-        else:
-            scan = _scan_binary(
-                source, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1")
+            frame = _scan_text(content, dialect)
+            return Table(
+                name,
+                dialect.names,
+                frame,
+                0 if is_packed else n_bytes,
+                dialect.separator,
+                explain=lambda error: _explain_text(content, dialect, error),
             )
-        columns = tuple(scan(()).collect_schema().names())
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        if format == "jsonl":
+            frame = _scan_json(content, head, is_large=n_bytes > MANY_BYTES)
+            return Table(name, tuple(frame.collect_schema().names()), frame, 0 if is_packed else n_bytes)
+        if format == "parquet" and not head.startswith(b"PAR1"):
+            raise InputError("not a Parquet file")
+        frame = _scan_binary(content, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1"))
+        return Table(name, tuple(frame.collect_schema().names()), frame)
+    except (pl.exceptions.PolarsError, OSError, InputError) as error:
         if isinstance(error, pl.exceptions.NoDataError):
-            raise ValueError(f"{name} is empty.") from error
-        raise ValueError(f"{name} cannot be read as {format}: {_first_line(error)}.") from error
-    text_size = 0 if format in ("parquet", "arrow") else _size(source)
-    return Table(name, scan, {}, columns, repeated, text_size, explain)
+            raise InputError(f"{name} is empty") from error
+        raise InputError(f"{name} cannot be read as {format}: {_first_line(error)}") from error
 
 
-def _explain_text(source: list[Path] | bytes, dialect: Dialect, error: Exception) -> str:
-    """Say which line has too many fields, where that is what Polars stumbled over."""
-    if "more fields" in str(error) and not isinstance(source, bytes):
-        for path in source:
-            line = find_long_line(path, dialect.separator, len(dialect.names))
-            if line is not None:
-                return f"line {line} has more fields than the first, which has {len(dialect.names)}"
+def _scan_text(content: Content, dialect: Dialect) -> pl.LazyFrame:
+    """Return a text table, every column as text: a type that fits the first rows may not fit the others."""
+    import polars as pl
+
+    frame = pl.scan_csv(
+        content,
+        separator=dialect.separator,
+        has_header=dialect.has_header,
+        skip_lines=dialect.skip_lines,
+        eol_char=dialect.end_of_line,
+        infer_schema=False,
+        encoding="utf8-lossy",  # invalid bytes in columns that are not used do not matter
+        glob=False,
+    )
+    if _has_blank_lines(content):
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    return frame
+
+
+def _has_blank_lines(content: Content) -> bool:
+    marks = (b"\n\n", b"\n\r\n", b"\r\r")
+    if isinstance(content, bytes):
+        return any(mark in content for mark in marks)
+    for path in content:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            if any(data.find(mark) >= 0 for mark in marks):
+                return True
+    return False
+
+
+def _explain_text(content: Content, dialect: Dialect, error: Exception) -> str:
+    """Return the line with too many fields, if that is the problem."""
+    if "more fields" in str(error):
+        n_columns = len(dialect.names)
+        for part in [content] if isinstance(content, bytes) else content:
+            text: IO[str] = (
+                io.StringIO(part.decode("utf-8", "replace"), newline="")
+                if isinstance(part, bytes)
+                else part.open(encoding="utf-8", errors="replace", newline="")
+            )
+            with text as file:
+                reader = csv.reader(file, delimiter=dialect.separator)
+                long = next((reader.line_num for row in reader if len(row) > n_columns), None)
+            if long is not None:
+                return f"line {long} has more fields than the header, which has {n_columns}"
     return _first_line(error)
 
 
-def _size(source: list[Path] | bytes) -> int:
-    return len(source) if isinstance(source, bytes) else sum(path.stat().st_size for path in source)
-
-
-def _again(source: list[Path] | bytes) -> Any:
-    """Return what Polars reads from; bytes must be opened anew for each reading."""
-    return io.BytesIO(source) if isinstance(source, bytes) else source
-
-
-def _scan_text(source: list[Path] | bytes, separator: str, decimal_comma: bool) -> Scan:
+def _scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame:
     import polars as pl
 
-    def scan(as_text: Sequence[str]) -> pl.LazyFrame:
-        frame = pl.scan_csv(
-            _again(source),
-            separator=separator,
-            decimal_comma=decimal_comma,
-            infer_schema=not as_text,
-            infer_schema_length=_LOOKED_AT,
-            encoding="utf8-lossy",  # what is wrong in a column that nobody asked for does not matter
-            glob=False,
-        )
-        # Files written by hand have blanks around their names: "label, score".
-        return frame.rename(str.strip)
+    first = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    lines = first.split(b"\n", 2)
+    if first[:1] == b"[" or (len(lines) > 1 and not lines[0].rstrip().endswith(b"}")) or len(lines) == 1:
+        parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
+        frame = pl.concat([pl.read_json(part, infer_schema_length=None) for part in parts])
+        nested = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
+        if frame.height == 1 and first[:1] == b"{" and nested:  # {"label": [...], "score": [...]}
+            frame = frame.select(nested).explode(nested)
+        return frame.lazy()
+    frame_of_lines = pl.scan_ndjson(content, infer_schema_length=10_000 if is_large else None)
+    if is_large:  # a type that fits the first rows may not fit the others
+        schema = frame_of_lines.collect_schema()
+        text = {name: pl.String for name, dtype in schema.items() if not dtype.is_nested()}
+        return pl.scan_ndjson(content, infer_schema_length=10_000, schema_overrides=text)
+    return frame_of_lines
 
-    return scan
 
-
-def _scan_json(source: list[Path] | bytes, *, is_list: bool) -> Scan:
+def _scan_binary(content: Content, format: str, *, is_stream: bool) -> pl.LazyFrame:
     import polars as pl
 
-    def scan(as_text: Sequence[str]) -> pl.LazyFrame:
-        overrides = dict.fromkeys(as_text, pl.String)
-        if is_list:
-            parts = [source] if isinstance(source, bytes) else source
-            frames = [
-                pl.read_json(part, schema_overrides=overrides, infer_schema_length=None) for part in parts
-            ]
-            return pl.concat(frames).lazy()
-        return pl.scan_ndjson(_again(source), infer_schema_length=_LOOKED_AT, schema_overrides=overrides)
-
-    return scan
-
-
-def _scan_binary(source: list[Path] | bytes, format: str, *, is_stream: bool) -> Scan:
-    import polars as pl
-
+    if is_stream:
+        parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
+        return pl.concat([pl.read_ipc_stream(part) for part in parts]).lazy()
     # The folders of a partitioned table are columns: year=2026/part-0.parquet
-    hive = not isinstance(source, bytes) and all("=" in path.parent.name for path in source)
-
-    def scan(as_text: Sequence[str]) -> pl.LazyFrame:
-        if is_stream:
-            parts = [source] if isinstance(source, bytes) else source
-            return pl.concat([pl.read_ipc_stream(part) for part in parts]).lazy()
-        if format == "arrow":
-            return pl.scan_ipc(_again(source), glob=False, hive_partitioning=hive)
-        # Some files of a folder may be float32 and others float64.
-        casts = pl.ScanCastOptions(integer_cast="upcast", float_cast="upcast")
-        return pl.scan_parquet(_again(source), glob=False, hive_partitioning=hive, cast_options=casts)
-
-    return scan
+    hive = not isinstance(content, bytes) and all("=" in path.parent.name for path in content)
+    if format == "arrow":
+        return pl.scan_ipc(content, glob=False, hive_partitioning=hive)
+    # Some files of a folder may be float32 and others float64.
+    casts = pl.ScanCastOptions(integer_cast="upcast", float_cast="upcast")
+    return pl.scan_parquet(content, glob=False, hive_partitioning=hive, cast_options=casts)
 
 
-def _load_arrays(name: str, source: list[Path] | bytes, format: str) -> dict[str, NDArray[Any]]:
+def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
     # The file is opened here, for NumPy leaves that of a damaged archive open.
-    with io.BytesIO(source) if isinstance(source, bytes) else source[0].open("rb") as file:
+    with io.BytesIO(content) if isinstance(content, bytes) else content[0].open("rb") as file:
         try:
-            arrays = _arrays_of(np.load(file, allow_pickle=False), format)
+            loaded = np.load(file, allow_pickle=False)
+            arrays = _columns_of(loaded) if isinstance(loaded, np.ndarray) else dict(loaded)
+        except MemoryError:
+            raise
         except Exception as error:  # damaged archives raise whatever zipfile, zlib and struct raise
-            raise ValueError(
-                f"{name} cannot be read as {format}, without pickles: {_first_line(error)}."
-            ) from error
+            raise InputError(f"{_first_line(error)} (pickles are not loaded)") from error
+    if (format == "npy") != isinstance(loaded, np.ndarray):
+        raise InputError(f"this is {'npz' if format == 'npy' else 'npy'}. Pass --input-format")
     arrays = {key: array for key, array in arrays.items() if array.ndim}
     if not arrays:
-        raise ValueError(f"{name} is empty: it holds no columns.")
+        raise InputError("it has no columns")
     return arrays
-
-
-def _arrays_of(loaded: Any, format: str) -> dict[str, NDArray[Any]]:
-    if (format == "npy") != isinstance(loaded, np.ndarray):
-        other = "npz" if format == "npy" else "npy"
-        raise ValueError(f"it is of the kind {other}; name that with --input-format")
-    return _columns_of(loaded) if format == "npy" else dict(loaded)
 
 
 def _columns_of(array: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -356,38 +461,22 @@ def _columns_of(array: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {f"column_{k}": columns[:, k] for k in range(columns.shape[1])}
 
 
-def _labels(column: pl.Series) -> NDArray[Any]:
-    """Return labels; text is stripped, and text that holds numbers only is numbers."""
+def _as_column(array: NDArray[Any]) -> pl.Series:
+    """Return an array as a column: (n, K) as a column of K numbers each."""
     import polars as pl
 
-    if column.dtype in (pl.Categorical, pl.Enum):
-        column = column.cast(pl.String)
-    if column.dtype == pl.String:
-        column = column.str.strip_chars()
-        for kind in (pl.Int64, pl.Float64):
-            as_number = column.cast(kind, strict=False)
-            if as_number.null_count() == column.null_count() < len(column):
-                return as_number.to_numpy()
-    if column.dtype.is_decimal():
-        column = column.cast(pl.Float64)
-    return np.array(column.to_list()) if isinstance(column.dtype, pl.List) else column.to_numpy()
+    if array.ndim > 1 and array.shape[-1] == array.size // max(len(array), 1) == 1:
+        array = array.reshape(-1)
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8", "replace")
+    if array.dtype.kind in "fiu" and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return pl.Series(values=np.ascontiguousarray(array), strict=False)
 
 
-def _group_names(column: pl.Series) -> NDArray[Any]:
-    import polars as pl
-
-    return column.cast(pl.String).fill_null(MISSING).to_numpy()
-
-
-def _as_text(array: NDArray[Any]) -> NDArray[Any]:
-    return np.array(
-        [MISSING if value is None or value != value else str(value) for value in array.tolist()], object
-    )
-
-
-def _listing(columns: Sequence[str], most: int = 20) -> str:
-    shown = ", ".join(map(repr, columns[:most]))
-    return shown if len(columns) <= most else f"{shown} and {len(columns) - most} more"
+def repeated(names: Sequence[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def _first_line(error: Exception) -> str:

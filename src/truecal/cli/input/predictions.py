@@ -1,360 +1,500 @@
-"""From the options of a command to predictions."""
+"""From the columns of a table to predictions.
+
+All tables take the same steps; only the last one differs: rows become a `Sample`, a large table is summarised to
+`Cells`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.cli._output import say_later
-from truecal.cli.input.columns import LABEL_NAMES, classes_of, guess_column, guess_scores
-from truecal.cli.input.files import MISSING, Table, open_table
+from truecal._lib.text import counted, listing
+from truecal.cli._errors import naming
+from truecal.cli.input.columns import Columns, classes_of, without_common_prefix
+from truecal.cli.input.files import Table, open_table
+from truecal.cli.input.values import MARKS, Field, Frame, Labels, called
+from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from truecal.data.sample import Sample
 
 #: How far outside [0, 1] a score may lie by rounding.
 _ROUNDING = 1e-3
-#: More groups are a mistake: a column of identifiers, say.
-_MOST_GROUPS = 1000
+#: Negative and positive labels in words.
+_PAIRS = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos"))
+#: Names of columns in the frame that predictions are made from.
+_WEIGHT, _CLUSTER = "weight of the row", "cluster of the row"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the columns are read: the options of the command line of the same names."""
+
+    pos_label: str | None = None
+    classes: str | None = None
+    multiclass: str | None = None
+    logits: bool = False
+    percent: bool = False
+    normalize: bool = False
+    clip: bool = False
+    drop_missing: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Labels and probabilities of a file, with what is needed to read them."""
+    """The predictions of a file, read as the options say.
 
-    source: str
-    score_columns: list[str]
-    y_true: NDArray[Any]
-    y_proba: NDArray[Any]
-    sample_weight: NDArray[Any] | None = None
-    pos_label: Any = None
-    group: NDArray[Any] | None = None
-    labels: list[Any] | None = None
-    multiclass: str | None = None
+    Attributes
+    ----------
+    table : Table
+        The file.
+    columns : Columns
+        The columns used.
+    notes : tuple of str
+        What was detected or left out.
+    y_true : ndarray, or None
+        Labels; None if the table is too large for memory.
+    models : dict of str to ndarray
+        Probabilities, or logits, by column or group of columns; one entry unless several models were asked for.
+    options : dict
+        Arguments of the library: pos_label, labels, multiclass, and sample_weight and clusters where given.
+    group : dict of str to ndarray
+        Columns of groups.
+    kept : ndarray, or None
+        Numbers of the rows that were kept, if rows were dropped.
+    cells : dict of tuple to Cells
+        For a large table: the summary of each group, with the key () for all rows.
+    """
 
-    def arguments(self, rows: NDArray[np.bool_] | None = None) -> dict[str, Any]:
-        """Return keyword arguments for `truecal.estimate` and its like, for all rows or some."""
+    table: Table
+    columns: Columns
+    notes: tuple[str, ...]
+    y_true: NDArray[Any] | None = None
+    models: dict[str, NDArray[Any]] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    group: dict[str, NDArray[Any]] = field(default_factory=dict)
+    kept: NDArray[Any] | None = None
+    cells: dict[tuple[Any, ...], Sample] = field(default_factory=dict)
+    target: str = ""
 
-        def chosen(array: NDArray[Any] | None) -> NDArray[Any] | None:
-            return array if rows is None or array is None else array[rows]
+    @property
+    def source(self) -> str:
+        """The file, as messages name it."""
+        return self.table.source
 
-        return {
-            "y_true": chosen(self.y_true),
-            "y_proba": chosen(self.y_proba),
-            "sample_weight": chosen(self.sample_weight),
-            "pos_label": self.pos_label,
-            "labels": self.labels,
-            "multiclass": self.multiclass,
-        }
+    @property
+    def y_proba(self) -> NDArray[Any]:
+        """Probabilities, or logits, of the first model."""
+        return next(iter(self.models.values()))
 
-    def groups(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the name and the arguments of each group, if there are any."""
-        if self.group is not None:
-            for name in in_order(np.unique(self.group).tolist()):
-                yield name, self.arguments(self.group == name)
+    def require_rows(self, purpose: str) -> None:
+        """Refuse a table that is too large for memory."""
+        if self.y_true is None:
+            raise InputError(f"{self.source} has too many rows for {purpose}, which needs them in memory")
 
+    def naming(self) -> Any:
+        """Return a context in which errors of the library name the file and its columns."""
+        return naming(self.source, _names_of(self.columns))
 
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """A file with too many rows for memory, as cells: of all rows, and of each group."""
-
-    source: str
-    score_columns: list[str]
-    cells: Sample
-    of_groups: dict[str, Sample] = field(default_factory=dict)
-    multiclass: str | None = None
+    @property
+    def rows(self) -> dict[str, Any]:
+        """Labels, probabilities and options as the library takes them; empty if the table is too large."""
+        return {} if self.y_true is None else {"y_true": self.y_true, "y_proba": self.y_proba, **self.options}
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword argument for `truecal.estimate` and its like."""
-        return {"y_true": self.cells}
+        """Return the arguments for `truecal.estimate` and its like: one sample, or arrays for classwise."""
+        is_classwise = self.options["multiclass"] == "classwise" and self.options.get("pos_label") is None
+        return self.rows if is_classwise and self.rows else {"y_true": self.sample}
 
-    def groups(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the name and the argument of each group, if there are any."""
-        for name in in_order(self.of_groups):
-            yield name, {"y_true": self.of_groups[name]}
+    @cached_property
+    def _rows(self) -> Any:
+        from truecal.data import read_rows
 
+        with self.naming():
+            (rows,) = read_rows(self.y_true, self.y_proba, **self.options)
+        return replace(rows, target=self.target) if self.target else rows
 
-@dataclass(frozen=True)
-class _Roles:
-    """Which columns are what."""
+    @cached_property
+    def sample(self) -> Sample:
+        """All rows."""
+        if self.y_true is None:
+            from truecal.data.cells import merge_all
 
-    label: str
-    scores: list[str]
-    weight: str | None
-    group: str | None
-    predicted: str | None
+            sample: Sample = merge_all(self.cells.values())  # type: ignore[arg-type]
+        else:
+            sample = self._rows.group()
+        return replace(sample, target=self.target) if self.target else sample
+
+    @cached_property
+    def groups(self) -> dict[str, Sample]:
+        """The sample of each group, by its name."""
+        from truecal.assessment.sections import split_sample
+        from truecal.data.groups import split_rows
+
+        if not self.columns.group:
+            return {}
+        if self.y_true is not None:
+            split = split_rows(self.group, len(self.y_true))
+            return {split.names[k]: sample for k, sample in split_sample(self._rows, split).items()}
+        keys = list(zip(*self.cells, strict=True))
+        split = split_rows(dict(zip(self.columns.group, keys, strict=True)), len(self.cells))
+        samples = dict(zip(split.group.tolist(), self.cells.values(), strict=True))
+        return {name: samples[k] for k, name in enumerate(split.names)}
 
     @property
-    def numbers(self) -> list[str]:
-        return [*self.scores, *([self.weight] if self.weight else [])]
-
-    @property
-    def all(self) -> list[str]:
-        return [self.label, *self.numbers, *(name for name in (self.group, self.predicted) if name)]
-
-
-def load(file: str, *, input_format: str | None = None, **what: Any) -> Predictions | Summary:
-    """Read the predictions that the options describe; what is too large for memory is summarised."""
-    table = open_table(file, input_format)
-    roles, reading = _roles(table, **what)
-    return _summarize(table, roles, **reading) if table.is_large else _read(table, roles, **reading)
+    def by(self) -> dict[str, Any] | None:
+        """The groups as `truecal.assess` takes them."""
+        if not self.columns.group:
+            return None
+        return dict(self.group) if self.rows else {", ".join(self.columns.group): self.groups}
 
 
-def load_rows(file: str, *, input_format: str | None = None, **what: Any) -> Predictions:
-    """Read the predictions that the options describe, row by row."""
-    table = open_table(file, input_format)
-    roles, reading = _roles(table, **what)
-    if table.is_large:
-        raise ValueError(
-            f"{table.source} has too many rows for this. Take some of them: a million tell as much."
-        )
-    return _read(table, roles, **reading)
-
-
-def _roles(
-    table: Table,
+def load(
+    file: str,
     *,
-    label: str | None,
-    score: Sequence[str],
-    weight: str | None,
-    group: str | None = None,
+    input_format: str | None = None,
+    encoding: str | None = None,
+    label: Sequence[str] = (),
+    score: Sequence[str] = (),
+    weight: str | None = None,
+    cluster: str | None = None,
     predicted: str | None = None,
+    group: Sequence[str] = (),
+    as_models: bool = False,
     **reading: Any,
-) -> tuple[_Roles, dict[str, Any]]:
-    """Return what the columns are, guessed where it was not said, and the other options."""
-    label_name = label or guess_column(table, "label", LABEL_NAMES)
-    names = list(score) or guess_scores(
-        table, label_name, [name for name in (weight, group, predicted) if name]
-    )
-    told = []
-    if not score:
-        told.append(f"{', '.join(map(repr, names))} for the score{'s' if len(names) > 1 else ''}")
-    if label is None:
-        told.append(f"{label_name!r} for the label")
-    if told:
-        say_later(f"truecal: taking {' and '.join(told)}.")
-    return _Roles(label_name, names, weight, group, predicted), reading
-
-
-def _read(
-    table: Table,
-    roles: _Roles,
-    *,
-    pos_label: str | None,
-    logits: bool = False,
-    multiclass: str | None = None,
-    classes: str | None = None,
-    clip: bool = False,
 ) -> Predictions:
-    columns = table.take(roles.all, numbers=roles.numbers, groups=[roles.group] if roles.group else ())
-    _name_arguments(table.source, roles)
-    y_true = columns[roles.label]
-    if roles.predicted:
-        y_true = _was_right(table.source, roles.label, y_true, roles.predicted, columns[roles.predicted])
-    scores = [columns[name] for name in roles.scores]
-    y_proba = scores[0] if len(scores) == 1 else _stack(table.source, roles.scores, scores)
-    if logits:
+    """Read the predictions that the options describe.
+
+    Parameters
+    ----------
+    file, input_format, encoding
+        As for `open_table`.
+    label, score, weight, cluster, predicted, group
+        Names of columns.
+    as_models : bool
+        Whether several columns of scores are several models, and not several classes.
+    **reading
+        The fields of `Reading`.
+    """
+    table = open_table(file, input_format, encoding)
+    options = Reading(**reading)
+    columns = Columns(tuple(label), tuple(score), weight, cluster, predicted, tuple(group))
+    columns = columns.complete(table, logits=options.logits)
+    with naming(table.source, {}) if not table.is_large else naming(table.source, _names_of(columns)):
+        return _Preparation(table, columns, options, as_models).run()
+
+
+def scores_of(table: Table, names: Sequence[str], **reading: Any) -> NDArray[Any]:
+    """Return the columns of scores of a table that need not have labels."""
+    with naming(table.source, {}):
+        return _Preparation(table, Columns(score=tuple(names)), Reading(**reading), False).scores_only()
+
+
+class _Preparation:
+    """The steps from a table to predictions, the same for a table in memory and for a large one."""
+
+    def __init__(self, table: Table, columns: Columns, reading: Reading, as_models: bool) -> None:
+        self.table, self.columns, self.reading, self.as_models = table, columns, reading, as_models
+        self.notes = list(columns.detected)
+        names = [*columns.label, *columns.score, *columns.group]
+        names += [name for name in (columns.weight, columns.cluster, columns.predicted) if name]
+        self.frame = Frame(table, names)
+
+    def run(self) -> Predictions:
+        """Return the predictions."""
+        columns, reading = self.columns, self.reading
+        models = {name: self.frame.expand(name) for name in columns.score}
+        scores = [part for parts in models.values() for part in parts]
+        if not self.as_models:
+            models = {" ".join(columns.score): scores}
+        # Polars takes a name such as "^s.*$" for a pattern.
+        tidy = dict(zip([_plain(part.name) for part in scores], self._scores(scores), strict=True))
+        label = " or ".join(columns.label)
+        while label in tidy:
+            label += " (label)"
+        tidy[label], options = self._label(scores[:1] if self.as_models else scores)
+        if columns.weight:
+            comma = self.table.separator != ","  # else "1,234" between quotes may be a thousand
+            (tidy[_WEIGHT],) = self.frame.numbers([self.frame.field(columns.weight)], decimal_comma=comma)
+        if columns.cluster:
+            tidy[_CLUSTER] = self.frame.field(columns.cluster).values
+        groups = {f"group {k}": part for k, part in enumerate(self.frame.groups(columns.group))}
+        lazy, kept = self.frame.lazy.select(**tidy, **groups), None
+        if reading.drop_missing:
+            lazy, kept = self._drop(lazy, list(tidy))
+        options |= {"multiclass": reading.multiclass}
+        target = "confidence in the predicted class" if columns.predicted else ""
+        common: dict[str, Any] = {
+            "table": self.table,
+            "columns": columns,
+            "target": target,
+            "options": options,
+        }
+        if self.frame.is_large:
+            cells = self._summarize(
+                lazy, [_plain(part.name) for part in scores], label, options, list(groups)
+            )
+            return Predictions(**common, notes=tuple(self.notes), cells=cells)
+        rows = self.table.collect(lazy)
+        if columns.weight:
+            options["sample_weight"] = rows[_WEIGHT].to_numpy()
+        if columns.cluster:
+            options["clusters"] = rows[_CLUSTER].to_numpy()
+        return Predictions(
+            **common,
+            notes=tuple(self.notes),
+            y_true=rows[label].to_numpy(),
+            models={name: self._matrix(rows, parts) for name, parts in models.items()},
+            group={name: rows[key].to_numpy() for name, key in zip(columns.group, groups, strict=True)},
+            kept=kept,
+        )
+
+    def scores_only(self) -> NDArray[Any]:
+        """Return the scores."""
+        scores = [part for name in self.columns.score for part in self.frame.expand(name)]
+        tidy = dict(zip([_plain(part.name) for part in scores], self._scores(scores), strict=True))
+        return self._matrix(self.table.collect(self.frame.lazy.select(**tidy)), scores)
+
+    def _matrix(self, rows: pl.DataFrame, parts: Sequence[Field]) -> NDArray[Any]:
+        matrix = rows[[_plain(part.name) for part in parts]]
+        values = matrix.to_series().to_numpy() if len(parts) == 1 else matrix.to_numpy()
+        if not self.reading.logits:
+            return values
         from truecal.data import probabilities_from_logits
 
-        y_proba = probabilities_from_logits(y_proba)
-    if clip:
-        y_proba = np.where(np.abs(y_proba - 0.5) < 0.5 + _ROUNDING, np.clip(y_proba, 0, 1), y_proba)
-    groups = columns[roles.group] if roles.group else None
-    if roles.group and groups is not None:
-        _check_groups(table.source, roles.group, len(np.unique(groups)))
-    labels = _classes(classes, roles.scores, y_true, y_proba)
-    return Predictions(
-        source=table.source,
-        score_columns=roles.scores,
-        y_true=y_true,
-        y_proba=y_proba,
-        sample_weight=columns[roles.weight] if roles.weight else None,
-        pos_label=_as_label(pos_label, y_true),
-        group=groups,
-        labels=labels,
-        multiclass=multiclass,
-    )
+        with naming(self.table.source, {"logits": called([part.name for part in parts])}):
+            return probabilities_from_logits(values)
 
+    def _scores(self, fields: Sequence[Field]) -> list[pl.Expr]:
+        """Return the columns of scores as numbers, clipped and normalised if asked for."""
+        import polars as pl
 
-def _summarize(
-    table: Table,
-    roles: _Roles,
-    *,
-    pos_label: str | None,
-    logits: bool,
-    multiclass: str | None,
-    classes: str | None,
-    clip: bool,
-) -> Summary:
-    import polars as pl
+        reading, names = self.reading, called([part.name for part in fields])
+        scores = self.frame.numbers(fields, percent=reading.percent)
+        if reading.clip:
+            scores = [
+                pl.when((score - 0.5).abs() < 0.5 + _ROUNDING).then(score.clip(0, 1)).otherwise(score)
+                for score in scores
+            ]
+        if reading.logits:
+            low = pl.min_horizontal(*(score.min() for score in scores))
+            high = pl.max_horizontal(*(score.max() for score in scores))
+            self._question_logits(names, len(scores), **self.frame.ask(low=low, high=high))
+        if reading.normalize:
+            if self.as_models or len(fields) < 2:
+                raise InputError("--normalize needs a column of scores for each class")
+            total = pl.sum_horizontal(*scores)
+            bad = total <= 0
+            found = self.frame.ask(low=total.min(), high=total.max(), n=bad.sum(), row=bad.arg_true().first())
+            if found["n"]:
+                problem = (
+                    f"has {counted(found['n'], 'row')} whose sum is not positive and cannot be normalised"
+                )
+                raise InputError(problem, argument=names, first_row=found["row"])
+            self.notes.append(f"divided rows by their sum, from {found['low']:.6g} to {found['high']:.6g}")
+            scores = [score / total for score in scores]
+        return scores
 
-    from truecal.data.cells import merge_all
-    from truecal.data.frames import summarize
+    def _question_logits(self, names: str, n_columns: int, low: float | None, high: float | None) -> None:
+        """Note logits that look like something else."""
+        if low is None or high is None or low < 0:
+            return
+        if high <= 1:
+            self.notes.append(f"all values of {names} lie in [0, 1]: are they probabilities, and not logits?")
+        elif n_columns == 1:
+            what = "percentages (--percent)" if high > 30 else "something else"
+            self.notes.append(f"no value of {names} is negative: are they {what}, and not logits?")
 
-    table.require(roles.all)
-    assert table.scan is not None
-    frame = table.scan(())
-    if clip:
-        inside = [pl.col(name).cast(pl.Float64).clip(0, 1) for name in roles.scores]
-        near = [(pl.col(name) - 0.5).abs() < 0.5 + _ROUNDING for name in roles.scores]
-        frame = frame.with_columns(
-            pl.when(is_near).then(value).otherwise(pl.col(name)).alias(name)
-            for is_near, value, name in zip(near, inside, roles.scores, strict=True)
-        )
-    label = roles.label
-    if roles.predicted:
-        first = frame.select(label, roles.predicted).head(1).collect()
-        _check_same_kind(
-            table.source, label, first[label].to_numpy(), roles.predicted, first[roles.predicted].to_numpy()
-        )
-        label = f"{roles.label} == {roles.predicted}"
-        frame = frame.with_columns((pl.col(roles.label) == pl.col(roles.predicted)).alias(label))
-    first_label = frame.select(label).head(1).collect()[label].to_numpy()
-    options: dict[str, Any] = {
-        "weight": roles.weight,
-        "pos_label": _as_label(pos_label, first_label),
-        "labels": None if classes is None else _named_classes(classes, first_label),
-        "multiclass": multiclass,
-        "logits": logits,
-    }
-    score = roles.scores if len(roles.scores) > 1 else roles.scores[0]
-    _name_arguments(table.source, roles)
-    of_groups: dict[str, Sample] = {}
-    try:
-        if roles.group is None:
-            cells = summarize(frame, score, label, **options)
-        else:
-            found = frame.select(pl.col(roles.group).n_unique()).collect(engine="streaming").item()
-            _check_groups(table.source, roles.group, found)
-            parts = summarize(frame, score, label, by=roles.group, **options)
-            of_groups = {MISSING if name is None else str(name): part for name, part in parts.items()}
-            cells = merge_all(parts.values())
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(table.unreadable(error)) from error
-    return Summary(table.source, roles.scores, cells, of_groups)
+    # --- Labels ------------------------------------------------------------------------------------
 
-
-def _check_groups(source: str, group: str, found: int) -> None:
-    if found > _MOST_GROUPS:
-        raise ValueError(
-            f"{source}: column {group!r} has {found:,} different values, and at most {_MOST_GROUPS:,} "
-            f"groups are taken. Is it a name of rows?"
-        )
-
-
-def _was_right(
-    source: str, label: str, y_true: NDArray[Any], predicted: str, y_pred: NDArray[Any]
-) -> NDArray[np.bool_]:
-    """Return whether the predicted class is the true one; both must be there."""
-    from truecal.data.arrays import find_missing
-
-    _check_same_kind(source, label, y_true, predicted, y_pred)
-    for name, column in ((label, y_true), (predicted, y_pred)):
-        missing = find_missing(column)
-        if missing is not None:
-            n = int(missing.sum())
-            raise ValueError(
-                f"{source}: column {name!r} has {n} missing value{'' if n == 1 else 's'}. "
-                f"Remove or mend these rows."
+    def _label(self, scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
+        """Return the labels, and the arguments pos_label and labels of the library."""
+        columns, reading = self.columns, self.reading
+        parts = [part for name in columns.label for part in self.frame.expand(name)]
+        if columns.predicted:
+            if len(parts) > 1 or len(scores) > 1:
+                raise InputError("--predicted needs one column of labels and one of scores")
+            return self._was_right(parts[0], self.frame.field(columns.predicted)), {}
+        if len(parts) > 1:
+            return self._one_hot(parts, scores)
+        labels = self.frame.labels(parts[0])
+        pos_label = _as_label(reading.pos_label, labels.kind, "--pos-label")
+        if reading.classes is not None:
+            names = next(csv.reader([reading.classes], skipinitialspace=True), [])
+            classes = [_as_label(name.strip(), labels.kind, "--classes") for name in names]
+            return labels.values, {"pos_label": pos_label, "labels": classes}
+        if len(scores) > 1:
+            found = self._classes(scores, labels)
+            if (
+                found
+                and len(found) == 2
+                and labels.kind != "text"
+                and not (reading.pos_label or reading.multiclass)
+            ):
+                pos_label = max(found)  # and not the class of the second column
+            return labels.values, {"pos_label": pos_label, "labels": found}
+        if pos_label is None and labels.kind == "text":
+            return self._words(labels), {}
+        if pos_label is None and re.fullmatch(r".*[a-z_]0", scores[0].name):
+            self.notes.append(
+                f"column {scores[0].name!r} is read as the probability of label 1; if it is that of label 0, add "
+                f"--pos-label 0"
             )
-    return np.asarray(y_true == y_pred)
+        return labels.values, {"pos_label": pos_label}
 
+    def _words(self, labels: Labels) -> pl.Expr:
+        """Return labels such as no and yes as booleans, and others as they are."""
+        import polars as pl
 
-def _check_same_kind(
-    source: str, label: str, y_true: NDArray[Any], predicted: str, y_pred: NDArray[Any]
-) -> None:
-    kinds = ["text" if _is_text(column) else "numbers" for column in (y_true, y_pred)]
-    if kinds[0] != kinds[1]:
-        raise ValueError(
-            f"{source}: column {label!r} holds {kinds[0]} and column {predicted!r} {kinds[1]}: they cannot be "
-            f"compared. Write both in the same way."
+        words = {word.lower() for word in labels.seen} - set(MARKS)
+        for negative, positive in _PAIRS:
+            if words and words <= {negative, positive}:
+                self.notes.append(f"using {positive!r} as the positive label")
+                lower = labels.values.str.to_lowercase()
+                return pl.when(lower.is_in([negative, positive])).then(lower == positive)
+        return labels.values
+
+    def _classes(self, scores: Sequence[Field], labels: Labels) -> list[Any] | None:
+        """Return the class of each column of scores, from the names of columns or of the fields of one."""
+        first, *others = self.columns.score
+        names = [first, *others]
+        if not others:
+            names = [part.name[len(first) + 1 :] for part in scores]
+            if scores[0].name.endswith("]"):  # numbers without names
+                if labels.kind != "text":
+                    return None
+                problem = f"has {len(scores)} numbers in each row, and the labels are {listing(labels.seen)}"
+                raise InputError(problem, argument=called([first]), remedy=Remedy.LABELS)
+        found = classes_of(names, labels.seen)
+        if found is None:
+            shown = ", ".join(f"{k} for {name!r}" for k, name in list(enumerate(names))[:6])
+            self.notes.append(f"using the labels by the order of the columns: {shown}")
+        if len(scores) > 2 and labels.seen and set(labels.seen) <= {0, 1}:
+            self.notes.append(f"only the labels {listing(labels.seen)} occur, for {len(scores)} classes")
+        return found
+
+    def _was_right(self, label: Field, predicted: Field) -> pl.Expr:
+        """Return whether the predicted class is the true one."""
+        import polars as pl
+
+        sides = [self.frame.labels(part) for part in (label, predicted)]
+        kinds = ["text" if side.kind == "text" else "numbers" for side in sides]
+        if kinds[0] != kinds[1]:
+            problem = f"holds {kinds[0]} and column {predicted.name!r} {kinds[1]}, so they cannot be compared"
+            raise label.error(problem, remedy="Write both in the same way.")
+        values = [side.values.cast(pl.Float64) if side.kind == "boolean" else side.values for side in sides]
+        for part, value in zip((label, predicted), values, strict=True):
+            missing = value.is_null()
+            found = self.frame.ask(n=missing.sum(), row=missing.arg_true().first())
+            if found["n"] and not self.reading.drop_missing:
+                problem = f"has {counted(found['n'], 'missing value')}"
+                raise part.error(problem, count=found["n"], first_row=found["row"], remedy=Remedy.DROP_ROWS)
+        return values[0] == values[1]
+
+    def _one_hot(self, parts: Sequence[Field], scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
+        """Return the class of each row from one column of 0 and 1 for each class."""
+        import polars as pl
+
+        if len(parts) != len(scores):
+            raise InputError(f"has {len(parts)} columns of labels for {len(scores)} columns of scores")
+        if self.reading.classes is not None:
+            raise InputError("--classes cannot be combined with a column of labels for each class")
+        label_ends = without_common_prefix([part.name for part in parts])
+        score_ends = without_common_prefix([part.name for part in scores])
+        if set(label_ends) == set(score_ends):
+            parts = [parts[label_ends.index(end)] for end in score_ends]
+        hot = self.frame.numbers(parts)
+        known = pl.all_horizontal(*((value == 0) | (value == 1) for value in hot))
+        wrong = (pl.sum_horizontal(*(value == 1 for value in hot)) != 1) | ~known
+        if self.reading.drop_missing:
+            wrong &= ~pl.any_horizontal(*(value.is_null() for value in hot))
+        found = self.frame.ask(n=wrong.sum(), row=wrong.arg_true().first())
+        if found["n"]:
+            problem = f"has {counted(found['n'], 'row')} without a single 1 among 0s"
+            raise InputError(problem, argument=called([part.name for part in parts]), first_row=found["row"])
+        weighted = (value * k for k, value in enumerate(hot))
+        number = pl.sum_horizontal(*weighted, ignore_nulls=False).cast(pl.Int64)
+        if scores[0].name.endswith("]") or not all(score_ends):
+            return number, {"pos_label": _as_label(self.reading.pos_label, "number", "--pos-label")}
+        names = number.replace_strict(dict(enumerate(score_ends)), return_dtype=pl.String)
+        return names, {"pos_label": self.reading.pos_label, "labels": score_ends}
+
+    # --- Rows and cells ----------------------------------------------------------------------------
+
+    def _drop(self, lazy: pl.LazyFrame, needed: Sequence[str]) -> tuple[pl.LazyFrame, NDArray[Any] | None]:
+        """Leave out rows with missing values and note how many; also return the numbers of those kept."""
+        import polars as pl
+
+        floats = [name for name, dtype in lazy.collect_schema().items() if dtype.is_float()]
+        missing = pl.any_horizontal(
+            *(pl.col(name).is_null() for name in needed),
+            *(pl.col(name).is_nan().fill_null(False) for name in needed if name in floats),
         )
+        found = self.table.collect(lazy.select(n=pl.len(), dropped=missing.sum())).row(0, named=True)
+        if found["dropped"] == found["n"]:
+            raise InputError("has a missing value in every row")
+        self.notes.append(f"dropped {found['dropped']:,} of {found['n']:,} rows with missing values")
+        kept = None
+        if not self.frame.is_large:
+            kept = np.flatnonzero(
+                ~self.table.collect(lazy.select(missing.alias("missing")))["missing"].to_numpy()
+            )
+        return lazy.filter(~missing), kept
+
+    def _summarize(
+        self, lazy: pl.LazyFrame, scores: list[str], label: str, options: dict[str, Any], groups: list[str]
+    ) -> dict[tuple[Any, ...], Sample]:
+        """Return the cells of each group; without groups, under the key ()."""
+        from truecal.data.frames import summarize
+
+        if self.as_models or self.columns.cluster or options["multiclass"] == "classwise":
+            what = (
+                "comparing models" if self.as_models else "--cluster" if self.columns.cluster else "classwise"
+            )
+            raise InputError(f"has too many rows for {what}, which needs them in memory")
+        given: dict[str, Any] = {
+            "score": scores if len(scores) > 1 else scores[0],
+            "label": label,
+            "weight": _WEIGHT if self.columns.weight else None,
+            "logits": self.reading.logits,
+            **{name: value for name, value in options.items() if value is not None},
+        }
+        with self.table.reading():
+            return dict(summarize(lazy, by=groups, **given)) if groups else {(): summarize(lazy, **given)}
 
 
-def _name_arguments(source: str, roles: _Roles) -> None:
-    """Note what the library's arguments are called here, for its messages."""
-    names = ", ".join(map(repr, roles.scores[:6]))
-    told = {
-        "y_true": f"column {roles.label!r}",
-        "y_proba": f"column {names}" if len(roles.scores) == 1 else f"the group of columns {names}",
-        "sample_weight": f"column {roles.weight!r}",
-    }
-    click.get_current_context().meta["truecal.words"] = (source, told)
+def _plain(name: str) -> str:
+    return name.removeprefix("^")
 
 
-def forget_arguments() -> None:
-    """Note that messages are no longer on the file that was read."""
-    click.get_current_context().meta.pop("truecal.words", None)
-
-
-def _stack(source: str, names: Sequence[str], scores: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    if any(column.ndim > 1 for column in scores) or len({len(column) for column in scores}) > 1:
-        raise ValueError(f"{source}: {', '.join(map(repr, names))} are not columns of one length.")
-    return np.column_stack(scores)
-
-
-def _classes(
-    classes: str | None, names: list[str], y_true: NDArray[Any], y_proba: NDArray[Any]
-) -> list[Any] | None:
-    """Return the class of each column of scores, as the user or the columns' names tell."""
-    if y_true.ndim > 1 or any(value is None for value in y_true[:1]):
-        return None
-    if classes is not None:
-        return _named_classes(classes, y_true)
-    if y_proba.ndim == 1:
-        return None
-    seen = _distinct(y_true)
-    if len(names) > 1:
-        return classes_of(names, seen)
-    if _is_text(y_true) and len(seen) == y_proba.shape[1] > 2:
-        shown = ",".join(map(str, seen))
-        say_later(f"truecal: taking the columns of {names[0]!r} in the order {shown} (or say --classes).")
-    return None
-
-
-def _distinct(y_true: NDArray[Any]) -> list[Any]:
-    """Return the labels that occur; none where some are missing or have no order, which `read` refuses."""
-    try:
-        seen = np.unique(y_true).tolist()
-    except TypeError:
-        return []
-    return [int(label) if isinstance(label, float) and label.is_integer() else label for label in seen]
-
-
-def _is_text(labels: NDArray[Any]) -> bool:
-    return labels.dtype.kind in "OUST"
-
-
-def _named_classes(classes: str, y_true: NDArray[Any]) -> list[Any]:
-    return [_as_label(name.strip(), y_true, option="--classes") for name in classes.split(",")]
-
-
-def _as_label(text: str | None, y_true: NDArray[Any], option: str = "--pos-label") -> Any:
-    """Return a label in the type of the labels, as the command line has only text."""
-    if text is None or _is_text(y_true):
+def _as_label(text: str | None, kind: str, option: str) -> Any:
+    """Return a label in the type of the labels."""
+    if text is None or kind == "text":
         return text
-    if y_true.dtype.kind == "b":
+    if kind == "boolean":
         if text.lower() not in ("true", "false", "1", "0"):
-            raise ValueError(f"{option} must be true or false, as the labels are. Got {text!r} instead.")
+            raise InputError(f"must be true or false, like the labels. Got {text!r} instead", argument=option)
         return text.lower() in ("true", "1")
     try:
         return int(text) if float(text).is_integer() else float(text)
     except ValueError:
-        raise ValueError(f"{option} {text!r} is no number, and the labels are numbers.") from None
+        raise InputError(f"must be numeric, like the labels. Got {text!r} instead", argument=option) from None
 
 
-def in_order(names: Sequence[str] | dict[str, Any]) -> list[str]:
-    """Return names of groups sorted, numbers by their size; what is missing comes last."""
-
-    def place(name: str) -> tuple[int, float, str]:
-        try:
-            return 0, float(name), name
-        except ValueError:
-            return 2 if name == MISSING else 1, 0.0, name
-
-    return sorted(names, key=place)
+def _names_of(columns: Columns) -> dict[str, str]:
+    """Return what messages call the arguments of the library."""
+    label, score = called(columns.label), called(columns.score)
+    weight = called([columns.weight or "weight"])
+    names = {"y_true": label, "y": label, "sample_weight": weight, called([_WEIGHT]): weight}
+    names |= dict.fromkeys(("y_proba", "logits", "scores", "X"), score)
+    return names | ({"clusters": called([columns.cluster])} if columns.cluster else {})

@@ -1,15 +1,14 @@
-"""What kind of file this is, told from its name and its first bytes."""
+"""What kind of file this is, from its name and its first bytes."""
 
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import re
-import zlib
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from truecal.exceptions import InputError
 
 SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
@@ -17,127 +16,116 @@ SUFFIXES = {
     ".npz": "npz", ".npy": "npy",
 }  # fmt: skip
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
-_COMPRESSED = (".gz", ".zst")
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-#: How files begin that are not text.
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+#: The first bytes of binary files.
 _MAGIC = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",  # a stream of it
+    b"\xff\xff\xff\xff": "arrow",  # an Arrow stream
     b"\x93NUMPY": "npy",
     b"PK\x03\x04": "npz",
 }
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_HEAD = 1 << 16
+_EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
 _SEPARATORS = ",\t;|"
+_NUMBER = re.compile(r"\s*[+-]?[\d.]+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 
-def format_by_name(path: Path) -> str:
-    """Return the format that the name of a file tells, or ask for it."""
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
-    if not suffixes or suffixes[-1] not in SUFFIXES:
-        raise ValueError(
-            f"{path}: what kind of file is this? Its name should end in {', '.join(SUFFIXES)} "
-            f"(text also in .gz or .zst), or name the kind with --input-format."
-        )
-    return SUFFIXES[suffixes[-1]]
+def format_by_name(path: Path) -> str | None:
+    """Return the format that the name of a file implies, or None."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".zst")]
+    if suffixes and suffixes[-1] in _EXCEL:
+        raise InputError(f"{path}: spreadsheets are not supported. Save the sheet as CSV")
+    return SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 def format_by_content(head: bytes) -> str:
-    """Return the format that the first bytes tell; text that is not JSON is taken for CSV."""
+    """Return the format that the first bytes imply; text that is not JSON is taken for CSV."""
     for magic, format in _MAGIC.items():
         if head.startswith(magic):
             return format
-    return "jsonl" if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[") else "csv"
+    return "jsonl" if head.removeprefix(UTF8_MARK).lstrip()[:1] in (b"{", b"[") else "csv"
 
 
-def read_head(source: Path | bytes) -> bytes:
-    """Return the first bytes of a file, unpacked if it is compressed."""
-    raw = source[:_HEAD] if isinstance(source, bytes) else _first_bytes(source)
-    if raw.startswith(_GZIP):
-        try:
-            return gzip.GzipFile(fileobj=io.BytesIO(raw)).read1(_HEAD)
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"its compression (gzip) is damaged: {error}") from error
-    if raw.startswith(_ZSTD):
-        return _first_lines_of_zstd(source)
-    return raw
-
-
-def _first_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_HEAD)
-
-
-def _first_lines_of_zstd(source: Path | bytes) -> bytes:
-    """Let Polars unpack two lines: before 3.14 Python itself cannot read zstd."""
-    import polars as pl
-
-    try:
-        frame = pl.read_csv(
-            source,
-            n_rows=2,
-            has_header=False,
-            separator="\x1f",
-            quote_char=None,
-            infer_schema=False,
-            encoding="utf8-lossy",
-        )
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(f"its compression (zstd) is damaged or it is empty: {error}") from error
-    return "\n".join(line or "" for line in frame.to_series()).encode()
+def encoding_of(head: bytes) -> str:
+    """Return the encoding that the first bytes declare, UTF-8 where they declare none."""
+    return "utf-16" if head.startswith(_UTF16_MARKS) else "utf-8"
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the lines of a text file are to be cut, and the names in its first line."""
+    """How a text table is laid out.
 
-    separator: str
-    decimal_comma: bool
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    separator : str
+        What separates the fields.
+    end_of_line : str
+        What ends a line: a line feed (a carriage return before it does not matter), or a carriage return.
+    skip_lines : int
+        Lines before the header.
+    has_header : bool
+        Whether the first line after these is the header.
+    """
+
     names: tuple[str, ...]
-
-    @property
-    def repeated(self) -> set[str]:
-        """Names that more than one column has."""
-        return {name for name, times in Counter(self.names).items() if times > 1}
+    separator: str = ","
+    end_of_line: str = "\n"
+    skip_lines: int = 0
+    has_header: bool = True
 
 
 def read_dialect(head: bytes, format: str) -> Dialect:
-    r"""Tell the separator and the decimal sign from the first lines; refuse what is no text.
+    r"""Return the layout of a text table from its first bytes, or refuse what is not a text table.
 
     Examples
     --------
     >>> read_dialect(b"label;score\n1;0,25\n", "csv")
-    Dialect(separator=';', decimal_comma=True, names=('label', 'score'))
+    Dialect(names=('label', 'score'), separator=';', end_of_line='\n', skip_lines=0, has_header=True)
+    >>> read_dialect(b"sep=;\nlabel;score\n1;0,25\n", "csv").skip_lines
+    1
     """
     for magic, other in _MAGIC.items():
         if head.startswith(magic):
-            kind = "ZIP (NPZ, Excel)" if other == "npz" else other
-            raise ValueError(f"it is no text but a file of the kind {kind}; name that with --input-format")
-    if head.startswith(_UTF16):
-        raise ValueError("it is text in UTF-16; save it as UTF-8")
+            kind = "ZIP: NPZ or Excel" if other == "npz" else other
+            raise InputError(f"not a text file (looks like {kind}). Pass --input-format")
     if b"\0" in head:
-        raise ValueError("it holds bytes that no text has")
-    first, _, rest = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
+        raise InputError("contains NUL bytes; not a text file")
+    end = "\r" if b"\r" in head and b"\n" not in head else "\n"
     try:
-        header = first.decode().strip("\r")
+        text = head.removeprefix(UTF8_MARK).rpartition(end.encode())[0].decode() or head.decode()
     except UnicodeDecodeError:
-        raise ValueError("the names in its first line are not UTF-8; save it as UTF-8") from None
+        text = head.removeprefix(UTF8_MARK).decode("utf-8", "replace")
+    lines = [line.strip("\r") for line in text.split(end)]
+    skipped, declared = 0, None
+    if match := re.fullmatch(r"sep=(.)", lines[0].strip('"').strip()):
+        skipped, declared = 1, match[1]
+    while skipped < len(lines) - 1 and lines[skipped].startswith("#"):
+        skipped += 1
+    header = lines[skipped]
+    if "\N{REPLACEMENT CHARACTER}" in header:
+        raise InputError("the column names are not UTF-8. Pass --encoding, such as --encoding latin-1")
+    separator = declared or ("\t" if format == "tsv" else _separator(header))
+    names = _fields(header, separator)
+    if all(_NUMBER.fullmatch(name) for name in names):
+        comment = _fields(lines[skipped - 1].lstrip("# "), separator) if skipped else []
+        if len(comment) != len(names):
+            raise InputError("the first line contains only numbers. Add a header line with column names")
+        return Dialect(_stripped(comment), separator, end, skipped, has_header=False)
+    return Dialect(_stripped(names), separator, end, skipped)
+
+
+def _separator(header: str) -> str:
     bare = re.sub(r'"[^"]*"', "", header)
-    separator = "\t" if format == "tsv" else max(_SEPARATORS, key=bare.count)
-    names = tuple(name.strip() for name in next(csv.reader([header], delimiter=separator), []))
-    second = rest.partition(b"\n")[0].decode(errors="replace")
-    fields = next(csv.reader([second], delimiter=separator), [])
-    decimal_comma = separator != "," and any(re.fullmatch(r"\s*-?\d*,\d+\s*", field) for field in fields)
-    if names and all(re.fullmatch(r"-?[\d.]+(e-?\d+)?", name) for name in names):
-        raise ValueError(
-            "its first line holds numbers only; put a line with the names of the columns before it"
-        )
-    return Dialect(separator, decimal_comma, names)
+    return max(_SEPARATORS, key=bare.count)
 
 
-def find_long_line(path: Path, separator: str, n_columns: int) -> int | None:
-    """Return the number of the first line with more fields than there are columns."""
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        reader = csv.reader(file, delimiter=separator)
-        return next((reader.line_num for row in reader if len(row) > n_columns), None)
+def _fields(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line], delimiter=separator), [])
+
+
+def _stripped(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names)

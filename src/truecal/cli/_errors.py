@@ -1,0 +1,86 @@
+"""Errors of the library in the terms of the command line: columns, options, and rows counted from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from truecal.exceptions import InputError, Remedy
+
+#: What to do about bad input, with the options of the command line.
+_REMEDIES = {
+    "LOGITS": "Pass probabilities; for logits add --logits.",
+    "LOGITS_FLAG": "Pass probabilities; for logits add --logits.",
+    "SCORES_ARE_LOGITS": "Pass probabilities; for logits add --logits.",
+    "NOT_LOGITS": "Leave out --logits.",
+    "PERCENT": "If these are percentages, add --percent; for logits add --logits.",
+    "CLIP": "If this is rounding, add --clip.",
+    "NORMALIZE": "Pass one probability for each class; if this is rounding, add --normalize; for logits add --logits.",
+    "DROP_ROWS": "Fix these rows, or leave them out with --drop-missing.",
+    "SWAPPED": "Are --label and --score in the wrong order?",
+    "POS_LABEL": "Choose the positive label with --pos-label.",
+    "COLUMN_PER_CLASS": "For several classes name one column for each with --score, or the predicted class with "
+    "--predicted.",
+    "ONE_VERSUS_REST": "For one class against the rest name the columns of all classes with --score, and the class "
+    "with --pos-label.",
+    "LABELS": "Name the class of each column: --classes a,b,c.",
+    "COLUMN_ORDER": "Give the order with --classes first,second, or name the column of the positive class alone.",
+    "ONE_CLASS": "Choose a class with --pos-label, or the top label with --multiclass top.",
+    "COUNTS": "Leave out --weight, or pass whole numbers.",
+    "NO_CLUSTERS": "Leave out --cluster.",
+}
+#: Options whose name is not that of the argument.
+_OPTIONS = {
+    "n_resamples": "--resamples",
+    "true_error": "--error",
+    "names": "--score",
+    "labels": "--classes",
+    "clusters": "--cluster",
+    "sample_weight": "--weight",
+    "rng": "--seed",
+}
+_SAME = (
+    "alpha", "at_most", "confidence_level", "criterion", "estimator", "method", "multiclass", "n_bins", "norm",
+    "pos_label", "power", "repeats", "n_jobs",
+)  # fmt: skip
+_OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _SAME}
+
+
+def describe(error: InputError, columns: Mapping[str, str] | None = None) -> str:
+    """Return the message of an error of the library.
+
+    Parameters
+    ----------
+    error : InputError
+        The error; its rows are counted from 0.
+    columns : mapping, optional
+        What to call the arguments that are columns of a file.
+
+    Examples
+    --------
+    >>> error = InputError("has 1 value outside [0, 1]", argument="y_proba", first_row=2, remedy=Remedy.CLIP)
+    >>> describe(error, {"y_proba": "column 'p'"})
+    "column 'p' has 1 value outside [0, 1] (first at row 3). If this is rounding, add --clip."
+    """
+    known = _OPTIONS | dict(columns or {})
+    remedy = _REMEDIES.get(error.remedy.name) if isinstance(error.remedy, Remedy) else None
+    return error.describe(argument=known.get(error.argument or ""), first_row_number=1, remedy=remedy)
+
+
+@contextmanager
+def naming(source: str, columns: Mapping[str, str]) -> Iterator[None]:
+    """Name the file and its columns in errors of the library; errors about options stay as they are.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    columns : mapping
+        What to call the arguments that are its columns.
+    """
+    try:
+        yield
+    except InputError as error:
+        if error.argument in _OPTIONS and error.argument not in columns:
+            raise
+        raise InputError(f"{source}: {describe(error, columns)}") from error

@@ -1,0 +1,302 @@
+"""Columns of a table as numbers, labels and groups.
+
+A table that fits in memory is loaded, a larger one stays where it is. Both are one lazy frame, and every question
+about its values is a query on that frame, so both are read by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truecal._lib.text import counted, listing
+from truecal.cli.input.files import Table
+from truecal.exceptions import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: More groups are a mistake, such as a column of identifiers.
+_MOST_GROUPS = 1000
+#: More labels than this are not listed.
+_MOST_LABELS = 1000
+#: Text that stands for a missing value, in a column of numbers.
+MARKS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing")
+#: What an encoding error leaves behind.
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+
+def called(names: Sequence[str]) -> str:
+    """Return what messages call columns."""
+    return f"column {names[0]!r}" if len(names) == 1 else f"the set of columns {listing(names)}"
+
+
+class Field(NamedTuple):
+    """A column, or a part of one.
+
+    Attributes
+    ----------
+    name : str
+        The name of the column, and the part: ``probs[0]``, ``probs.cat``.
+    values : polars.Expr
+        Its values.
+    dtype : polars.DataType
+        Their type.
+    """
+
+    name: str
+    values: pl.Expr
+    dtype: pl.DataType
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are text."""
+        import polars as pl
+
+        return self.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Binary)
+
+    @property
+    def text(self) -> pl.Expr:
+        """The values as text without blanks around them, null where nothing is left."""
+        import polars as pl
+
+        text = self.values.cast(pl.String, strict=False).str.strip_chars()
+        return pl.when(text != "").then(text)
+
+    def error(self, problem: str, **fields: Any) -> InputError:
+        """Return an error about this column."""
+        return InputError(problem, argument=called([self.name]), **fields)
+
+
+class Labels(NamedTuple):
+    """A column of labels.
+
+    Attributes
+    ----------
+    values : polars.Expr
+        The labels.
+    kind : {"number", "boolean", "text"}
+        What they are.
+    seen : list
+        The distinct labels in order; of very many, the first.
+    """
+
+    values: pl.Expr
+    kind: str
+    seen: list[Any]
+
+
+class Frame:
+    """The columns of a table that are used.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : sequence of str
+        Names of the columns.
+    """
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        self.table, self.names = table, list(dict.fromkeys(names))
+        self.is_large = table.is_large
+        self.lazy = table.scan(self.names)
+        if not self.is_large:
+            rows = table.collect(self.lazy)
+            if rows.height == 0:
+                raise InputError("has columns and no rows")
+            self.lazy = rows.lazy()
+        self._schema = self.lazy.collect_schema()
+
+    def ask(self, **questions: pl.Expr) -> dict[str, Any]:
+        """Return aggregates over all rows."""
+        return self.table.collect(self.lazy.select(**questions)).row(0, named=True)
+
+    def field(self, name: str) -> Field:
+        """Return a column."""
+        import polars as pl
+
+        column = f"c{self.names.index(name)}"
+        return Field(name, pl.col(column), self._schema[column])
+
+    def expand(self, name: str) -> list[Field]:
+        """Return the parts of a column: itself, or one for each number in its lists, or for each of its fields."""
+        import polars as pl
+
+        whole = self.field(name)
+        values, dtype = whole.values, whole.dtype
+        if isinstance(dtype, pl.Struct):
+            return [
+                Field(f"{name}.{part}", values.struct.field(part), _instance(kind))
+                for part, kind in dtype.to_schema().items()
+            ]
+        if isinstance(dtype, pl.Array):
+            if len(dtype.shape) > 1:
+                raise whole.error(
+                    f"has arrays of shape {dtype.shape} in each row; one number or K are needed"
+                )
+            inner = _instance(dtype.inner)
+            return [Field(f"{name}[{k}]", values.arr.get(k), inner) for k in range(dtype.size)]
+        if isinstance(dtype, pl.List):
+            size = values.list.len()
+            found = self.ask(low=size.min(), high=size.max(), row=(size != size.first()).arg_true().first())
+            if found["low"] != found["high"]:
+                raise whole.error("has lists of different lengths", first_row=found["row"])
+            inner = _instance(dtype.inner)
+            return [Field(f"{name}[{k}]", values.list.get(k), inner) for k in range(found["high"] or 0)]
+        return [whole]
+
+    def numbers(
+        self, fields: Sequence[Field], *, percent: bool = False, decimal_comma: bool = True
+    ) -> list[pl.Expr]:
+        """Return columns as numbers, null where a value is missing; refuse text that is not a number.
+
+        Parameters
+        ----------
+        fields : sequence of Field
+            The columns.
+        percent : bool
+            Whether they are percentages, with or without the sign.
+        decimal_comma : bool
+            Whether ``0,5`` may be one half.
+        """
+        import polars as pl
+
+        numbers: list[pl.Expr] = []
+        questions: dict[str, pl.Expr] = {}
+        for k, part in enumerate(fields):
+            if part.is_text:
+                text, value = part.text, _parse(part.text, percent=percent)
+                bad = text.is_not_null() & value.is_null() & ~_is_mark(text)
+                questions |= {
+                    f"bad{k}": bad.sum(),
+                    f"row{k}": bad.arg_true().first(),
+                    f"value{k}": text.filter(bad).first(),
+                    f"comma{k}": (bad & _parse(text, percent=percent, comma=True).is_not_null()).sum(),
+                    f"percent{k}": (bad & text.str.ends_with("%")).sum(),
+                }
+            elif part.dtype.is_numeric() or part.dtype == pl.Boolean:
+                value = part.values if part.dtype.is_float() and not percent else part.values.cast(pl.Float64)
+            else:
+                raise part.error(f"contains {part.dtype} values, not numbers")
+            numbers.append(value)
+        found = self.ask(**questions) if questions else {}
+        for k, part in enumerate(fields):
+            n_bad = found.get(f"bad{k}") or 0
+            if n_bad and found[f"comma{k}"] == n_bad and decimal_comma:
+                numbers[k] = _parse(part.text, percent=percent, comma=True)
+            elif n_bad:
+                signs = found[f"percent{k}"] == n_bad
+                noun = counted(n_bad, "value") + " with a percent sign"
+                raise part.error(
+                    f"has {noun if signs else counted(n_bad, 'non-numeric value')}",
+                    count=n_bad,
+                    first_row=found[f"row{k}"],
+                    value=found[f"value{k}"],
+                    remedy="Add --percent." if signs else "Remove or fix these rows.",
+                )
+        return [number / 100 if percent else number for number in numbers]
+
+    def labels(self, label: Field) -> Labels:
+        """Return a column as labels: text is read as numbers or booleans where all of it is."""
+        import polars as pl
+
+        if not label.is_text and not label.dtype.is_temporal():
+            return self._typed_labels(label)
+        text = label.text
+        distinct = text.filter(text.is_not_null() & ~_is_mark(text)).unique()
+        found = self.ask(
+            n=distinct.len(),
+            whole=distinct.cast(pl.Int64, strict=False).is_not_null().sum(),
+            digits=distinct.str.contains(r"^[+-]?\d+$").sum(),
+            numbers=distinct.cast(pl.Float64, strict=False).is_not_null().sum(),
+            booleans=distinct.str.to_lowercase().is_in(["true", "false"]).sum(),
+            replaced=distinct.str.contains(_REPLACED, literal=True).sum(),
+        )
+        _refuse_replaced(label, found["replaced"])
+        values, kind, n = text, "text", found["n"]
+        if n and found["whole"] == n:
+            values, kind = text.cast(pl.Int64, strict=False), "number"
+        elif n and found["numbers"] == n and found["digits"] == found["whole"]:  # else long identifiers
+            values, kind = text.cast(pl.Float64, strict=False), "number"
+        elif n and found["booleans"] == n:
+            lower = text.str.to_lowercase()
+            values, kind = pl.when(lower.is_in(["true", "false"])).then(lower == "true"), "boolean"
+        return Labels(values, kind, self._seen(values))
+
+    def _typed_labels(self, label: Field) -> Labels:
+        import polars as pl
+
+        values, dtype, kind = label.values, label.dtype, "number"
+        if not (dtype.is_numeric() or dtype == pl.Boolean):
+            raise label.error(f"contains {dtype} values, which cannot be labels")
+        if dtype == pl.Boolean:
+            kind = "boolean"
+        elif dtype.is_decimal() or (dtype.is_integer() and dtype in (pl.UInt64, pl.Int128)):
+            whole = values.cast(pl.Int64, strict=False)
+            same = whole.cast(dtype, strict=False) == values
+            if self.ask(same=same.fill_null(values.is_null()).all())["same"]:
+                values = whole
+            elif dtype.is_decimal():
+                values = values.cast(pl.Float64)
+            else:
+                values, kind = label.text, "text"
+        return Labels(values, kind, self._seen(values))
+
+    def _seen(self, values: pl.Expr) -> list[Any]:
+        seen = self.ask(seen=values.drop_nulls().unique().sort().head(_MOST_LABELS).implode())["seen"]
+        return [int(value) if isinstance(value, float) and value.is_integer() else value for value in seen]
+
+    def groups(self, names: Sequence[str]) -> list[pl.Expr]:
+        """Return columns of groups as text, or as integers where all are."""
+        import polars as pl
+
+        groups = []
+        for part in map(self.field, names):
+            if part.dtype.is_nested():
+                raise part.error(f"contains {part.dtype} values, which cannot be groups")
+            distinct = part.text.drop_nulls().unique()
+            found = self.ask(
+                n=distinct.len(),
+                whole=distinct.str.contains(r"^(0|-?[1-9]\d{0,17})$").sum(),
+                replaced=distinct.str.contains(_REPLACED, literal=True).sum(),
+            )
+            _refuse_replaced(part, found["replaced"])
+            whole = found["n"] and found["whole"] == found["n"]
+            groups.append(part.text.cast(pl.Int64) if whole else part.text)
+        if groups:
+            n = self.ask(n=pl.struct(*(part.alias(f"g{k}") for k, part in enumerate(groups))).n_unique())["n"]
+            if n > _MOST_GROUPS:
+                raise InputError(
+                    f"has {n:,} different values, and at most {_MOST_GROUPS:,} groups are allowed",
+                    argument=called(names),
+                    remedy="Is this an identifier column?",
+                )
+        return groups
+
+
+def _parse(text: pl.Expr, *, percent: bool, comma: bool = False) -> pl.Expr:
+    """Return text as numbers, null where it is not a number."""
+    import polars as pl
+
+    if percent:
+        text = text.str.strip_suffix("%").str.strip_chars_end()
+    if comma:
+        point = text.str.replace(",", ".", literal=True)
+        text = pl.when(text.str.contains(r"^[+-]?\d*,\d+$")).then(point).otherwise(text)
+    return text.cast(pl.Float64, strict=False)
+
+
+def _is_mark(text: pl.Expr) -> pl.Expr:
+    return text.str.to_lowercase().is_in(MARKS)
+
+
+def _refuse_replaced(part: Field, count: int) -> None:
+    if count:
+        remedy = "Pass the encoding of the file, such as --encoding latin-1."
+        raise part.error("has values that are not UTF-8", remedy=remedy)
+
+
+def _instance(dtype: Any) -> pl.DataType:
+    instance: pl.DataType = dtype() if isinstance(dtype, type) else dtype
+    return instance

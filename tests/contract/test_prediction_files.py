@@ -1,0 +1,66 @@
+"""A file gives the same answer whether it is read into memory or summarised, whatever kind of file it is."""
+
+import json
+import warnings
+
+import pytest
+
+import truecal
+from support.command_line import run, value_of
+from support.prediction_files import GROUP, Case, cases
+
+CASES = cases()
+#: Formats that are arrays or one document, and always read into memory.
+IN_MEMORY = (".npz", ".npy", ".json", ".arrow")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    for case in CASES:
+        (folder / case.name).write_bytes(case.content)
+    return folder
+
+
+def expected(case: Case) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return truecal.calibration_error(case.y_true, case.y_proba, estimator="ew_bin")
+
+
+@pytest.mark.parametrize("case", CASES, ids=repr)
+@pytest.mark.parametrize("path", ["in memory", "summarised"])
+def test_every_kind_of_file_gives_the_same_answer_by_both_paths(case, path, folder, monkeypatch):
+    if path == "summarised":
+        monkeypatch.setattr("truecal.cli.input.files.MANY_ROWS", 10)
+        monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", 10)
+    result = run("measure", folder / case.name, *case.options, "--estimator", "ew_bin", "--format", "json")
+    assert value_of(result) == pytest.approx(expected(case), abs=1e-9)
+    assert json.loads(result.stdout)["n"] == len(case.y_true)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "npy" not in case.name], ids=repr)
+def test_standard_input_gives_the_same_answer(case):
+    if case.name in ("tabs.tsv", "savetxt.csv") or case.content[:2] == b"PK":
+        pytest.skip("the format cannot be seen from the content")
+    result = run(
+        "measure", "-", *case.options, "--estimator", "ew_bin", "--format", "json", stdin=case.content
+    )
+    assert value_of(result) == pytest.approx(expected(case), abs=1e-9)
+
+
+@pytest.mark.parametrize("many", [10**9, 10])
+def test_groups_are_the_same_by_both_paths(many, tmp_path, monkeypatch):
+    monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", many)
+    case = next(case for case in CASES if case.name == "plain.csv")
+    names = ["(missing)", "", "10", "9", " a", "a"]
+    lines = case.content.decode().splitlines()
+    rows = [f"{line},{names[k % 6]},{GROUP[k]}" for k, line in enumerate(lines[1:])]
+    path = tmp_path / "groups.csv"
+    path.write_text("\n".join(["label,score,g,h", *rows]))
+    content = json.loads(run("measure", path, "--group", "g", "--format", "json").stdout)
+    found = {row["group"]: row["n"] for row in content["results"]}
+    assert found == {None: 300, "'(missing)'": 50, "(missing)": 50, "10": 50, "9": 50, "a": 100}
+    content = json.loads(run("measure", path, "--group", "g", "--group", "h", "--format", "json").stdout)
+    assert {row["group"]: row["n"] for row in content["results"]}["a, b"] == 50
+    assert sum(row["n"] for row in content["results"][1:]) == 300

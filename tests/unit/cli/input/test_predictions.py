@@ -1,0 +1,163 @@
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from support.command_line import COLUMNS, recommended, refuse, run, value_of, write_csv
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+
+
+@pytest.fixture
+def large(monkeypatch):
+    monkeypatch.setattr("truecal.cli.input.files.MANY_ROWS", 1)
+    monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("label,score\nyes,.5\nmaybe,.5\n", "column 'label' must .*--pos-label"),
+        ("label,score\n1,.5\n2,.5\n", "column 'label' must .*--pos-label"),
+        (
+            "label,score\n1,50%\n0,20%\n",
+            "column 'score' has 2 values with a percent sign .*row 1: '50%'.*--percent",
+        ),
+        ("label,score\n1,50\n0,20\n", r"column 'score' has 2 values outside \[0, 1\].*--percent"),
+        ("label,score\n1,.5\n0,x\n", "column 'score' has 1 non-numeric value .*row 2: 'x'"),
+        ("label,score\n1,.5\n0,\n", "column 'score' has 1 missing .*row 2.*--drop-missing"),
+        ("label,score\n1,.5\n,.5\n", "column 'label' has 1 missing .*row 2.*--drop-missing"),
+        ("label,score\n1,.5\n0,1.7\n", r"column 'score' has 1 value outside \[0, 1\].*row 2: 1.7.*--logits"),
+        ("label,p0,p1,p2\n1,.5,.2,.2\n", "columns 'p0', 'p1', 'p2' has 1 row .*sum.*--normalize"),
+        ("label,p0,p1,p2\n3,.5,.2,.3\n", "column 'label' has 1 label .*--classes"),
+        ("label,score\n0.25,1\n0.5,0\n0.75,1\n", "--label and --score"),
+    ],
+)
+def test_bad_values_are_named_by_column_row_and_option(content, message, tmp_path):
+    (tmp_path / "a.csv").write_text(content)
+    said = refuse("measure", tmp_path / "a.csv")
+    assert "a.csv: " in said
+    assert re.search(message, said), said
+
+
+def test_one_bad_row_in_many_is_found(tmp_path):
+    rows = [f"{k % 2},0.5" for k in range(30_000)]
+    path = tmp_path / "long.csv"
+    path.write_text("label,score\n" + "\n".join([*rows[:25_000], "1,oops", *rows[25_000:]]) + "\n")
+    assert "column 'score' has 1 non-numeric value (first at row 25001: 'oops')" in refuse("measure", path)
+    texts = [f'{{"label": {k % 2}, "score": 0.5}}' for k in range(30_000)]
+    texts[20_000] = '{"label": 1, "score": "oops"}'
+    (tmp_path / "long.jsonl").write_text("\n".join(texts))
+    assert "first at row 20001: 'oops'" in refuse("measure", tmp_path / "long.jsonl")
+
+
+def test_labels_of_a_type_and_options_of_another(plain):
+    assert "--pos-label must be numeric" in refuse("measure", plain, "--pos-label", "yes")
+    assert "column 'region' has 600 non-numeric values" in refuse("measure", plain, "--weight", "region")
+
+
+def test_a_pos_label_of_words_is_reported(tmp_path):
+    path = write_csv(
+        tmp_path / "a.csv", {"label": np.array(["no", "yes"])[COLUMNS["label"]], "score": COLUMNS["score"]}
+    )
+    result = run("measure", path, "--format", "json")
+    assert value_of(result) == pytest.approx(recommended(COLUMNS["label"], COLUMNS["score"]))
+    assert "using 'yes' as the positive label" in json.loads(result.stdout)["detected"]
+
+
+def test_rows_that_are_dropped_are_counted(tmp_path):
+    holes = np.where(np.arange(600) % 6 == 0, "", COLUMNS["score"].astype(str))
+    path = write_csv(tmp_path / "a.csv", {"label": COLUMNS["label"], "score": holes})
+    result = run("measure", path, "--drop-missing", "--format", "json")
+    assert json.loads(result.stdout)["n"] == 500
+    assert "dropped 100 of 600 rows with missing values" in result.stderr
+    (tmp_path / "b.csv").write_text("label,score\n1,\n,0.5\n")
+    assert "missing value in every row" in refuse("measure", tmp_path / "b.csv", "--drop-missing")
+
+
+def test_logits_that_cannot_be_logits_are_questioned(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {"label": COLUMNS["label"], "score": 100 * COLUMNS["score"]})
+    assert "percentages (--percent), and not logits?" in run("measure", path, "--logits").stderr
+    path = write_csv(tmp_path / "a.csv", {"label": COLUMNS["label"], "score": COLUMNS["score"]})
+    assert "are they probabilities, and not logits?" in run("measure", path, "--logits").stderr
+
+
+def test_normalising(tmp_path):
+    (tmp_path / "a.csv").write_text("label,p0,p1,p2\n0,.5,.2,.2\n1,0,0,0\n")
+    assert "whose sum is not positive" in refuse("measure", tmp_path / "a.csv", "--normalize")
+    (tmp_path / "a.csv").write_text("label,p0,p1,p2\n0,.5,.2,.2\n1,0,1,0\n")
+    result = run("measure", tmp_path / "a.csv", "--normalize", "--estimator", "ew_bin")
+    assert "divided rows by their sum, from 0.9 to 1" in result.stderr
+    (tmp_path / "a.csv").write_text("label,score\n0,.5\n")
+    assert "--normalize needs" in refuse("measure", tmp_path / "a.csv", "--normalize")
+
+
+def test_one_hot_labels_that_are_not(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b,c,ya,yb,yc\n.5,.2,.3,1,0,0\n.5,.2,.3,1,1,0\n")
+    scores = [part for name in "abc" for part in ("--score", name)]
+    labels = [part for name in "abc" for part in ("--label", f"y{name}")]
+    assert "1 row without a single 1 among 0s" in refuse("measure", path, *scores, *labels)
+    assert "2 columns of labels for 3 columns of scores" in refuse("measure", path, *scores, *labels[2:])
+
+
+def test_lists_of_text_classes_need_their_order(tmp_path):
+    frame = pl.DataFrame({"label": ["a", "b", "c"], "probs": [[0.5, 0.2, 0.3]] * 3})
+    frame.write_parquet(tmp_path / "a.parquet")
+    assert "--classes a,b,c" in refuse("measure", tmp_path / "a.parquet")
+    frame.with_columns(probs=pl.Series([[0.5, 0.2, 0.3], [1.0], [0.0, 1.0]])).write_parquet(
+        tmp_path / "a.parquet"
+    )
+    assert "'probs' has lists of different lengths (first at row 2)" in refuse(
+        "measure", tmp_path / "a.parquet"
+    )
+
+
+@pytest.mark.parametrize("many", [10**9, 1])
+def test_predicted_classes_that_cannot_be_compared(many, tmp_path, monkeypatch):
+    monkeypatch.setattr("truecal.cli.input.files.MANY_ROWS", many)
+    path = tmp_path / "a.parquet"
+    columns = {"confidence": [0.9, 0.8, 0.7], "label": [0, 1, 1]}
+    pl.DataFrame({**columns, "guess": ["cat", "dog", "dog"]}).write_parquet(path)
+    said = refuse("measure", path, "--predicted", "guess")
+    assert "column 'label' holds numbers and column 'guess' text, so they cannot be compared" in said
+    pl.DataFrame({**columns, "guess": [0, None, 1]}).write_parquet(path)
+    assert "column 'guess' has 1 missing value (first at row 2)" in refuse(
+        "measure", path, "--predicted", "guess"
+    )
+
+
+def test_the_target_of_a_predicted_class(tmp_path):
+    (tmp_path / "a.csv").write_text("label,guess,score\na,a,.9\nb,a,.8\n")
+    result = run("measure", tmp_path / "a.csv", "--predicted", "guess", "--estimator", "ew_bin")
+    assert "confidence in the predicted class" in result.stdout
+
+
+def test_encoding_errors_in_labels_and_groups_are_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("label,score,g\n1,.5,é\n0,.4,è\n".encode("latin-1"))
+    run("measure", path, "--estimator", "ew_bin")
+    assert "column 'g' has values that are not UTF-8" in refuse("measure", path, "--group", "g")
+
+
+def test_too_many_groups_are_a_mistake(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {"label": [0, 1] * 600, "score": [0.5] * 1200, "id": range(1200)})
+    said = refuse("measure", path, "--group", "id")
+    assert "1,200 different values" in said
+    assert "identifier" in said
+
+
+def test_what_a_large_file_cannot_do(tmp_path, large):
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "second": COLUMNS["score"] ** 2})
+    assert "a.csv has too many rows for recalibrate" in refuse("recalibrate", path)
+    assert "too many rows for comparing models" in refuse(
+        "compare", path, "--score", "score", "--score", "second"
+    )
+    high = write_csv(tmp_path / "b.csv", {"label": [0, 1], "score": [0.5, 1.7]})
+    said = refuse("measure", high)
+    assert re.search(r"b.csv: [cC]olumn 'score' has 1 value outside \[0, 1\] \(1.7\).*--logits", said)

@@ -1,0 +1,101 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from support.command_line import refuse, run, write_csv
+from truecal.cli import COMMANDS
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+
+
+def python(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    return done.stdout
+
+
+def test_help_imports_nothing_heavy():
+    code = """
+import sys
+from truecal.__main__ import main
+sys.argv = ["truecal", "--help"]
+try:
+    main()
+except SystemExit:
+    pass
+print([name for name in ("numpy", "scipy", "polars", "matplotlib", "rich", "jinja2") if name in sys.modules])
+"""
+    printed = python(code)
+    assert "measure" in printed
+    assert "Completion" in printed
+    assert printed.splitlines()[-1] == "[]"
+
+
+def test_completion_knows_commands_and_options():
+    code = "from truecal.__main__ import main; main()"
+    asked = {"_TRUECAL_COMPLETE": "bash_complete", "COMP_WORDS": "truecal re", "COMP_CWORD": "1"}
+    assert {"plain,report", "plain,recalibrate", "plain,reproduce"} == set(python(code, **asked).split())
+    asked |= {"COMP_WORDS": "truecal measure --no", "COMP_CWORD": "2"}
+    assert set(python(code, **asked).split()) == {"plain,--norm", "plain,--normalize"}
+
+
+def test_every_command_has_help_in_80_columns():
+    for name in COMMANDS:
+        text = run(name, "--help").stdout
+        assert "Usage:" in text
+        assert max(map(len, text.splitlines())) <= 80
+    assert all(name in run("--help").stdout for name in COMMANDS)
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest():
+    assert "Did you mean 'measure'?" in run("mesure", code=2).stderr
+    assert "Commands: measure, report" in run("xyzzy", code=2).stderr
+
+
+def test_an_interrupt_ends_with_its_usual_code(plain, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("truecal.inference.estimate.estimate", interrupt)
+    assert run("measure", plain, code=130).stderr.endswith("truecal: interrupted.\n")
+
+
+def test_a_bug_shows_its_traceback_and_is_not_taken_for_bad_input(plain, monkeypatch):
+    def fail(*_, **__):
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("truecal.inference.estimate.estimate", fail)
+    with pytest.raises(TypeError, match="a bug"):
+        run("measure", plain)
+
+
+def test_a_missing_package_exits_2(plain, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    assert "pip install 'truecal[app]'" in refuse("measure", plain)
+
+
+def test_file_errors_name_the_file(plain, tmp_path, monkeypatch):
+    def full(path, text):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("truecal.cli._output.write_text", full)
+    message = run("measure", plain, "-o", tmp_path / "a.txt", code=2).stderr
+    assert "a.txt: No space left on device." in message
+
+
+def test_too_little_memory_is_one_line(plain, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("truecal.inference.estimate.estimate", fail)
+    assert "not enough memory" in run("measure", plain, code=2).stderr

@@ -1,0 +1,45 @@
+import json
+
+import numpy as np
+import pytest
+
+import truecal
+from support.command_line import COLUMNS, refuse, run, write_csv
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return write_csv(folder / "m.csv", {**COLUMNS, "squared": COLUMNS["score"] ** 2})
+
+
+def test_compare_names_the_better_model(models):
+    chosen = ("--score", "score", "--score", "squared")
+    assert "squared is better calibrated" in run("compare", models, *chosen).stdout
+    (found,) = json.loads(run("compare", models, *chosen, "--format", "json").stdout)["results"]
+    truth = truecal.compare(COLUMNS["label"], COLUMNS["score"], COLUMNS["score"] ** 2)
+    assert found["difference"] == pytest.approx(truth.difference)
+    assert found["names"] == ["score", "squared"]
+
+
+def test_compare_needs_two_models(models):
+    assert "compare needs two models" in refuse("compare", models, "--score", "score")
+    assert "--score score is given more than once" in refuse(
+        "compare", models, "--score", "score", "--score", "score"
+    )
+
+
+def test_the_text_fits_80_columns(models):
+    chosen = [part for name in ("score", "squared", "weight") for part in ("--score", name)][:4]
+    assert max(map(len, run("compare", models, *chosen).stdout.splitlines())) <= 80
+
+
+def test_models_of_several_classes_in_one_file(tmp_path):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet([1, 1, 1, 1], 500)
+    label = (proba.cumsum(axis=1) < rng.random((500, 1))).sum(axis=1).clip(max=3)
+    sharp = proba**3 / (proba**3).sum(axis=1, keepdims=True)
+    np.savez(tmp_path / "a.npz", y=label, good=proba, sharp=sharp)
+    result = run("compare", tmp_path / "a.npz", "--score", "sharp", "--score", "good", "--format", "json")
+    (found,) = json.loads(result.stdout)["results"]
+    assert found["difference"] == pytest.approx(truecal.compare(label, sharp, proba).difference)

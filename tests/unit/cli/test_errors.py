@@ -1,0 +1,22 @@
+import pytest
+
+from truecal.cli._errors import _REMEDIES, describe, naming
+from truecal.exceptions import InputError, Remedy
+
+
+def test_every_remedy_has_a_sentence_for_the_command_line():
+    assert {remedy.name for remedy in Remedy} <= set(_REMEDIES)
+
+
+def test_arguments_become_options_and_columns():
+    assert describe(InputError("must be >= 1", argument="n_bins")) == "--n-bins must be >= 1."
+    assert describe(InputError("must be >= 1", argument="n_resamples")) == "--resamples must be >= 1."
+    error = InputError("has 2 values", argument="y_true", first_row=0, value=7, remedy=Remedy.POS_LABEL)
+    expected = "column 'y' has 2 values (first at row 1: 7). Choose the positive label with --pos-label."
+    assert describe(error, {"y_true": "column 'y'"}) == expected
+
+
+def test_the_file_is_named():
+    with pytest.raises(InputError) as caught, naming("a.csv", {"y_proba": "column 'p'"}):
+        raise InputError("is bad", argument="y_proba")
+    assert str(caught.value) == "a.csv: column 'p' is bad."

@@ -1,0 +1,25 @@
+from truecal.cli._output import as_table, printable, stage, wrapped
+
+
+def test_control_characters_are_escaped():
+    assert printable("a\x1b[2J\x07\u202eb\nc") == "a\\u001b[2J\\u0007\\u202eb\nc"
+
+
+def test_tables_shorten_long_names():
+    lines = as_table(["name", "n"], [["x" * 50, "1"], ["y\x1b", "22"]]).splitlines()
+    assert lines[1] == "x" * 29 + "...   1"
+    assert lines[2].split() == ["y\\u001b", "22"]
+
+
+def test_prose_is_wrapped():
+    assert max(map(len, wrapped("word " * 40).splitlines())) <= 80
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):
+    with stage("reading"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with stage("reading"):
+        pass
+    assert "reading ..." in capsys.readouterr().err

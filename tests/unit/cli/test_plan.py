@@ -1,0 +1,25 @@
+import json
+
+from support.command_line import refuse, run
+
+
+def test_plan_both_ways():
+    content = json.loads(run("plan", "--error", "0.1", "--repeats", "100", "--format", "json").stdout)
+    assert 200 < content["results"][0]["n"] < 700
+    content = json.loads(run("plan", "--rows", "350", "--repeats", "100", "--format", "json").stdout)
+    assert 0.07 < content["results"][0]["true_error"] < 0.14
+    assert "0.1000" in run("plan", "--error", "0.1", "--repeats", "50").stdout
+
+
+def test_plan_draws(tmp_path, monkeypatch):
+    from truecal.cli import plan
+
+    monkeypatch.setattr(plan, "_PLOTTED_SIZES", (100, 400))
+    run("plan", "--error", "0.2", "--repeats", "50", "--plot", tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert "must end in" in refuse("plan", "--error", "0.2", "--plot", tmp_path / "a.bmp")
+
+
+def test_plan_refuses_what_cannot_be():
+    assert "Give --error" in refuse("plan")
+    assert "true_error must lie between" in refuse("plan", "--error", "2")
