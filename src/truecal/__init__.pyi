@@ -12,6 +12,7 @@ from truecal.estimators._registry import list_estimators as list_estimators
 from truecal.exceptions import CalibrationWarning as CalibrationWarning
 from truecal.exceptions import InputError as InputError
 from truecal.exceptions import MissingExtraError as MissingExtraError
+from truecal.inference.audit import audit as audit
 from truecal.inference.calibration_test import calibration_test as calibration_test
 from truecal.inference.compare import compare as compare
 from truecal.inference.decompose import decompose as decompose

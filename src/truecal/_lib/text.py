@@ -10,13 +10,15 @@ SMALLEST_PVALUE = 0.001
 
 
 def format_pvalue(value: float) -> str:
-    """Return a p-value with two digits, or "< 0.001".
+    """Return a p-value with two digits, or "< 0.001"; NaN, where there is no test, is "n/a".
 
     Examples
     --------
-    >>> format_pvalue(0.01234), format_pvalue(0.0001), format_pvalue(1.0)
-    ('0.012', '< 0.001', '1')
+    >>> format_pvalue(0.01234), format_pvalue(0.0001), format_pvalue(1.0), format_pvalue(float("nan"))
+    ('0.012', '< 0.001', '1', 'n/a')
     """
+    if value != value:
+        return "n/a"
     return f"{value:.2g}" if value >= SMALLEST_PVALUE else f"< {SMALLEST_PVALUE:g}"
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri, chndtr, expit, logit
 
+from truecal._lib.logistic import fit_logistic
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.assessment.verdict import agree
@@ -24,7 +25,6 @@ from truecal.estimators._registry import get_estimator
 from truecal.inference.calibration_test import TestResult, calibration_test
 from truecal.inference.interval import confidence_interval
 from truecal.inference.multiplicity import adjusted_pvalues
-from truecal.inference.weak_calibration import logistic_fit
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.recalibration import IdentityCalibration
 from truecal.recalibration.selection import CandidateScore, Selection, select_recalibrator
@@ -339,7 +339,7 @@ def _fit_shared(score: FloatArray, count: FloatArray, positives: FloatArray) -> 
     offset = logit(score)
     if np.ptp(score) < 1e-9:
         return np.array([logit(positives.sum() / count.sum()) - offset[0], 1.0])
-    fit = logistic_fit(np.column_stack([np.ones_like(offset), offset]), 0 * offset, count, positives)
+    fit = fit_logistic(np.column_stack([np.ones_like(offset), offset]), 0 * offset, count, positives)
     return None if fit.at_bound.any() else fit.x
 
 

@@ -265,6 +265,30 @@ class Sample:
         """
         return replace(self, positives=positives, squares=None, positive_squares=None, clusters=None)
 
+    def scaled(self, factor: float) -> Sample:
+        """Return the same rows with all weights multiplied by `factor`.
+
+        Parameters
+        ----------
+        factor : float
+            A positive number.
+
+        Examples
+        --------
+        >>> Sample.from_predictions([1, 0], [0.9, 0.2], sample_weight=[0.1, 0.3]).scaled(10).count
+        array([3., 1.])
+        """
+        table = self.clusters
+        return replace(
+            self,
+            count=self.count * factor,
+            positives=self.positives * factor,
+            squares=None if self.squares is None else self.squares * factor**2,
+            positive_squares=None if self.positive_squares is None else self.positive_squares * factor**2,
+            clusters=table
+            and replace(table, weight=table.weight * factor, positives=table.positives * factor),
+        )
+
     @classmethod
     def from_rows(
         cls,

@@ -1,84 +1,133 @@
-"""Calibration in the large and calibration slope, as clinical prediction models report them."""
+r"""Weak calibration: observed against expected, calibration intercept and slope, as clinical validation reports them.
+
+With :math:`L = \operatorname{logit} f`, two logistic models are fitted to the labels:
+
+.. math:: \operatorname{logit} P(y = 1) = a + L \qquad\text{and}\qquad \operatorname{logit} P(y = 1) = a' + b L .
+
+The *calibration intercept* is a (the offset model, "calibration in the large"), the *calibration slope* is b, and a' is
+the intercept of the joint fit. A calibrated model has a = 0, b = 1 and a ratio O:E of observed to expected events of 1.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc, expit, logit, ndtri
+from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.newton import Optimum, maximise
+from truecal._lib.logistic import FAR, fit_logistic, logistic_objective
+from truecal._lib.text import counted, level, p_equals
 from truecal._lib.types import FloatArray
-from truecal.data import one_sample
+from truecal.data.predictions import as_sample
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualMass, merge_groups, partition
 from truecal.results import Interval, Result
 
-#: Samples with more distinct scores are merged into this many blocks of equal mass.
-_BLOCKS = 4096
+#: With fewer clusters than this, no reference distribution makes a robust interval trustworthy.
+FEW_CLUSTERS = 15
+#: With more distinct scores than this, Wald intervals replace those of the profile: the two agree, and cost less.
+_MANY_SCORES = 20_000
 
 
 @dataclass(frozen=True)
-class Coefficient(Result):
-    """A number with its confidence interval and the p-value of its ideal value.
+class Parameter(Result):
+    """An estimated parameter with its interval.
 
     Attributes
     ----------
     value : float
-        The estimate; NaN where the data do not determine it.
+        The estimate; infinite where the likelihood has no maximum.
+    standard_error : float
+        Its standard error; NaN where it has none.
     interval : Interval
         Confidence interval.
-    pvalue : float
-        P-value of the ideal value: 1 for the slope and the ratio, 0 for the intercept.
     """
 
     value: float
+    standard_error: float
     interval: Interval
-    pvalue: float
 
     def __float__(self) -> float:
         return self.value
 
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.interval.low:.4g} to {self.interval.high:.4g})"
+
 
 @dataclass(frozen=True)
-class WeakCalibration(Result):
-    """Slope, intercept and observed/expected ratio of a set of predictions.
+class WeakTest(Result):
+    """A test of one part of weak calibration.
 
     Attributes
     ----------
-    slope : Coefficient
-        Slope of the logistic regression of the label on logit(score); below 1 if scores are too extreme.
-    intercept : Coefficient
-        Intercept with the slope fixed at 1; above 0 if scores are too low.
-    observed_expected : Coefficient
-        Observed positives divided by the sum of the scores.
-    n : float
-        Number of rows, or the total weight.
-    target : str
-        What the scores are probabilities of.
+    statistic : float
+        Likelihood-ratio statistic; a Wald statistic with clusters or sampling weights.
+    degrees_of_freedom : int
+        Its degrees of freedom.
+    pvalue : float
+        p-value.
     """
 
-    slope: Coefficient
-    intercept: Coefficient
-    observed_expected: Coefficient
+    statistic: float
+    degrees_of_freedom: int
+    pvalue: float
+
+
+@dataclass(frozen=True)
+class WeakCalibration(Result):
+    """Observed against expected events, calibration intercept and slope.
+
+    Attributes
+    ----------
+    observed_expected : Parameter
+        Observed events divided by the sum of the scores; 1 if calibrated.
+    intercept : Parameter
+        Calibration intercept, with the logit of the score as an offset; 0 if calibrated.
+    slope : Parameter
+        Calibration slope; 1 if calibrated, below 1 if scores are too extreme.
+    joint_intercept : Parameter
+        Intercept of the fit that has the slope.
+    joint_test, intercept_test, slope_test : WeakTest
+        Tests of a' = 0 and b = 1 together, of a = 0 given b = 1, and of b = 1.
+    n : int or float
+        Number of rows, or total weight.
+    target : str
+        What the scores are probabilities of.
+    method : str
+        How the intervals were made.
+    notes : tuple of str
+        What the reader should know.
+    """
+
+    observed_expected: Parameter
+    intercept: Parameter
+    slope: Parameter
+    joint_intercept: Parameter
+    joint_test: WeakTest
+    intercept_test: WeakTest
+    slope_test: WeakTest
     n: float
     target: str
+    method: str
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        names = {
-            "slope": self.slope,
-            "intercept": self.intercept,
-            "observed/expected": self.observed_expected,
-        }
-        return "\n".join(
-            f"{name:18} {part.value:7.3f}  {part.interval.low:7.3f} to {part.interval.high:7.3f}"
-            for name, part in names.items()
-        )
+        confidence = level(self.slope.interval.confidence_level)
+        lines = [
+            f"{'':24} estimate ({confidence} interval)",
+            f"{'observed / expected':24} {self.observed_expected}",
+            f"{'calibration intercept':24} {self.intercept}, {p_equals(self.intercept_test.pvalue)}",
+            f"{'calibration slope':24} {self.slope}, {p_equals(self.slope_test.pvalue)}",
+            f"weak calibration (both): {p_equals(self.joint_test.pvalue)}; {self.method}",
+            *self.notes,
+        ]
+        return "\n".join(lines)
 
 
 def weak_calibration(
@@ -87,25 +136,39 @@ def weak_calibration(
     *,
     confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
+    clusters: Any = None,
 ) -> WeakCalibration:
-    r"""Return the calibration slope, the intercept and the observed/expected ratio.
+    r"""Estimate the O:E ratio, the calibration intercept and the calibration slope, and test them.
 
-    The slope b is that of :math:`\mathrm{logit}\,P(y = 1) = a + b\,\mathrm{logit} f`, the intercept that of the
-    same model with b = 1. Intervals of both are Wald intervals and their p-values those of likelihood-ratio
-    tests. The interval of the ratio treats the number of positives as binomial. Scores of exactly 0 and 1
-    have no logit and count in the ratio only.
+    Intervals are profile-likelihood intervals and tests are likelihood-ratio tests if rows are independent. With
+    `clusters` or sampling weights, the variance is the sandwich :math:`H^{-1} (\sum_c u_c u_c') H^{-1}` with the
+    usual small-sample factor, intervals use Student's t with one degree of freedom fewer than there are clusters,
+    and tests are Wald tests. The interval of O:E is made on the log scale, with the variance of the ratio estimator
+    :math:`\sum_c (\sum_i (y_i - \rho f_i))^2 / O^2`.
+
+    Scores of exactly 0 or 1 have no logit. Their rows count for O:E and are left out of the two fits; a label that
+    contradicts such a score makes the p-value of the joint test 0.
 
     Parameters
     ----------
-    y_true, y_proba
-        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
+    y_true : array-like or Sample
+        Labels, or a ready-made `Sample`.
+    y_proba : array-like, optional
+        Probabilities.
     confidence_level : float
-        Level of the intervals.
-    sample_weight, pos_label, labels, multiclass
-        As in `truecal.estimate`.
+        Confidence level of the intervals.
+    sample_weight : array-like, optional
+        Weight of each row.
+    weights : {"sampling", "counts"}, optional
+        What the weights mean.
+    pos_label, labels, multiclass
+        See `truecal.Sample.from_predictions`.
+    clusters : array-like, optional
+        Rows with the same value depend on each other.
 
     Returns
     -------
@@ -113,94 +176,309 @@ def weak_calibration(
 
     References
     ----------
-    Cox (1958), Biometrika 45, 562-565; Van Calster et al. (2016), Journal of Clinical Epidemiology 74, 167-176.
+    Cox (1958), Two further applications of a model for binary regression, Biometrika 45.
+    Van Calster, McLernon, van Smeden, Wynants, Steyerberg (2019), Calibration: the Achilles heel of predictive
+    analytics, BMC Medicine 17.
 
     Examples
     --------
     >>> import truecal
-    >>> data = truecal.datasets.load("flights")
-    >>> print(weak_calibration(data.y_true, data.y_proba))
-    slope                0.827    0.769 to   0.885
-    intercept           -0.086   -0.138 to  -0.033
-    observed/expected    0.943    0.907 to   0.980
+    >>> population = truecal.Population(
+    ...     truecal.simulation.UniformScores(), truecal.simulation.GLMCurve("logit", "logit", 0.0, 0.7)
+    ... )
+    >>> weak = truecal.weak_calibration(*population.sample(2000, rng=0))
+    >>> round(float(weak.slope), 2), weak.slope.interval.low < 0.7 < weak.slope.interval.high
+    (0.7, True)
     """
-    reading = {
-        "sample_weight": sample_weight,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-    }
-    level = check_fraction("confidence_level", confidence_level)
-    sample = one_sample(y_true, y_proba, **reading)
-    score, count, positives = _inner(sample)
-    offset = logit(score)
-    intercept = slope = _undetermined(level)
-    if 0 < positives.sum() < count.sum():
-        ideal = float(positives @ np.log(score) + (count - positives) @ np.log1p(-score))
-        shift = logistic_fit(np.ones((len(score), 1)), offset, count, positives)
-        intercept = _coefficient(shift, 0, 0.0, ideal, level)
-        if len(score) > 1:
-            line = logistic_fit(np.column_stack([np.ones_like(offset), offset]), 0 * offset, count, positives)
-            slope = _coefficient(line, 1, 1.0, shift.value, level)
-    ratio = _ratio(sample, level)
-    return WeakCalibration(slope, intercept, ratio, sample.n, sample.target)
+    check_fraction("confidence_level", confidence_level)
+    sample = as_sample(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        weights=weights,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+        clusters=clusters,
+    )
+    return _Fit(sample, confidence_level).result()
 
 
-def _inner(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the scores strictly between 0 and 1 with their counts and positives, at most a few thousand."""
-    if len(sample) > _BLOCKS:
-        sample = merge_groups(sample, partition(EqualMass(sample), _BLOCKS).start)
-    inside = (sample.score > 1e-12) & (sample.score < 1 - 1e-12)
-    return sample.score[inside], sample.count[inside], sample.positives[inside]
+class _Fit:
+    """The two logistic fits of one sample, and what is inferred from them."""
+
+    def __init__(self, sample: Sample, confidence_level: float) -> None:
+        self.n = sample.n
+        if sample.squares is not None:  # the scale of sampling weights means nothing, but tolerances have one
+            sample = sample.scaled(len(sample) / float(sample.count.sum()))
+        self.sample = sample
+        self.confidence_level = confidence_level
+        self.inside = (sample.score > 0) & (sample.score < 1)
+        score = sample.score[self.inside]
+        self.logit = np.log(score) - np.log1p(-score)
+        self.count = sample.count[self.inside]
+        self.positives = sample.positives[self.inside]
+        self.negatives = self.count - self.positives
+        design = np.column_stack([np.ones_like(self.logit), self.logit])
+        self.objective = logistic_objective(design, np.zeros_like(self.logit), self.count, self.positives)
+        self.design = design
+        self.robust = sample.clusters is not None or sample.squares is not None
+        self.profiled = not self.robust and len(sample) <= _MANY_SCORES
+
+    def log_likelihood(self, intercept: float, slope: float) -> float:
+        return self.objective(np.array([intercept, slope]))[0]
+
+    def best_intercept(self, slope: float) -> float:
+        """Return the intercept of the largest likelihood for a given slope; infinite if labels do not vary."""
+        if not self.positives.any() or not self.negatives.any():
+            return math.inf if self.positives.any() else -math.inf
+        ones = np.ones((len(self.logit), 1))
+        return float(fit_logistic(ones, slope * self.logit, self.count, self.positives).x[0])
+
+    @property
+    def separated(self) -> float:
+        """Return the sign of an infinite slope, or 0 if labels overlap in the scores or the scores are all equal."""
+        hit, miss = self.logit[self.positives > 0], self.logit[self.negatives > 0]
+        if len(hit) == 0 or len(miss) == 0 or len(self.logit) == 1:
+            return 0.0
+        if hit.min() >= miss.max():
+            return 1.0
+        return -1.0 if hit.max() <= miss.min() else 0.0
+
+    def covariance(self, x: FloatArray, *, with_slope: bool) -> FloatArray:
+        """Return the covariance of the parameters: inverse information, or the sandwich."""
+        free = [0, 1] if with_slope else [0]
+        inverse = np.linalg.inv(-self.objective(x)[2][np.ix_(free, free)])
+        if not self.robust:
+            return np.asarray(inverse)
+        mean = expit(x[0] + x[1] * self.logit)
+        basis = np.stack([np.ones_like(self.logit), self.logit])[free]
+        return np.asarray(inverse @ self.score_variance(mean, basis) @ inverse)
+
+    def score_variance(self, mean: FloatArray, basis: FloatArray) -> FloatArray:
+        """Return the robust variance of the sums of (y - mean) times each row of `basis`."""
+        sample, k = self.sample, len(basis)
+        table = sample.clusters
+        if table is not None:
+            position = np.full(len(sample), -1)
+            position[self.inside] = np.arange(len(mean))
+            where = position[table.group]
+            kept = where >= 0
+            residual = table.positives[kept] - table.weight[kept] * mean[where[kept]]
+            sums = np.stack(
+                [
+                    np.bincount(table.cluster[kept], residual * row[where[kept]], table.n_clusters)
+                    for row in basis
+                ]
+            )
+            n_clusters, n = table.n_clusters, max(sample.n, k + 1)
+            factor = n_clusters / max(n_clusters - 1, 1) * (n - 1) / (n - k)
+            return np.asarray(factor * sums @ sums.T)
+        assert sample.squares is not None
+        assert sample.positive_squares is not None
+        squares, hits = sample.squares[self.inside], sample.positive_squares[self.inside]
+        each = hits * (1 - mean) ** 2 + (squares - hits) * mean**2
+        return np.asarray((basis * each) @ basis.T)
+
+    @property
+    def quantile(self) -> float:
+        tail = (1 - self.confidence_level) / 2
+        if self.sample.clusters is not None:
+            return float(stats.t.isf(tail, max(self.sample.clusters.n_clusters - 1, 1)))
+        return float(stats.norm.isf(tail))
+
+    def interval(self, low: float, high: float) -> Interval:
+        return Interval(low, high, self.confidence_level, self.method)
+
+    @property
+    def method(self) -> str:
+        if self.sample.clusters is not None:
+            return f"cluster-robust variance, {counted(self.sample.clusters.n_clusters, 'cluster')}"
+        if self.robust:
+            return "sandwich variance for sampling weights"
+        return "profile likelihood" if self.profiled else "Wald"
+
+    def parameter(self, value: float, variance: float, profile: Callable[[float], float] | None) -> Parameter:
+        """Return a parameter with a Wald interval if robust, else with a profile-likelihood interval.
+
+        `profile` gives the log-likelihood at a value of the parameter, maximised over the other one.
+        """
+        error = math.sqrt(variance) if variance >= 0 else math.nan
+        if math.isnan(value):
+            return Parameter(value, math.nan, self.interval(-math.inf, math.inf))
+        if not self.profiled or profile is None:
+            half = self.quantile * error if math.isfinite(value) else math.inf
+            ends = (value - half, value + half) if math.isfinite(value) else (-math.inf, math.inf)
+            return Parameter(value, error, self.interval(*ends))
+        drop = stats.chi2.ppf(self.confidence_level, 1) / 2
+        top = profile(value) if math.isfinite(value) else profile(math.copysign(FAR, value))
+
+        def excess(x: float) -> float:
+            return profile(x) - top + drop
+
+        return Parameter(
+            value, error, self.interval(_end(excess, value, error, -1), _end(excess, value, error, 1))
+        )
+
+    def observed_expected(self) -> Parameter:
+        sample = self.sample
+        observed, expected = float(sample.positives.sum()), float(sample.count @ sample.score)
+        if expected == 0:
+            return Parameter(math.nan, math.nan, self.interval(0.0, math.inf))
+        ratio = observed / expected
+        if observed == 0:  # the exact upper end of a rate of 0, divided by the mean score
+            tail = (1 - self.confidence_level) / 2
+            size = sample.n if sample.clusters is None else sample.clusters.n_clusters
+            high = -math.expm1(math.log(tail) / size) * sample.n / expected
+            return Parameter(0.0, math.nan, self.interval(0.0, high))
+        table = sample.clusters
+        if table is not None:
+            each = np.bincount(
+                table.cluster,
+                table.positives - ratio * table.weight * sample.score[table.group],
+                table.n_clusters,
+            )
+            variance = float(each @ each) * table.n_clusters / max(table.n_clusters - 1, 1)
+        else:
+            squares = sample.count if sample.squares is None else sample.squares
+            hits = sample.positives if sample.positive_squares is None else sample.positive_squares
+            miss = ratio * sample.score
+            variance = float(hits @ (1 - miss) ** 2 + (squares - hits) @ miss**2)
+        log_error = math.sqrt(variance) / observed
+        spread = math.exp(min(self.quantile * log_error, 700.0))
+        return Parameter(ratio, ratio * log_error, self.interval(ratio / spread, ratio * spread))
+
+    def result(self) -> WeakCalibration:
+        sample, notes = self.sample, list(self.notes())
+        contradicted = self._contradicted() > 0
+        offset = math.nan if len(self.logit) == 0 else self.best_intercept(1.0)
+        sign = self.separated
+        fitted = np.array([offset, math.nan])
+        if sign:
+            fitted = np.array([math.nan, math.copysign(math.inf, sign)])
+            notes.append(
+                "The scores separate the labels perfectly, so the likelihood has no maximum: the slope is infinite."
+            )
+        elif math.isinf(offset):
+            fitted = np.array([math.nan, math.nan])
+            notes.append(
+                "All labels are equal, so the slope cannot be estimated and the intercept is infinite."
+            )
+        elif len(self.logit) <= 1:
+            fitted = np.array([math.nan, math.nan])
+            notes.append("There are fewer than two distinct scores, so the slope cannot be estimated.")
+        else:
+            fitted = fit_logistic(self.design, np.zeros_like(self.logit), self.count, self.positives).x
+        finite = bool(np.isfinite(fitted).all())
+        joint = self.covariance(fitted, with_slope=True) if finite else np.full((2, 2), math.nan)
+        large = np.array([offset, 1.0])
+        own = self.covariance(large, with_slope=False)[0, 0] if math.isfinite(offset) else math.nan
+
+        def over_intercept(slope: float) -> float:
+            return self.log_likelihood(self.best_intercept(slope), slope)
+
+        intercept_test, slope_test, joint_test = self._tests(fitted, offset, joint, own, contradicted)
+        return WeakCalibration(
+            observed_expected=self.observed_expected(),
+            intercept=self.parameter(offset, own, lambda a: self.log_likelihood(a, 1.0)),
+            slope=self.parameter(float(fitted[1]), joint[1, 1], over_intercept),
+            joint_intercept=self.parameter(
+                float(fitted[0]), joint[0, 0], self._profile_over_slope if finite else None
+            ),
+            joint_test=joint_test,
+            intercept_test=intercept_test,
+            slope_test=slope_test,
+            n=self.n,
+            target=sample.target,
+            method=self.method,
+            notes=tuple(notes),
+        )
+
+    def _profile_over_slope(self, intercept: float) -> float:
+        offset = np.full_like(self.logit, intercept)
+        return fit_logistic(self.logit[:, np.newaxis], offset, self.count, self.positives).value
+
+    def _tests(
+        self, fitted: FloatArray, offset: float, joint: FloatArray, own: float, contradicted: bool
+    ) -> tuple[WeakTest, WeakTest, WeakTest]:
+        """Return the tests of the intercept, of the slope and of both."""
+        if self.robust:
+            away = fitted - np.array([0.0, 1.0])
+            both = float(away @ np.linalg.solve(joint, away)) if np.isfinite(joint).all() else math.nan
+            values = (offset**2 / own, float(away[1] ** 2 / joint[1, 1]), both)
+        else:
+            null = self.log_likelihood(0.0, 1.0) if len(self.logit) else math.nan
+            large = self._limit(offset, 1.0)
+            full = self._limit(float(fitted[0]), float(fitted[1])) if len(self.logit) > 1 else math.nan
+            values = (2 * (large - null), 2 * (full - large), 2 * (full - null))
+        degrees = (1, 1, 2)
+        tests = [self._test(value, d) for value, d in zip(values, degrees, strict=True)]
+        if contradicted:
+            tests[2] = WeakTest(math.inf, 2, 0.0)
+        return tests[0], tests[1], tests[2]
+
+    def _limit(self, intercept: float, slope: float) -> float:
+        """Return the log-likelihood at parameters that may be infinite."""
+        if math.isfinite(intercept) and math.isfinite(slope):
+            return self.log_likelihood(intercept, slope)
+        if math.isinf(slope):  # separated: only a score that both labels share has likelihood below 1
+            shared = (self.positives > 0) & (self.negatives > 0)
+            hits, misses = self.positives[shared], self.negatives[shared]
+            rate = hits / (hits + misses)
+            return float(hits @ np.log(rate) + misses @ np.log1p(-rate))
+        return (
+            0.0 if math.isinf(intercept) or not (self.positives.any() and self.negatives.any()) else math.nan
+        )
+
+    def _test(self, statistic: float, degrees: int) -> WeakTest:
+        if math.isnan(statistic):
+            return WeakTest(statistic, degrees, math.nan)
+        statistic = max(statistic, 0.0)
+        table = self.sample.clusters
+        if table is None:
+            return WeakTest(statistic, degrees, float(stats.chi2.sf(statistic, degrees)))
+        # Hotelling's T squared: with few clusters the variance is as uncertain as the estimate.
+        rest = max(table.n_clusters - degrees, 1)
+        scaled = statistic * rest / (degrees * max(table.n_clusters - 1, 1))
+        return WeakTest(statistic, degrees, float(stats.f.sf(scaled, degrees, rest)))
+
+    def _contradicted(self) -> float:
+        sample = self.sample
+        wrong = sample.positives[sample.score == 0].sum()
+        return float(wrong + (sample.count - sample.positives)[sample.score == 1].sum())
+
+    def notes(self) -> Sequence[str]:
+        """Return what the reader should know about the data."""
+        notes = []
+        ends = float(self.sample.count[~self.inside].sum())
+        if ends:
+            wrong = self._contradicted()
+            notes.append(
+                f"{counted(ends, 'row')} with a score of exactly 0 or 1 left out of intercept and slope"
+                + (f"; {counted(wrong, 'label')} contradicted such a score." if wrong else ".")
+            )
+        table = self.sample.clusters
+        if table is not None and table.n_clusters < FEW_CLUSTERS:
+            notes.append(
+                f"There are only {counted(table.n_clusters, 'cluster')}; robust intervals are unreliable with fewer "
+                f"than {FEW_CLUSTERS}."
+            )
+        return notes
 
 
-def logistic_fit(design: FloatArray, offset: FloatArray, count: FloatArray, positives: FloatArray) -> Optimum:
-    """Return the maximum-likelihood fit of a logistic regression with an offset.
-
-    Parameters
-    ----------
-    design : ndarray of shape (k, 1) or (k, 2)
-        Covariates.
-    offset, count, positives : ndarray of shape (k,)
-        Fixed part of the logit, rows and positive labels.
-    """
-
-    def objective(b: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        eta = offset + design @ b
-        value = float(positives @ eta - count @ np.logaddexp(0.0, eta))
-        rate = expit(eta)
-        hessian = -(design.T * (count * rate * (1 - rate))) @ design
-        return value, design.T @ (positives - count * rate), hessian
-
-    return maximise(objective, np.zeros(design.shape[1]), lower=-1e3, upper=1e3)
-
-
-def _coefficient(fit: Optimum, place: int, ideal: float, null: float, level: float) -> Coefficient:
-    """Return one coefficient; `null` is the log-likelihood of its ideal value."""
-    information = -fit.hessian
-    if not fit.converged or fit.at_bound.any() or np.linalg.cond(information) > 1e12:
-        return _undetermined(level)
-    error = math.sqrt(float(np.linalg.inv(information)[place, place]))
-    value, z = float(fit.x[place]), float(ndtri((1 + level) / 2))
-    pvalue = float(chdtrc(1, 2 * max(fit.value - null, 0.0)))
-    return Coefficient(value, Interval(value - z * error, value + z * error, level, "Wald"), pvalue)
-
-
-def _undetermined(level: float) -> Coefficient:
-    return Coefficient(math.nan, Interval(-math.inf, math.inf, level, "undetermined"), 1.0)
-
-
-def _ratio(sample: Sample, level: float) -> Coefficient:
-    expected, observed = float(sample.count @ sample.score), float(sample.positives.sum())
-    if expected <= 0:
-        return _undetermined(level)
-    variance = float(sample.count @ (sample.score * (1 - sample.score)))
-    shift, z = observed - expected, float(ndtri((1 + level) / 2))
-    pvalue = math.erfc(abs(shift) / math.sqrt(2 * variance)) if variance > 0 else float(abs(shift) < 1e-9)
-    # Wilson's interval of the observed rate, which holds down to no positives at all.
-    n, rate = sample.n, observed / sample.n
-    centre, spread = rate + z * z / (2 * n), z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    low, high = (centre - spread) / (1 + z * z / n), (centre + spread) / (1 + z * z / n)
-    scale = n / expected
-    interval = Interval(min(max(low, 0.0), rate) * scale, max(high, rate) * scale, level, "Wilson")
-    return Coefficient(observed / expected, interval, pvalue)
+def _end(excess: Callable[[float], float], value: float, error: float, direction: int) -> float:
+    """Return where the profile has dropped to the limit, going up or down from the estimate."""
+    if math.isinf(value):
+        if value * direction > 0:
+            return value
+        inner = math.copysign(FAR, value)
+        step = 1.0
+    else:
+        inner, step = value, error if error > 0 and math.isfinite(error) else 1.0
+    outer = inner
+    for _ in range(60):
+        outer = outer + direction * step
+        if excess(outer) < 0:
+            return float(brentq(excess, min(inner, outer), max(inner, outer), xtol=1e-10))
+        inner, step = outer, 2 * step
+    return direction * math.inf

@@ -1,0 +1,96 @@
+"""The audit: segments, exact family-wise error, power, dependence."""
+
+import math
+
+import numpy as np
+import pytest
+
+import truecal
+from truecal.inference.audit import audit
+
+
+def calibrated(rng, n, n_features=4):
+    p = rng.beta(0.5, 2, n)
+    return rng.random(n) < p, p, {f"x{k}": rng.normal(size=n) for k in range(n_features)}
+
+
+def test_the_segment_that_is_off_comes_first():
+    rng = np.random.default_rng(0)
+    n = 4000
+    region, sex, p = rng.integers(0, 4, n), rng.choice(["f", "m"], n), rng.uniform(0.2, 0.8, n)
+    y = rng.random(n) < p + 0.15 * ((region == 2) & (sex == "m"))
+    result = audit(y, p, {"region": region, "sex": sex}, rng=0)
+    best = result.segments[0]
+    inside = (region == 2) & (sex == "m")
+    assert best.conditions == {"region": "2", "sex": "'m'"}
+    assert best.n == inside.sum()
+    assert best.difference == pytest.approx(y[inside].mean() - p[inside].mean())
+    assert best.low < 0.15 < best.high
+    assert best.adjusted_pvalue == pytest.approx(1 / 1000)
+    assert result.n_searched == 4 + 2 + 8
+    assert all(
+        a.adjusted_pvalue <= b.adjusted_pvalue
+        for a, b in zip(result.segments, result.segments[1:], strict=False)
+    )
+
+
+def test_a_slope_inside_a_segment_is_found_too():
+    rng = np.random.default_rng(1)
+    n = 6000
+    group, p = rng.integers(0, 3, n), rng.uniform(0.05, 0.95, n)
+    mean = np.where(group == 1, 0.5 + 0.5 * (p - 0.5), p)  # right on average, too extreme
+    result = audit(rng.random(n) < mean, p, {"group": group}, rng=0)
+    assert [segment.name for segment in result.found] == ["group: 1"]
+    assert abs(result.found[0].difference) < 0.05
+
+
+def test_the_family_wise_error_is_exact():
+    """300 calibrated data sets, about 100 overlapping segments: at most alpha of them report anything."""
+    rng = np.random.default_rng(2)
+    wrong = sum(
+        bool(audit(*calibrated(rng, 800), n_resamples=99, min_rows=30, rng=seed).found) for seed in range(300)
+    )
+    assert wrong / 300 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
+    assert wrong > 0  # an audit that never reports would pass, too
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_repeated_rows_need_clusters(clustered):
+    """Six copies of each row: without clusters nearly every audit reports something, with them few do."""
+    rng = np.random.default_rng(3)
+    wrong = 0
+    for seed in range(60):
+        y, p, features = calibrated(rng, 400, 2)
+        y, p = np.repeat(y, 6), np.repeat(p, 6)
+        columns = {name: np.repeat(column, 6) for name, column in features.items()}
+        who = np.repeat(np.arange(400), 6) if clustered else None
+        wrong += bool(audit(y, p, columns, clusters=who, n_resamples=99, rng=seed).found)
+    assert wrong <= 9 if clustered else wrong >= 40
+
+
+def test_the_same_rows_are_one_hypothesis_and_small_segments_are_counted():
+    rng = np.random.default_rng(4)
+    p, a = rng.random(400), np.repeat([0, 1], 200)
+    y = rng.random(400) < p
+    result = audit(y, p, {"a": a, "copy": a, "rare": np.r_[np.ones(10), np.zeros(390)]}, min_rows=50, rng=0)
+    assert result.n_searched == 4  # a, not a, rare = 0, and rare = 0 within one of them
+    assert result.n_skipped > 0
+
+
+def test_the_seed_decides_and_arrays_of_any_kind_are_taken():
+    y, p, features = calibrated(np.random.default_rng(5), 500)
+    one, other = (
+        audit(y, p, features, rng=1),
+        audit(y.tolist(), p.tolist(), np.column_stack([*features.values()]), rng=1),
+    )
+    assert [s.adjusted_pvalue for s in one.segments] == [s.adjusted_pvalue for s in other.segments]
+
+
+def test_bad_input_is_refused():
+    y, p, features = calibrated(np.random.default_rng(6), 100)
+    with pytest.raises(truecal.InputError, match="max_depth"):
+        audit(y, p, features, max_depth=4)
+    with pytest.raises(truecal.InputError, match="min_rows"):
+        audit(y, p, features, min_rows=1000)
+    with pytest.raises(truecal.InputError, match="shape"):
+        audit(y, p, {"x": [1, 2]})
