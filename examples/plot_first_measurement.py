@@ -31,7 +31,7 @@ print(error)
 # The confidence interval is valid even if the true error is 0. If it began at 0, these flights would not suffice to
 # distinguish the model from a calibrated one.
 
-sample = truecal.data.one_sample(data.y_true, data.y_proba)
+sample = truecal.Sample.from_predictions(data.y_true, data.y_proba)
 print(truecal.confidence_interval(sample))
 
 # %%
