@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.types import RNGLike
-from truecal.data import one_sample
+from truecal.assessment.sections import split_sample
+from truecal.data import one_sample, read_rows
+from truecal.data.groups import split_rows
 from truecal.data.sample import Sample
 from truecal.display._base import Display, check_rows, column
 from truecal.display._style import (
@@ -77,10 +80,10 @@ class ComparisonDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like
-            Labels, the same for all models.
-        predictions : mapping of str to array-like
-            Probabilities by the name of the model.
+        y_true : array-like or None
+            Labels, the same for all models; None if all predictions are Samples.
+        predictions : mapping of str to array-like or Sample
+            Probabilities, or a `Sample`, by the name of the model.
         estimators : sequence of str
             Estimators to show.
         norm : {1, 2}
@@ -96,7 +99,10 @@ class ComparisonDisplay(Display):
         -------
         Self
         """
-        samples = {name: one_sample(y_true, proba, **reading) for name, proba in predictions.items()}
+        samples = {
+            name: proba if isinstance(proba, Sample) else one_sample(y_true, proba, **reading)
+            for name, proba in predictions.items()
+        }
         return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
 
     @classmethod
@@ -104,7 +110,7 @@ class ComparisonDisplay(Display):
         cls,
         y_true: Any,
         y_proba: Any,
-        group: Any,
+        by: Any,
         *,
         estimators: Sequence[str] = ("averaged",),
         norm: float = 2,
@@ -117,10 +123,10 @@ class ComparisonDisplay(Display):
 
         Parameters
         ----------
-        y_true, y_proba : ndarray
+        y_true, y_proba : array-like
             Labels and probabilities.
-        group : array-like of shape (n,)
-            Groups, in the order of their names.
+        by : array-like, mapping, data frame or tuple of array-like
+            The groups: one column, or several that are crossed, as in `truecal.assess`.
         estimators, norm, confidence_level, n_resamples, rng, **reading
             As of `from_predictions`.
 
@@ -128,15 +134,9 @@ class ComparisonDisplay(Display):
         -------
         Self
         """
-        y_true, y_proba, group = np.asarray(y_true), np.asarray(y_proba), np.asarray(group)
-        if group.shape != y_true.shape[:1]:
-            raise ValueError(
-                f"group must have one value for each of {len(y_true)} rows. Got shape {group.shape}."
-            )
-        samples = {
-            str(name): one_sample(y_true[group == name], y_proba[group == name], **reading)
-            for name in np.unique(group)
-        }
+        (rows,) = read_rows(y_true, y_proba, **reading)
+        split = split_rows(by, len(rows.label))
+        samples = {split.names[k]: sample for k, sample in split_sample(rows, split).items()}
         return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
 
     @classmethod
@@ -173,14 +173,14 @@ class ComparisonDisplay(Display):
         return cls(rows, curves)
 
     def plot(self, ax: Any = None, *, kind: str = "errors", legend: bool = True, **options: Any) -> Self:
-        """Draw errors and intervals as dots and whiskers, or one reliability diagram for each model.
+        """Draw errors with intervals, or reliability curves, one diagram for each model or all in one.
 
         Parameters
         ----------
         ax : matplotlib Axes, or several, optional
             Where to draw; by default a new figure. Axes are divided for several curves.
-        kind : {"errors", "curves"}
-            What to draw.
+        kind : {"errors", "curves", "overlay"}
+            Errors with intervals, one diagram for each curve, or all curves in one diagram.
         legend : bool
             Whether to draw a legend, below.
         **options
@@ -191,9 +191,11 @@ class ComparisonDisplay(Display):
         Self
             With its panels in `axes_` and its figure in `figure_`.
         """
-        check_choice("kind", kind, ("errors", "curves"))
+        check_choice("kind", kind, ("errors", "curves", "overlay"))
         if kind == "curves":
             return self._plot_curves(ax, legend, options)
+        if kind == "overlay":
+            return self._plot_overlay(ax, legend, options)
         names, estimators = column(self.rows, "name"), column(self.rows, "estimator")
         ax = axes_or_new(ax, figsize=(4.2, 1.3 + 0.32 * len(names)))
         spread = np.linspace(-0.16, 0.16, len(estimators)) if len(estimators) > 1 else [0.0]
@@ -232,11 +234,27 @@ class ComparisonDisplay(Display):
         size = sizes[name]
         return str(name) if size is None or len(set(sizes.values())) == 1 else f"{name} ({short_count(size)})"
 
-    def _plot_curves(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
+    def _plot_overlay(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
+        self._require_curves()
+        ax = axes_or_new(ax, figsize=(4.2, 4.4))
+        for name, curve in self.curves.items():
+            ReliabilityDisplay(replace(curve, has_band=False)).plot(
+                ax, name=self._label(name), legend=False, **options
+            )
+        tidy(ax, xlabel="score", ylabel="observed frequency")
+        ax.set_title("", loc="left")
+        if legend:
+            legend_below([ax], columns=3)
+        return self._drawn(ax)
+
+    def _require_curves(self) -> None:
         if not self.curves:
             raise ValueError(
                 "This display has no reliability curves. Make it with from_predictions, or pass curves."
             )
+
+    def _plot_curves(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
+        self._require_curves()
         axes = panels(ax, len(self.curves))
         for one, (name, curve) in zip(axes, self.curves.items(), strict=True):
             ReliabilityDisplay(curve).plot(one, legend=False, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.data import one_sample
 from truecal.display._base import Display
 from truecal.display._style import (
-    BLUE,
+    CYCLE,
     INK,
     axes_or_new,
     axis_floor,
@@ -38,6 +39,9 @@ KINDS = ("isotonic", "bins", "sweep")
 
 #: Curves of fewer points than this show them.
 _FEW = 25
+#: How curves are recognised in axes, and the histograms below them.
+_CURVE, _BAND = "truecal-reliability", "truecal-band"
+_HISTOGRAMS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 class ReliabilityDisplay(Display):
@@ -194,21 +198,24 @@ class ReliabilityDisplay(Display):
         ax: Any = None,
         *,
         name: str | None = None,
-        color: str = BLUE,
+        color: Any = None,
         histogram: bool = True,
         legend: bool = True,
         **line: Any,
     ) -> Self:
         """Draw the diagram, with the histogram of the scores beneath it.
 
+        Axes that already have a diagram get one more curve in the next colour, so that several models can be
+        compared: call `plot` of each display with the same `ax` and its own `name`.
+
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         name : str, optional
-            Title; by default what the scores are probabilities of.
-        color : color
-            Colour of curve and histogram.
+            Name of the curve in title and legend; by default what the scores are probabilities of.
+        color : color, optional
+            Colour of curve and histogram; by default the next one that the axes do not have.
         histogram : bool
             Whether to draw the histogram, which takes the lower part of the place of `ax`.
         legend : bool
@@ -223,15 +230,25 @@ class ReliabilityDisplay(Display):
         """
         curve, shown = self.curve, self.histogram if histogram else None
         ax = axes_or_new(ax, figsize=(4.2, 4.6) if shown else (4.2, 3.9))
-        below = split_below(ax, 0.26) if shown else None
-        draw_diagonal(ax)
+        before = [other for other in ax.lines if other.get_gid() == _CURVE]
+        color = CYCLE[len(before) % len(CYCLE)] if color is None else color
+        below = _HISTOGRAMS.get(ax) if before else split_below(ax, 0.26) if shown else None
+        if below is not None:
+            _HISTOGRAMS[ax] = below
+        if not before:
+            draw_diagonal(ax)
+        line = {"gid": _CURVE, **({} if name is None else {"label": name}), **line}
         if self.kind == "isotonic":
             self._draw(ax, curve.score, curve.label, curve.lower, curve.upper, color, line)
         else:
             bins = curve.bins
             self._draw(ax, bins.mean_score, bins.mean_label, curve.bins_lower, curve.bins_upper, color, line)
-        title = f"{name or curve.target}, n = {curve.n:,.10g}"
+        title = "" if before else f"{name or curve.target}, n = {curve.n:,.10g}"
         tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
+        if before:  # the band is that of one model, and so is the title
+            ax.set_title("", loc="left")
+            for part in [part for part in ax.collections if part.get_gid() == _BAND]:
+                part.remove()
         scale = shown.scale if shown else "linear"
         floor = axis_floor(shown)
         score_axis(ax, scale, floor)
@@ -240,7 +257,7 @@ class ReliabilityDisplay(Display):
         if legend:
             self._draw_legend(ax)
         if shown and below:
-            draw_counts(below, shown, color)
+            draw_counts(below, shown, color, fill=not before)
             tidy(below, xlabel="score", ylabel="rows")
             ax.tick_params(labelbottom=False)
             ax.figure.align_ylabels([ax, below])
@@ -258,11 +275,12 @@ class ReliabilityDisplay(Display):
         line: dict[str, Any],
     ) -> None:
         few = len(score) <= _FEW
-        if self.curve.has_band:
+        alone = not any(other.get_gid() == _CURVE for other in ax.lines)
+        if self.curve.has_band and alone:
             band = f"{level(self.curve.confidence_level)} band if calibrated"
-            ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=band)
+            ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=band, gid=_BAND)
             if few:  # a band between two scores is nothing that a score can be in; show where they are
-                ax.vlines(score, lower, upper, color=INK, alpha=0.35, linewidth=2.5)
+                ax.vlines(score, lower, upper, color=INK, alpha=0.35, linewidth=2.5, gid=_BAND)
         names = {"isotonic": "isotonic (CORP)", "sweep": f"{self.curve.n_bins} bins of the sweep"}
         options = {"linewidth": 1.6, "label": names.get(self.kind, f"{self.curve.n_bins} bins")}
         if few:
@@ -279,7 +297,7 @@ class ReliabilityDisplay(Display):
         legend_inside(ax, "lower right" if right else "upper left", *notes)
 
 
-def draw_counts(ax: Axes, histogram: ScoreHistogram, color: str) -> None:
+def draw_counts(ax: Axes, histogram: ScoreHistogram, color: Any, *, fill: bool = True) -> None:
     """Draw rows in each bin of scores; those of exactly 0 and 1 with the outermost bins, or beyond them."""
     rows = histogram.share * histogram.n
     edges, at_zero, at_one = histogram.edges, histogram.at_zero * histogram.n, histogram.at_one * histogram.n
@@ -289,8 +307,8 @@ def draw_counts(ax: Axes, histogram: ScoreHistogram, color: str) -> None:
     else:
         rows, edges = np.append(at_zero, rows), np.append(0.0, edges)
         rows, edges = np.append(rows, at_one), np.append(np.minimum(edges, 1 - 2.0**-53), 1.0)
-    ax.stairs(rows, edges, fill=True, color=color, alpha=0.55)
-    top = float(rows.max())
+    ax.stairs(rows, edges, fill=fill, color=color, alpha=0.55 if fill else 0.9)
+    top = max(float(rows.max()), 0.0 if fill else ax.get_ylim()[1] / 1.08)
     if top > 50 * float(np.median(rows[rows > 0])):
         # One bar would hide where the others are, which is where the curve is known least.
         ax.set_yscale("log")

@@ -95,7 +95,7 @@ def test_reliability_without_histogram_legend_and_band(predictions, ax):
     assert ax.get_xlabel() == "score"
     assert not ax.collections
     assert ax.get_title(loc="left") == "mine, n = 500"
-    assert labelled(ax, "isotonic").get_linewidth() == 7
+    assert labelled(ax, "mine").get_linewidth() == 7
 
 
 def test_reliability_from_a_sample_and_from_predictions_agree(predictions):
@@ -153,6 +153,20 @@ def test_reliability_refuses_what_it_does_not_know(predictions):
         ReliabilityDisplay.from_predictions(*predictions, scale="log")
     with pytest.raises(ValueError, match="Got 'bars' instead"):
         ReliabilityDisplay(reliability_curve(read(*predictions)[0], band=False), kind="bars")
+
+
+def test_several_models_on_one_axes_differ_in_colour_and_name(predictions):
+    ax = Figure(layout="constrained").subplots()
+    y, p = predictions
+    for k, name in enumerate(("one", "two", "three")):
+        display = ReliabilityDisplay.from_predictions(y, p ** (1 + k), n_resamples=9, rng=0)
+        display.plot(ax, name=name)
+    curves = [labelled(ax, name) for name in ("one", "two", "three")]
+    assert len({line.get_color() for line in curves}) == 3
+    assert legend_texts(ax) == ["one", "two", "three"]
+    assert len(ax.figure.axes) == 2  # one histogram for all
+    assert ax.get_title(loc="left") == ""
+    assert not ax.collections  # a band would be that of one model
 
 
 # --- BiasDisplay -----------------------------------------------------------------------------------
@@ -401,7 +415,7 @@ def test_comparison_of_groups_says_how_many_rows_each_has(ax):
 
 
 def test_comparison_refuses_groups_of_another_length(predictions):
-    with pytest.raises(ValueError, match="one value for each of 500 rows"):
+    with pytest.raises(ValueError, match=r"by has 2 values .* for 500 rows"):
         ComparisonDisplay.from_groups(*predictions, ["a", "b"])
 
 
@@ -412,3 +426,18 @@ def test_comparison_curves(displays):
     for ax, curve in zip(display.axes_, display.curves.values(), strict=True):
         np.testing.assert_array_equal(labelled(ax, "isotonic").get_ydata(), curve.label)
     assert not math.isnan(display.rows[0]["low"])
+
+
+def test_comparison_overlays_all_curves():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    samples = {str(k): read(rng.random(200) < p, p)[0] for k in range(3)}
+    display = ComparisonDisplay.from_predictions(None, samples, n_resamples=9, rng=0)
+    display.plot(Figure(layout="constrained").subplots(), kind="overlay")
+    assert len(display.axes_) == 1
+    assert legend_texts(display.ax_) == ["0", "1", "2"]
+
+
+def test_group_names_never_collide():
+    display = ComparisonDisplay.from_groups([0, 1, 1], [0.2, 0.6, 0.7], [1, "1", None], n_resamples=9, rng=0)
+    assert list(display.curves) == ["1", "'1'", "(missing)"]
