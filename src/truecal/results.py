@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
+from truecal._lib.text import counted, level
 from truecal._lib.types import FloatArray
 
 #: Version of the layout that `to_dict` gives; it grows when a key changes its meaning or goes away.
@@ -101,7 +103,7 @@ class BinTable(Result):
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(Result):
     """A confidence interval for the true calibration error.
 
     Attributes
@@ -109,9 +111,9 @@ class Interval:
     low, high : float
         Its ends, fractions.
     confidence_level : float
-        How often such intervals hold the truth, at least.
+        How often such intervals contain the truth, at least.
     method : str
-        How it was made.
+        How it was computed.
     """
 
     low: float
@@ -123,20 +125,11 @@ class Interval:
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
-        return f"{self.low:.4f} to {self.high:.4f} ({100 * self.confidence_level:g} %)"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the interval as plain Python objects."""
-        return {
-            "low": self.low,
-            "high": self.high,
-            "confidence_level": self.confidence_level,
-            "method": self.method,
-        }
+        return f"{self.low:.4f} to {self.high:.4f} ({level(self.confidence_level)})"
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(Result):
     """An estimated calibration error, with what it is an estimate of.
 
     An estimator fills in the first block; the registry, which calls it, fills in the second.
@@ -156,18 +149,18 @@ class Estimate:
     estimator : str
         Name of the estimator.
     norm : float or None
-        The p of the lp norm; None where the estimator has none.
-    n : float
-        Number of rows, or the total weight.
+        Order of the norm; None where the estimator has none.
+    n : int or float
+        Number of rows, an int; or the total weight.
     target : str
         What the scores are probabilities of.
     classes : tuple of Estimate
-        For a classwise estimate, that of each class; `value` is their mean.
+        For a classwise estimate, that of each class; `value` is their l_p mean.
     interval : Interval or None
         A confidence interval for the estimand, if one was asked for.
     cell_error : float or None
         How far the value may be from that of the single rows, where it comes from `truecal.Cells`: twice the
-        greatest change over several ways in which rows may lie in their cells.
+        largest change over several ways in which rows may lie in their cells.
 
     Examples
     --------
@@ -207,7 +200,7 @@ class Estimate:
 
     def __str__(self) -> str:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
-        bins = "" if self.n_bins is None else f", {self.n_bins} bin{'s' if self.n_bins != 1 else ''}"
+        bins = "" if self.n_bins is None else f", {counted(self.n_bins, 'bin')}"
         value = f"{self.value:.4f}" if self.interval is None else f"{self.value:.4f}, {self.interval}"
         cells = f", cells ± {self.cell_error:.0e}" if self.cell_error else ""
         return f"{self.estimator}{norm} of {self.target}: {value}, n = {self.n:.10g}{bins}{cells}"
@@ -215,20 +208,43 @@ class Estimate:
     def __repr__(self) -> str:
         return f"<Estimate {self}>"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as plain Python objects, ready for JSON."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "value": self.value,
-            "estimator": self.estimator,
-            "norm": self.norm,
-            "n": self.n,
-            "n_bins": self.n_bins,
-            "target": self.target,
-            "signed_square": self.signed_square,
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "cell_error": self.cell_error,
-            "notes": list(self.notes),
-            "bins": None if self.bins is None else self.bins.to_rows(),
-            "classes": [part.to_dict() for part in self.classes],
-        }
+
+def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
+    r"""Return the classwise estimate :math:`\big(\frac1K \sum_k e_k^p\big)^{1/p}` of the errors of K classes.
+
+    Estimates without a norm are averaged. The ends of an interval are combined in the same way, which is wider
+    than needed.
+
+    Examples
+    --------
+    >>> mean_over_classes([Estimate(0.1, norm=2.0), Estimate(0.7, norm=2.0)]).value
+    0.5
+    """
+    order = outcomes[0].norm or 1.0
+
+    def combine(values: Sequence[float]) -> float:
+        largest = max(values)
+        if order == 1 or largest == 0:
+            return math.fsum(values) / len(values)
+        # Relative to the largest, so that a large order does not round powers to 0.
+        mean = math.fsum((value / largest) ** order for value in values) / len(values)
+        return largest * math.pow(mean, 1 / order)
+
+    notes = Counter(note for outcome in outcomes for note in outcome.notes)
+    intervals = [outcome.interval for outcome in outcomes if outcome.interval is not None]
+    return Estimate(
+        combine([outcome.value for outcome in outcomes]),
+        notes=tuple(f"in {times} of {len(outcomes)} classes {note}" for note, times in notes.items()),
+        estimator=outcomes[0].estimator,
+        norm=outcomes[0].norm,
+        n=outcomes[0].n,
+        target=f"mean over {len(outcomes)} classes, each against the rest",
+        classes=tuple(outcomes),
+        interval=replace(
+            intervals[0],
+            low=combine([one.low for one in intervals]),
+            high=combine([one.high for one in intervals]),
+        )
+        if intervals
+        else None,
+    )

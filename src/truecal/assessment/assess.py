@@ -358,7 +358,7 @@ def _assess(
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
         weak=weak_calibration(sample, confidence_level=level),
-        decompositions=tuple(decompose(sample, name) for name in SCORES),
+        decompositions=tuple(decompose(sample, name=name) for name in SCORES),
         groups=groups,
         classes=classes,
         recalibration=advice,

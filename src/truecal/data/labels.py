@@ -285,7 +285,7 @@ def read_clusters(clusters: Any, n: int) -> Codes:
 
     Examples
     --------
-    >>> read_clusters(["b", "a", "b"], 3).tolist()
+    >>> read_clusters([7, 3, 7], 3).tolist()
     [1, 0, 1]
     >>> read_clusters([["a", 1], ["a", 2], ["a", 1]], 3).tolist()
     [0, 1, 0]

@@ -135,6 +135,16 @@ def refuse_clusters(sample: Sample, purpose: str) -> None:
         )
 
 
+def no_use_for_clusters(clusters: Any, function: str) -> None:
+    """Refuse `clusters` where no uncertainty is reported, instead of ignoring them."""
+    if clusters is not None:
+        raise InputError(
+            f"have no effect on {function}, which reports no uncertainty",
+            argument="clusters",
+            remedy=Remedy.NO_CLUSTERS,
+        )
+
+
 def read_rows(
     y_true: Any,
     y_proba: Any,

@@ -16,10 +16,10 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.data import as_samples
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
-from truecal.inference.estimate import mean_over_classes as mean_over_classes
+from truecal.exceptions import CalibrationWarning
 from truecal.inference.resample import redraw_classes, redraws, require_whole_counts
 from truecal.inference.spiegelhalter import SpiegelhalterResult, rows_of_classes, z_of, z_of_classes
-from truecal.results import SCHEMA_VERSION, Estimate
+from truecal.results import SCHEMA_VERSION, Estimate, mean_over_classes
 
 #: The quantiles of the null distribution that `to_dict` gives.
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -190,7 +190,7 @@ def calibration_test(
 
     Warns
     -----
-    UserWarning
+    CalibrationWarning
         If the estimate cannot be taken at face value: a sweep over labels that fall as scores rise finds
         nothing, and the test neither. Spiegelhalter's test, which is always in the result, sees it.
 
@@ -252,10 +252,11 @@ def calibration_test(
     else:
         mean = mean_over_classes(observed)
         rank, mean_null = float(np.mean([rank_value(one) for one in observed])), null.mean(axis=1)
+        mean_null[:, 0] = np.mean(null[:, :, 0] ** (mean.norm or 1), axis=1) ** (1 / (mean.norm or 1))
         whole = _compare(mean, rank, mean_null, ties, generator, beside, _impossible(*samples))
         outcome, notes = replace(whole, classes=corrected_by_holm(tests)), mean.notes
     for note in notes:
-        warnings.warn(f"{spec.name} of {outcome.target}: {note}", UserWarning, stacklevel=2)
+        warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=2)
     return outcome
 
 

@@ -1,37 +1,40 @@
-"""What a proper score is made of: miscalibration, discrimination and uncertainty (CORP)."""
+"""Decomposition of a proper score into miscalibration, discrimination and uncertainty (CORP)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
 from truecal._lib.checks import check_choice
 from truecal._lib.isotonic import isotonic_rate
+from truecal.data.predictions import as_sample, no_use_for_clusters
 from truecal.data.sample import Sample
-from truecal.results import SCHEMA_VERSION
+from truecal.results import Result
 
 SCORES = ("brier", "log_loss")
 
 
 @dataclass(frozen=True)
-class Decomposition:
-    r"""A mean score, less is better, split as ``score = miscalibration - discrimination + uncertainty``.
+class Decomposition(Result):
+    r"""A mean score, smaller is better, split as ``score = miscalibration - discrimination + uncertainty``.
 
     Attributes
     ----------
     name : str
         ``"brier"`` or ``"log_loss"``.
     score : float
-        Mean score of the predictions; infinite for the log loss if a score of 0 came true.
+        Mean score of the predictions; infinite for the log loss if an event with probability 0 occurred.
     miscalibration : float
         What recalibration by isotonic regression would gain on these rows.
     discrimination : float
-        What the recalibrated scores gain over always saying the base rate.
+        What the recalibrated scores gain over always predicting the base rate.
     uncertainty : float
-        Mean score of always saying the base rate.
+        Mean score of always predicting the base rate.
     """
 
     name: str
@@ -46,14 +49,19 @@ class Decomposition:
             f"- discrimination {self.discrimination:.4f} + uncertainty {self.uncertainty:.4f}"
         )
 
-    def to_dict(self) -> dict[str, float | str]:
-        """Return the parts as plain numbers."""
-        parts = ("name", "score", "miscalibration", "discrimination", "uncertainty")
-        return {"schema_version": SCHEMA_VERSION, **{part: getattr(self, part) for part in parts}}
 
-
-def decompose(sample: Sample, name: str = "brier") -> Decomposition:
-    r"""Decompose the Brier score or the log loss of a sample.
+def decompose(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    name: str = "brier",
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    clusters: Any = None,
+) -> Decomposition:
+    r"""Decompose the Brier score or the log loss of predictions.
 
     .. math:: \bar S(f) = \underbrace{\bar S(f) - \bar S(g)}_{\text{miscalibration}}
               - \underbrace{(\bar S(\bar y) - \bar S(g))}_{\text{discrimination}}
@@ -63,10 +71,16 @@ def decompose(sample: Sample, name: str = "brier") -> Decomposition:
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
+    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
+        Labels; or a `Sample` in place of labels and probabilities.
+    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities.
     name : {"brier", "log_loss"}
         Which score to decompose.
+    sample_weight, pos_label, labels, multiclass
+        As for `truecal.Sample.from_predictions`.
+    clusters : None
+        Refused: no uncertainty is reported, so clusters would have no effect.
 
     Returns
     -------
@@ -78,12 +92,19 @@ def decompose(sample: Sample, name: str = "brier") -> Decomposition:
 
     Examples
     --------
-    >>> from truecal.data import read
-    >>> (sample,) = read([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
-    >>> print(decompose(sample))
+    >>> print(decompose([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]))
     brier 0.1850 = miscalibration 0.0600 - discrimination 0.1250 + uncertainty 0.2500
     """
     check_choice("name", name, SCORES)
+    no_use_for_clusters(clusters, "decompose")
+    sample = as_sample(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+    )
     loss = _brier if name == "brier" else _log_loss
     rate = np.full(len(sample), sample.positives.sum() / sample.n)
     given, constant = loss(sample, sample.score), loss(sample, rate)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,9 @@ from truecal.data import as_samples
 from truecal.data.cells import Cells, cell_error
 from truecal.data.sample import Sample
 from truecal.estimators._registry import TRUE_ERROR, get_estimator
+from truecal.exceptions import CalibrationWarning
 from truecal.inference.interval import confidence_interval
-from truecal.results import Estimate, Interval
+from truecal.results import Estimate, mean_over_classes
 
 
 def estimate(
@@ -78,7 +78,7 @@ def estimate(
 
     Warns
     -----
-    UserWarning
+    CalibrationWarning
         If the value cannot be taken at face value, as for a sweep that is not monotone at two bins.
 
     References
@@ -188,27 +188,5 @@ def _measure(
     outcome = outcomes[0] if len(outcomes) == 1 else mean_over_classes(outcomes)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
-        warnings.warn(f"{spec.name} of {outcome.target}: {note}", UserWarning, stacklevel=3)
+        warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
     return outcome
-
-
-def mean_over_classes(outcomes: list[Estimate]) -> Estimate:
-    """Return the classwise estimate: the mean of those of the classes."""
-    notes = Counter(note for outcome in outcomes for note in outcome.notes)
-    intervals = [outcome.interval for outcome in outcomes if outcome.interval is not None]
-    return Estimate(
-        sum(outcome.value for outcome in outcomes) / len(outcomes),
-        notes=tuple(f"in {times} of {len(outcomes)} classes {note}" for note, times in notes.items()),
-        estimator=outcomes[0].estimator,
-        norm=outcomes[0].norm,
-        n=outcomes[0].n,
-        target=f"mean over {len(outcomes)} classes, each against the rest",
-        classes=tuple(outcomes),
-        interval=_mean_interval(intervals) if intervals else None,
-    )
-
-
-def _mean_interval(intervals: list[Interval]) -> Interval:
-    low = sum(one.low for one in intervals) / len(intervals)
-    high = sum(one.high for one in intervals) / len(intervals)
-    return replace(intervals[0], low=low, high=high)

@@ -1,4 +1,4 @@
-"""Spiegelhalter's test: whether squared errors are as large as the scores say that they should be."""
+"""Spiegelhalter's test: whether squared errors are as large as the probabilities imply."""
 
 from __future__ import annotations
 
@@ -13,47 +13,37 @@ from scipy.special import ndtr
 
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
-from truecal.data import as_samples, read_rows
+from truecal.data.predictions import as_samples, read_rows, refuse_clusters
 from truecal.data.sample import Sample
 from truecal.inference.resample import require_whole_counts
-from truecal.results import SCHEMA_VERSION
+from truecal.results import Result
 
 
 @dataclass(frozen=True)
-class SpiegelhalterResult:
+class SpiegelhalterResult(Result):
     """Spiegelhalter's test of calibration.
 
     Attributes
     ----------
-    z : float
-        The statistic, standard normal for a calibrated model and large n. Positive where the squared errors
-        are larger than the scores admit: the model is over-confident. Negative where they are smaller.
-        Infinite where a score of 0 or 1 was wrong and no other score has any variance.
+    statistic : float
+        Z, standard normal for a calibrated model and large n. Positive where the squared errors are larger than
+        the probabilities imply: the model is overconfident. Negative where they are smaller. Infinite where a
+        score of 0 or 1 was wrong and no other score has any variance.
     pvalue : float
         Two-sided.
-    n : float
+    n : int
         Number of rows.
     target : str
         What the scores are probabilities of.
     """
 
-    z: float
+    statistic: float
     pvalue: float
     n: float
     target: str
 
     def __str__(self) -> str:
-        return f"Spiegelhalter's Z = {self.z:.2f}, {p_equals(self.pvalue)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain Python objects; an infinite `z` as None, which JSON knows."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "z": self.z if math.isfinite(self.z) else None,
-            "pvalue": self.pvalue,
-            "n": self.n,
-            "target": self.target,
-        }
+        return f"Spiegelhalter's Z = {self.statistic:.2f}, {p_equals(self.pvalue)}"
 
 
 def spiegelhalter_test(
@@ -64,16 +54,17 @@ def spiegelhalter_test(
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
+    clusters: Any = None,
 ) -> SpiegelhalterResult:
-    r"""Test whether the squared errors are as large as the scores say that they should be.
+    r"""Test whether the squared errors are as large as the probabilities imply.
 
     Under perfect calibration the Brier score has a known mean and variance, and
 
     .. math:: Z = \frac{\sum_i (y_i - f_i)(1 - 2 f_i)}{\sqrt{\sum_i (1 - 2 f_i)^2 f_i (1 - f_i)}}
 
-    is standard normal for large n (larger still where scores keep near 0 and 1, so that few labels
-    vary). The test costs one pass, and it is blind to errors that balance out in the Brier score, as when
-    a model is too sure on one side and not sure enough on the other. Scores of 0, 1/2 and 1 add nothing to
+    is standard normal for large n (n must be larger where scores are near 0 and 1, so that few labels
+    vary). The test costs one pass, and it cannot detect errors that balance out in the Brier score, as when
+    a model is overconfident on one side and underconfident on the other. Scores of 0, 1/2 and 1 add nothing to
     the variance: where there are no others, Z is infinite if a score of 0 or 1 was wrong, and else 0 with a
     p-value of 1.
 
@@ -84,8 +75,14 @@ def spiegelhalter_test(
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label, labels, multiclass
-        As for `calibration_test`.
+    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
+        Labels; or a `Sample` in place of labels and probabilities.
+    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities.
+    sample_weight, pos_label, labels, multiclass
+        As for `truecal.calibration_test`.
+    clusters : array-like, optional
+        Not supported: the variance is that of independent rows.
 
     Returns
     -------
@@ -106,9 +103,11 @@ def spiegelhalter_test(
         "pos_label": pos_label,
         "labels": labels,
         "multiclass": multiclass,
+        "clusters": clusters,
     }
     samples = as_samples(y_true, y_proba, **reading)
     for sample in samples:
+        refuse_clusters(sample, "Spiegelhalter's test")
         require_whole_counts(sample, "Spiegelhalter's test")
     if len(samples) == 1:
         return z_of(samples[0])
@@ -146,7 +145,7 @@ def _z_test(excess: float, variance: float, n: float, target: str) -> Spiegelhal
     else:
         # Without variance any excess beyond rounding is an outcome that the scores had ruled out.
         z = math.copysign(math.inf, excess) if abs(excess) > 1e-9 * n else 0.0
-    return SpiegelhalterResult(z=z, pvalue=2 * float(ndtr(-abs(z))), n=n, target=target)
+    return SpiegelhalterResult(statistic=z, pvalue=2 * float(ndtr(-abs(z))), n=n, target=target)
 
 
 def rows_of_classes(y_true: Any, y_proba: Any, reading: Mapping[str, Any]) -> FloatArray:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
-from truecal.data import one_sample
+from truecal.data.predictions import as_sample, no_use_for_clusters
 from truecal.data.resolution import CELLS, Resolution, resolution_of
 from truecal.data.sample import Sample
 from truecal.results import Result
@@ -78,13 +80,17 @@ class ScoreHistogram(Result):
 
 
 def score_histogram(
-    y_true: Any,
-    y_proba: Any = None,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     fit: ScoreDistribution | None = None,
     scale: str = "linear",
     n_bins: int = 40,
-    **reading: Any,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    clusters: Any = None,
 ) -> ScoreHistogram:
     """Return the histogram of the scores and, beside it, what a distribution expects.
 
@@ -102,8 +108,10 @@ def score_histogram(
         On which scale bins are of equal width.
     n_bins : int
         Approximate number of bins.
-    **reading
-        As in `truecal.estimate`: ``sample_weight``, ``pos_label``, ``labels``, ``multiclass``.
+    sample_weight, pos_label, labels, multiclass
+        As in `truecal.estimate`.
+    clusters : None
+        Refused: no uncertainty is reported, so clusters would have no effect.
 
     Returns
     -------
@@ -120,7 +128,15 @@ def score_histogram(
     >>> histogram.expected.round(3).tolist()
     [0.144, 0.169, 0.136, 0.109, 0.087, 0.07, 0.056, 0.05]
     """
-    sample = one_sample(y_true, y_proba, **reading)
+    no_use_for_clusters(clusters, "score_histogram")
+    sample = as_sample(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+    )
     check_choice("scale", scale, SCALES)
     n_bins = check_count("n_bins", n_bins)
     inside = (sample.score > 0) & (sample.score < 1)
@@ -194,8 +210,7 @@ def summarize_scores(sample: Sample) -> ScoreSummary:
 
     Examples
     --------
-    >>> from truecal.data import one_sample
-    >>> summary = summarize_scores(one_sample([0, 1, 1, 1], [0.2, 0.5, 0.5, 1.0]))
+    >>> summary = summarize_scores(Sample.from_predictions([0, 1, 1, 1], [0.2, 0.5, 0.5, 1.0]))
     >>> summary.mean_score, summary.observed_rate, summary.largest_tie
     (0.55, 0.75, 0.5)
     """

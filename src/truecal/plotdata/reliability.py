@@ -13,7 +13,7 @@ from scipy.special import betaincinv
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data import one_sample
+from truecal.data.predictions import as_sample, refuse_clusters
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     EqualMass,
@@ -109,6 +109,7 @@ def reliability_curve(
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
+    clusters: Any = None,
     rng: RNGLike = None,
 ) -> Reliability:
     """Return the isotonic and the binned calibration curve with their consistency bands.
@@ -129,6 +130,8 @@ def reliability_curve(
         Number of Monte Carlo resamples for the bands.
     sample_weight, pos_label, labels, multiclass
         As in `truecal.estimate`.
+    clusters : array-like, optional
+        Not supported: rows are taken to be independent.
     rng : int, Generator or None
         Random seed.
 
@@ -155,7 +158,8 @@ def reliability_curve(
         "labels": labels,
         "multiclass": multiclass,
     }
-    sample = one_sample(y_true, y_proba, **reading)
+    sample = as_sample(y_true, y_proba, clusters=clusters, **reading)
+    refuse_clusters(sample, "reliability_curve")
     rule = _RULES[check_choice("binning", binning, _RULES)](sample)
     n_bins = monotone_sweep(rule) if n_bins == "sweep" else check_count("n_bins", n_bins)
     n_resamples = check_count("n_resamples", n_resamples)

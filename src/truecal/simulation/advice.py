@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from truecal._lib.checks import as_generator, check_norm
 from truecal._lib.types import RNGLike
+from truecal.data.predictions import as_sample, refuse_clusters
 from truecal.data.sample import Sample
 from truecal.estimators._registry import TRUE_ERROR, get_estimator
+from truecal.exceptions import InputError
 from truecal.results import SCHEMA_VERSION
 from truecal.simulation.fit.population import PopulationFit, fit_population
 from truecal.simulation.study import bias_study
@@ -96,10 +100,16 @@ class Advice:
 
 
 def advise(
-    sample: Sample,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     estimators: Iterable[str] = ESTIMATORS,
     norm: float = 2,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    clusters: Any = None,
     rng: RNGLike = None,
     n_jobs: int = 1,
     progress: bool | None = None,
@@ -114,12 +124,18 @@ def advise(
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
+    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
+        Labels; or a `Sample` in place of labels and probabilities.
+    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities.
     estimators : iterable of str
         The estimators to compare; they must estimate the true calibration error.
     norm : float
-        The p of the norm.
+        Order of the norm.
+    sample_weight, pos_label, labels, multiclass
+        As for `truecal.Sample.from_predictions`.
+    clusters : array-like, optional
+        Not supported: rows are taken to be independent.
     rng : int, Generator or None
         Seed of the simulation.
     n_jobs, progress
@@ -136,9 +152,8 @@ def advise(
     Examples
     --------
     >>> import truecal
-    >>> from truecal.data import read
-    >>> (sample,) = read(*truecal.paper.population("resnet152_imgnet").sample(1000, rng=1))
-    >>> advice = advise(sample, estimators=["ew_bin", "em_sweep"], rng=0)
+    >>> y_true, y_proba = truecal.paper.population("resnet152_imgnet").sample(1000, rng=1)
+    >>> advice = advise(y_true, y_proba, estimators=["ew_bin", "em_sweep"], rng=0)
     >>> advice.recommended
     'em_sweep'
     """
@@ -146,9 +161,21 @@ def advise(
     names = list(estimators)
     for name in names:
         if get_estimator(name).estimand != TRUE_ERROR:
-            raise ValueError(
-                f"{name} estimates another quantity, and cannot be compared with the true error."
+            raise InputError(
+                f"{name} estimates another quantity, and cannot be compared with the true error",
+                argument="estimators",
+                value=name,
             )
+    sample = as_sample(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+        clusters=clusters,
+    )
+    refuse_clusters(sample, "advise")
     n = min(max(1, round(sample.n)), _MOST_ROWS)
     repeats = int(min(max(_ROWS / n, _REPEATS[0]), _REPEATS[1]))
     fit = fit_population(sample)

@@ -275,7 +275,7 @@ def test_the_result_prints_and_becomes_json():
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert plain["pvalue"] == result.pvalue
     assert plain["null_quantiles"]["0.5"] == np.median(result.null)
-    assert plain["spiegelhalter"]["z"] == result.spiegelhalter.z
+    assert plain["spiegelhalter"]["statistic"] == result.spiegelhalter.statistic
 
 
 def test_ties_are_told_where_they_matter():

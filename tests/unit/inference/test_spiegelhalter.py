@@ -24,7 +24,7 @@ def test_it_is_the_brier_score_standardised():
     y = (rng.random(300) < p**1.3).astype(float)
     result = spiegelhalter_test(y, p)
     z = by_hand(y, p)
-    assert result.z == pytest.approx(z, rel=1e-12)
+    assert result.statistic == pytest.approx(z, rel=1e-12)
     assert result.pvalue == pytest.approx(2 * norm.sf(abs(z)), rel=1e-9)
     assert (result.n, result.target) == (300, "P(y = 1)")
 
@@ -33,8 +33,12 @@ def test_ties_weights_and_a_sample_say_the_same_as_rows():
     y, p = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.2, 0.7, 0.7, 0.9])
     weight = np.array([3, 1, 4, 1, 5])
     rows = spiegelhalter_test(np.repeat(y, weight), np.repeat(p, weight))
-    assert spiegelhalter_test(y, p, sample_weight=weight).z == pytest.approx(rows.z, rel=1e-12)
-    assert spiegelhalter_test(*read(y, p, sample_weight=weight)).z == pytest.approx(rows.z, rel=1e-12)
+    assert spiegelhalter_test(y, p, sample_weight=weight).statistic == pytest.approx(
+        rows.statistic, rel=1e-12
+    )
+    assert spiegelhalter_test(*read(y, p, sample_weight=weight)).statistic == pytest.approx(
+        rows.statistic, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,15 +52,15 @@ def test_ties_weights_and_a_sample_say_the_same_as_rows():
 )
 def test_scores_without_variance(label, score, z, pvalue):
     result = spiegelhalter_test(label, score)
-    assert (result.z, result.pvalue) == (z, pvalue)
+    assert (result.statistic, result.pvalue) == (z, pvalue)
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["pvalue"] == pvalue
 
 
 def test_over_confidence_is_positive_and_under_confidence_negative():
     p = np.tile([0.1, 0.9], 50)
     coin = np.tile([0, 0, 1, 1], 25)
-    assert spiegelhalter_test(coin, p).z > 5
-    assert spiegelhalter_test(p > 0.5, p).z < -2
+    assert spiegelhalter_test(coin, p).statistic > 5
+    assert spiegelhalter_test(p > 0.5, p).statistic < -2
 
 
 # -- several classes -------------------------------------------------------------------------------------
@@ -68,23 +72,23 @@ def test_two_classes_are_one_column():
     y = rng.random(200) < p
     one = spiegelhalter_test(y, p)
     both = spiegelhalter_test(y.astype(int), np.column_stack([1 - p, p]), multiclass="classwise")
-    assert both.z == pytest.approx(one.z, rel=1e-9)
+    assert both.statistic == pytest.approx(one.statistic, rel=1e-9)
 
 
 def test_classes_have_mean_zero_and_variance_one_under_calibration():
     rng = np.random.default_rng(2)
     proba = rng.dirichlet([0.5, 1.0, 2.0, 0.3], size=150)
     draws = (proba.cumsum(axis=1)[:, :-1] < rng.random((2000, 150, 1))).sum(axis=2)
-    z = np.array([spiegelhalter_test(y, proba, multiclass="classwise").z for y in draws[:600]])
+    z = np.array([spiegelhalter_test(y, proba, multiclass="classwise").statistic for y in draws[:600]])
     assert abs(z.mean()) < 4 / math.sqrt(len(z))
     assert abs(z.var() - 1) < 4 * math.sqrt(2 / len(z))
 
 
 def test_sure_and_right_in_every_class_has_no_variance():
     result = spiegelhalter_test([0, 1, 2], np.eye(3), multiclass="classwise")
-    assert (result.z, result.pvalue) == (0.0, 1.0)
+    assert (result.statistic, result.pvalue) == (0.0, 1.0)
     wrong = spiegelhalter_test([0, 1, 1], np.eye(3), multiclass="classwise")
-    assert (wrong.z, wrong.pvalue) == (math.inf, 0.0)
+    assert (wrong.statistic, wrong.pvalue) == (math.inf, 0.0)
 
 
 def test_weights_of_rows_with_several_classes():
@@ -92,9 +96,9 @@ def test_weights_of_rows_with_several_classes():
     proba, y = rng.dirichlet([1, 1, 1], size=20), rng.integers(3, size=20)
     weight = rng.integers(4, size=20)
     rows = spiegelhalter_test(np.repeat(y, weight), np.repeat(proba, weight, axis=0), multiclass="classwise")
-    assert spiegelhalter_test(y, proba, sample_weight=weight, multiclass="classwise").z == pytest.approx(
-        rows.z
-    )
+    assert spiegelhalter_test(
+        y, proba, sample_weight=weight, multiclass="classwise"
+    ).statistic == pytest.approx(rows.statistic)
 
 
 def test_fractional_weights_are_refused():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.integrations.sklearn import SCORERS, make_scorer, register_scorers, scorer
+from truecal.estimators._registry import DEFAULT_ESTIMATOR
+from truecal.integrations.sklearn import CalibrationScorer
 
 sklearn = pytest.importorskip("sklearn")
 
@@ -44,27 +45,31 @@ def test_every_estimator_has_a_scorer(two, name):
     X, y = two
     model = GaussianNB().fit(X, y)
     expected = -truecal.calibration_error(y, model.predict_proba(X)[:, 1], estimator=name)
-    assert SCORERS[f"neg_{name}"](model, X, y) == expected
-    assert scorer(name)(model, X, y) == expected
-    assert scorer(f"neg_{name}")(model, X, y) == expected
+    assert CalibrationScorer(name)(model, X, y) == expected
 
 
-def test_the_keys_are_all_estimators():
-    assert list(SCORERS) == [f"neg_{spec.name}" for spec in truecal.list_estimators()]
+def test_the_default_is_the_flagship(two):
+    X, y = two
+    model = GaussianNB().fit(X, y)
+    assert CalibrationScorer()(model, X, y) == -truecal.calibration_error(
+        y, model.predict_proba(X), estimator=DEFAULT_ESTIMATOR
+    )
 
 
 def test_greater_is_better(two):
     X, y = two
-    grid = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=scorer("em_sweep"), cv=FOLDS).fit(
-        X, y
-    )
+    grid = GridSearchCV(
+        LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=CalibrationScorer("em_sweep"), cv=FOLDS
+    ).fit(X, y)
     assert grid.best_params_ == {"C": 1.0}
     assert grid.best_score_ < 0
 
 
 def test_cross_validate_measures_each_fold(two):
     X, y = two
-    scores = cross_validate(GaussianNB(), X, y, cv=FOLDS, scoring=make_scorer("em_bin", n_bins=5, norm=1))
+    scores = cross_validate(
+        GaussianNB(), X, y, cv=FOLDS, scoring=CalibrationScorer("em_bin", n_bins=5, norm=1)
+    )
     for (train, test), score in zip(FOLDS.split(X), scores["test_score"], strict=True):
         proba = GaussianNB().fit(X[train], y[train]).predict_proba(X[test])[:, 1]
         assert score == -truecal.calibration_error(y[test], proba, estimator="em_bin", n_bins=5, norm=1)
@@ -72,7 +77,7 @@ def test_cross_validate_measures_each_fold(two):
 
 def test_several_at_once(two):
     X, y = two
-    few = {name: SCORERS[name] for name in ("neg_em_sweep", "neg_kde")} | {"accuracy": "accuracy"}
+    few = {f"neg_{name}": CalibrationScorer(name) for name in ("em_sweep", "kde")} | {"accuracy": "accuracy"}
     scores = cross_validate(GaussianNB(), X, y, cv=FOLDS, scoring=few)
     assert {"test_neg_em_sweep", "test_neg_kde", "test_accuracy"} < set(scores)
     assert (scores["test_neg_em_sweep"] < 0).all()
@@ -81,11 +86,15 @@ def test_several_at_once(two):
 def test_words_for_labels(two):
     X, y = two
     words = np.array(["no", "yes"])[y]
-    plain = cross_val_score(GaussianNB(), X, y, cv=FOLDS, scoring=scorer("em_sweep"))
-    named = cross_val_score(GaussianNB(), X, words, cv=FOLDS, scoring=scorer("em_sweep"))
+    plain = cross_val_score(GaussianNB(), X, y, cv=FOLDS, scoring=CalibrationScorer("em_sweep"))
+    named = cross_val_score(GaussianNB(), X, words, cv=FOLDS, scoring=CalibrationScorer("em_sweep"))
     np.testing.assert_array_equal(named, plain)
-    first = cross_val_score(GaussianNB(), X, words, cv=FOLDS, scoring=make_scorer("ew_bin", pos_label="no"))
-    second = cross_val_score(GaussianNB(), X, words, cv=FOLDS, scoring=make_scorer("ew_bin", pos_label="yes"))
+    first = cross_val_score(
+        GaussianNB(), X, words, cv=FOLDS, scoring=CalibrationScorer("ew_bin", pos_label="no")
+    )
+    second = cross_val_score(
+        GaussianNB(), X, words, cv=FOLDS, scoring=CalibrationScorer("ew_bin", pos_label="yes")
+    )
     np.testing.assert_allclose(
         first, second, atol=0.05
     )  # nearly, since edges k/15 are not met from both sides
@@ -97,7 +106,7 @@ def test_several_classes(three, multiclass):
     X, y = three
     words = np.array(["ant", "bee", "cat"])[y]
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, words)
-    score = make_scorer("em_sweep", multiclass=multiclass)(model, X, words)
+    score = CalibrationScorer("em_sweep", multiclass=multiclass)(model, X, words)
     assert score == -truecal.calibration_error(y, model.predict_proba(X), multiclass=multiclass)
 
 
@@ -106,7 +115,7 @@ def test_a_fold_without_a_class(three):
     words = np.array(["ant", "bee", "cat"])[y]
     model = GaussianNB().fit(X, words)
     kept = words != "bee"
-    score = scorer("em_sweep")(model, X[kept], words[kept])
+    score = CalibrationScorer("em_sweep")(model, X[kept], words[kept])
     assert score == -truecal.calibration_error(y[kept], model.predict_proba(X[kept]))
 
 
@@ -114,14 +123,14 @@ def test_weights(two):
     X, y = two
     weight = np.arange(len(y)) % 3
     model = GaussianNB().fit(X, y)
-    score = scorer("em_sweep")(model, X, y, sample_weight=weight)
+    score = CalibrationScorer("em_sweep")(model, X, y, sample_weight=weight)
     assert score == -truecal.calibration_error(y, model.predict_proba(X)[:, 1], sample_weight=weight)
 
 
 def test_routed_weights(two, routing):
     X, y = two
     weight = 1.0 + np.arange(len(y)) % 3
-    weighted = scorer("em_sweep").set_score_request(sample_weight=True)
+    weighted = CalibrationScorer("em_sweep").set_score_request(sample_weight=True)
     model = GaussianNB().set_fit_request(sample_weight=False)
     scores = cross_validate(model, X, y, cv=FOLDS, scoring=weighted, params={"sample_weight": weight})
     for (train, test), score in zip(FOLDS.split(X), scores["test_score"], strict=True):
@@ -133,8 +142,8 @@ def test_routed_weights_of_several_and_by_another_name(two, routing):
     X, y = two
     weight = 1.0 + np.arange(len(y)) % 3
     few = {
-        "plain": scorer("em_sweep").set_score_request(sample_weight=False),
-        "weighted": scorer("em_sweep").set_score_request(sample_weight="score_weight"),
+        "plain": CalibrationScorer("em_sweep").set_score_request(sample_weight=False),
+        "weighted": CalibrationScorer("em_sweep").set_score_request(sample_weight="score_weight"),
     }
     grid = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1.0]}, scoring=few, refit="weighted", cv=FOLDS)
     grid.fit(X, y, score_weight=weight)
@@ -148,23 +157,23 @@ def test_weights_that_nobody_asked_for_are_an_error(two, routing):
             GaussianNB().set_fit_request(sample_weight=True),
             X,
             y,
-            scoring=scorer("em_sweep"),
+            scoring=CalibrationScorer("em_sweep"),
             params={"sample_weight": np.ones(len(y))},
         )
 
 
 def test_requests_need_routing():
     with pytest.raises(RuntimeError, match="only available when metadata routing is enabled"):
-        scorer("em_sweep").set_score_request(sample_weight=True)
+        CalibrationScorer("em_sweep").set_score_request(sample_weight=True)
 
 
 def test_copies_are_alike_and_apart(two, routing):
     X, y = two
-    first = make_scorer("em_bin", n_bins=4).set_score_request(sample_weight=True)
+    first = CalibrationScorer("em_bin", n_bins=4).set_score_request(sample_weight=True)
     model = GaussianNB().fit(X, y)
     for twin in (pickle.loads(pickle.dumps(first)), copy.deepcopy(first), clone(first)):
         assert twin(model, X, y) == first(model, X, y)
-        assert repr(twin) == repr(first) == "make_scorer('em_bin', n_bins=4)"
+        assert repr(twin) == repr(first) == "CalibrationScorer('em_bin', n_bins=4)"
         assert twin.get_metadata_routing().score.requests == {"sample_weight": True}
         twin.set_score_request(sample_weight=False)
         assert first.get_metadata_routing().score.requests == {"sample_weight": True}
@@ -175,7 +184,7 @@ def test_copies_are_alike_and_apart(two, routing):
 def test_no_probabilities(two):
     X, y = two
     with pytest.raises(AttributeError, match=r"LinearSVC has no predict_proba: .*CalibratedClassifierCV"):
-        scorer("em_sweep")(LinearSVC().fit(X, y), X, y)
+        CalibrationScorer("em_sweep")(LinearSVC().fit(X, y), X, y)
 
 
 @pytest.mark.parametrize(
@@ -187,29 +196,4 @@ def test_no_probabilities(two):
 )
 def test_wrong_parameters(given, says):
     with pytest.raises(ValueError, match=says):
-        make_scorer(**given)
-
-
-def test_by_name_once_they_are_registered(two, monkeypatch):
-    from sklearn.metrics import _scorer, get_scorer
-
-    X, y = two
-    monkeypatch.setattr(_scorer, "_SCORERS", dict(_scorer._SCORERS))
-    register_scorers()
-    by_object = cross_val_score(GaussianNB(), X, y, cv=FOLDS, scoring=scorer("em_sweep"))
-    np.testing.assert_array_equal(
-        cross_val_score(GaussianNB(), X, y, cv=FOLDS, scoring="neg_em_sweep"), by_object
-    )
-    several = cross_validate(GaussianNB(), X, y, cv=FOLDS, scoring=["neg_em_sweep", "neg_brier_score"])
-    np.testing.assert_array_equal(several["test_neg_em_sweep"], by_object)
-    grid = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, scoring="neg_em_sweep", cv=FOLDS).fit(X, y)
-    assert grid.best_score_ == pytest.approx(by_object.mean())
-    assert repr(get_scorer("neg_em_sweep")) == "make_scorer('em_sweep')"
-
-
-def test_registration_says_if_scikit_learn_has_changed(monkeypatch):
-    from sklearn.metrics import _scorer
-
-    monkeypatch.setattr(_scorer, "_SCORERS", None)
-    with pytest.raises(RuntimeError, match=r"Pass scoring=scorer\(name\) instead"):
-        register_scorers()
+        CalibrationScorer(**given)

@@ -19,7 +19,7 @@ from scipy.special import chdtrc
 
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data import one_sample
+from truecal.data.predictions import as_sample, refuse_clusters
 from truecal.data.sample import Sample
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.resample import bootstrap
@@ -44,6 +44,7 @@ def fit_population(
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
+    clusters: Any = None,
     method: str = "mle",
     standard_errors: bool = False,
     n_resamples: int = 200,
@@ -63,7 +64,7 @@ def fit_population(
     Parameters
     ----------
     y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-        Labels; see `truecal.data.read`. A `Sample` stands for both labels and scores.
+        Labels; or a `Sample` in place of labels and probabilities.
     y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
         Probabilities; for K > 2 columns the top label is fitted.
     sample_weight : array-like of shape (n,), optional
@@ -74,6 +75,8 @@ def fit_population(
         The class of each column of `y_proba`.
     multiclass : {"top"}, optional
         ``"classwise"`` is an error: it would be one population per class. Choose a class with `pos_label`.
+    clusters : array-like, optional
+        Not supported: rows are taken to be independent.
     method : {"mle", "paper"}
         How the Beta is fitted. ``"mle"`` treats scores that were rounded to 0 or 1 as interval-censored;
         ``"paper"`` shifts all scores by 1e-16 and searches a grid.
@@ -136,14 +139,16 @@ def fit_population(
     check_choice("method", method, ("mle", "paper"))
     check_count("n_resamples", n_resamples, least=2)
     generator = as_generator(rng)
-    sample = one_sample(
+    sample = as_sample(
         y_true,
         y_proba,
         sample_weight=sample_weight,
         pos_label=pos_label,
         labels=labels,
         multiclass=multiclass,
+        clusters=clusters,
     )
+    refuse_clusters(sample, "fit_population")
     inside = _inside(sample)
     if not len(inside):
         raise InputError(
