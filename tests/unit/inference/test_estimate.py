@@ -6,6 +6,7 @@ import pytest
 
 import truecal
 from truecal.data import read
+from truecal.exceptions import CalibrationWarning
 
 
 @pytest.fixture
@@ -39,23 +40,23 @@ def test_an_interval_comes_when_asked_for(golden):
     found = truecal.estimate(y, p, estimator="averaged", confidence_level=0.9)
     assert found.interval.confidence_level == 0.9
     assert found.value in found.interval
-    assert "(90 %)" in str(found)
+    assert "(90%)" in str(found)
     assert found.to_dict()["interval"]["low"] == found.interval.low
 
 
-def test_a_classwise_interval_has_the_mean_ends(three_classes):
+def test_a_classwise_interval_has_the_lp_mean_of_the_ends(three_classes):
     y, proba = three_classes
     found = truecal.estimate(y, proba, multiclass="classwise", confidence_level=0.95)
     for end in ("low", "high"):
         assert getattr(found.interval, end) == pytest.approx(
-            np.mean([getattr(part.interval, end) for part in found.classes])
+            np.sqrt(np.mean([getattr(part.interval, end) ** 2 for part in found.classes]))
         )
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"estimator": "ks"}, "largest cumulative gap"),
+        ({"estimator": "ks"}, "largest cumulative difference"),
         ({"norm": 3}, "norm 1 and 2"),
         ({"confidence_level": 95}, "confidence_level must be"),
     ],
@@ -135,7 +136,7 @@ def test_classwise_is_the_mean_over_classes(three_classes):
     estimate = truecal.estimate(y, proba, multiclass="classwise", **options)
     each = [truecal.calibration_error(y == k, proba[:, k], **options) for k in range(3)]
     assert [part.value for part in estimate.classes] == each
-    assert estimate.value == pytest.approx(np.mean(each), abs=1e-15)
+    assert estimate.value == pytest.approx(np.sqrt(np.mean(np.square(each))), abs=1e-15)
     assert estimate.target == "mean over 3 classes, each against the rest"
     assert (estimate.estimator, estimate.norm, estimate.n) == ("ew_bin", 1.0, 400)
 
@@ -153,7 +154,7 @@ def test_a_note_is_a_warning_on_the_line_of_the_caller():
     y, p = np.repeat([1, 0], 50), np.repeat([0.0, 1.0], 50)
     for function in (truecal.estimate, truecal.calibration_error):
         with pytest.warns(
-            UserWarning, match=r"em_sweep of P\(y = 1\): the labels are not monotone"
+            CalibrationWarning, match=r"em_sweep of P\(y = 1\): the mean labels are not monotone"
         ) as caught:
             function(y, p)
         assert [warning.filename for warning in caught] == [__file__]
@@ -162,7 +163,9 @@ def test_a_note_is_a_warning_on_the_line_of_the_caller():
 def test_notes_of_many_classes_are_one_warning():
     proba = np.tile(np.eye(3) * 0.7 + 0.1, (40, 1))
     y = np.tile([1, 2, 0], 40)
-    with pytest.warns(UserWarning, match="in 3 of 3 classes the labels are not monotone") as caught:
+    with pytest.warns(
+        CalibrationWarning, match="in 3 of 3 classes the mean labels are not monotone"
+    ) as caught:
         estimate = truecal.estimate(y, proba, multiclass="classwise")
     assert len(caught) == 1
     assert all(part.notes for part in estimate.classes)
