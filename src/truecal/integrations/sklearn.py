@@ -54,7 +54,7 @@ class CalibrationScorer:
     >>> model = LogisticRegression(max_iter=1000).fit(X, y)
     >>> score = CalibrationScorer("em_bin", n_bins=5, multiclass="classwise")
     >>> round(score(model, X, y), 3)
-    -0.048
+    -0.045
     """
 
     def __init__(self, estimator: str = DEFAULT_ESTIMATOR, **options: Any) -> None:

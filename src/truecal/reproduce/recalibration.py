@@ -91,7 +91,8 @@ def choices(samples: dict[str, Sample]) -> dict[str, str]:
         name: best([get_estimator(name)(sample).value for sample in samples.values()]) for name in ESTIMATORS
     }
     chosen |= {
-        name: best([decompose(s, name=name).score for s in samples.values()]) for name in ("brier", "log_loss")
+        name: best([decompose(s, name=name).score for s in samples.values()])
+        for name in ("brier", "log_loss")
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the paper's criterion fits a Beta even to a few atoms

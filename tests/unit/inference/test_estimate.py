@@ -130,15 +130,16 @@ def test_bad_parameters_name_themselves(golden):
             truecal.estimate(y, p, **options)
 
 
-def test_classwise_is_the_mean_over_classes(three_classes):
+@pytest.mark.parametrize("norm", [1, 2, 300])
+def test_classwise_is_the_lp_mean_over_classes(three_classes, norm):
     y, proba = three_classes
-    options = {"estimator": "ew_bin", "norm": 1}
+    options = {"estimator": "ew_bin", "norm": norm}
     estimate = truecal.estimate(y, proba, multiclass="classwise", **options)
     each = [truecal.calibration_error(y == k, proba[:, k], **options) for k in range(3)]
     assert [part.value for part in estimate.classes] == each
-    assert estimate.value == pytest.approx(np.sqrt(np.mean(np.square(each))), abs=1e-15)
+    assert estimate.value == pytest.approx(np.mean(np.power(each, norm)) ** (1 / norm), abs=1e-14)
     assert estimate.target == "mean over 3 classes, each against the rest"
-    assert (estimate.estimator, estimate.norm, estimate.n) == ("ew_bin", 1.0, 400)
+    assert (estimate.estimator, estimate.norm, estimate.n) == ("ew_bin", norm, 400)
 
 
 def test_every_reduction_names_its_target(three_classes):
