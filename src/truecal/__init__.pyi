@@ -19,6 +19,7 @@ from truecal.inference.decompose import decompose as decompose
 from truecal.inference.estimate import calibration_error as calibration_error
 from truecal.inference.estimate import estimate as estimate
 from truecal.inference.interval import confidence_interval as confidence_interval
+from truecal.inference.net_benefit import net_benefit as net_benefit
 from truecal.inference.spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from truecal.inference.stream import CalibrationStream as CalibrationStream
 from truecal.inference.stream import WindowedStream as WindowedStream
@@ -32,5 +33,6 @@ from truecal.simulation.planning import required_sample_size as required_sample_
 from truecal.simulation.population import Population as Population
 from truecal.simulation.power import power as power
 from truecal.simulation.study import bias_study as bias_study
+from truecal.simulation.validation import validation_sample_size as validation_sample_size
 
 __version__: str

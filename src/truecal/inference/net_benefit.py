@@ -1,0 +1,288 @@
+r"""Decision curves: what acting on the scores is worth at a threshold, and what miscalibration costs there.
+
+Someone who acts when the probability is at least t values a needless action at :math:`t / (1 - t)` of a missed one. The
+*net benefit* of acting when the score is at least t is (Vickers and Elkin 2006)
+
+.. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}}{n} - \frac{t}{1 - t} \frac{\mathrm{FP}}{n} .
+
+Acting always has the net benefit :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, acting never has 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.special import expit
+
+from truecal._lib.checks import check_fraction
+from truecal._lib.logistic import fit_logistic
+from truecal._lib.text import level
+from truecal._lib.types import FloatArray
+from truecal.data.predictions import as_sample
+from truecal.data.sample import Sample
+from truecal.exceptions import InputError
+from truecal.results import Result
+
+
+@dataclass(frozen=True, eq=False)
+class NetBenefit(Result):
+    """A decision curve.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (k,)
+        Thresholds t.
+    net_benefit : ndarray of shape (k,)
+        Net benefit of acting when the score is at least t.
+    low, high : ndarray of shape (k,)
+        Pointwise confidence interval of `net_benefit`.
+    treat_all : ndarray of shape (k,)
+        Net benefit of acting always. That of acting never is 0.
+    gain, gain_low, gain_high : ndarray of shape (k,)
+        Net benefit over the better of acting always and acting never, with a pointwise interval.
+    interventions_avoided : ndarray of shape (k,)
+        Actions that the model saves per 100 rows, compared with acting always, without missing more events.
+    recalibrated : ndarray of shape (k,)
+        Net benefit after a logistic recalibration that is fitted to the same rows.
+    cost, cost_low, cost_high : ndarray of shape (k,)
+        What miscalibration costs: `recalibrated` less `net_benefit`, with a pointwise interval.
+    confidence_level : float
+        Confidence level of the intervals.
+    n : int or float
+        Number of rows, or total weight.
+    target : str
+        What the scores are probabilities of.
+    """
+
+    thresholds: FloatArray
+    net_benefit: FloatArray
+    low: FloatArray
+    high: FloatArray
+    treat_all: FloatArray
+    gain: FloatArray
+    gain_low: FloatArray
+    gain_high: FloatArray
+    interventions_avoided: FloatArray
+    recalibrated: FloatArray
+    cost: FloatArray
+    cost_low: FloatArray
+    cost_high: FloatArray
+    confidence_level: float
+    n: float
+    target: str
+
+    def __str__(self) -> str:
+        interval = f"{level(self.confidence_level)} interval"
+        head = f"{'threshold':>9} {'net benefit':>11} {interval:>20} {'treat all':>10}"
+        lines = [
+            f"{t:9.3g} {value:11.4f} {f'{low:.4f} to {high:.4f}':>20} {everyone:10.4f}"
+            for t, value, low, high, everyone in zip(
+                self.thresholds, self.net_benefit, self.low, self.high, self.treat_all, strict=True
+            )
+        ]
+        return "\n".join([head, *lines])
+
+
+def net_benefit(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    thresholds: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    clusters: Any = None,
+) -> NetBenefit:
+    """Return the decision curve of predictions.
+
+    The net benefit is a mean over rows, so its interval needs no resampling: the variance is that of the mean,
+    summed by cluster if there are clusters.
+
+    Parameters
+    ----------
+    y_true : array-like or Sample
+        Labels, or a ready-made `Sample`.
+    y_proba : array-like, optional
+        Probabilities.
+    thresholds : array-like, optional
+        Thresholds strictly between 0 and 1; by default 0.01 to 0.99.
+    confidence_level : float
+        Confidence level of the pointwise intervals.
+    sample_weight : array-like, optional
+        Weight of each row.
+    weights : {"sampling", "counts"}, optional
+        What the weights mean.
+    pos_label, labels, multiclass
+        See `truecal.Sample.from_predictions`.
+    clusters : array-like, optional
+        Rows with the same value depend on each other.
+
+    Returns
+    -------
+    NetBenefit
+
+    References
+    ----------
+    Vickers, Elkin (2006), Decision curve analysis: a novel method for evaluating prediction models, Medical Decision
+    Making 26.
+    Sande, Vickers, Wynants, Van Calster (2022), on the uncertainty of net benefit, Diagnostic and Prognostic Research.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> curve = truecal.net_benefit([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], thresholds=[0.2, 0.5])
+    >>> curve.net_benefit, curve.treat_all
+    (array([0.4375, 0.    ]), array([0.375, 0.   ]))
+    """
+    check_fraction("confidence_level", confidence_level)
+    sample = as_sample(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        weights=weights,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+        clusters=clusters,
+    )
+    cut = _thresholds(thresholds)
+    odds = cut / (1 - cut)
+    rows = _Rows(sample, confidence_level)
+    acting = np.searchsorted(sample.score, cut, side="left")
+    after = np.searchsorted(_recalibrated(sample), cut, side="left")
+    model = rows.estimate(acting, np.full(len(cut), len(sample)), odds)
+    all_beats_none = rows.value(np.zeros(len(cut), dtype=np.intp), odds) > 0
+    # The gain over acting always is lost on the rows below the threshold; over acting never it is made above it.
+    below = rows.estimate(np.zeros(len(cut), dtype=np.intp), acting, odds)
+    gain = np.where(all_beats_none, -below[[0, 2, 1]], model)
+    # Recalibration changes what is done between the two thresholds.
+    moved = rows.estimate(np.minimum(acting, after), np.maximum(acting, after), odds)
+    cost = np.where(after < acting, moved, -moved[[0, 2, 1]])
+    everyone = rows.value(np.zeros(len(cut), dtype=np.intp), odds)
+    return NetBenefit(
+        thresholds=cut,
+        net_benefit=model[0],
+        low=model[1],
+        high=model[2],
+        treat_all=everyone,
+        gain=gain[0],
+        gain_low=gain[1],
+        gain_high=gain[2],
+        interventions_avoided=100 * (model[0] - everyone) / odds,
+        recalibrated=model[0] + cost[0],
+        cost=cost[0],
+        cost_low=cost[1],
+        cost_high=cost[2],
+        confidence_level=confidence_level,
+        n=sample.n,
+        target=sample.target,
+    )
+
+
+def _thresholds(thresholds: ArrayLike | None) -> FloatArray:
+    if thresholds is None:
+        return np.arange(1, 100) / 100
+    cut = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    wrong = ~((cut > 0) & (cut < 1))
+    if cut.ndim != 1 or cut.size == 0:
+        raise InputError("must be a vector of numbers", argument="thresholds")
+    if wrong.any():
+        raise InputError(
+            "must lie strictly between 0 and 1",
+            argument="thresholds",
+            count=int(wrong.sum()),
+            first_row=int(wrong.argmax()),
+            value=float(cut[wrong][0]),
+        )
+    return cut
+
+
+def _recalibrated(sample: Sample) -> FloatArray:
+    """Return the scores after logistic recalibration, in the same order; as they are if it cannot be fitted."""
+    inside = (sample.score > 0) & (sample.score < 1)
+    score, count, positives = sample.score[inside], sample.count[inside], sample.positives[inside]
+    if len(score) < 2 or not positives.any() or not (count - positives).any():
+        return sample.score
+    logit = np.log(score) - np.log1p(-score)
+    unit = len(score) / float(count.sum())  # tolerances of the fit are those of about one row
+    design = np.column_stack([np.ones_like(logit), logit])
+    fit = fit_logistic(design, np.zeros_like(logit), count * unit, positives * unit)
+    if fit.x[1] <= 0:  # a falling curve would reverse the order: recalibrate the level only
+        fit = fit_logistic(np.ones((len(logit), 1)), logit, count * unit, positives * unit)
+        logit = logit + fit.x[0]
+    else:
+        logit = design @ fit.x
+    recalibrated = sample.score.copy()
+    recalibrated[inside] = expit(logit)
+    return np.maximum.accumulate(recalibrated)
+
+
+class _Rows:
+    """Net benefit of acting on a range of score groups, with intervals."""
+
+    def __init__(self, sample: Sample, confidence_level: float) -> None:
+        self.sample = sample
+        negatives = sample.count - sample.positives
+        self.positives, self.negatives = _sums(sample.positives), _sums(negatives)
+        squares = sample.count if sample.squares is None else sample.squares
+        hits = sample.positives if sample.positive_squares is None else sample.positive_squares
+        self.positives2, self.negatives2 = _sums(hits), _sums(squares - hits)
+        self.squares = float(squares.sum())
+        tail = (1 - confidence_level) / 2
+        table = sample.clusters
+        self.quantile = float(
+            stats.norm.isf(tail) if table is None else stats.t.isf(tail, max(table.n_clusters - 1, 1))
+        )
+
+    def value(self, start: NDArray[np.intp], odds: FloatArray) -> FloatArray:
+        """Return the net benefit of acting on the groups from `start` on."""
+        end = len(self.sample)
+        hits, misses = (
+            self.positives[end] - self.positives[start],
+            self.negatives[end] - self.negatives[start],
+        )
+        return np.asarray((hits - odds * misses) / self.sample.n)
+
+    def estimate(self, start: NDArray[np.intp], end: NDArray[np.intp], odds: FloatArray) -> FloatArray:
+        """Return value, low and high of acting on the groups from `start` up to `end`."""
+        n = self.sample.n
+        value = (
+            (self.positives[end] - self.positives[start])
+            - odds * (self.negatives[end] - self.negatives[start])
+        ) / n
+        table = self.sample.clusters
+        if table is None:
+            raw = (self.positives2[end] - self.positives2[start]) + odds**2 * (
+                self.negatives2[end] - self.negatives2[start]
+            )
+            # Sum of w^2 (z - mean)^2; the cross term is exact for rows that count once.
+            acted = (self.positives2[end] - self.positives2[start]) - odds * (
+                self.negatives2[end] - self.negatives2[start]
+            )
+            variance = raw - 2 * value * acted + value**2 * self.squares
+        else:
+            variance = np.array(
+                [self._by_cluster(*each) for each in zip(start, end, odds, value, strict=True)]
+            )
+        half = self.quantile * np.sqrt(np.maximum(variance, 0.0)) / n
+        return np.stack([value, value - half, value + half])
+
+    def _by_cluster(self, start: int, end: int, odds: float, mean: float) -> float:
+        table = self.sample.clusters
+        assert table is not None
+        inside = (table.group >= start) & (table.group < end)
+        each = np.where(inside, table.positives - odds * (table.weight - table.positives), 0.0)
+        sums = np.bincount(table.cluster, each - mean * table.weight, table.n_clusters)
+        return float(sums @ sums) * table.n_clusters / max(table.n_clusters - 1, 1)
+
+
+def _sums(values: FloatArray) -> FloatArray:
+    return np.concatenate([[0.0], np.cumsum(values)])
