@@ -38,7 +38,7 @@ from truecal.data.cells import (
     Cells,
 )
 from truecal.data.predictions import SUM_TOLERANCE
-from truecal.estimators._registry import get_estimator
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy
 from truecal.inference.estimate import calibration_error, estimate
 from truecal.results import Estimate
@@ -84,7 +84,7 @@ class CalibrationMetric(Metric):
 
     def __init__(
         self,
-        estimator: str = "em_sweep",
+        estimator: str = DEFAULT_ESTIMATOR,
         *,
         logits: bool = False,
         ignore_index: int | None = None,

@@ -1,4 +1,4 @@
-"""Judge candidates on rows that they were not fitted to, and choose."""
+"""Compare candidates on rows that they were not fitted to, and choose."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.recalibration import (
@@ -28,7 +29,7 @@ from truecal.recalibration.selection.criterion import PROPER_SCORES, Criterion, 
 from truecal.recalibration.selection.results import IDENTITY, CandidateScore, Selection
 from truecal.recalibration.selection.rows import Rows
 
-#: The candidates by default, from the stiffest to the most pliable.
+#: The default candidates, from the least to the most flexible.
 _CANDIDATES = {
     "temperature": TemperatureScaling,
     "platt": PlattScaling,
@@ -37,22 +38,22 @@ _CANDIDATES = {
     "histogram": HistogramBinning,
 }
 
-#: How many times its spread by chance a gain must reach. Of several values tried on simulated calibrated
-#: populations 1.5 was taken: with 5 folds it left them alone in 98 to 99 % of samples, 95 to 100 % in each
-#: population (see tests/statistical). A validation set must ask for more: with folds, what luck adds in one
-#: it takes from the others, which were fitted to its rows.
+#: Threshold of the z statistic of a gain with folds. Of several values tried on simulated calibrated populations
+#: 1.5 was taken: with 5 folds it left them alone in 98 to 99% of samples, 95 to 100% in each population (see
+#: tests/statistical). A validation set needs a higher threshold: with folds, what chance adds in one is taken
+#: from the others, which were fitted to its rows.
 _Z_FOLDS = 1.5
 
-#: On a validation set the candidates share this chance that a calibrated model is touched.
+#: On a validation set: probability that a calibrated model is changed, over all candidates.
 _RISK = 0.05
 
 
 def select_recalibrator(
     y_true: ArrayLike,
-    scores: ArrayLike,
+    y_proba: ArrayLike,
     *,
     candidates: Mapping[str, Any] | Iterable[Any] | None = None,
-    criterion: str = "em_sweep",
+    criterion: str = "log_loss",
     norm: float = 2,
     cv: int | ArrayLike = 5,
     validation: Sequence[Any] | None = None,
@@ -61,11 +62,12 @@ def select_recalibrator(
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
+    clusters: Any = None,
     n_resamples: int = 100,
     rng: RNGLike = None,
     **options: Any,
 ) -> Selection:
-    r"""Choose a recalibrator by what it does to rows that it was not fitted to, or leave the model alone.
+    r"""Choose a recalibrator by its effect on rows that it was not fitted to, or leave the model alone.
 
     With p the model's probabilities, q those of a candidate and S Brier's score or the log loss, a candidate
     passes if for either
@@ -73,41 +75,43 @@ def select_recalibrator(
     .. math:: \bar d > z\,\hat\sigma_0 , \qquad \bar d = \frac1n \sum_i S(p_i, y_i) - S(q_i, y_i) , \qquad
               \hat\sigma_0^2 = \frac1{n^2} \sum_i \mathrm{Var}_{Y \sim p_i}[S(p_i, Y) - S(q_i, Y)] ,
 
-    that is, if labels drawn from p would hardly make it so good. Of those that pass and the model itself the
-    one with the least criterion is chosen. A calibrated model is left alone in at least 95 of 100 samples.
+    that is, if such a gain would be unlikely for labels drawn from p. Of those that pass and the model itself the
+    one with the smallest criterion is chosen. A calibrated model is left alone in at least 95 of 100 samples.
 
     Parameters
     ----------
     y_true : array-like of shape (n,), (n, 1) or one-hot (n, K)
         Labels of the calibration rows: 0 and 1, the numbers of the columns, or `labels`.
-    scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
-        Probabilities or logits, as `input` says, of rows that the model was not trained on.
+    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities, or logits if `input` is ``"logits"``, of rows that the model was not trained on.
     candidates : mapping, or iterable of str or recalibrators, optional
         What to choose from: names (``"temperature"``, ``"platt"``, ``"beta"``, ``"isotonic"``,
         ``"histogram"``; all five by default), or objects with `fit` and `transform`.
     criterion : str
-        What is to be small: one of `truecal.list_estimators`, ``"brier"`` or ``"log_loss"``.
+        What to minimise: ``"log_loss"``, ``"brier"`` or one of `truecal.list_estimators`.
     norm : float
-        The p of the norm of the estimator.
+        Order of the norm of the estimator.
     cv : int or array-like of shape (n,)
         Number of folds, drawn at random and without regard to the labels; or the fold of each row, which
         can keep rows together that belong together.
-    validation : (y_true, scores) or (y_true, scores, sample_weight), optional
-        Rows to judge by instead of folds; candidates are then fitted to the rows above only.
+    validation : (y_true, y_proba) or (y_true, y_proba, sample_weight), optional
+        Rows to compare candidates on instead of folds; candidates are then fitted to the rows above only.
     input : {"probabilities", "logits"}
-        What `scores` are. They are never guessed.
+        What `y_proba` are. That is never guessed.
     sample_weight : array-like of shape (n,), optional
-        Frequencies: weight 2 equals the row twice.
+        Weights: weight 2 equals the row twice.
     pos_label : label, optional
         The positive class of two.
     labels : sequence, optional
         The class of each column.
     multiclass : {"top", "classwise"}, optional
-        What the criterion is measured on with several classes; the top label by default.
+        What an estimator is computed for with several classes; the top label by default.
+    clusters : array-like, optional
+        Not supported; pass the fold of each row as `cv` to keep rows of a cluster together.
     n_resamples : int
-        Bootstrap resamples of the judged rows, for standard errors and for how often each is chosen.
-    rng : seed or numpy.random.Generator, optional
-        Draws folds and resamples.
+        Bootstrap resamples of the held-out rows, for standard errors and for how often each is chosen.
+    rng : int, Generator or None
+        Random seed of folds and resamples.
     **options
         Options of the estimator, such as `n_bins`.
 
@@ -129,23 +133,34 @@ def select_recalibrator(
     >>> y_true, y_proba = model.sample(2000, rng=0)
     >>> selection = select_recalibrator(y_true, y_proba, candidates=["temperature", "isotonic"], rng=0)
     >>> print(selection)
-    em_sweep of P(y = 1), 5 folds, n = 2000
-                    value (se)      difference (se)    Brier gain  log loss gain  evidence  chosen
-     identity      0.2038 (0.0091)   +0.0000 (0.0000)    +0.00000       +0.00000       0.0      0%
-     temperature   0.0956 (0.0090)   -0.1083 (0.0094)    +0.03348       +0.33599      56.4      0%
-    *isotonic      0.0172 (0.0065)   -0.1866 (0.0117)    +0.04061       +0.33495      16.3    100%
-    Use isotonic: em_sweep of P(y = 1) is 0.0172 instead of 0.2038. Its gain is 16.3 times what chance
-    would make of a calibrated model.
+    log_loss of P(y = 1), 5 folds, n = 2000
+                    value (se)      difference (se)    Brier gain  log loss gain         z  chosen
+     identity      0.7258 (0.0366)   +0.0000 (0.0000)    +0.00000       +0.00000       0.0      0%
+    *temperature   0.3898 (0.0098)   -0.3360 (0.0277)    +0.03348       +0.33599      56.4     52%
+     isotonic      0.3909 (0.0188)   -0.3350 (0.0295)    +0.04061       +0.33495      16.3     48%
+    Use temperature: log_loss of P(y = 1) is 0.3898 instead of 0.7258 (z = 56.4 against the null hypothesis
+    of a calibrated model).
     >>> selection.transform([0.5, 0.99]).round(3)
-    array([0.255, 0.73 ])
+    array([0.5  , 0.757])
     >>> y_true, y_proba = model.calibrated().sample(2000, rng=0)
     >>> print(select_recalibrator(y_true, y_proba, rng=0).verdict)
     Leave the model alone. ...
     """
     generator = as_generator(rng)
     check_count("n_resamples", n_resamples)
+    if clusters is not None:
+        raise InputError(
+            "are not supported by select_recalibrator",
+            argument="clusters",
+            remedy="Pass the fold of each row as cv, with all rows of a cluster in one fold.",
+        )
+    if isinstance(y_true, Sample):
+        raise InputError(
+            "must be labels: recalibrators are fitted to rows, which a Sample does not keep",
+            argument="y_true",
+        )
     measure = _read_criterion(criterion, norm, multiclass, options)
-    rows = Rows.read(y_true, scores, sample_weight, input, pos_label, labels)
+    rows = Rows.read(y_true, y_proba, sample_weight, input, pos_label, labels)
     entrants = _read_candidates(candidates, input)
     if validation is None:
         fold = rows.folds(cv, generator)
@@ -154,13 +169,13 @@ def select_recalibrator(
     else:
         if len(validation) not in (2, 3):
             raise InputError(
-                "must be (y_true, scores) or (y_true, scores, sample_weight)", argument="validation"
+                "must be (y_true, y_proba) or (y_true, y_proba, sample_weight)", argument="validation"
             )
         y, held_out, weight = (*validation, None)[:3]
         judged = Rows.read(y, held_out, weight, input, pos_label, labels)
         _check_same_columns(rows, judged)
         predictions = {name: _predict(candidate, rows, judged) for name, candidate in entrants.items()}
-        z, design = float(ndtri(1 - _RISK / len(entrants))), f"{len(judged.label)} rows of validation"
+        z, design = float(ndtri(1 - _RISK / len(entrants))), f"{len(judged.label)} validation rows"
     chosen, results = _judge(predictions, judged, measure, z, n_resamples, generator)
     final = IdentityCalibration(input) if chosen == IDENTITY else copy.deepcopy(entrants[chosen])
     return Selection(
@@ -175,7 +190,7 @@ def select_recalibrator(
     )
 
 
-# --- What goes in ----------------------------------------------------------------------------------
+# --- Input ----------------------------------------------------------------------------------
 
 
 def _read_criterion(name: str, norm: float, multiclass: str | None, options: dict[str, Any]) -> Criterion:
@@ -235,7 +250,7 @@ def _check_same_columns(rows: Rows, judged: Rows) -> None:
         )
 
 
-# --- What the candidates say -----------------------------------------------------------------------
+# --- Predictions of the candidates -----------------------------------------------------------------------
 
 
 def _fit(candidate: Any, rows: Rows) -> Any:
@@ -262,7 +277,7 @@ def _cross_predict(entrants: dict[str, Any], rows: Rows, fold: NDArray[np.intp])
     return predictions
 
 
-# --- The judgement ---------------------------------------------------------------------------------
+# --- Comparison ---------------------------------------------------------------------------------
 
 
 def _judge(
@@ -308,15 +323,15 @@ def _judge(
 
 
 def _evidence(gain: FloatArray) -> FloatArray:
-    """Return the greater gain over what chance makes; axes are candidate, score, (gain, chance)."""
+    """Return the larger z statistic of the gains; axes are candidate, score, (gain, standard deviation)."""
     mean, chance = gain[..., 0], gain[..., 1]
-    # No chance at all: the model called impossible what the gain comes from, or there is no gain.
+    # Without variance the gain comes from events that the model called impossible, or there is none.
     sure = np.where(mean > 0, np.inf, 0.0)
     return np.asarray(np.where(chance > 0, mean / np.where(chance > 0, chance, 1), sure).max(axis=1))
 
 
 def _choose(value: FloatArray, evidence: FloatArray, z: float) -> int:
-    """Return the least criterion of the identity, which is the first, and of all with evidence."""
+    """Return which has the smallest criterion, of the identity, which is the first, and of all with evidence."""
     allowed = evidence > z
     allowed[0] = True
     return int(np.where(allowed, value, np.inf).argmin())

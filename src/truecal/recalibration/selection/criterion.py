@@ -1,4 +1,4 @@
-"""How predictions are judged when a recalibrator is chosen: by a criterion, and by a proper score's gain."""
+"""How candidates are compared: by a criterion, and by the gain in a proper score."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.estimators._registry import EstimatorSpec
+from truecal.results import mean_over_classes
 
-#: Proper scores, less is better. For two classes Brier's is (p - y)^2; for more it sums over the classes.
+#: Proper scores, smaller is better. For two classes Brier's is (p - y)^2; for more it sums over the classes.
 PROPER_SCORES = ("brier", "log_loss")
 
 
 def losses(probability: FloatArray, score: str) -> FloatArray:
-    """Return the (n, K) losses of each prediction, if class k should come true.
+    """Return the (n, K) losses of each prediction, if class k occurs.
 
     Parameters
     ----------
@@ -71,9 +72,9 @@ class Gain:
 def gain_over(model: FloatArray, candidate: FloatArray, label: NDArray[np.intp], score: str) -> Gain:
     r"""Return the gain of a candidate over the model in each row.
 
-    With :math:`d_k` the gain if class k comes true and p the model's probabilities, the variance is
-    :math:`\sum_k p_k d_k^2 - (\sum_k p_k d_k)^2`. The variance over the rows will not do: where failures are
-    rare and none was seen, each row gains a little, all alike, and any gain would look certain.
+    With :math:`d_k` the gain if class k occurs and p the model's probabilities, the variance is
+    :math:`\sum_k p_k d_k^2 - (\sum_k p_k d_k)^2`. The variance over the rows would not do: where failures are
+    rare and none was seen, every row gains the same small amount, and any gain would look certain.
 
     Examples
     --------
@@ -140,7 +141,7 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class Criterion:
-    """What is to be small: a proper score, or an estimate of calibration error."""
+    """The quantity to minimise: a proper score, or an estimate of calibration error."""
 
     name: str
     spec: EstimatorSpec | None
@@ -169,15 +170,16 @@ class Criterion:
         if judged.loss is not None:
             return float(np.average(judged.loss, weights=weight))
         assert self.spec is not None
-        values = [self.spec(column.sample(weight), **self.options).value for column in judged.columns]
-        return float(np.mean(values))
+        return mean_over_classes(
+            [self.spec(column.sample(weight), **self.options) for column in judged.columns]
+        ).value
 
     def describe(self, n_classes: int, positive: Any) -> str:
-        """Say in words what is measured, and on what."""
+        """Return in words what is measured, and on what."""
         if n_classes == 2 and (self.multiclass is None or self.spec is None):
             return f"{self.name} of P(y = {positive!r})"
         if self.spec is None:
             return f"{self.name} of {n_classes} classes"
         if self.multiclass == "classwise":
-            return f"{self.name} of each of {n_classes} classes, on average"
+            return f"{self.name} of {n_classes} classes, each against the rest"
         return f"{self.name} of the top label of {n_classes} classes"

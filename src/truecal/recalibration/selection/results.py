@@ -1,18 +1,18 @@
-"""What a selection returns: the choice, how each candidate did, and the reason in words."""
+"""The result of a selection: the choice, the scores of each candidate, and the reason."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
-from truecal.results import SCHEMA_VERSION, Result
+from truecal.results import Result
 
-#: The name of the model left alone.
+#: The name of the unchanged model.
 IDENTITY = "identity"
 
 
@@ -23,17 +23,18 @@ class CandidateScore(Result):
     Attributes
     ----------
     name : str
-        Its name; ``"identity"`` is the model left alone.
+        Its name; ``"identity"`` is the unchanged model.
     criterion, criterion_se : float
-        The criterion, less is better, and its standard error (from resampled rows).
+        The criterion, smaller is better, and its bootstrap standard error.
     difference, difference_se : float
-        The criterion less that of the identity, with its standard error; negative is better.
+        The criterion minus that of the identity, with its standard error; negative is better.
     brier_gain, log_loss_gain : float
         How much the proper score improves over the identity; positive is better.
     evidence : float
-        The greater of the two gains, each in units of its standard deviation were the model calibrated.
+        The larger of the two gains, each divided by its standard deviation under the null hypothesis that the
+        model is calibrated: a z statistic.
     passes : bool
-        Whether that is beyond chance.
+        Whether that exceeds the threshold `Selection.z`.
     chosen_share : float
         Share of the resamples in which it was chosen.
     """
@@ -51,29 +52,31 @@ class CandidateScore(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(Result):
     """The recalibrator that was chosen, and why.
 
     Attributes
     ----------
     chosen : str
-        Name of the choice; ``"identity"`` to leave the model alone.
+        Name of the choice; ``"identity"`` to leave the model unchanged.
     recalibrator : object
         The choice, fitted to all rows (not those of `validation`). For ``"identity"`` it returns the model's
         own probabilities, so that `transform` can be called whatever was chosen.
     candidates : tuple of CandidateScore
         One for each candidate, the identity first.
     criterion : str
-        What was to be small, and of what.
+        What was minimised, and for what.
     z : float
-        The evidence that is asked for.
+        Threshold of the evidence.
     design : str
         How rows were held out.
-    n : float
-        Number of rows judged, or their weight.
+    n : int or float
+        Number of held-out rows, or their weight.
     n_resamples : int
         Number of resamples behind standard errors and shares.
     """
+
+    _derived: ClassVar[tuple[str, ...]] = ("leave_alone", "verdict")
 
     chosen: str
     recalibrator: Any
@@ -86,7 +89,7 @@ class Selection:
 
     @property
     def leave_alone(self) -> bool:
-        """Whether the model is best left as it is."""
+        """Whether to leave the model as it is."""
         return self.chosen == IDENTITY
 
     def transform(self, scores: ArrayLike) -> FloatArray:
@@ -105,32 +108,32 @@ class Selection:
 
     @property
     def verdict(self) -> str:
-        """The choice and its reason, in two plain sentences."""
+        """The choice and its reason, in two sentences."""
         rest = self.candidates[1:]
         if not self.leave_alone:
             best = self[self.chosen]
-            worse = f", but the log loss grows by {-best.log_loss_gain:.2g}" if best.log_loss_gain < 0 else ""
+            worse = f" The log loss grows by {-best.log_loss_gain:.2g}." if best.log_loss_gain < 0 else ""
             return (
                 f"Use {self.chosen}: {self.criterion} is {best.criterion:.4f} instead of "
-                f"{self.candidates[0].criterion:.4f}. Its gain is {best.evidence:.1f} times what chance "
-                f"would make of a calibrated model{worse}."
+                f"{self.candidates[0].criterion:.4f} (z = {best.evidence:.1f} against the null hypothesis of a "
+                f"calibrated model).{worse}"
             )
         passed = ", ".join(candidate.name for candidate in rest if candidate.passes)
         if passed:
-            return f"Leave the model alone. {passed} would gain, but {self.criterion} would not get smaller."
+            return f"Leave the model alone. {passed} would improve a proper score, but not {self.criterion}."
         best = max(rest, key=lambda candidate: candidate.evidence)
         if best.evidence <= 0:
             return "Leave the model alone. No candidate improves it on rows that it was not fitted to."
         return (
-            f"Leave the model alone. The best gain, of {best.name}, is {best.evidence:.1f} times what chance "
-            f"would make of a calibrated model, and {self.z:g} is asked for."
+            f"Leave the model alone. The largest gain, of {best.name}, has z = {best.evidence:.1f} against the null "
+            f"hypothesis of a calibrated model; {self.z:.3g} is required."
         )
 
     def __str__(self) -> str:
         width = max(len(candidate.name) for candidate in self.candidates) + 1
         lines = [
             f"{self.criterion}, {self.design}, n = {self.n:g}",
-            f"{'':{width}}    value (se)      difference (se)    Brier gain  log loss gain  evidence  chosen",
+            f"{'':{width}}    value (se)      difference (se)    Brier gain  log loss gain         z  chosen",
         ]
         for row in self.candidates:
             mark = "*" if row.name == self.chosen else " "
@@ -145,22 +148,5 @@ class Selection:
     def __repr__(self) -> str:
         return f"<Selection {self.chosen!r} of {len(self.candidates)} by {self.criterion}>"
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return one plain dictionary for each candidate."""
-        return [vars(candidate).copy() for candidate in self.candidates]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the selection as plain Python objects, ready for JSON; the recalibrator by its repr."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "chosen": self.chosen,
-            "leave_alone": self.leave_alone,
-            "verdict": self.verdict,
-            "recalibrator": repr(self.recalibrator),
-            "criterion": self.criterion,
-            "z": self.z,
-            "design": self.design,
-            "n": self.n,
-            "n_resamples": self.n_resamples,
-            "candidates": self.to_rows(),
-        }
+    def _fields(self) -> dict[str, Any]:
+        return super()._fields() | {"recalibrator": repr(self.recalibrator)}

@@ -1,4 +1,4 @@
-"""The rows that a recalibrator is chosen on: checked, put in order, cut into folds, drawn again."""
+"""The rows that a recalibrator is chosen on: checked, ordered, split into folds, resampled."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Rows:
     @property
     def n(self) -> float:
         """Number of rows, or their total weight."""
-        return float(len(self.label)) if self.weight is None else float(self.weight.sum())
+        return len(self.label) if self.weight is None else float(self.weight.sum())
 
     def take(self, rows: NDArray[Any]) -> Rows:
         """Return some of the rows."""

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit, logit, softmax
 
 import truecal
+from truecal.exceptions import InputError
 from truecal.recalibration import BetaCalibration, HistogramBinning, PlattScaling, TemperatureScaling
 from truecal.recalibration.selection import Selection, select_recalibrator
 from truecal.recalibration.selection.criterion import gain_over, losses
@@ -43,7 +44,7 @@ def test_a_bad_model_is_mended(bad):
     assert chosen.evidence > selection.z
     assert chosen.difference + 3 * chosen.difference_se < 0
     assert truecal.calibration_error(y, selection.transform(p)) < 0.2 * truecal.calibration_error(y, p)
-    assert selection.verdict.startswith(f"Use {selection.chosen}: em_sweep of P(y = 1) is ")
+    assert selection.verdict.startswith(f"Use {selection.chosen}: log_loss of P(y = 1) is ")
 
 
 def test_a_calibrated_model_is_left_alone(golden):
@@ -123,12 +124,15 @@ def test_options_of_the_criterion(bad):
 @pytest.mark.parametrize("multiclass", [None, "top", "classwise"])
 def test_several_classes(classes, multiclass):
     label, logits = classes
-    selection = select_recalibrator(label, logits, input="logits", multiclass=multiclass, **FAST)
+    given = {"input": "logits", "multiclass": multiclass, "criterion": "em_sweep"}
+    selection = select_recalibrator(label, logits, **given, **FAST)
     assert not selection.leave_alone
     proba = softmax(logits, axis=1)
-    before = truecal.calibration_error(label, proba, multiclass=multiclass)
+    before = truecal.calibration_error(label, proba, multiclass=multiclass, estimator="em_sweep")
     assert selection["identity"].criterion == pytest.approx(before)
-    after = truecal.calibration_error(label, selection.transform(logits), multiclass=multiclass)
+    after = truecal.calibration_error(
+        label, selection.transform(logits), multiclass=multiclass, estimator="em_sweep"
+    )
     assert after < 0.7 * before
 
 
@@ -137,10 +141,13 @@ def test_the_criterion_in_words(bad, classes):
         return select_recalibrator(*data, candidates=["platt"], n_resamples=1, rng=0, **given).criterion
 
     assert words(bad, criterion="brier") == "brier of P(y = 1)"
-    assert words(bad, multiclass="top") == "em_sweep of the top label of 2 classes"
+    assert words(bad, criterion="em_sweep", multiclass="top") == "em_sweep of the top label of 2 classes"
     many = {"data": classes, "input": "logits"}
-    assert words(**many) == "em_sweep of the top label of 4 classes"
-    assert words(**many, multiclass="classwise") == "em_sweep of each of 4 classes, on average"
+    assert words(**many, criterion="em_sweep") == "em_sweep of the top label of 4 classes"
+    assert (
+        words(**many, criterion="ew_bin", multiclass="classwise")
+        == "ew_bin of 4 classes, each against the rest"
+    )
     assert words(**many, criterion="log_loss") == "log_loss of 4 classes"
 
 
@@ -149,7 +156,7 @@ def test_two_columns_are_the_second(bad, multiclass):
     y, p = bad
     one = select_recalibrator(y, p, multiclass=multiclass, **FAST)
     two = select_recalibrator(y, np.column_stack([1 - p, p]), multiclass=multiclass, **FAST)
-    for ours, theirs in zip(one.to_rows(), two.to_rows(), strict=True):
+    for ours, theirs in zip(one.to_dict()["candidates"], two.to_dict()["candidates"], strict=True):
         assert ours == pytest.approx(theirs)
     assert two.transform([[0.3, 0.7]])[0, 1] == one.transform([0.7])[0]
 
@@ -168,13 +175,13 @@ def test_labels_of_other_kinds(bad, classes):
     y, p = bad
     plain = select_recalibrator(y, p, **FAST)
     words = select_recalibrator(np.where(y == 1, "a", "b"), p, pos_label="a", **FAST)
-    assert words.to_rows() == plain.to_rows()
-    assert words.criterion == "em_sweep of P(y = 'a')"
+    assert words.to_dict()["candidates"] == plain.to_dict()["candidates"]
+    assert words.criterion == "log_loss of P(y = 'a')"
     label, logits = classes
     numbers = select_recalibrator(label, logits, input="logits", **FAST)
     names = np.array(["d", "b", "a", "c"])
     named = select_recalibrator(names[label], logits, labels=names, input="logits", **FAST)
-    assert named.to_rows() == numbers.to_rows()
+    assert named.to_dict()["candidates"] == numbers.to_dict()["candidates"]
 
 
 # --- How rows are held out -------------------------------------------------------------------------
@@ -182,10 +189,13 @@ def test_labels_of_other_kinds(bad, classes):
 
 def test_a_validation_set_judges_what_was_fitted_elsewhere(golden):
     y, p = golden(2000)
-    selection = select_recalibrator(y[:1000], p[:1000], validation=(y[1000:], p[1000:]), **FAST)
-    assert selection.design == "1000 rows of validation"
+    held_out = y[1000:], p[1000:]
+    selection = select_recalibrator(y[:1000], p[:1000], validation=held_out, criterion="ew_bin", **FAST)
+    assert selection.design == "1000 validation rows"
     best = BetaCalibration().fit(p[:1000], y[:1000]).transform(p[1000:])
-    assert selection["beta"].criterion == pytest.approx(truecal.calibration_error(y[1000:], best))
+    assert selection["beta"].criterion == pytest.approx(
+        truecal.calibration_error(y[1000:], best, estimator="ew_bin")
+    )
     brier = np.mean((p[1000:] - y[1000:]) ** 2 - (best - y[1000:]) ** 2)
     assert selection["beta"].brier_gain == pytest.approx(brier)
 
@@ -221,7 +231,7 @@ def test_the_order_of_rows_does_not_matter(classes):
     shuffled = np.random.default_rng(0).permutation(len(label))
     there = select_recalibrator(label, logits, input="logits", **FAST)
     back = select_recalibrator(label[shuffled], logits[shuffled], input="logits", **FAST)
-    for ours, theirs in zip(there.to_rows(), back.to_rows(), strict=True):
+    for ours, theirs in zip(there.to_dict()["candidates"], back.to_dict()["candidates"], strict=True):
         assert ours == pytest.approx(theirs)
 
 
@@ -238,13 +248,16 @@ def test_folds_can_be_given(bad):
         sample_weight=np.append(np.ones(1000), 0),
         candidates=["platt"],
         cv=np.append(fold, 9),
+        criterion="ew_bin",
         **FAST,
     )
     assert selection.design == "3 folds"
     after = np.empty_like(p)
     for k in range(3):
         after[fold == k] = PlattScaling().fit(p[fold != k], y[fold != k]).transform(p[fold == k])
-    assert selection["platt"].criterion == pytest.approx(truecal.calibration_error(y, after))
+    assert selection["platt"].criterion == pytest.approx(
+        truecal.calibration_error(y, after, estimator="ew_bin")
+    )
 
 
 # --- Candidates ------------------------------------------------------------------------------------
@@ -293,7 +306,7 @@ def test_recalibrators_of_others(bad):
         ({"cv": np.zeros(1000)}, "cv must have at least two different folds"),
         ({"cv": [0, 1]}, r"cv has shape \(2,\). One fold is needed for each of 1000 rows"),
         ({"multiclass": "all"}, "multiclass must be one of 'top', 'classwise'"),
-        ({"validation": ([0, 1],)}, r"validation must be \(y_true, scores\)"),
+        ({"validation": ([0, 1],)}, r"validation must be \(y_true, y_proba\)"),
         ({"validation": ([0, 1], [[0.2, 0.8], [0.1, 0.9]])}, "validation has 2 columns of scores"),
         ({"n_resamples": 0}, "n_resamples must be a whole number >= 1"),
         ({"rng": "seed"}, "rng must be None, a seed or"),
@@ -322,7 +335,7 @@ def test_the_result_is_plain_and_frozen(bad):
     text = str(selection)
     assert all(row.name in text for row in selection.candidates)
     assert f"*{selection.chosen}" in text
-    assert repr(selection) == f"<Selection {selection.chosen!r} of 6 by em_sweep of P(y = 1)>"
+    assert repr(selection) == f"<Selection {selection.chosen!r} of 6 by log_loss of P(y = 1)>"
 
 
 @pytest.mark.parametrize("score", ["brier", "log_loss"])
@@ -361,3 +374,11 @@ def test_two_columns_have_the_gain_of_one():
     two = gain_over(np.column_stack([1 - p, p]), np.column_stack([1 - q, q]), np.array([0, 1]), "log_loss")
     np.testing.assert_allclose(one.value, two.value)
     np.testing.assert_allclose(one.variance, two.variance)
+
+
+def test_clusters_and_samples_are_refused(bad):
+    y, p = bad
+    with pytest.raises(InputError, match=r"clusters are not supported .* as cv"):
+        select_recalibrator(y, p, clusters=y)
+    with pytest.raises(InputError, match="must be labels"):
+        select_recalibrator(truecal.Sample.from_predictions(y, p), None)
