@@ -1,9 +1,9 @@
 """scikit-learn's own checks.
 
 Its checks fit every estimator of 2-D arrays to normal deviates in several columns with two classes. Columns
-of a recalibrator are classes, so as it is it is tagged like scikit-learn's IsotonicRegression, and the checks
-have nothing to try on it. Here each class is made to read the first column as logits and to ignore the rest;
-all else is as it is in use. Then every check applies, and none is expected to fail.
+of a recalibrator are classes, so it is tagged like scikit-learn's IsotonicRegression, and most checks do not
+apply. Here each class reads the first column as logits and ignores the rest. Then every check applies, and none is
+expected to fail.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def test_every_check_passes(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_as_it_is_nothing_fails(name):
+def test_without_changes_nothing_fails(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         with pytest.warns(SkipTestWarning):

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md says that an estimator is one file. Here its example is put where it would go, and used."""
+"""The example of an estimator in CONTRIBUTING.md works when it is added as a file."""
 
 import doctest
 import re
@@ -18,7 +18,7 @@ MODULE = "truecal.estimators.isotonic"
 
 @pytest.fixture
 def example(tmp_path, monkeypatch):
-    """Put the example among the estimators for one test, and give its module as discovery finds it."""
+    """Add the example to the estimators for one test, and return its module."""
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.M | re.S)
     (tmp_path / "isotonic.py").write_text(code, encoding="utf-8")
     truecal.list_estimators()  # the real ones register first, and stay when the example goes
@@ -53,5 +53,5 @@ def test_row_order_and_weights(example):
     assert truecal.calibration_error(y[order], p[order], estimator="isotonic") == pytest.approx(value)
 
 
-def test_it_goes_away_after_each_test():
+def test_the_example_is_removed_after_each_test():
     assert "isotonic" not in [spec.name for spec in truecal.list_estimators()]

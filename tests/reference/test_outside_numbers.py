@@ -4,7 +4,7 @@ Made data: the paper's authors' own estimators for bin, label and sweep, the est
 verified_calibration for debias, Mix-n-Match's KDE, each run on the input of `made` with 15 bins.
 
 Real data: predictions gathered from public repositories, beside this project and not part of it (see the
-`shared` fixture). Their numbers were printed by those who published the data, or stand in the table of
+`shared` fixture). Their numbers were printed by those who published the data, or are in the table of
 ``data/README.md`` there: 15 equal-width bins, closed on the right, float64.
 """
 
@@ -169,7 +169,7 @@ def test_real_data_match_their_table(shared, name, split, n, distinct, l1, l2):
 
 @pytest.mark.parametrize("name", ["hollance_markus93_densenet40_c10", "adult_random_forest"])
 def test_shuffling_heavily_tied_real_data_changes_nothing(shared, name):
-    """Over half of the scores of this DenseNet are exactly 1; cutting ties gave 9.05 % to 10.29 %."""
+    """Over half of the scores of this DenseNet are exactly 1; splitting ties gave 9.05% to 10.29%."""
     with np.load(shared / "data" / f"{name}.npz", allow_pickle=False) as data:
         y, p = (
             (data["pred"] == data["labels"], data["confidence"])

@@ -1,4 +1,4 @@
-"""Two calibrated models, or two equally miscalibrated ones, are told apart no oftener than the level allows."""
+"""Two calibrated models, or two equally miscalibrated ones, differ significantly no more often than the level."""
 
 import numpy as np
 import pytest

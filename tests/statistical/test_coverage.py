@@ -27,5 +27,5 @@ def test_intervals_cover(name, norm):
         truth in confidence_interval(*read(*population.sample(500, rng=seed)), norm=norm)
         for seed in range(repeats)
     )
-    # At least 93 % is the aim; four binomial standard errors below it is a failure and not bad luck.
+    # The target is at least 93%; the tolerance is four binomial standard errors.
     assert held / repeats > 0.93 - 4 * (0.93 * 0.07 / repeats) ** 0.5

@@ -86,13 +86,13 @@ def test_float32_and_float64_agree_although_ones_are_far_more(fits):
     score32, narrow = fits["resnet110_c10", np.float32]
     assert np.mean(score64 == 1) == pytest.approx(0.178, abs=0.01)
     assert np.mean(score32 == 1) == pytest.approx(0.467, abs=0.012)
-    # The same draws; what the rounding to float32 hides is a fraction of the noise.
+    # The same samples; rounding to float32 loses less than the noise.
     assert narrow.beta.a == pytest.approx(wide.beta.a, rel=0.01)
     assert narrow.beta.b == pytest.approx(wide.beta.b, rel=0.015)
 
 
 def test_many_draws_show_no_bias_of_the_censored_fit():
-    """At 2*10^6 rows b has a standard error of 0.1 %; scores of 1 as points would be 24 % off."""
+    """At 2*10^6 rows b has a standard error of 0.1%; treating scores of 1 as points would be off by 24%."""
     truth = truecal.simulation.BetaScores(2.7752, 0.0478)
     population = truecal.Population(truth, truecal.simulation.IdentityCurve())
     _, p = population.sample(2_000_000, rng=77)
@@ -125,5 +125,5 @@ def test_bootstrap_errors_match_the_spread_over_samples():
     bootstrapped = fit_population(
         *population.sample(800, rng=SeedSequence([6, 0])), standard_errors=True, n_resamples=50, rng=0
     )
-    # Each of the two standard deviations has a relative error of 10 %.
+    # Each of the two standard deviations has a relative error of 10%.
     assert bootstrapped.beta_se[1] == pytest.approx(spread, rel=0.5)

@@ -1,6 +1,6 @@
-"""Means over many drawn data sets against those that others found: the paper's question, asked of us.
+"""Means of the estimates over many samples, against results of other programs.
 
-Draws are made here with NumPy alone, so that nothing of truecal but its estimators is tested.
+Samples are drawn with NumPy alone, so that only the estimators of truecal are tested.
 """
 
 import math
@@ -35,9 +35,9 @@ def resnet110_c10(rng, n, *, calibrated):
     return rng.random(n) >= wrong, 1 - t
 
 
-# Source: an independent simulation of the paper's populations by other code (the project's
-# reference/bias_reference.csv, population resnet110_c10): l2, 15 bins, mean and its standard error
-# over 1000 repeats.
+# Source: an independent simulation of the paper's populations, by a program that shares no code with truecal
+# (population resnet110_c10, l2, 15 bins): mean and its standard error over 1000 repetitions. `resnet110_c10` above
+# is the whole model, so that any implementation of the estimators can repeat it.
 SIMULATED = {
     (200, False): {
         "ew_bin": (0.112343, 0.000840),
@@ -63,16 +63,16 @@ SIMULATED = {
 @pytest.mark.parametrize(("n", "calibrated"), SIMULATED)
 def test_bias_is_that_of_an_independent_simulation(n, calibrated):
     expected = SIMULATED[n, calibrated]
-    found = mean_and_error(lambda rng: resnet110_c10(rng, n, calibrated=calibrated), list(expected))
+    ours = mean_and_error(lambda rng: resnet110_c10(rng, n, calibrated=calibrated), list(expected))
     for name, (mean, error) in expected.items():
-        joint = math.hypot(error, found[name][1] / math.sqrt(REPEATS))
-        assert abs(found[name][0] - mean) < 4.5 * joint, name
+        joint = math.hypot(error, ours[name][1] / math.sqrt(REPEATS))
+        assert abs(ours[name][0] - mean) < 4.5 * joint, name
 
 
-# Source: packages of others run on 200 draws of each kind (the project's PEERS.md, section 6), l1, 15 bins:
-# netcal, torchmetrics and seven more for ew_bin (identical), caltrain, the paper's own code, for em_bin and
-# both sweeps, uncertainty-calibration's normal resampling for em_debias. Scores are uniform and come true
-# with probability c^d. Means are printed to four digits, without errors: ours stand in for theirs.
+# Source: other packages, run in 2026 on 200 samples of each model (l1, 15 bins): netcal, torchmetrics and seven more
+# for ew_bin (identical values), caltrain, the paper's own code, for em_bin and both sweeps, and the normal
+# resampling of uncertainty-calibration for em_debias. Scores c are uniform, and the probability of the event is
+# c^d, as in `draw` below. The means have four digits and no standard errors; ours are used for both.
 PEERS = {
     (100, 1.0): {
         "ew_bin": 0.1219,
@@ -105,15 +105,15 @@ def test_bias_is_that_of_other_packages(n, d):
         return rng.random(n) < score**d, score
 
     expected = PEERS[n, d]
-    found = mean_and_error(draw, list(expected), norm=1)
+    ours = mean_and_error(draw, list(expected), norm=1)
     for name, mean in expected.items():
-        joint = found[name][1] * math.sqrt(1 / 200 + 1 / REPEATS)
-        assert abs(found[name][0] - mean) < 4.5 * joint, name
+        joint = ours[name][1] * math.sqrt(1 / 200 + 1 / REPEATS)
+        assert abs(ours[name][0] - mean) < 4.5 * joint, name
 
 
 def test_the_first_figure():
-    # The paper, Fig. 1: Beta(2.8, 0.05), perfectly calibrated, n = 200. An independent calculation with
-    # 20,000 draws gives a mean of 6.69 % and a standard deviation of 1.87 %, where the truth is 0.
+    # The paper's Figure 1: Beta(2.8, 0.05), perfectly calibrated, n = 200. The program above, with 20,000
+    # samples, gives a mean of 6.69% and a standard deviation of 1.87%; the true error is 0.
     def draw(rng):
         t = rng.beta(0.05, 2.8, 200)
         return rng.random(200) >= t, 1 - t

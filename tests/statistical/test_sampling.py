@@ -1,4 +1,4 @@
-"""What is drawn has the distribution that is claimed; tolerances are Monte Carlo errors, seeds are fixed."""
+"""Samples have the claimed distribution; tolerances are Monte Carlo errors, seeds are fixed."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ POPULATIONS = {name: paper.population(name) for name in paper.NAMES} | {
 
 
 def assert_mean(values, expected):
-    """The mean of independent values is within so many of its own standard errors."""
+    """The mean of independent values is within this many standard errors."""
     values = np.asarray(values, dtype=float)
     error = values.std() / np.sqrt(values.size)
     assert values.mean() == pytest.approx(expected, abs=SIGMAS * error + 1e-12)
@@ -98,7 +98,7 @@ def test_labels_follow_the_curve(name):
 
 
 def test_labels_given_the_rounded_score():
-    """To one decimal and with c^2: of all scores that read 0.9, 81 % have label 1."""
+    """To one decimal and with c^2: of all scores of 0.9, 81% have label 1."""
     y_true, y_proba = POPULATIONS["decimals"].sample(N, rng=8)
     for r in np.arange(11) / 10:
         rows = y_proba == r

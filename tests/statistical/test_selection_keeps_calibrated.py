@@ -1,4 +1,4 @@
-"""`select_recalibrator` on populations whose truth is known: it leaves alone what is right, and mends the rest."""
+"""`select_recalibrator` on populations whose truth is known: calibrated models are kept, others are improved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REPEATS = 40
 
 
 def share_kept(population, n, **design):
-    """The share of samples on which the model is left alone."""
+    """The share of samples on which the model is kept."""
     kept = 0
     for seed in range(REPEATS):
         rng = np.random.default_rng([n, seed])
@@ -39,7 +39,7 @@ def share_kept(population, n, **design):
 @pytest.mark.parametrize("n", [100, 800])
 def test_calibrated_models_are_left_alone(n, split):
     shares = [share_kept(population, n, split=split) for population in CALIBRATED.values()]
-    # 95 % are asked for; 160 samples have a standard error of 1.7 %, and 3 of them are allowed for luck.
+    # The target is 95%; with 160 samples the standard error is 1.7%, and the tolerance is 3 of them.
     assert np.mean(shares) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / (REPEATS * len(shares)))
 
 

@@ -98,7 +98,8 @@ def test_classwise_pvalues_are_uniform():
 
 # -- power -----------------------------------------------------------------------------------------------
 
-# What an independent calculation got (REPRODUCTION.md, Figure 5): true error, n, EW bin, EM sweep.
+# True error, n, and miss rates of EW bin and EM sweep, from an independent simulation of the paper's Figure 5 with
+# about 1,000 samples; `test_miss_rate_of_equal_width_bins_by_a_direct_simulation` repeats one of them.
 FIGURE_5 = [
     (0.02, 5_000, 0.50, 0.38),
     (0.02, 10_000, 0.13, 0.10),
@@ -111,7 +112,7 @@ FIGURE_5 = [
 def test_miss_rates_of_figure_5(error, n, ew_bin, em_sweep):
     rows = miss_rates([error], [n], repeats=1000 if n > 1000 else 3000, rng=0).rows
     for row, reference in zip(rows, (ew_bin, em_sweep), strict=True):
-        # The reference had draws of its own, some 1,000; and it is printed with two digits.
+        # The reference has its own Monte Carlo error, and two digits.
         its_error = row.standard_error * math.sqrt(row.repeats / 1000)
         assert abs(row.miss_rate - reference) < 3.5 * math.hypot(row.standard_error, its_error) + 0.005
     assert rows[1].miss_rate < rows[0].miss_rate, "the sweep misses less"
@@ -131,7 +132,7 @@ def test_power_is_that_of_the_test_itself():
 
 
 def test_miss_rate_of_equal_width_bins_by_a_direct_simulation():
-    """Another route to Figure 5: bins counted by hand, and the level from as many calibrated samples."""
+    """Figure 5 without truecal: bins by NumPy, and the critical value from as many calibrated samples."""
     n, draws, b = 200, 20_000, 15
     rng = np.random.default_rng(5)
     exponent = population_with_error(0.1).curve.d
@@ -139,9 +140,9 @@ def test_miss_rate_of_equal_width_bins_by_a_direct_simulation():
     def errors(power_of_score):
         score = rng.random((draws, n))
         gap = score - (rng.random((draws, n)) < score**power_of_score)
-        place = np.minimum((score * b).astype(int), b - 1) + b * np.arange(draws)[:, np.newaxis]
-        count = np.bincount(place.ravel(), minlength=b * draws)
-        total = np.bincount(place.ravel(), gap.ravel(), b * draws)
+        index = np.minimum((score * b).astype(int), b - 1) + b * np.arange(draws)[:, np.newaxis]
+        count = np.bincount(index.ravel(), minlength=b * draws)
+        total = np.bincount(index.ravel(), gap.ravel(), b * draws)
         return np.sqrt((total**2 / np.maximum(count, 1)).reshape(draws, b).sum(axis=1) / n)
 
     directly = np.mean(errors(exponent) <= np.quantile(errors(1.0), 0.95))

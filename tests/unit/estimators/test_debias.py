@@ -100,7 +100,7 @@ def test_noise_is_the_moment_of_a_folded_normal(norm, gap, hits, rows):
 
 @pytest.mark.parametrize("norm", [1, 1.5, 3])
 def test_noise_is_what_resampling_gives(norm):
-    # Kumar et al. (2019) draw the mean label of each bin anew from a normal distribution.
+    # Kumar et al. (2019) resample the mean label of each bin from a normal distribution.
     gap, hits, rows, draws = 0.15, 12, 40, 400_000
     sd = math.sqrt(hits / rows * (1 - hits / rows) / rows)
     powers = np.abs(gap + sd * np.random.default_rng(0).standard_normal(draws)) ** norm

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-KEPT = Path(__file__).parents[3] / "docs" / "reproduction"
+KEPT = Path(__file__).parents[2] / "docs" / "reproduction"
 
 
 def read(path: Path) -> list[dict[str, str]]:
