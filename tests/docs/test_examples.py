@@ -51,4 +51,4 @@ def test_demo_runs(capsys):
     runpy.run_path(str(FOLDER / "demo.py"), run_name="__main__")
     printed = capsys.readouterr().out
     assert "--- balanced ---" in printed
-    assert printed.count("These probabilities are miscalibrated") == 3
+    assert printed.count("The data contradict perfect calibration") == 3
