@@ -178,19 +178,19 @@ def main(quick: bool = False) -> None:
 
 Made by `python benchmarks/run.py core`. {machine()}; truecal {truecal.__version__}.
 
-## Time, against sorting
+## Time relative to sorting
 
 `truecal.calibration_error(labels, scores, estimator=...)` on float64 scores in random order, with int64
-labels unless said otherwise, everything included: checks, sorting, binning. `np.sort(scores)` is timed in
-turn with it (processor times), and each ratio is of the medians, or of the best, of several rounds. On some
-processors NumPy's AVX-512 sort is slower than its AVX2 sort, which flatters the ratio; so both are here.
+labels unless stated otherwise, including checks, sorting and binning. Calls alternate with `np.sort(scores)` (CPU
+times); ratios are those of the medians, and of the best, of several rounds. On some processors NumPy's AVX-512 sort is
+slower than its AVX2 sort, which makes the ratio look better, so both are shown.
 
 {time_table}
 
 ## Peak memory
 
-What one call needs at its peak beyond its inputs, in multiples of the size of the scores, measured in a
-fresh process for each: resident size of the process, and what NumPy allocated.
+Peak memory of one call beyond its inputs, in multiples of the size of the scores, each measured in a new process:
+resident size of the process, and memory allocated by NumPy.
 
 {memory_table}
 """

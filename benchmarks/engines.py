@@ -98,9 +98,9 @@ def differences_table(rows: list[Row]) -> str:
         line: Row = {"estimator": f"`{name}`"}
         for data in sets:
             values = [row["difference"] for row in mine if row["data"] == data]
-            line[f"{data}: greatest (median)"] = f"{max(values):.0e} ({statistics.median(values):.0e})"
+            line[f"{data}: largest (median)"] = f"{max(values):.0e} ({statistics.median(values):.0e})"
         line["same bins"] = f"{np.mean([row['same_bins'] for row in mine]):.0%}"
-        line["greatest with the same bins"] = f"{max(r['difference'] for r in mine if r['same_bins']):.0e}"
+        line["largest with the same bins"] = f"{max(r['difference'] for r in mine if r['same_bins']):.0e}"
         line["within what is stated"] = (
             f"{np.mean([r['difference'] <= r['stated'] + 1e-12 for r in mine]):.0%}"
         )
@@ -133,7 +133,7 @@ def polars_queries(folder: str) -> Queries:
     limits = pl.col("score").min().alias("least"), pl.col("score").max().alias("greatest")
     return {
         "bare": bare,
-        "bare, least and greatest too": lambda: bare(*limits),
+        "bare, with minimum and maximum": lambda: bare(*limits),
         "truecal": lambda: summarize(frame(), "score", "label"),
     }
 
@@ -258,9 +258,9 @@ def engines_table(rows: list[Row]) -> str:
                 "rows": power(row["rows"]),
                 "query": row["query"],
                 "time": seconds(row["seconds"]),
-                "ns a row": f"{row['seconds'] / row['rows'] * 1e9:.1f}",
+                "ns per row": f"{row['seconds'] / row['rows'] * 1e9:.1f}",
                 "ratio to bare": f"{row['ratio']:.2f}",
-                "ratio of processor time": (
+                "ratio of CPU time": (
                     f"{row['processor_ratio']:.2f}" if row["engine"] in ("Polars", "DuckDB") else "-"
                 ),
             }
@@ -394,26 +394,27 @@ def main(*, quick: bool = False, rows: int = 10**8) -> None:
 Made by `python -m benchmarks.engines --rows {rows:g}`. {machine()}; truecal {truecal.__version__},
 Polars {pl.__version__}.
 
-## How far estimates from cells are from those of the single rows
+## Difference between estimates from cells and from rows
 
-Absolute differences (errors are fractions) over the ten populations of the paper, 20 draws of 10^4 rows, 5 of
-10^5, 3 of 10^6 and one of 10^7 of each, and over the real predictions of `shared/data`, of 92 to 274,260 rows. Goal
-for bin, debias and sweep: {ERROR_GOAL:g}.
+Absolute differences (errors are fractions) over the ten populations of the paper, with 20 samples of 10^4 rows, 5 of
+10^5, 3 of 10^6 and 1 of 10^7 from each, and over real predictions (`shared/data`, 92 to 274,260 rows). Goal for
+bin, debias and sweep: {ERROR_GOAL:g}.
 
 {accuracy}
 
-Equal-width bins cut no cell if their number divides 25,200, so that 15 bins differ by rounding only. Equal-mass bins
-differ by the rows of one cell at each edge. A sweep looks for the first number of bins whose labels are out of
-order; where two bins are nearly level, one row decides, and then cells may stop at another number of bins ("same
-bins"). *Within what is stated* is how often the difference was at most `Estimate.cell_error`, which lays the rows out
-within their cells in eight random ways, and takes twice the greatest change.
+Edges of equal-width bins coincide with cell edges if the number of bins divides 25,200, so 15 bins differ only by
+rounding. Equal-mass bins differ by the rows of one cell at each edge. A sweep searches for the first number of bins at
+which the bin means are not monotone; if two bin means are nearly equal, one row decides, and the sweep over cells may
+stop at a different number of bins ("same bins"). *Within what is stated* is the share of cases in which the difference
+was at most `Estimate.cell_error`, which arranges the rows within their cells in eight random ways and takes twice the
+largest change.
 
 ## Time
 
 Parquet files of {PART_ROWS:,} rows, float64 scores and int8 labels, {disk / 1e6:.0f} MB at {power(rows)} rows.
-*Bare* is the engine's own query: scores to 2^16 equal steps, then count, sum of scores and sum of labels by step.
-Medians of 3 to 15 runs in turn, of the ratios too (Dask and Spark at {power(rows)}: one run). Goal for Polars: at most
-{TIME_GOAL} times the bare query.
+*Bare* is a query in the engine itself: scores rounded to 2^16 equal steps, then count, sum of scores and sum of labels
+by step. Times and ratios are medians of 3 to 15 alternating runs (Dask and Spark at {power(rows)}: one run).
+Goal for Polars: at most {TIME_GOAL} times the bare query.
 
 {engines_table(grown)}
 
@@ -421,7 +422,7 @@ Medians of 3 to 15 runs in turn, of the ratios too (Dask and Spark at {power(row
 
 ## Memory
 
-Peak of the resident memory of a process that does nothing else, Python and all libraries included.
+Peak resident memory of a dedicated process, including Python and all libraries.
 
 {peak_table}
 
@@ -432,9 +433,9 @@ pass.
 
 > {faults["message"]}
 
-## From rows in memory, and from cells
+## Estimates from rows in memory and from cells
 
-{power(min(rows, 10**7))} rows. Times from cells do not contain `summarize`, which is done once.
+{power(min(rows, 10**7))} rows. Times from cells exclude `summarize`, which runs once.
 
 {memory_table(memory)}
 """

@@ -47,7 +47,7 @@ def main(*, quick: bool = False) -> None:
     page = f"""# Leaderboard
 
 l2, percent; means over the populations of a suite and n = {", ".join(map(str, SIZES))}; {arguments["repeats"]} draws of
-each, the same for all estimators. Monte Carlo noise alone makes an absolute bias of about 0.8 of its standard error.
+each, the same for all estimators. Monte Carlo noise alone gives an absolute bias of about 0.8 standard errors.
 Made by `python benchmarks/run.py leaderboard` (or `truecal study --suite A --suite B --suite C`) on {machine()}.
 
 {chr(10).join(parts)}

@@ -71,7 +71,7 @@ TASKS = (
     ),
     Task(
         "Monotonic sweep on separable labels",
-        "As above, but the label is whether the score is over a half, so that no number of bins is too many.",
+        "As above, but the label is 1 if the score exceeds 0.5, so the bin means are monotone for any number of bins.",
         "separable",
         (10**3, 2 * 10**3, 10**4, 2 * 10**4),
         ("truecal", "probcal", "calibre"),
@@ -79,7 +79,7 @@ TASKS = (
     ),
     Task(
         "Smooth error (smECE)",
-        "probcal smooths on the logit scale, and so estimates another number.",
+        "probcal smooths on the logit scale and therefore estimates a different quantity.",
         "miscalibrated",
         SIZES,
         ("probcal", "relplot", "calibre"),
@@ -207,16 +207,16 @@ def main(quick: bool = False) -> None:
             {"package": package, **{key: done.get(key, absent) for key in ("version", "python", "numpy")}}
         )
 
-    page = f"""# truecal beside other packages
+    page = f"""# truecal and other packages
 
 Made by `python benchmarks/run.py peers`. {machine()}.
 
-Every package runs in an environment of its own, installed from PyPI, and each case in a process of its own,
-on the same float64 scores in random order with int64 labels. Scores are uniform, and a score s comes true
-with probability s^1.2, so the true error is 0.0455 (l1) or 0.0495 (l2). Times are processor
-times, the best of up to {_worker.ROUNDS} calls; in brackets, how many times `np.sort` of the same scores.
-A process may take {_worker.TIME_LIMIT} s and {_worker.MEMORY_LIMIT // 2**30} GiB of address space; after a failure
-larger sizes are not tried.
+Every package is installed from PyPI into its own environment, and each case runs in its own process, on the same
+float64 scores in random order with int64 labels. Scores are uniform, and the event has probability s^1.2 at score s,
+so the true error is 0.0455 (l1) or 0.0495 (l2). Times are CPU times, the best of up to {_worker.ROUNDS} calls;
+the ratio to `np.sort` of the same scores is in parentheses.
+Each process is limited to {_worker.TIME_LIMIT} s and {_worker.MEMORY_LIMIT // 2**30} GiB of address space;
+after a failure larger sizes are skipped.
 
 {markdown(versions)}
 """
