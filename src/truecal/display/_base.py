@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+from truecal.exceptions import InputError
+
+
 class Display(ABC):
     """Something drawn: after `plot`, `ax_` are its axes and `figure_` is its figure.
 
@@ -54,11 +57,11 @@ def check_rows(rows: Any, needed: Sequence[str], what: str) -> list[dict[str, An
     """Return rows as a list of dictionaries, or say which keys they lack."""
     table = [dict(row) for row in rows]
     if not table:
-        raise ValueError(f"{what} needs at least one row.")
+        raise InputError(f"{what} needs at least one row.")
     for place, row in enumerate(table):
         missing = [name for name in needed if name not in row]
         if missing:
-            raise ValueError(
+            raise InputError(
                 f"{what} needs rows with the keys {', '.join(needed)}. Row {place} lacks {', '.join(missing)}."
             )
     return table

@@ -11,6 +11,7 @@ import numpy as np
 
 from truecal._lib.checks import require
 from truecal._lib.types import FloatArray
+from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +76,7 @@ def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, colu
     if isinstance(ax, Sequence | np.ndarray):
         given = [one for one in np.ravel(np.asarray(ax, dtype=object)) if one is not None]
         if len(given) < count:
-            raise ValueError(
+            raise InputError(
                 f"ax must be None, axes, or at least {count} axes. Got {len(given)} axes instead."
             )
         return given[:count]
@@ -90,7 +91,7 @@ def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, colu
     else:
         place, figure = ax.get_subplotspec(), ax.figure
         if place is None:
-            raise ValueError(f"{count} panels need axes that were made by subplots, or {count} axes.")
+            raise InputError(f"{count} panels need axes that were made by subplots, or {count} axes.")
         # As many beside one another as can be read, in inches.
         columns = max(1, min(columns, count, int(width_of(ax) / 1.5)))
         grid = place.subgridspec(-(-count // columns), columns)

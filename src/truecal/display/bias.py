@@ -19,6 +19,7 @@ from truecal.display._style import (
     size_axis,
     tidy,
 )
+from truecal.exceptions import InputError
 from truecal.simulation.study import Study
 
 _LABELS = {
@@ -107,7 +108,7 @@ class BiasDisplay(Display):
         check_choice("quantity", quantity, _LABELS)
         known = [row for row in self.rows if row.get(quantity) is not None]
         if not known:
-            raise ValueError(
+            raise InputError(
                 f"No row has a {quantity}: these estimators have another estimand than the true error."
             )
         populations, estimators = column(known, "population"), column(known, "estimator")

@@ -28,6 +28,7 @@ from truecal.display._style import (
 )
 from truecal.display.reliability import ReliabilityDisplay
 from truecal.estimators._registry import get_estimator
+from truecal.exceptions import InputError
 from truecal.inference.interval import confidence_interval
 from truecal.plotdata.reliability import Reliability, reliability_curve
 
@@ -249,7 +250,7 @@ class ComparisonDisplay(Display):
 
     def _require_curves(self) -> None:
         if not self.curves:
-            raise ValueError(
+            raise InputError(
                 "This display has no reliability curves. Make it with from_predictions, or pass curves."
             )
 

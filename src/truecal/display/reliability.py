@@ -26,6 +26,7 @@ from truecal.display._style import (
     tidy,
 )
 from truecal.estimators._registry import get_estimator
+from truecal.exceptions import InputError
 from truecal.plotdata.histogram import ScoreHistogram, score_histogram
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate
@@ -165,7 +166,7 @@ class ReliabilityDisplay(Display):
         Self
         """
         if not hasattr(estimator, "predict_proba"):
-            raise ValueError(
+            raise InputError(
                 f"estimator must be a classifier with predict_proba. Got {type(estimator).__name__} instead."
             )
         options.setdefault("labels", np.asarray(estimator.classes_).tolist())

@@ -19,6 +19,7 @@ from truecal.display._style import (
     text_handle,
     tidy,
 )
+from truecal.exceptions import InputError
 from truecal.plotdata.histogram import ScoreHistogram, score_histogram
 from truecal.simulation.fit.population import PopulationFit, fit_population
 from truecal.simulation.scores._base import ScoreDistribution
@@ -99,7 +100,7 @@ class ScoreDisplay(Display):
         sample = one_sample(y_true, y_proba, **reading)
         if isinstance(fit, str):
             if fit != "beta":
-                raise ValueError(
+                raise InputError(
                     f"fit must be 'beta', a fit, a score distribution or None. Got {fit!r} instead."
                 )
             fit = fit_population(sample)

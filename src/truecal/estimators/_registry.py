@@ -244,7 +244,7 @@ def estimator(
         for key in (name, *aliases):
             if key in _SPECS and _SPECS[key].function.__module__ != function.__module__:
                 owner = _SPECS[key].function.__module__
-                raise ValueError(f"estimator {key!r} is already registered by {owner}.")
+                raise InputError(f"estimator {key!r} is already registered by {owner}.")
             _SPECS[key] = replace(spec, fixed_norm=alias_norms[key]) if key in alias_norms else spec
         return function
 

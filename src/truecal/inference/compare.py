@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from truecal._lib.checks import check_fraction, check_norm
 from truecal.data.predictions import Rows, read_rows
 from truecal.estimators._curves import CurveAverage, average_curves
+from truecal.exceptions import InputError
 from truecal.inference.interval import interval_of
 from truecal.results import SCHEMA_VERSION, Interval
 
@@ -139,7 +140,7 @@ def compare(
     'recalibrated is better calibrated'
     """
     if check_norm(norm) not in (1, 2):
-        raise ValueError(f"norm must be 1 or 2 to compare models. Got {norm!r} instead.")
+        raise InputError(f"norm must be 1 or 2 to compare models. Got {norm!r} instead.")
     level = check_fraction("confidence_level", confidence_level)
     paired = y_true_b is None
     rows = (_one(y_true, y_proba_a, reading), _one(y_true if paired else y_true_b, y_proba_b, reading))
@@ -167,7 +168,7 @@ def compare(
 def _one(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> Rows:
     rows = read_rows(y_true, y_proba, **reading)
     if len(rows) > 1:
-        raise ValueError(
+        raise InputError(
             "compare takes one class at a time: name it with pos_label, or use multiclass='top'."
         )
     return rows[0]

@@ -14,7 +14,7 @@ from truecal.data import as_samples
 from truecal.data.cells import Cells, cell_error
 from truecal.data.sample import Sample
 from truecal.estimators._registry import TRUE_ERROR, get_estimator
-from truecal.exceptions import CalibrationWarning
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.interval import confidence_interval
 from truecal.results import Estimate, mean_over_classes
 
@@ -161,7 +161,7 @@ def _measure(
 ) -> Estimate:
     spec = get_estimator(estimator)
     if confidence_level is not None and spec.estimand != TRUE_ERROR:
-        raise ValueError(
+        raise InputError(
             f"{spec.name} estimates the {spec.estimand}. Intervals are for the {TRUE_ERROR}: leave out "
             f"confidence_level, or choose another estimator."
         )
@@ -169,7 +169,7 @@ def _measure(
         options = {"rng": rng, **options}
     if n_bins is not None:
         if "n_bins" not in spec.options:
-            raise ValueError(
+            raise InputError(
                 f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself."
             )
         options = {"n_bins": n_bins, **options}

@@ -10,6 +10,7 @@ from scipy.special import chndtr, ndtr
 from truecal._lib.checks import check_fraction, check_norm
 from truecal.data.sample import Sample
 from truecal.estimators._curves import CurveAverage, average_curves
+from truecal.exceptions import InputError
 from truecal.results import Interval
 
 #: First-order variances are a little too small when the curve itself is estimated.
@@ -62,7 +63,7 @@ def confidence_interval(sample: Sample, *, norm: float = 2, confidence_level: fl
     True
     """
     if check_norm(norm) not in (1, 2):
-        raise ValueError(f"intervals are known for norm 1 and 2. Got {norm!r} instead.")
+        raise InputError(f"intervals are known for norm 1 and 2. Got {norm!r} instead.")
     level = check_fraction("confidence_level", confidence_level)
     return interval_of(average_curves(sample), norm, level)
 

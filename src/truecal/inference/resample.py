@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from truecal._lib.checks import as_generator, check_count
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
+from truecal.exceptions import InputError
 
 
 def redraw_labels(sample: Sample, rng: RNGLike = None) -> Sample:
@@ -142,7 +143,7 @@ def bootstrap(sample: Sample, rng: RNGLike = None) -> Sample:
 def require_whole_counts(sample: Sample, purpose: str) -> None:
     """Refuse a sample with fractional weights, whose groups do not say how many rows they hold."""
     if not sample.whole:
-        raise ValueError(
+        raise InputError(
             f"{purpose} needs whole-number weights, which say how often each row occurred. Got weights with "
             f"fractions, from which the number of rows, and so the noise of the labels, cannot be told. "
             f"Leave out sample_weight, or pass counts."

@@ -15,6 +15,7 @@ from truecal._lib.checks import check_choice
 from truecal.data import read
 from truecal.data.arrays import to_array
 from truecal.data.cells import N_CELLS, Cells, check_same_target, merge_all
+from truecal.exceptions import InputError
 from truecal.inference.estimate import estimate
 from truecal.results import Estimate
 
@@ -100,7 +101,7 @@ class CalibrationStream:
     def cells(self) -> Cells:
         """What has come in so far, a `Sample` for everything that takes one."""
         if not self._parts:
-            raise ValueError(_NOTHING)
+            raise InputError(_NOTHING)
         self._merge()
         return self._parts[0]
 
@@ -170,11 +171,11 @@ class WindowedStream:
     def __init__(self, *, window: Duration, step: Duration, **reading: Any) -> None:
         self._dated = not isinstance(step, int | float)
         if self._dated == isinstance(window, int | float):
-            raise ValueError("window and step must both be numbers, or both be timedeltas.")
+            raise InputError("window and step must both be numbers, or both be timedeltas.")
         self._step = _duration(step)
         ratio = _duration(window) / self._step if self._step > 0 else 0.0
         if not ratio >= 1 or not math.isclose(ratio, round(ratio), rel_tol=1e-9):
-            raise ValueError(f"window must be a whole number of steps. Got {window!r} and {step!r} instead.")
+            raise InputError(f"window must be a whole number of steps. Got {window!r} and {step!r} instead.")
         self._n_steps = round(ratio)
         self._new = partial(CalibrationStream, **reading)
         self._new()  # refuses what it cannot read by
@@ -230,7 +231,7 @@ class WindowedStream:
         """
         for other in others:
             if (other._step, other._n_steps, other._dated) != (self._step, self._n_steps, self._dated):
-                raise ValueError("Streams must have the same window and steps to be merged.")
+                raise InputError("Streams must have the same window and steps to be merged.")
             self._take(other._streams)
             self.n_late += other.n_late
         return self
@@ -240,7 +241,7 @@ class WindowedStream:
         """What is in the window, a `Sample` for everything that takes one."""
         parts = [stream.cells for stream in self._streams.values() if stream.n]
         if not parts:
-            raise ValueError(_NOTHING)
+            raise InputError(_NOTHING)
         return merge_all(parts)
 
     @property
@@ -278,10 +279,10 @@ class WindowedStream:
             moments = np.array([_in_utc(moment) for moment in moments.ravel()]).reshape(moments.shape)
         if (moments.dtype.kind == "M") != self._dated or moments.dtype.kind not in "Miuf":
             kind = "dates" if self._dated else "numbers"
-            raise ValueError(f"time must be {kind}, as window and step are. Got {time!r} instead.")
+            raise InputError(f"time must be {kind}, as window and step are. Got {time!r} instead.")
         missing = int((moments != moments).sum())
         if missing:
-            raise ValueError(f"time has {missing} missing value{'s' if missing > 1 else ''}.")
+            raise InputError(f"time has {missing} missing value{'s' if missing > 1 else ''}.")
         if self._dated:
             moments = moments.astype("datetime64[us]").astype(np.int64)
         return np.asarray(np.floor_divide(moments, self._step), dtype=np.int64)

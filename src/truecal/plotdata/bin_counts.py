@@ -15,6 +15,7 @@ from truecal._lib.checks import check_choice, check_count, check_norm
 from truecal._lib.types import FloatArray
 from truecal.data import one_sample
 from truecal.estimators._registry import get_estimator
+from truecal.exceptions import InputError
 from truecal.results import Result
 from truecal.simulation.study import Study
 
@@ -169,7 +170,7 @@ def bin_counts_of_study(
         if match and match[1] == binning:
             found[int(match[2])] = row
     if not found:
-        raise ValueError(
+        raise InputError(
             f"The study has no {binning}_bin with given numbers of bins for {population!r} at n = {n}. Add "
             f"{{'estimator': '{binning}_bin', 'n_bins': b}} for several b to its estimators."
         )
@@ -195,5 +196,5 @@ def _only(name: str, given: Any, values: list[Any]) -> Any:
     if given is None and len(known) == 1:
         return known[0]
     if given not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}. Got {given!r} instead.")
+        raise InputError(f"{name} must be one of {', '.join(map(repr, known))}. Got {given!r} instead.")
     return given

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from truecal._lib.checks import check_count, check_fraction
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.exceptions import InputError
 from truecal.results import SCHEMA_VERSION
 from truecal.simulation._draws import Detection, Simulator
 from truecal.simulation.power import greatest_error, population_with_error
@@ -121,7 +122,7 @@ def plan_sample_size(
     target = _check_power(power, simulator.alpha)
     population = population_with_error(true_error, scores, norm)
     if true_error == 0:
-        raise ValueError("true_error must be above 0: in a calibrated model there is nothing to find.")
+        raise InputError("true_error must be above 0: in a calibrated model there is nothing to find.")
 
     def measure(root_n: float, repeats: int) -> tuple[float, Detection]:
         n = max(2, round(root_n**2))  # some estimators compare pairs of rows
@@ -129,7 +130,7 @@ def plan_sample_size(
 
     found = _solve(measure, simulator, target, start=2 / true_error, most=math.sqrt(_MOST_ROWS))
     if found is None:
-        raise ValueError(
+        raise InputError(
             f"No sample of up to {_MOST_ROWS:.0e} rows finds a true error of {true_error!r} with power "
             f"{power!r}."
         )
@@ -237,7 +238,7 @@ def detectable_error(
 def _check_power(power: object, alpha: float) -> float:
     target = check_fraction("power", power)
     if target <= alpha:
-        raise ValueError(
+        raise InputError(
             f"power must be greater than alpha = {alpha:g}, which even a blind guess has. Got {power!r} instead."
         )
     return target

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 
 from truecal._lib.checks import check_count, check_norm, check_real
 from truecal._lib.types import RNGLike
+from truecal.exceptions import InputError
 from truecal.results import SCHEMA_VERSION
 from truecal.simulation._draws import Simulator
 from truecal.simulation.curves import PowerCurve
@@ -262,7 +263,7 @@ def miss_rates(
     sizes = [check_count("sizes", n) for n in sizes]
     populations = [population_with_error(error, scores, norm) for error in true_errors]
     if not (simulator.statistics and sizes and populations):
-        raise ValueError("miss_rates needs at least one true error, one size and one estimator.")
+        raise InputError("miss_rates needs at least one true error, one size and one estimator.")
     by_size = Parallel(n_jobs=n_jobs)(delayed(_powers)(simulator, populations, n) for n in sizes)
     by_error = zip(*by_size, strict=True)
     return MissRates(tuple(row for rows in by_error for row in chain.from_iterable(rows)))
@@ -329,7 +330,7 @@ def population_with_error(
     greatest = greatest_error(scores, norm)
     wanted = check_real("true_error", true_error, at_least=0)
     if wanted > greatest:
-        raise ValueError(
+        raise InputError(
             f"true_error must lie between 0 and {greatest:.4g}, the greatest that a curve c^d gives on these "
             f"scores. Got {true_error!r} instead."
         )
