@@ -295,12 +295,12 @@ class _Preparation:
                 raise InputError("--normalize needs a column of scores for each class")
             total = pl.sum_horizontal(*scores)
             bad = total <= 0
-            found = self.frame.ask(low=total.min(), high=total.max(), n=bad.sum(), row=bad.arg_true().first())
+            found = self.frame.ask(low=total.min(), high=total.max(), n=bad.sum())
             if found["n"]:
                 problem = (
                     f"has {counted(found['n'], 'row')} whose sum is not positive and cannot be normalised"
                 )
-                raise InputError(problem, argument=names, first_row=found["row"])
+                raise InputError(problem, argument=names, first_row=self.frame.first(bad)[0])
             self.notes.append(f"divided rows by their sum, from {found['low']:.6g} to {found['high']:.6g}")
             scores = [score / total for score in scores]
         return scores
@@ -394,11 +394,11 @@ class _Preparation:
             raise label.error(problem, remedy="Write both in the same way.")
         values = [side.values.cast(pl.Float64) if side.kind == "boolean" else side.values for side in sides]
         for part, value in zip((label, predicted), values, strict=True):
-            missing = value.is_null()
-            found = self.frame.ask(n=missing.sum(), row=missing.arg_true().first())
-            if found["n"] and not self.reading.drop_missing:
-                problem = f"has {counted(found['n'], 'missing value')}"
-                raise part.error(problem, count=found["n"], first_row=found["row"], remedy=Remedy.DROP_ROWS)
+            n = self.frame.ask(n=value.is_null().sum())["n"]
+            if n and not self.reading.drop_missing:
+                row, _ = self.frame.first(value.is_null())
+                problem = f"has {counted(n, 'missing value')}"
+                raise part.error(problem, count=n, first_row=row, remedy=Remedy.DROP_ROWS)
         return values[0] == values[1]
 
     def _one_hot(self, parts: Sequence[Field], scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
@@ -418,16 +418,19 @@ class _Preparation:
         wrong = (pl.sum_horizontal(*(value == 1 for value in hot)) != 1) | ~known
         if self.reading.drop_missing:
             wrong &= ~pl.any_horizontal(*(value.is_null() for value in hot))
-        found = self.frame.ask(n=wrong.sum(), row=wrong.arg_true().first())
-        if found["n"]:
-            problem = f"has {counted(found['n'], 'row')} without a single 1 among 0s"
-            raise InputError(problem, argument=called([part.name for part in parts]), first_row=found["row"])
+        n = self.frame.ask(n=wrong.sum())["n"]
+        if n:
+            names = called([part.name for part in parts])
+            row, _ = self.frame.first(wrong)
+            raise InputError(
+                f"has {counted(n, 'row')} without a single 1 among 0s", argument=names, first_row=row
+            )
         weighted = (value * k for k, value in enumerate(hot))
         number = pl.sum_horizontal(*weighted, ignore_nulls=False).cast(pl.Int64)
         if scores[0].name.endswith("]") or not all(score_ends):
             return number, {"pos_label": _as_label(self.reading.pos_label, "number", "--pos-label")}
-        names = number.replace_strict(dict(enumerate(score_ends)), return_dtype=pl.String)
-        return names, {"pos_label": self.reading.pos_label, "labels": score_ends}
+        named = number.replace_strict(dict(enumerate(score_ends)), return_dtype=pl.String)
+        return named, {"pos_label": self.reading.pos_label, "labels": score_ends}
 
     # --- Rows and cells ----------------------------------------------------------------------------
 

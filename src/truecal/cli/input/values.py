@@ -109,8 +109,22 @@ class Frame:
         self._schema = self.lazy.collect_schema()
 
     def ask(self, **questions: pl.Expr) -> dict[str, Any]:
-        """Return aggregates over all rows."""
+        """Return aggregates over all rows, which are read in batches."""
         return self.table.collect(self.lazy.select(**questions)).row(0, named=True)
+
+    def distinct(self, values: pl.Expr) -> pl.Series:
+        """Return the distinct values, without missing ones."""
+        return self.table.collect(self.lazy.select(value=values).unique())["value"].drop_nulls()
+
+    def first(self, where: pl.Expr, value: pl.Expr | None = None) -> tuple[int, Any]:
+        """Return the number of the first row that meets a condition, and a value in it."""
+        import polars as pl
+
+        rows = self.lazy.select(where=where, value=pl.lit(None) if value is None else value).with_row_index(
+            "row"
+        )
+        row, _, found = self.table.collect(rows.filter("where").head(1)).row(0)
+        return int(row), found
 
     def field(self, name: str) -> Field:
         """Return a column."""
@@ -139,9 +153,10 @@ class Frame:
             return [Field(f"{name}[{k}]", values.arr.get(k), inner) for k in range(dtype.size)]
         if isinstance(dtype, pl.List):
             size = values.list.len()
-            found = self.ask(low=size.min(), high=size.max(), row=(size != size.first()).arg_true().first())
+            found = self.ask(low=size.min(), high=size.max(), first=size.drop_nulls().first())
             if found["low"] != found["high"]:
-                raise whole.error("has lists of different lengths", first_row=found["row"])
+                row, _ = self.first(size != found["first"])
+                raise whole.error("has lists of different lengths", first_row=row)
             inner = _instance(dtype.inner)
             return [Field(f"{name}[{k}]", values.list.get(k), inner) for k in range(found["high"] or 0)]
         return [whole]
@@ -166,15 +181,8 @@ class Frame:
         questions: dict[str, pl.Expr] = {}
         for k, part in enumerate(fields):
             if part.is_text:
-                text, value = part.text, _parse(part.text, percent=percent)
-                bad = text.is_not_null() & value.is_null() & ~_is_mark(text)
-                questions |= {
-                    f"bad{k}": bad.sum(),
-                    f"row{k}": bad.arg_true().first(),
-                    f"value{k}": text.filter(bad).first(),
-                    f"comma{k}": (bad & _parse(text, percent=percent, comma=True).is_not_null()).sum(),
-                    f"percent{k}": (bad & text.str.ends_with("%")).sum(),
-                }
+                value = _parse(part.text, percent=percent)
+                questions[f"unread{k}"] = (value.is_null() & part.values.is_not_null()).sum()
             elif part.dtype.is_numeric() or part.dtype == pl.Boolean:
                 value = part.values if part.dtype.is_float() and not percent else part.values.cast(pl.Float64)
             else:
@@ -182,20 +190,31 @@ class Frame:
             numbers.append(value)
         found = self.ask(**questions) if questions else {}
         for k, part in enumerate(fields):
-            n_bad = found.get(f"bad{k}") or 0
-            if n_bad and found[f"comma{k}"] == n_bad and decimal_comma:
-                numbers[k] = _parse(part.text, percent=percent, comma=True)
-            elif n_bad:
-                signs = found[f"percent{k}"] == n_bad
-                noun = counted(n_bad, "value") + " with a percent sign"
-                raise part.error(
-                    f"has {noun if signs else counted(n_bad, 'non-numeric value')}",
-                    count=n_bad,
-                    first_row=found[f"row{k}"],
-                    value=found[f"value{k}"],
-                    remedy="Add --percent." if signs else "Remove or fix these rows.",
-                )
+            if found.get(f"unread{k}"):  # a look at each value takes long, so it comes second
+                numbers[k] = self._numbers_of_text(part, numbers[k], percent, decimal_comma)
         return [number / 100 if percent else number for number in numbers]
+
+    def _numbers_of_text(self, part: Field, number: pl.Expr, percent: bool, decimal_comma: bool) -> pl.Expr:
+        """Return numbers with a decimal comma or marks of missing values among them; refuse anything else."""
+        comma = _parse(part.text, percent=percent, comma=True)
+        bad = _is_bad(part.text, number)
+        found = self.ask(
+            n=bad.sum(),
+            other=_is_bad(part.text, comma).sum(),
+            signs=(bad & part.text.str.ends_with("%")).sum(),
+        )
+        if not found["n"] or (decimal_comma and not found["other"]):
+            return comma if found["n"] else number
+        row, value = self.first(bad, part.text)
+        signs = found["signs"] == found["n"]
+        noun = "value" if signs else "non-numeric value"
+        raise part.error(
+            f"has {counted(found['n'], noun)}{' with a percent sign' if signs else ''}",
+            count=found["n"],
+            first_row=row,
+            value=value,
+            remedy="Add --percent." if signs else "Remove or fix these rows.",
+        )
 
     def labels(self, label: Field) -> Labels:
         """Return a column as labels: text is read as numbers or booleans where all of it is."""
@@ -203,26 +222,21 @@ class Frame:
 
         if not label.is_text and not label.dtype.is_temporal():
             return self._typed_labels(label)
-        text = label.text
-        distinct = text.filter(text.is_not_null() & ~_is_mark(text)).unique()
-        found = self.ask(
-            n=distinct.len(),
-            whole=distinct.cast(pl.Int64, strict=False).is_not_null().sum(),
-            digits=distinct.str.contains(r"^[+-]?\d+$").sum(),
-            numbers=distinct.cast(pl.Float64, strict=False).is_not_null().sum(),
-            booleans=distinct.str.to_lowercase().is_in(["true", "false"]).sum(),
-            replaced=distinct.str.contains(_REPLACED, literal=True).sum(),
-        )
-        _refuse_replaced(label, found["replaced"])
-        values, kind, n = text, "text", found["n"]
-        if n and found["whole"] == n:
-            values, kind = text.cast(pl.Int64, strict=False), "number"
-        elif n and found["numbers"] == n and found["digits"] == found["whole"]:  # else long identifiers
-            values, kind = text.cast(pl.Float64, strict=False), "number"
-        elif n and found["booleans"] == n:
-            lower = text.str.to_lowercase()
-            values, kind = pl.when(lower.is_in(["true", "false"])).then(lower == "true"), "boolean"
-        return Labels(values, kind, self._seen(values))
+        text, everything = label.text, self.distinct(label.text)
+        seen = everything.filter(~everything.str.to_lowercase().is_in(MARKS))
+        _refuse_replaced(label, seen)
+        whole = seen.cast(pl.Int64, strict=False)
+        number = seen.cast(pl.Float64, strict=False)
+        long = (whole.is_null() & seen.str.contains(r"^[+-]?\d+$")).any()  # identifiers beyond 64 bits
+        if len(seen) and not whole.has_nulls():
+            return Labels(text.cast(pl.Int64, strict=False), "number", _listed(whole))
+        if len(seen) and not number.has_nulls() and not long:
+            return Labels(text.cast(pl.Float64, strict=False), "number", _listed(number))
+        lower = text.str.to_lowercase()
+        if len(seen) and seen.str.to_lowercase().is_in(["true", "false"]).all():
+            values = pl.when(lower.is_in(["true", "false"])).then(lower == "true")
+            return Labels(values, "boolean", _listed(seen.str.to_lowercase() == "true"))
+        return Labels(text, "text", _listed(everything))
 
     def _typed_labels(self, label: Field) -> Labels:
         import polars as pl
@@ -241,11 +255,7 @@ class Frame:
                 values = values.cast(pl.Float64)
             else:
                 values, kind = label.text, "text"
-        return Labels(values, kind, self._seen(values))
-
-    def _seen(self, values: pl.Expr) -> list[Any]:
-        seen = self.ask(seen=values.drop_nulls().unique().sort().head(_MOST_LABELS).implode())["seen"]
-        return [int(value) if isinstance(value, float) and value.is_integer() else value for value in seen]
+        return Labels(values, kind, _listed(self.distinct(values)))
 
     def groups(self, names: Sequence[str]) -> list[pl.Expr]:
         """Return columns of groups as text, or as integers where all are."""
@@ -255,17 +265,13 @@ class Frame:
         for part in map(self.field, names):
             if part.dtype.is_nested():
                 raise part.error(f"contains {part.dtype} values, which cannot be groups")
-            distinct = part.text.drop_nulls().unique()
-            found = self.ask(
-                n=distinct.len(),
-                whole=distinct.str.contains(r"^(0|-?[1-9]\d{0,17})$").sum(),
-                replaced=distinct.str.contains(_REPLACED, literal=True).sum(),
-            )
-            _refuse_replaced(part, found["replaced"])
-            whole = found["n"] and found["whole"] == found["n"]
+            seen = self.distinct(part.text)
+            _refuse_replaced(part, seen)
+            whole = len(seen) > 0 and seen.str.contains(r"^(0|-?[1-9]\d{0,17})$").all()
             groups.append(part.text.cast(pl.Int64) if whole else part.text)
         if groups:
-            n = self.ask(n=pl.struct(*(part.alias(f"g{k}") for k, part in enumerate(groups))).n_unique())["n"]
+            keys = self.lazy.select(**{f"g{k}": part for k, part in enumerate(groups)}).unique()
+            n = self.table.collect(keys.select(pl.len())).item()
             if n > _MOST_GROUPS:
                 raise InputError(
                     f"has {n:,} different values, and at most {_MOST_GROUPS:,} groups are allowed",
@@ -291,8 +297,18 @@ def _is_mark(text: pl.Expr) -> pl.Expr:
     return text.str.to_lowercase().is_in(MARKS)
 
 
-def _refuse_replaced(part: Field, count: int) -> None:
-    if count:
+def _is_bad(text: pl.Expr, number: pl.Expr) -> pl.Expr:
+    return number.is_null() & text.is_not_null() & ~_is_mark(text)
+
+
+def _listed(values: pl.Series) -> list[Any]:
+    """Return distinct labels in order; whole floats as integers, so that 1.0 is shown as 1."""
+    seen = values.unique().sort().head(_MOST_LABELS).to_list()
+    return [int(value) if isinstance(value, float) and value.is_integer() else value for value in seen]
+
+
+def _refuse_replaced(part: Field, seen: pl.Series) -> None:
+    if seen.str.contains(_REPLACED, literal=True).any():
         remedy = "Pass the encoding of the file, such as --encoding latin-1."
         raise part.error("has values that are not UTF-8", remedy=remedy)
 
