@@ -357,7 +357,7 @@ def _assess(
         reliability=reliability_curve(sample, band=sample.whole, confidence_level=level, rng=rng),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
-        weak=weak_calibration(sample, confidence_level=level),
+        weak=weak_calibration(sections.thinned(sample), confidence_level=level),
         decompositions=tuple(decompose(sample, name=name) for name in SCORES),
         groups=groups,
         classes=classes,

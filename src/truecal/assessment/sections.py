@@ -33,7 +33,7 @@ from truecal.results import Estimate, Interval, Result
 #: Groups with fewer rows are marked: their numbers are uncertain.
 SMALL_GROUP = 100
 #: Rows on which recalibrators are compared; more take time and do not change the choice.
-MOST_ROWS = 20_000
+MOST_ROWS = 10_000
 #: Resamples of the standard errors in that comparison.
 _RESAMPLES = 40
 #: Standard errors by which the gain of a recalibrator must exceed 0.
@@ -423,7 +423,8 @@ def training_rows(
         return TrainingRows(label[chosen], score[chosen], float(len(label)))
     kinds = np.concatenate([sample.count - sample.positives, sample.positives]).astype(np.int64)
     if sample.n > MOST_ROWS:
-        kinds = rng.multivariate_hypergeometric(kinds, MOST_ROWS, method="marginals")
+        drawn = rng.choice(int(sample.n), MOST_ROWS, replace=False)
+        kinds = np.bincount(np.searchsorted(np.cumsum(kinds), drawn, side="right"), minlength=len(kinds))
     label = np.repeat([0, 1], [kinds[: len(sample)].sum(), kinds[len(sample) :].sum()])
     return TrainingRows(label, np.repeat(np.tile(sample.score, 2), kinds), sample.n)
 
@@ -531,6 +532,24 @@ class PlannedRows(Result):
     alpha: float = _ALPHA
 
 
+def thinned(sample: Sample, most: int = 1024) -> Sample:
+    """Return the sample with its scores merged into blocks of equal mass, if there are many.
+
+    Smooth fits take the same value on such a sample to several digits, in less time. Samples with sampling
+    weights or clusters are returned as they are.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    most : int
+        Number of blocks.
+    """
+    if len(sample) <= 2 * most or sample.squares is not None or sample.clusters is not None:
+        return sample
+    return merge_groups(sample, partition(EqualMass(sample), most).start)
+
+
 def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[PlannedRows, ...]:
     r"""Return how many rows detect errors of several sizes, by the noncentral chi-square distribution.
 
@@ -545,8 +564,7 @@ def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[Planne
     errors : sequence of float
         The l2 errors to detect.
     """
-    if len(sample) > 2048:
-        sample = merge_groups(sample, partition(EqualMass(sample), 2048).start)
+    sample = thinned(sample)
     score, count, _ = _inner(sample)
     if not len(score):
         return ()

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal._lib.isotonic import isotonic_rate
+
 FloatArray = NDArray[np.float64]
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
@@ -210,6 +212,11 @@ class Sample:
     def label(self) -> FloatArray:
         """Mean label of each group."""
         return self.positives if self.plain else self.positives / self.count
+
+    @cached_property
+    def isotonic(self) -> FloatArray:
+        """Mean label of each group under the increasing curve that fits the labels best."""
+        return isotonic_rate(self.count, self.positives)
 
     @cached_property
     def cumulative_count(self) -> FloatArray:

@@ -105,7 +105,7 @@ class ReliabilityDisplay(Display):
         estimator: str | None = None,
         band: bool = True,
         confidence_level: float = 0.95,
-        n_resamples: int = 500,
+        n_resamples: int = 400,
         rng: RNGLike = None,
         **reading: Any,
     ) -> Self:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
 from truecal._lib.checks import check_choice
-from truecal._lib.isotonic import isotonic_rate
 from truecal.data.predictions import as_sample, no_use_for_clusters
 from truecal.data.sample import Sample
 from truecal.results import Result
@@ -108,7 +107,7 @@ def decompose(
     loss = _brier if name == "brier" else _log_loss
     rate = np.full(len(sample), sample.positives.sum() / sample.n)
     given, constant = loss(sample, sample.score), loss(sample, rate)
-    recalibrated = loss(sample, isotonic_rate(sample.count, sample.positives))
+    recalibrated = loss(sample, sample.isotonic)
     return Decomposition(name, given, given - recalibrated, constant - recalibrated, constant)
 
 

@@ -30,7 +30,7 @@ from truecal.results import BinTable, Result
 
 #: Samples with more distinct scores are merged into this many blocks of equal mass and as many of equal width.
 #: Finer ones take time and cannot be seen in a picture.
-_BLOCKS = 400
+_BLOCKS = 250
 
 _RULES = {"em": EqualMass, "ew": EqualWidth}
 
@@ -104,7 +104,7 @@ def reliability_curve(
     binning: str = "em",
     band: bool = True,
     confidence_level: float = 0.95,
-    n_resamples: int = 500,
+    n_resamples: int = 400,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
@@ -181,7 +181,7 @@ def reliability_curve(
             blocks, np.searchsorted(start, cut.start), tails, n_resamples, as_generator(rng)
         )
     # The isotonic fit is that of all scores; a block shows its mean.
-    fitted = isotonic_rate(sample.count, sample.positives) * sample.count
+    fitted = sample.isotonic * sample.count
     interval = clopper_pearson(bins.count * bins.mean_label, bins.count, confidence_level)
     return Reliability(
         score=blocks.score,

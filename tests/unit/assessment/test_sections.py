@@ -59,6 +59,7 @@ def test_small_groups_are_marked():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_familywise_error_rate_is_that_of_the_level():
     rng = np.random.default_rng(3)
     repeats = 400
@@ -131,6 +132,7 @@ def test_rows_of_a_large_sample_are_drawn_without_replacement():
     n = 2 * MOST_ROWS
     sample = sample_of(n, lambda p: p, rng)
     rows = training_rows(sample, None, None, rng)
+    assert rows.label.mean() == pytest.approx(0.5, abs=4 * 0.5 / MOST_ROWS**0.5)
     assert (len(rows.label), rows.total) == (MOST_ROWS, n)
     assert len(np.unique(rows.score)) == MOST_ROWS
 

@@ -48,17 +48,17 @@ def test_isotonic_curve_pools_adjacent_violators(decimals):
 def test_many_scores_are_seen_through_cells_without_changing_the_fit():
     sample = sample_of(SKEWED, 50_000)
     curve = reliability_curve(sample, band=False)
-    assert 500 < len(curve.score) <= 815
+    assert 300 < len(curve.score) <= 515
     assert (np.diff(curve.score) >= 0).all()
     assert (np.diff(curve.label) >= -1e-12).all()
     full = pooled(*SKEWED.sample(50_000, rng=0))
     # At every cell the curve is the exact one somewhere in the cell, so it lies between neighbours of it.
-    place = np.clip(np.searchsorted(sample.score, curve.score), 150, len(full) - 151)
-    assert (curve.label >= full[place - 150] - 1e-12).all()
-    assert (curve.label <= full[place + 150] + 1e-12).all()
+    place = np.clip(np.searchsorted(sample.score, curve.score), 250, len(full) - 251)
+    assert (curve.label >= full[place - 250] - 1e-12).all()
+    assert (curve.label <= full[place + 250] + 1e-12).all()
     # Few scores are low, and these are not lumped together.
     distance = np.abs(sample.score[:100, np.newaxis] - curve.score).min(axis=1)
-    assert distance.max() < 0.0025
+    assert distance.max() < 0.004
 
 
 def test_bins_are_those_of_the_estimators():
