@@ -20,6 +20,7 @@ from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge
 from truecal.data import as_samples, read_rows
 from truecal.data.cells import Cells
 from truecal.data.groups import MISSING, split_rows
+from truecal.data.predictions import refuse_clusters
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
@@ -196,6 +197,7 @@ def assess(
     *,
     by: Any = None,
     sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
@@ -214,7 +216,7 @@ def assess(
     by : array-like, mapping, data frame or tuple of array-like, optional
         Groups to look at one by one: a column, or several that are crossed. For a `Sample`: a mapping from names
         of groups to their samples, or from the name of the column to such a mapping.
-    sample_weight, pos_label, labels
+    sample_weight, weights, pos_label, labels
         As in `truecal.estimate`.
     multiclass : {"top", "classwise"}, optional
         ``"classwise"`` assesses the top label, and each class against the rest in `Assessment.classes`.
@@ -243,13 +245,13 @@ def assess(
     """
     check_fraction("confidence_level", confidence_level)
     check_count("n_resamples", n_resamples)
-    if clusters is not None:
-        raise InputError("is not supported by assess yet: rows are taken as independent", argument="clusters")
     reading = {
         "sample_weight": sample_weight,
         "pos_label": pos_label,
         "labels": labels,
         "multiclass": multiclass,
+        "clusters": clusters,
+        "weights": weights,
     }
     generator = as_generator(rng)
     with warnings.catch_warnings():
@@ -259,6 +261,7 @@ def assess(
         if class_samples:
             reading["multiclass"] = "top"
         (sample,) = as_samples(y_true, y_proba, **reading)
+        refuse_clusters(sample, "assess")
         common: dict[str, Any] = {
             "estimator": ESTIMATORS[0],
             "confidence_level": confidence_level,
@@ -270,12 +273,9 @@ def assess(
         classes = None
         if class_samples:
             whole = all(part.whole for part in class_samples)
-            joint = {**reading, "multiclass": "classwise"}
-            tested = (
-                calibration_test(y_true, y_proba, **joint, n_resamples=n_resamples, rng=generator)
-                if whole
-                else None
-            )
+            joint = {name: value for name, value in reading.items() if value is not None}
+            joint |= {"multiclass": "classwise", "n_resamples": n_resamples, "rng": generator}
+            tested = calibration_test(y_true, y_proba, **joint) if whole else None
             classes = sections.assess_classes(class_samples, tested, **common)
         return _assess(
             sample,

@@ -71,7 +71,7 @@ def test_fractional_weights_have_no_test_and_say_so():
 def test_whole_weights_equal_repetition():
     y, p = draw(300, lambda p: p**2)
     weight = np.arange(300) % 3 + 1
-    once = assess(y, p, sample_weight=weight)
+    once = assess(y, p, sample_weight=weight, weights="counts")
     assert once.to_dict() == assess(np.repeat(y, weight), np.repeat(p, weight)).to_dict()
 
 
