@@ -1,0 +1,72 @@
+"""Every module of `src/truecal` that contains code has a test file in the mirrored place."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from support.snippets import ROOT
+
+SOURCE, TESTS = ROOT / "src" / "truecal", ROOT / "tests" / "unit"
+
+_DISPLAYS = "unit/display/test_display_contents.py"
+_VALIDATOR = "unit/data/test_predictions.py"
+_LINES = "unit/recalibration/test_logistic.py"
+_SELECTION = "unit/recalibration/selection/test_choose.py"
+
+#: Modules that are tested in another file, because that file tests several of them in the same way.
+ELSEWHERE = {
+    "__main__.py": "unit/cli/test_cli.py",
+    "cli/input/values.py": "unit/cli/input/test_predictions.py",
+    "data/_expressions.py": "unit/data/test_frames.py",
+    "data/arrays.py": _VALIDATOR,
+    "data/labels.py": _VALIDATOR,
+    "display/_base.py": "unit/display/test_display_conventions.py",
+    "display/_style.py": "unit/display/test_display_style.py",
+    "display/bias.py": _DISPLAYS,
+    "display/bin_count.py": _DISPLAYS,
+    "display/comparison.py": _DISPLAYS,
+    "display/curve.py": _DISPLAYS,
+    "display/miss_rate.py": _DISPLAYS,
+    "display/reliability.py": _DISPLAYS,
+    "display/scores.py": _DISPLAYS,
+    "integrations/torchmetrics.py": "engines/test_torchmetrics.py",  # needs torch
+    "multiscale/clusters.py": "unit/multiscale/test_analysis.py",
+    "multiscale/null.py": "unit/multiscale/test_omnibus.py",
+    "recalibration/beta.py": _LINES,
+    "recalibration/identity.py": "unit/recalibration/test_base.py",
+    "recalibration/platt.py": _LINES,
+    "recalibration/selection/criterion.py": _SELECTION,
+    "recalibration/selection/results.py": _SELECTION,
+    "recalibration/selection/rows.py": _SELECTION,
+}
+#: The parts of the reproduction are tested together.
+_PARTS = "unit/reproduce/test_parts.py"
+
+
+def _has_code(path: Path) -> bool:
+    """Return whether a module defines a function or a class."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in tree.body)
+
+
+def _mirror(path: Path) -> Path:
+    """Return the test file of a module; for a package, that of the package's name."""
+    relative = path.relative_to(SOURCE)
+    stem = relative.parent.name if relative.name == "__init__.py" else relative.stem
+    return TESTS / relative.parent / f"test_{stem.lstrip('_')}.py"
+
+
+def _modules() -> list[str]:
+    return sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if _has_code(path))
+
+
+def _is_part(module: str) -> bool:
+    return module.startswith("reproduce/") and "@part(" in (SOURCE / module).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("module", _modules())
+def test_a_module_has_a_test_file(module):
+    other = ELSEWHERE.get(module) or (_PARTS if _is_part(module) else None)
+    path = ROOT / "tests" / other if other else _mirror(SOURCE / module)
+    assert path.exists(), f"{path.relative_to(ROOT)} is missing"

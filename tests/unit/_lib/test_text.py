@@ -1,0 +1,39 @@
+import pytest
+
+from truecal._lib.text import counted, format_pvalue, level, listing, p_equals, percent
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "equation"),
+    [
+        (1.0, "1", "p = 1"),
+        (0.001, "0.001", "p = 0.001"),
+        (0.00099, "< 0.001", "p < 0.001"),
+        (0.0449, "0.045", "p = 0.045"),
+    ],
+)
+def test_pvalues(value, text, equation):
+    assert format_pvalue(value) == text
+    assert p_equals(value) == equation
+
+
+def test_percentages_have_no_space():
+    assert percent(0.5) == "50.0%"
+    assert percent(0.00123, 2) == "0.12%"
+    assert [level(value) for value in (0.9, 0.95, 0.999)] == ["90%", "95%", "99.9%"]
+
+
+def test_nouns_agree_with_numbers():
+    assert [counted(n, "row") for n in (0, 1, 2, 1_000_000)] == [
+        "0 rows",
+        "1 row",
+        "2 rows",
+        "1,000,000 rows",
+    ]
+    assert counted(3, "class", "classes") == "3 classes"
+
+
+def test_long_lists_are_cut():
+    assert listing([]) == ""
+    assert listing([1, 2, 3], most=3) == "1, 2, 3"
+    assert listing([1, 2, 3], most=2) == "1, 2, ... (3 in all)"
