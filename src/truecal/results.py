@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
 from truecal._lib.text import counted, level
@@ -110,22 +110,30 @@ class Interval(Result):
     ----------
     low, high : float
         Its ends, fractions.
-    confidence_level : float
-        How often such intervals contain the truth, at least.
-    method : str
-        How it was computed.
+    level : float
+        Probability that such an interval contains the true error.
+    assumption : str
+        What is assumed about the calibration curve, in words.
+    resolution : int or None
+        Number of bins beyond which the curve is assumed to have no structure.
     """
 
     low: float
     high: float
-    confidence_level: float
-    method: str = ""
+    level: float
+    assumption: str = ""
+    resolution: int | None = None
+
+    @property
+    def confidence_level(self) -> float:
+        """Another name for `level`."""
+        return self.level
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
-        return f"{self.low:.4f} to {self.high:.4f} ({level(self.confidence_level)})"
+        return f"{self.low:.4f} to {self.high:.4f} ({level(self.level)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +166,8 @@ class Estimate(Result):
         For a classwise estimate, that of each class; `value` is their l_p mean.
     interval : Interval or None
         A confidence interval for the estimand, if one was asked for.
+    effective_size : float or None
+        With sampling weights, Kish's effective number of rows.
     cell_error : float or None
         How far the value may be from that of the single rows, where it comes from `truecal.Cells`: twice the
         largest change over several ways in which rows may lie in their cells.
@@ -189,6 +199,7 @@ class Estimate(Result):
     classes: tuple[Estimate, ...] = ()
     interval: Interval | None = None
     cell_error: float | None = None
+    effective_size: float | None = None
 
     def __post_init__(self) -> None:
         # Estimators may compute NumPy scalars, which JSON does not know.
@@ -212,8 +223,8 @@ class Estimate(Result):
 def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
     r"""Return the classwise estimate :math:`\big(\frac1K \sum_k e_k^p\big)^{1/p}` of the errors of K classes.
 
-    Estimates without a norm are averaged. The ends of an interval are combined in the same way, which is wider
-    than needed.
+    Estimates without a norm are averaged. An interval for it needs the joint distribution of the classes, and is not
+    made here.
 
     Examples
     --------
@@ -231,7 +242,6 @@ def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
         return largest * math.pow(mean, 1 / order)
 
     notes = Counter(note for outcome in outcomes for note in outcome.notes)
-    intervals = [outcome.interval for outcome in outcomes if outcome.interval is not None]
     return Estimate(
         combine([outcome.value for outcome in outcomes]),
         notes=tuple(f"in {times} of {len(outcomes)} classes {note}" for note, times in notes.items()),
@@ -240,11 +250,5 @@ def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
         n=outcomes[0].n,
         target=f"mean over {len(outcomes)} classes, each against the rest",
         classes=tuple(outcomes),
-        interval=replace(
-            intervals[0],
-            low=combine([one.low for one in intervals]),
-            high=combine([one.high for one in intervals]),
-        )
-        if intervals
-        else None,
+        effective_size=outcomes[0].effective_size,
     )

@@ -62,4 +62,4 @@ def value_of(result: Result) -> float:
 
 def recommended(label: object, score: object) -> float:
     """Return what ``truecal measure`` gives first."""
-    return truecal.calibration_error(label, score, estimator="averaged")
+    return truecal.calibration_error(label, score, estimator="multiscale")

@@ -33,7 +33,7 @@ from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate, Interval, Result
 
 #: The estimator of the assessment first, then those that other packages and papers report.
-ESTIMATORS = ("averaged", "em_sweep", "em_debias", "em_bin", "ew_bin")
+ESTIMATORS = ("multiscale", "em_sweep", "em_debias", "em_bin", "ew_bin")
 _SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
 #: Samples with more distinct scores are tested through cells, which takes the same time for any n.
 _MOST_SCORES = 20_000

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from truecal.results import Estimate
 
 #: The recommended estimator, the paper's two, and the usual ECE.
-_ESTIMATORS = ("averaged", "em_sweep", "em_debias", "ew_bin")
+_ESTIMATORS = ("multiscale", "em_sweep", "em_debias", "ew_bin")
 #: Estimators that take a number of bins.
 _WITH_BINS = ("ew_bin", "em_bin")
 
@@ -90,10 +90,10 @@ def command(
 
 
 def _measure(arguments: dict[str, Any], name: str, level: float, *, norm: float, **options: Any) -> Estimate:
-    from truecal.estimators._registry import TRUE_ERROR, get_estimator
+    from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
     from truecal.inference.estimate import estimate
 
-    has_interval = level != 0 and norm in (1, 2) and get_estimator(name).estimand == TRUE_ERROR
+    has_interval = level != 0 and norm in (1, 2) and get_estimator(name).name == DEFAULT_ESTIMATOR
     return estimate(
         **arguments, estimator=name, norm=norm, confidence_level=level if has_interval else None, **options
     )

@@ -30,7 +30,7 @@ INK = "#747474"
 #: Colour and marker of each family of estimators. Equal width is dashed and hollow, equal mass solid and filled.
 FAMILIES = {
     "bin": (RED, "s"), "label": (SKY, "P"), "debias": (GREEN, "^"), "sweep": (BLUE, "o"), "kde": (PURPLE, "D"),
-    "mce": (ORANGE, "X"), "neighbor": (SKY, "v"), "averaged": (ORANGE, "*"),
+    "mce": (ORANGE, "X"), "neighbor": (SKY, "v"), "multiscale": (ORANGE, "*"),
 }  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P")
 

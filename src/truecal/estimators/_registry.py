@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate"])
 
 #: Default of every parameter `estimator`: the flagship, whose confidence interval is reported.
-DEFAULT_ESTIMATOR: Final = "averaged"
+DEFAULT_ESTIMATOR: Final = "multiscale"
 
 #: Default statistic of every calibration test.
 DEFAULT_TEST: Final = "em_sweep"
@@ -285,7 +285,7 @@ def list_estimators() -> list[EstimatorSpec]:
     --------
     >>> import truecal
     >>> [spec.name for spec in truecal.list_estimators()][:4]
-    ['averaged', 'em_bin', 'em_debias', 'em_label']
+    ['em_bin', 'em_debias', 'em_label', 'em_mce']
     """
     _discover()
     return [_SPECS[name] for name in sorted({spec.name for spec in _SPECS.values()})]

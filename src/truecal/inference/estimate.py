@@ -9,13 +9,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from truecal._lib.checks import check_fraction, check_norm
 from truecal._lib.types import RNGLike
-from truecal.data import as_samples
+from truecal.data import Rows, as_samples, read_rows
 from truecal.data.cells import Cells, cell_error
 from truecal.data.sample import Sample
-from truecal.estimators._registry import TRUE_ERROR, get_estimator
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.inference.interval import confidence_interval
+from truecal.inference.interval import interval_of
 from truecal.results import Estimate, mean_over_classes
 
 
@@ -23,10 +24,12 @@ def estimate(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
-    estimator: str = "em_sweep",
+    estimator: str = DEFAULT_ESTIMATOR,
     norm: float = 2,
     n_bins: int | None = None,
     sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
+    clusters: Any = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
@@ -37,35 +40,41 @@ def estimate(
     r"""Estimate the calibration error of predicted probabilities.
 
     The estimand of most estimators is the true calibration error, the distance between the score and the
-    frequency with which it comes true:
+    frequency of the event at that score:
 
     .. math:: \mathrm{TCE} = \big(E\,|f(X) - E[Y \mid f(X)]|^p\big)^{1/p}
 
     Parameters
     ----------
     y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-        Labels; see `truecal.data.read`. A `Sample` stands for both labels and scores.
+        Labels; see `truecal.Sample.from_predictions`. A `Sample` (or `Cells`) stands for both labels and scores.
     y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
         Probabilities. (n,) and (n, 1) are those of the positive class, (n, 2) gives the same answer as its
         second column, (n, K > 2) is measured on its top label.
     estimator : str
         One of `truecal.list_estimators`.
     norm : float
-        The p >= 1 of the norm. Estimators that have none ignore it.
+        Order of the norm, at least 1. Estimators that have none ignore it.
     n_bins : int, optional
         Number of bins, for estimators that take one (15 by default).
     sample_weight : array-like of shape (n,), optional
-        Frequencies: weight 2 equals the row twice.
+        Weights. The classical estimators take a weight of 2 as the row twice.
+    weights : {"sampling", "counts"}, optional
+        What weights mean where uncertainty is reported. By default they are sampling weights (survey or
+        inverse-probability weights, on any scale), which lower the effective number of rows. ``"counts"`` if a weight
+        of 2 stands for two independent rows.
+    clusters : array-like of shape (n,), optional
+        Rows with the same value depend on each other, as the answers to one question do. The default estimator
+        and its interval allow for that.
     pos_label : label, optional
         The positive class; with K > 2 columns, that class against the rest.
     labels : sequence, optional
         The class of each column of `y_proba`.
     multiclass : {"top", "classwise"}, optional
-        ``"classwise"`` is the mean over the classes of the error of each against the rest.
+        ``"classwise"`` is the lp mean over the classes of the error of each against the rest.
     confidence_level : float, optional
-        Level of a confidence interval for the true calibration error, norm 1 or 2, such as 0.95. It is the
-        same whatever the estimator (see `truecal.confidence_interval`). For a classwise estimate its ends are
-        the means of the classes' ends, which is wider than needed.
+        Level of a confidence interval, such as 0.95, for the default estimator and norm 1 or 2; see
+        `truecal.confidence_interval`.
     rng : int, Generator or None
         Seed for the estimators that draw random numbers; the others ignore it.
     **options
@@ -88,13 +97,16 @@ def estimate(
     Examples
     --------
     >>> import numpy as np, truecal
-    >>> p = (np.arange(1000) + 0.5) / 1000
-    >>> y = np.arange(1000) * 7 % 1000 < 1000 * p**2
-    >>> print(truecal.estimate(y, p))
-    em_sweep (l2) of P(y = 1): 0.2016, n = 1000, 7 bins
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> print(truecal.estimate(y, p, confidence_level=0.95))
+    multiscale (l2) of P(y = 1): 0.19, 0.17 to 0.21 (95%), n = 2000
     """
     reading = {
         "sample_weight": sample_weight,
+        "weights": weights,
+        "clusters": clusters,
         "pos_label": pos_label,
         "labels": labels,
         "multiclass": multiclass,
@@ -111,10 +123,12 @@ def calibration_error(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
-    estimator: str = "em_sweep",
+    estimator: str = DEFAULT_ESTIMATOR,
     norm: float = 2,
     n_bins: int | None = None,
     sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
+    clusters: Any = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
@@ -125,7 +139,8 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, estimator, norm, n_bins, sample_weight, pos_label, labels, multiclass, rng, **options
+    y_true, y_proba, estimator, norm, n_bins, sample_weight, weights, clusters, pos_label, labels, multiclass, rng, \
+    **options
         As in `estimate`.
 
     Returns
@@ -141,6 +156,8 @@ def calibration_error(
     """
     reading = {
         "sample_weight": sample_weight,
+        "weights": weights,
+        "clusters": clusters,
         "pos_label": pos_label,
         "labels": labels,
         "multiclass": multiclass,
@@ -160,32 +177,43 @@ def _measure(
     options: dict[str, Any],
 ) -> Estimate:
     spec = get_estimator(estimator)
-    if confidence_level is not None and spec.estimand != TRUE_ERROR:
-        raise InputError(
-            f"{spec.name} estimates the {spec.estimand}. Intervals are for the {TRUE_ERROR}: leave out "
-            f"confidence_level, or choose another estimator."
-        )
+    if confidence_level is not None:
+        check_fraction("confidence_level", confidence_level)
+        if spec.name != DEFAULT_ESTIMATOR:
+            raise InputError(
+                f"Intervals belong to the estimator {DEFAULT_ESTIMATOR!r}, not to {spec.name!r}",
+                remedy=f"Leave out confidence_level, or set estimator={DEFAULT_ESTIMATOR!r}.",
+            )
+        if check_norm(norm) not in (1, 2):
+            raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
     if rng is not None and "rng" in spec.options:
         options = {"rng": rng, **options}
     if n_bins is not None:
         if "n_bins" not in spec.options:
             raise InputError(
-                f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself."
+                f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself"
             )
         options = {"n_bins": n_bins, **options}
-    samples = as_samples(y_true, y_proba, **reading)
-    outcomes = [spec(sample, norm=norm, **options) for sample in samples]
-    if confidence_level is not None:
-        outcomes = [
-            replace(
-                outcome,
-                interval=confidence_interval(
-                    sample, norm=outcome.norm or norm, confidence_level=confidence_level
-                ),
-            )
-            for outcome, sample in zip(outcomes, samples, strict=True)
-        ]
-    outcome = outcomes[0] if len(outcomes) == 1 else mean_over_classes(outcomes)
+    reading = {name: value for name, value in reading.items() if value is not None}
+    rows: tuple[Rows, ...] | None = None
+    if isinstance(y_true, Sample) or y_proba is None:
+        samples = as_samples(y_true, y_proba, **reading)
+    else:
+        rows = read_rows(y_true, y_proba, **reading)
+        samples = tuple(one.group() for one in rows)
+    outcomes = [
+        replace(
+            spec(sample, norm=norm, **options),
+            effective_size=None if sample.squares is None else sample.effective_size,
+            interval=None if confidence_level is None else interval_of([sample], norm, confidence_level),
+        )
+        for sample in samples
+    ]
+    outcome = outcomes[0]
+    if len(outcomes) > 1:
+        outcome = mean_over_classes(outcomes)
+        if confidence_level is not None:
+            outcome = replace(outcome, interval=interval_of(samples, norm, confidence_level, rows=rows))
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)

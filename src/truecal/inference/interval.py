@@ -1,115 +1,208 @@
-"""Confidence intervals for the true calibration error, which hold it also where it is zero."""
+"""Confidence intervals for the true calibration error, each with the assumption that it needs."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from typing import Any
 
-from scipy.optimize import brentq
-from scipy.special import chndtr, ndtr
+import numpy as np
+from numpy.typing import ArrayLike
 
-from truecal._lib.checks import check_fraction, check_norm
+from truecal._lib.checks import check_choice, check_fraction, check_norm
+from truecal.data import Rows, as_samples, read_rows
 from truecal.data.sample import Sample
-from truecal.estimators._curves import CurveAverage, average_curves
 from truecal.exceptions import InputError
+from truecal.multiscale.analysis import Multiscale, analyse
+from truecal.multiscale.intervals import Limits
+from truecal.multiscale.joint import joint_limits
+from truecal.multiscale.monotone import band, largest_error
 from truecal.results import Interval
 
-#: First-order variances are a little too small when the curve itself is estimated.
-_INFLATION = 1.1
-#: Evidence against calibration without which the lower end is 0.
-_LEAST_EVIDENCE = 4.0
-#: How much of the relative uncertainty of the l2 error passes on to the ratio of l1 to l2.
-_SHAPE_SHARE = 0.25
-
-METHOD = "averaged curves, noncentral chi-square"
+#: Assumptions that an interval can be asked for.
+ASSUMPTIONS = ("resolution", "monotone", "none")
+#: Fewer clusters say too little about how much clusters differ.
+MIN_CLUSTERS = 15
 
 
-def confidence_interval(sample: Sample, *, norm: float = 2, confidence_level: float = 0.95) -> Interval:
+def confidence_interval(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    norm: float = 2,
+    confidence_level: float = 0.95,
+    assume: str = "resolution",
+    sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
+    clusters: Any = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+) -> Interval:
     r"""Return a confidence interval for the true calibration error.
 
-    The estimate :math:`\hat\theta` of the squared error (see `truecal.estimators._curves`) behaves like
+    No interval for continuous scores can hold without an assumption on the calibration curve: labels of a curve that
+    jumps up and down between neighbouring scores look like those of a calibrated model. So there are three:
 
-    .. math:: v\,\big(\chi^2_d(\theta / v) - d\big)
-
-    a centred noncentral chi-square. Its scale v comes from the first-order variance :math:`4 v \theta`, that
-    of the influence function :math:`2(f - y)(f - g) - (f - g)^2`, which vanishes with the error; its degrees
-    of freedom d from the variance :math:`2 d v^2` that is left when the model is calibrated, to which the
-    disagreement between candidate curves is added. Inverting its distribution gives both ends, and works
-    down to :math:`\theta = 0`, where normal and bootstrap intervals fail. The lower end is 0 unless there is
-    evidence against calibration.
-
-    For the l1 error both ends are multiplied by the ratio of the norms under the averaged curves, widened.
+    ``"resolution"``
+        The short interval. It assumes that the curve has no structure finer than a stated number of bins, one level
+        finer than what was found. The squared error behaves like a centred noncentral chi-square, which is inverted
+        (see the theory page); this holds down to an error of 0. The lower end is 0 unless there is evidence
+        against calibration.
+    ``"monotone"``
+        A guarantee for rising curves, in samples of any size: the largest error of a curve inside a simultaneous
+        confidence band. Much wider.
+    ``"none"``
+        A lower limit for any curve. The upper end is the largest error that the scores allow.
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
+    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
+        Labels. A `Sample` (or `Cells`) stands for both labels and scores.
+    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities.
     norm : {1, 2}
-        The p of the norm.
+        Order of the norm.
     confidence_level : float
-        How often such intervals are to hold the truth.
+        Probability that such an interval contains the true error.
+    assume : {"resolution", "monotone", "none"}
+        What is assumed about the calibration curve.
+    sample_weight, weights, clusters, pos_label, labels, multiclass
+        As in `truecal.estimate`. For ``multiclass="classwise"`` the interval is for the lp mean over classes, from
+        their joint distribution.
 
     Returns
     -------
     Interval
 
+    References
+    ----------
+    Dimitriadis, Dümbgen, Henzi, Puke, Ziegel (2023), Honest calibration assessment for binary outcome predictions,
+    Biometrika.
+
     Examples
     --------
     >>> import truecal
-    >>> from truecal.data import read
     >>> population = truecal.paper.population("resnet152_imgnet")
-    >>> (sample,) = read(*population.sample(5000, rng=0))
-    >>> interval = confidence_interval(sample)
+    >>> y, p = population.sample(5000, rng=0)
+    >>> interval = truecal.confidence_interval(y, p)
     >>> population.true_error() in interval
     True
+    >>> interval.assumption
+    'no structure finer than 1/8 of the rows'
     """
-    if check_norm(norm) not in (1, 2):
-        raise InputError(f"intervals are known for norm 1 and 2. Got {norm!r} instead.")
     level = check_fraction("confidence_level", confidence_level)
-    return interval_of(average_curves(sample), norm, level)
+    check_choice("assume", assume, ASSUMPTIONS)
+    if check_norm(norm) not in (1, 2):
+        raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
+    reading = {
+        "sample_weight": sample_weight,
+        "weights": weights,
+        "clusters": clusters,
+        "pos_label": pos_label,
+        "labels": labels,
+        "multiclass": multiclass,
+    }
+    reading = {name: value for name, value in reading.items() if value is not None}
+    if isinstance(y_true, Sample) or y_proba is None:
+        return interval_of(as_samples(y_true, y_proba, **reading), norm, level, assume=assume)
+    rows = read_rows(y_true, y_proba, **reading)
+    return interval_of(tuple(one.group() for one in rows), norm, level, assume=assume, rows=rows)
 
 
-def interval_of(curves: CurveAverage, norm: float, level: float) -> Interval:
-    """Return the interval from curves that were averaged before."""
-    square = curves.mean(curves.square)
-    slope = _INFLATION * curves.mean(curves.own_variance) / max(curves.moment(2), 1e-30)
-    disagreement = curves.mean((curves.square - square) ** 2)
-    null_variance = _INFLATION**2 * curves.mean(curves.null_variance) + disagreement
-    scale = max(slope, 1e-12) / 4
-    freedom = max(null_variance / (2 * scale**2), 1e-3)
-    statistic = max((square + freedom * scale) / scale, 0.0)
-    # Where the lower end is 0, all that may be missed is missed above.
-    two_sided = curves.evidence > _LEAST_EVIDENCE
-    tail = (1 - level) / 2 if two_sided else 1 - level
-    low = math.sqrt(scale * _noncentrality(statistic, freedom, 1 - tail)) if two_sided else 0.0
-    # Never narrower than for an estimate of 0: a square far below 0 is luck and not knowledge.
-    at_least = _noncentrality(freedom, freedom, tail)
-    high = math.sqrt(scale * max(_noncentrality(statistic, freedom, tail), at_least))
-    if norm == 1:
-        ratio = curves.shape(1)
-        doubt = _SHAPE_SHARE * (high - low) / max(high + low, 1e-30)
-        low, high = low * ratio * (1 - doubt), high * min(1.0, ratio * (1 + doubt))
-    return Interval(min(low, 1.0), min(high, 1.0), level, METHOD)
+def interval_of(
+    samples: Sequence[Sample],
+    norm: float,
+    level: float,
+    *,
+    assume: str = "resolution",
+    rows: Sequence[Rows] | None = None,
+    pvalue: float | None = None,
+) -> Interval:
+    """Return the interval of one sample, or of the lp mean over several classes.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        One, or one for each class.
+    norm, level, assume
+        As in `confidence_interval`.
+    rows : sequence of Rows, optional
+        The rows of the samples, whose classes depend on each other.
+    pvalue : float, optional
+        p-value of a test of calibration on the same data. Unless it is significant the lower end is 0, so that the
+        interval agrees with the test beside it.
+    """
+    cores = [analyse(sample) for sample in samples]
+    limits = limits_of(cores, norm, rows)
+    n_clusters = min((s.clusters.n_clusters for s in samples if s.clusters is not None), default=MIN_CLUSTERS)
+    if n_clusters < MIN_CLUSTERS:
+        reason = f"{n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
+        return Interval(0.0, limits.largest, level, reason)
+    if assume == "none":
+        return Interval(
+            _any_curve(cores, norm, 1 - level), limits.largest, level, "any curve; lower limit only"
+        )
+    if assume == "monotone":
+        low, high = _any_curve(cores, norm, (1 - level) / 2), _rising(samples, norm, (1 - level) / 2)
+        return Interval(
+            min(low, limits.error), min(max(high, limits.error), limits.largest), level, "the curve rises"
+        )
+    low, high = limits.interval(level, pvalue)
+    resolution = min(core.resolution for core in cores)
+    return Interval(low, high, level, _resolution(cores), resolution)
 
 
-def _noncentrality(statistic: float, freedom: float, chance: float) -> float:
-    """Return the noncentrality at which a chi-square is below `statistic` with that chance; 0 if none is."""
-    if _chi_square_below(statistic, freedom, 0.0) <= chance:
-        return 0.0
-    most = 2 * max(statistic, 1) + 40 * math.sqrt(max(statistic, 1)) + 80
-    root: float = brentq(
-        lambda away: _chi_square_below(statistic, freedom, away) - chance, 0.0, most, xtol=1e-9
-    )
-    return root
+def limits_of(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | None = None) -> Limits:
+    """Return the confidence limits of one sample, or of the lp mean over several classes.
+
+    Parameters
+    ----------
+    cores : sequence of Multiscale
+        One, or one for each class.
+    norm : {1, 2}
+        Order of the norm.
+    rows : sequence of Rows, optional
+        Their rows.
+    """
+    if len(cores) == 1:
+        return cores[0].limits_for(norm)
+    if rows is None:
+        return joint_limits(cores, norm=norm)
+    influence = np.zeros(len(rows[0].label))
+    for core, one in zip(cores, rows, strict=True):
+        influence += core.influence(one.label, one.score, norm=norm) / len(cores)
+    cluster = rows[0].cluster
+    return joint_limits(cores, influence, norm=norm, weight=rows[0].weight, cluster=cluster)
 
 
-def _chi_square_below(statistic: float, freedom: float, away: float) -> float:
-    """Return the distribution function of the noncentral chi-square."""
-    if statistic <= 2000 and away <= 2000:
-        return float(chndtr(statistic, freedom, away))
-    # Sankaran's approximation (1963), where the series is slow.
-    total = freedom + away
-    h = 1 - 2 * total * (freedom + 3 * away) / (3 * (freedom + 2 * away) ** 2)
-    p = (freedom + 2 * away) / total**2
-    m = (h - 1) * (1 - 3 * h)
-    centre = 1 + h * p * (h - 1 - 0.5 * (2 - h) * m * p)
-    return float(ndtr(((statistic / total) ** h - centre) / (h * math.sqrt(2 * p) * (1 + 0.5 * m * p))))
+def _resolution(cores: Sequence[Multiscale]) -> str:
+    bins = min(core.resolution for core in cores)
+    if all(core.resolution == len(core.sample) for core in cores):
+        return "none beyond independent rows: every distinct score is a bin"
+    if bins == 1:
+        return "the curve is logistic or a beta curve: there are too few rows for bins"
+    return f"no structure finer than 1/{bins} of the rows"
+
+
+def _any_curve(cores: Sequence[Multiscale], norm: float, tail: float) -> float:
+    """Return a lower limit that holds for any curve; over classes, the limit of the class that has the largest."""
+    lowest = max(core.lower_limit(tail / len(cores)) for core in cores)
+    square = lowest**2 / len(cores)
+    if norm == 2:
+        return float(square**0.5)
+    # l2^2 <= l1 max|d|, and no error exceeds the distance from a score to the farther end.
+    farthest = max(float(np.maximum(core.units.score, 1 - core.units.score).max()) for core in cores)
+    return float(square / farthest)
+
+
+def _rising(samples: Sequence[Sample], norm: float, tail: float) -> float:
+    total = 0.0
+    for sample in samples:
+        if sample.squares is not None or sample.clusters is not None or not sample.whole:
+            raise InputError(
+                "'monotone' needs independent rows without sampling weights",
+                argument="assume",
+                value="monotone",
+            )
+        total += largest_error(sample, *band(sample, tail / len(samples)), norm) ** norm
+    return float((total / len(samples)) ** (1 / norm))

@@ -175,6 +175,7 @@ class Multiscale:
     def unit_of(self, score: NDArray[Any]) -> IntArray:
         """Return the unit of each row of the sample."""
         group = np.searchsorted(self.sample.score, score.astype(np.float64))
+        group = np.minimum(group, len(self.sample) - 1)  # a row of weight 0 may lie outside
         return np.asarray(group if self.units.of_group is None else self.units.of_group[group])
 
     def influence(self, label: NDArray[Any], score: NDArray[Any], *, norm: float = 2) -> FloatArray:

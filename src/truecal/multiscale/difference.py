@@ -79,8 +79,8 @@ class PairedRows:
 
     Attributes
     ----------
-    label : ndarray of shape (n,)
-        Labels of the rows.
+    labels : tuple of ndarray
+        Labels of the rows for the two models; top labels may be right for one of them only.
     scores : tuple of ndarray
         Scores of the two models.
     weight : ndarray of shape (n,), or None
@@ -89,7 +89,7 @@ class PairedRows:
         Numbers of clusters.
     """
 
-    label: NDArray[Any]
+    labels: tuple[NDArray[Any], NDArray[Any]]
     scores: tuple[NDArray[Any], NDArray[Any]]
     weight: FloatArray | None = None
     cluster: NDArray[np.intp] | None = None
@@ -135,8 +135,8 @@ def difference(
 
 def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows, norm: float) -> float:
     influence = [
-        one.influence(rows.label, score, norm=norm)
-        for one, score in zip((first, second), rows.scores, strict=True)
+        one.influence(label, score, norm=norm)
+        for one, label, score in zip((first, second), rows.labels, rows.scores, strict=True)
     ]
     covariance = mean_covariance(np.stack(influence), rows.weight, rows.cluster)
     scale = math.sqrt(covariance[0, 0] * covariance[1, 1])

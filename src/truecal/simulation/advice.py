@@ -20,7 +20,7 @@ from truecal.simulation.fit.population import PopulationFit, fit_population
 from truecal.simulation.study import bias_study
 
 #: The recommended estimator first, the usual one last.
-ESTIMATORS = ("averaged", "em_sweep", "em_debias", "em_bin", "ew_bin")
+ESTIMATORS = ("multiscale", "em_sweep", "em_debias", "em_bin", "ew_bin")
 #: Rows that the simulation draws in all, and the least and the most repetitions that this may mean.
 _ROWS = 4_000_000
 _REPEATS = (10, 250)
@@ -119,7 +119,7 @@ def advise(
     A model with a Beta distribution of scores and one of the paper's twelve curves is fitted by maximum
     likelihood. Samples of the same size (a million rows at most) are drawn from it, each estimator is compared
     with its known truth, and the one with the least root mean square error is recommended. The constants of
-    ``"averaged"`` were chosen on populations of this family, among others, which favours it here; the page on it
+    ``"multiscale"`` were chosen on populations of this family, among others, which favours it here; the page on it
     in the documentation has others.
 
     Parameters

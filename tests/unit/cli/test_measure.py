@@ -15,10 +15,10 @@ def plain(tmp_path_factory):
 def test_the_table_names_the_recommended_estimator_first_and_the_interval(plain):
     text = run("measure", plain).stdout
     estimate = truecal.estimate(
-        COLUMNS["label"], COLUMNS["score"], estimator="averaged", confidence_level=0.95
+        COLUMNS["label"], COLUMNS["score"], estimator="multiscale", confidence_level=0.95
     )
     rows = [line.split() for line in text.splitlines() if line]
-    assert rows[2][:2] == ["averaged", f"{estimate.value:.4f}"]
+    assert rows[2][:2] == ["multiscale", f"{estimate.value:.4f}"]
     assert (
         f"95% confidence interval of the true error: {estimate.interval.low:.4f} to {estimate.interval.high:.4f}."
         in text
@@ -29,10 +29,15 @@ def test_json_has_a_version_and_the_first_value_on_top(plain):
     content = json.loads(run("measure", plain, "--format", "json").stdout)
     assert content["schema_version"] == 1
     assert content["command"] == "measure"
-    assert content["estimator"] == "averaged"
+    assert content["estimator"] == "multiscale"
     assert content["value"] == recommended(COLUMNS["label"], COLUMNS["score"])
     assert content["interval"]["low"] < content["value"] < content["interval"]["high"]
-    assert [row["estimator"] for row in content["results"]] == ["averaged", "em_sweep", "em_debias", "ew_bin"]
+    assert [row["estimator"] for row in content["results"]] == [
+        "multiscale",
+        "em_sweep",
+        "em_debias",
+        "ew_bin",
+    ]
     assert {"group", "value", "norm", "n", "n_bins", "target", "interval", "notes", "bins"} <= set(
         content["results"][0]
     )

@@ -287,7 +287,7 @@ def test_the_stated_error_is_of_the_size_of_the_true_one():
         (sample,) = read(*truecal.paper.population(name).sample(100_000, rng=2))
         cells = Cells.from_sample(sample)
         for name in (
-            "averaged",
+            "multiscale",
             "em_bin",
             "em_debias",
             "em_label",

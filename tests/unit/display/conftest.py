@@ -105,7 +105,7 @@ DISPLAYS: dict[str, Make] = {
     "reliability, sweep": lambda: ReliabilityDisplay.from_predictions(*skewed(), kind="sweep", **FAST),
     "reliability, tied": lambda: ReliabilityDisplay.from_predictions(*tied(), **FAST),
     "reliability, under-confident": lambda: digits(
-        ReliabilityDisplay, "forest", estimator="averaged", **FAST
+        ReliabilityDisplay, "forest", estimator="multiscale", **FAST
     ),
     "reliability, no band": lambda: ReliabilityDisplay.from_predictions(*uniform(), band=False),
     "bias": lambda: BiasDisplay(study_rows("one")),
@@ -125,7 +125,7 @@ DISPLAYS: dict[str, Make] = {
     "comparison": lambda: ComparisonDisplay.from_predictions(
         flights()[0],
         datasets.load("flights").predictions,
-        estimators=("averaged", "em_sweep", "ew_bin"),
+        estimators=("multiscale", "em_sweep", "ew_bin"),
         **FAST,
     ),
 }

@@ -232,7 +232,7 @@ def test_bias_leaves_out_estimators_without_a_truth(ax):
 
 def test_bin_count_marks_the_sweep_and_the_truth(predictions, ax):
     BinCountDisplay.from_predictions(*predictions, n_bins=[1, 2, 4, 8], true_error=0.18).plot(ax, name="x")
-    sweep = truecal.estimate(*predictions)
+    sweep = truecal.estimate(*predictions, estimator="em_sweep")
     np.testing.assert_array_equal(labelled(ax, "em_bin").get_xdata(), [1, 2, 4, 8])
     for b, value in zip(*labelled(ax, "em_bin").get_data(), strict=True):
         assert value == truecal.calibration_error(*predictions, estimator="em_bin", n_bins=int(b))
@@ -407,7 +407,8 @@ def test_comparison_of_groups_says_how_many_rows_each_has(ax):
     )
     for row in display.rows:
         chosen = origin == row["name"]
-        assert row["value"] == truecal.calibration_error(data.y_true[chosen], data.y_proba[chosen])
+        expected = truecal.calibration_error(data.y_true[chosen], data.y_proba[chosen], estimator="em_sweep")
+        assert row["value"] == expected
         assert row["n"] == chosen.sum()
     display.plot(ax)
     assert [text.get_text() for text in ax.get_yticklabels()] == ["EWR (3,532)", "JFK (3,251)", "LGA (3,217)"]

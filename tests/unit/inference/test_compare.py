@@ -54,7 +54,7 @@ def test_models_on_different_rows():
 
 
 def test_the_p_value_is_where_the_interval_touches_zero():
-    y, p = truecal.paper.population("resnet152_imgnet").sample(400, rng=5)
+    y, p = truecal.paper.population("resnet152_imgnet").sample(2000, rng=5)
     q = 0.85 * p + 0.1
     comparison = compare(y, p, q)
     assert 0 < comparison.pvalue < 1

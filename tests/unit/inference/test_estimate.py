@@ -37,27 +37,28 @@ def test_both_functions_take_the_same_parameters_but_for_the_interval():
 def test_an_interval_comes_when_asked_for(golden):
     y, p = golden(2000)
     assert truecal.estimate(y, p).interval is None
-    found = truecal.estimate(y, p, estimator="averaged", confidence_level=0.9)
-    assert found.interval.confidence_level == 0.9
+    found = truecal.estimate(y, p, estimator="multiscale", confidence_level=0.9)
+    assert found.interval.level == 0.9
     assert found.value in found.interval
     assert "(90%)" in str(found)
     assert found.to_dict()["interval"]["low"] == found.interval.low
 
 
-def test_a_classwise_interval_has_the_lp_mean_of_the_ends(three_classes):
+def test_a_classwise_interval_is_joint_and_holds_the_value(three_classes):
     y, proba = three_classes
-    found = truecal.estimate(y, proba, multiclass="classwise", confidence_level=0.95)
-    for end in ("low", "high"):
-        assert getattr(found.interval, end) == pytest.approx(
-            np.sqrt(np.mean([getattr(part.interval, end) ** 2 for part in found.classes]))
-        )
+    for norm in (1, 2):
+        found = truecal.estimate(y, proba, multiclass="classwise", confidence_level=0.95, norm=norm)
+        assert found.value in found.interval
+        assert all(part.value in part.interval for part in found.classes)
+        alone = truecal.confidence_interval(y, proba, multiclass="classwise", norm=norm)
+        assert (alone.low, alone.high) == (found.interval.low, found.interval.high)
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         ({"estimator": "ks"}, "largest cumulative difference"),
-        ({"norm": 3}, "norm 1 and 2"),
+        ({"norm": 3}, "norm must be 1 or 2"),
         ({"confidence_level": 95}, "confidence_level must be"),
     ],
 )
@@ -74,16 +75,13 @@ def test_a_seed_goes_to_estimators_that_draw_and_nowhere_else(golden):
     assert truecal.calibration_error(y, p, rng=1) == truecal.calibration_error(y, p)
 
 
-def test_the_defaults_are_the_papers_sweep_and_the_square_norm(golden):
+def test_the_defaults_are_the_flagship_and_the_square_norm(golden):
     estimate = truecal.estimate(*golden(300))
-    assert (estimate.estimator, estimate.norm, estimate.n, estimate.target) == (
-        "em_sweep",
-        2.0,
-        300,
-        "P(y = 1)",
-    )
-    assert estimate.bins is not None
-    assert estimate.n_bins == len(estimate.bins)
+    found = (estimate.estimator, estimate.norm, estimate.n, estimate.target)
+    assert found == ("multiscale", 2.0, 300, "P(y = 1)")
+    sweep = truecal.estimate(*golden(300), estimator="em_sweep")
+    assert sweep.bins is not None
+    assert sweep.n_bins == len(sweep.bins)
 
 
 def test_a_sample_stands_for_labels_and_scores(golden):
@@ -121,9 +119,9 @@ def test_bad_parameters_name_themselves(golden):
         ({"norm": np.inf}, "em_mce"),
         ({"estimator": "em_bin", "n_bins": 0}, r"n_bins must be a whole number >= 1\. Got 0"),
         ({"estimator": "em_bin", "n_bins": 2.5}, r"n_bins .* Got 2\.5"),
-        ({"n_bins": 10}, "em_sweep does not take n_bins"),
+        ({"n_bins": 10}, "multiscale does not take n_bins"),
         ({"estimator": "ks", "n_bins": 10}, "ks does not take n_bins"),
-        ({"bandwidth": 0.1}, "em_sweep has no option 'bandwidth'"),
+        ({"bandwidth": 0.1}, "multiscale has no option 'bandwidth'"),
         ({"multiclass": "tops"}, r"multiclass must be one of 'top', 'classwise'.*Did you mean 'top'"),
     ]:
         with pytest.raises(ValueError, match=says):
@@ -157,7 +155,7 @@ def test_a_note_is_a_warning_on_the_line_of_the_caller():
         with pytest.warns(
             CalibrationWarning, match=r"em_sweep of P\(y = 1\): the mean labels are not monotone"
         ) as caught:
-            function(y, p)
+            function(y, p, estimator="em_sweep")
         assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -167,7 +165,7 @@ def test_notes_of_many_classes_are_one_warning():
     with pytest.warns(
         CalibrationWarning, match="in 3 of 3 classes the mean labels are not monotone"
     ) as caught:
-        estimate = truecal.estimate(y, proba, multiclass="classwise")
+        estimate = truecal.estimate(y, proba, multiclass="classwise", estimator="em_sweep")
     assert len(caught) == 1
     assert all(part.notes for part in estimate.classes)
 

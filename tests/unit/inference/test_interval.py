@@ -6,7 +6,8 @@ import pytest
 import truecal
 from truecal.data import read
 from truecal.data.sample import Sample
-from truecal.inference.interval import confidence_interval
+from truecal.exceptions import InputError
+from truecal.inference.interval import confidence_interval, interval_of
 
 
 def test_higher_levels_are_wider_and_contain_lower_ones():
@@ -23,6 +24,57 @@ def test_more_rows_are_narrower():
         interval = confidence_interval(*read(*population.sample(n, rng=1)))
         widths.append(interval.high - interval.low)
     assert widths[0] > widths[1] > widths[2]
+
+
+@pytest.mark.parametrize("assume", ["resolution", "monotone", "none"])
+@pytest.mark.parametrize("norm", [1, 2])
+def test_every_assumption_gives_an_interval_with_the_value_and_the_truth(assume, norm):
+    population = truecal.paper.population("resnet152_imgnet")
+    y, p = population.sample(3000, rng=4)
+    interval = confidence_interval(y, p, assume=assume, norm=norm)
+    assert truecal.calibration_error(y, p, norm=norm) in interval
+    assert population.true_error(norm) in interval
+    assert interval.assumption
+
+
+def test_assumptions_are_ordered_by_what_they_cost():
+    y, p = truecal.paper.population("resnet110_c100").sample(3000, rng=3)
+    short, rising, none = (confidence_interval(y, p, assume=a) for a in ("resolution", "monotone", "none"))
+    assert none.low < short.low
+    assert short.high < rising.high < none.high
+    assert (none.assumption, rising.assumption) == ("any curve; lower limit only", "the curve rises")
+    assert short.resolution >= 8
+
+
+def test_a_band_needs_counted_independent_rows():
+    rng = np.random.default_rng(0)
+    sample = Sample.from_rows(rng.integers(0, 2, 100), rng.random(100), rng.random(100) + 0.5, counts=False)
+    with pytest.raises(InputError, match="'monotone' needs independent rows"):
+        confidence_interval(sample, assume="monotone")
+
+
+def test_few_clusters_give_no_confident_interval():
+    rng = np.random.default_rng(0)
+    score = rng.random(1000)
+    label = (rng.random(1000) < score**2).astype(int)
+    few = confidence_interval(Sample.from_rows(label, score, cluster=np.arange(1000) % 5))
+    assert few.low == 0
+    assert few.high == pytest.approx(np.sqrt(np.mean(np.maximum(score, 1 - score) ** 2)))
+    assert few.assumption.startswith("5 clusters are too few")
+    assert confidence_interval(Sample.from_rows(label, score, cluster=np.arange(1000) % 50)).low > 0
+
+
+def test_a_test_beside_the_interval_decides_about_zero():
+    (sample,) = read(*truecal.paper.population("resnet110_c100").sample(1000, rng=0))
+    assert interval_of([sample], 2, 0.95, pvalue=0.01).low > 0
+    assert interval_of([sample], 2, 0.95, pvalue=0.2).low == 0
+
+
+def test_distinct_scores_that_are_all_resolved_need_no_assumption():
+    rng = np.random.default_rng(1)
+    score = np.round(rng.random(3000), 1)
+    interval = confidence_interval((rng.random(3000) < score).astype(int), score)
+    assert interval.resolution == 8 or "every distinct score is a bin" in interval.assumption
 
 
 def test_the_l1_interval_lies_below_that_of_l2():

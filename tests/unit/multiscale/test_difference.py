@@ -10,7 +10,7 @@ from truecal.multiscale.difference import PairedRows, difference
 
 def compare(label, a, b, **options):
     cores = [analyse(Sample.from_rows(label, score)) for score in (a, b)]
-    return difference(*cores, PairedRows(label, (a, b)), **options)
+    return difference(*cores, PairedRows((label, label), (a, b)), **options)
 
 
 @pytest.mark.parametrize("n", [200, 1500])

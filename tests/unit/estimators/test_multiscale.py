@@ -10,7 +10,7 @@ def test_finds_a_known_error_in_every_norm():
     population = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2))
     y, p = population.sample(200_000, rng=0)
     for norm in (1, 1.5, 2, 3):
-        got = truecal.calibration_error(y, p, estimator="averaged", norm=norm)
+        got = truecal.calibration_error(y, p, estimator="multiscale", norm=norm)
         assert got == pytest.approx(population.true_error(norm), rel=0.03)
 
 
@@ -19,14 +19,14 @@ def test_finds_an_error_that_does_not_rise_where_the_sweep_cannot():
         truecal.simulation.UniformScores(), truecal.simulation.LogisticCurve(-8, 4)
     )
     y, p = population.sample(20_000, rng=0)
-    got = truecal.calibration_error(y, p, estimator="averaged")
+    got = truecal.calibration_error(y, p, estimator="multiscale")
     assert got == pytest.approx(population.true_error(), rel=0.05)
 
 
 def test_says_near_nothing_of_a_calibrated_model():
     population = truecal.paper.population("resnet110_c100", calibrated=True)
     values = [
-        truecal.calibration_error(*population.sample(2000, rng=seed), estimator="averaged")
+        truecal.calibration_error(*population.sample(2000, rng=seed), estimator="multiscale")
         for seed in range(40)
     ]
     assert np.median(values) < 0.002
@@ -36,18 +36,18 @@ def test_says_near_nothing_of_a_calibrated_model():
 def test_the_signed_square_goes_below_zero():
     population = truecal.paper.population("resnet152_imgnet", calibrated=True)
     squares = [
-        truecal.estimate(*population.sample(500, rng=seed), estimator="averaged").signed_square
+        truecal.estimate(*population.sample(500, rng=seed), estimator="multiscale").signed_square
         for seed in range(30)
     ]
     assert min(squares) < 0 < max(squares)
     y, p = population.sample(500, rng=0)
-    assert truecal.estimate(y, p, estimator="averaged", norm=1).signed_square is None
+    assert truecal.estimate(y, p, estimator="multiscale", norm=1).signed_square is None
 
 
 def test_cells_and_rows_agree():
     (sample,) = read(*truecal.paper.population("densenet40_c10").sample(100_000, rng=0))
     rows, cells = (
-        truecal.calibration_error(one, estimator="averaged") for one in (sample, Cells.from_sample(sample))
+        truecal.calibration_error(one, estimator="multiscale") for one in (sample, Cells.from_sample(sample))
     )
     assert cells == pytest.approx(rows, abs=1e-4)
 
@@ -59,12 +59,12 @@ def test_has_less_bias_than_sweep_and_debias_in_both_regimes():
     populations = {name: truecal.paper.population(name) for name in names}
     populations |= {f"{name} calibrated": truecal.paper.population(name, calibrated=True) for name in names}
     study = truecal.bias_study(
-        populations, estimators=["averaged", "em_sweep", "em_debias"], sizes=[800], repeats=150, rng=3
+        populations, estimators=["multiscale", "em_sweep", "em_debias"], sizes=[800], repeats=150, rng=3
     )
     for calibrated in (False, True):
-        total = {"averaged": 0.0, "em_sweep": 0.0, "em_debias": 0.0}
+        total = {"multiscale": 0.0, "em_sweep": 0.0, "em_debias": 0.0}
         for row in study.rows:
             if row["population"].endswith("calibrated") is calibrated:
                 total[row["estimator"]] += abs(row["bias"])
-        assert total["averaged"] < total["em_sweep"]
-        assert total["averaged"] < total["em_debias"]
+        assert total["multiscale"] < total["em_sweep"]
+        assert total["multiscale"] < total["em_debias"]
