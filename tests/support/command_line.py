@@ -60,6 +60,6 @@ def value_of(result: Result) -> float:
     return float(json.loads(result.stdout)["value"])
 
 
-def recommended(label: object, score: object) -> float:
+def recommended(label: object, score: object, **options: object) -> float:
     """Return what ``truecal measure`` gives first."""
-    return truecal.calibration_error(label, score, estimator="multiscale")
+    return truecal.calibration_error(label, score, **options)

@@ -31,6 +31,10 @@ def multiscale(sample: Sample, *, norm: float) -> Estimate:
     Estimand: the true calibration error. It needs no choice of bins, does not assume a rising curve, and is consistent
     for curves of any shape; how fine a structure it can see depends on the number of rows.
 
+    References
+    ----------
+    Kull, Silva Filho, Flach (2017), Beta calibration, AISTATS; the rest is derived in the documentation of truecal.
+
     Examples
     --------
     >>> import truecal

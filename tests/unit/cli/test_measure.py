@@ -65,10 +65,12 @@ def test_rows_without_a_group_are_a_group(tmp_path):
     assert [row["group"] for row in content["results"]] == [None, *map(str, range(12))]
 
 
-def test_weights_are_frequencies(plain):
-    repeated = [np.repeat(COLUMNS[name], COLUMNS["weight"]) for name in ("label", "score")]
+def test_weights_reach_the_estimator(plain):
     content = json.loads(run("measure", plain, "--weight", "weight", "--format", "json").stdout)
-    assert content["value"] == pytest.approx(recommended(*repeated))
+    weight = COLUMNS["weight"]
+    assert content["value"] == pytest.approx(
+        recommended(COLUMNS["label"], COLUMNS["score"], sample_weight=weight)
+    )
     assert content["n"] == COLUMNS["weight"].sum()
 
 
@@ -139,4 +141,4 @@ def test_the_text_fits_80_columns(plain):
 
 
 def test_the_number_to_report_is_named(plain):
-    assert "Report averaged; the others are for comparison." in run("measure", plain).stdout
+    assert "Report multiscale; the others are for comparison." in run("measure", plain).stdout

@@ -57,7 +57,7 @@ def test_a_classwise_interval_is_joint_and_holds_the_value(three_classes):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"estimator": "ks"}, "largest cumulative difference"),
+        ({"estimator": "ks"}, "Intervals belong to the estimator .multiscale., not to .ks."),
         ({"norm": 3}, "norm must be 1 or 2"),
         ({"confidence_level": 95}, "confidence_level must be"),
     ],

@@ -48,7 +48,7 @@ def test_assumptions_are_ordered_by_what_they_cost():
 
 def test_a_band_needs_counted_independent_rows():
     rng = np.random.default_rng(0)
-    sample = Sample.from_rows(rng.integers(0, 2, 100), rng.random(100), rng.random(100) + 0.5, counts=False)
+    sample = Sample.from_rows(rng.integers(0, 2, 100), rng.random(100), rng.random(100) + 0.5, sampling=True)
     with pytest.raises(InputError, match="'monotone' needs independent rows"):
         confidence_interval(sample, assume="monotone")
 
@@ -57,11 +57,11 @@ def test_few_clusters_give_no_confident_interval():
     rng = np.random.default_rng(0)
     score = rng.random(1000)
     label = (rng.random(1000) < score**2).astype(int)
-    few = confidence_interval(Sample.from_rows(label, score, cluster=np.arange(1000) % 5))
+    few = confidence_interval(Sample.from_rows(label, score, clusters=np.arange(1000) % 5))
     assert few.low == 0
     assert few.high == pytest.approx(np.sqrt(np.mean(np.maximum(score, 1 - score) ** 2)))
     assert few.assumption.startswith("5 clusters are too few")
-    assert confidence_interval(Sample.from_rows(label, score, cluster=np.arange(1000) % 50)).low > 0
+    assert confidence_interval(Sample.from_rows(label, score, clusters=np.arange(1000) % 50)).low > 0
 
 
 def test_a_test_beside_the_interval_decides_about_zero():
