@@ -28,7 +28,7 @@ IMAGE_SET_COLOURS = {"CIFAR-10": BLUE, "CIFAR-100": RED, "ImageNet": GREEN}
 LABELS = {
     "kde": "KDE, with root",
     "kde_without_root": "KDE, without root",
-    "averaged": "averaged (truecal)",
+    "multiscale": "multiscale (truecal)",
     "ks": "KS",
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import label_of, legend_below, new_figure, size_axis, style_of, tidy
 from truecal.reproduce.populations import SEVEN, paper_study, pick, sizes
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MODELS = ("fitted", "calibrated")
-EIGHT = (*SEVEN, "averaged")
+EIGHT = (*SEVEN, DEFAULT_ESTIMATOR)
 
 
 @part("Discussion", "Trade-off of bias and variance")
@@ -26,20 +27,20 @@ def open_tradeoff(settings: Settings) -> Outcome:
     """Split the mean square error of Figures 4 and 6 into squared bias and variance."""
     rows: Records = []
     for model in MODELS:
-        study = paper_study(settings, calibrated=model == "calibrated") + _averaged(settings, model)
+        study = paper_study(settings, calibrated=model == "calibrated") + _own(settings, model)
         for n in sizes(settings):
             rows += [_split(model, n, name, list(pick(study, n=n, estimator=name))) for name in EIGHT]
     return Outcome({"": rows}, {"": _draw(rows)}, [*(_least(rows, model) for model in MODELS), _share(rows)])
 
 
-def _averaged(settings: Settings, model: str) -> Records:
+def _own(settings: Settings, model: str) -> Records:
     """Study truecal's own estimator, which is slower, on some of the same samples."""
     names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
     return run_study(
         settings,
-        f"{model}_averaged",
+        f"{model}_{DEFAULT_ESTIMATOR}",
         {name: paper.population(name, calibrated=model == "calibrated") for name in names},
-        estimators=["averaged"],
+        estimators=[DEFAULT_ESTIMATOR],
         sizes=sizes(settings),
         repeats=settings.of(250, 20, 3),
     )
@@ -72,7 +73,8 @@ def _least(rows: Records, model: str) -> PaperComparison:
         mine = {row["estimator"]: row for row in pick(rows, curve=model, n=n)}
         best = min(SEVEN, key=lambda name: mine[name]["rmse"])
         lines.append(
-            f"{label_of(best)} {100 * mine[best]['rmse']:.2f} at {n} (averaged {100 * mine['averaged']['rmse']:.2f})"
+            f"{label_of(best)} {100 * mine[best]['rmse']:.2f} at {n} "
+            f"({DEFAULT_ESTIMATOR} {100 * mine[DEFAULT_ESTIMATOR]['rmse']:.2f})"
         )
     return PaperComparison(
         f"smallest root mean square error (%), {model}",
@@ -80,7 +82,7 @@ def _least(rows: Records, model: str) -> PaperComparison:
         "; ".join(lines),
         agrees=None,
         error=100 * max(row["rmse_se"] for row in rows if row["curve"] == model),
-        note="The constants of truecal's averaged estimator were chosen on these populations, among others.",
+        note="The constants of truecal's own estimator were chosen on these populations, among others.",
     )
 
 
