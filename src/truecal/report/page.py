@@ -140,8 +140,9 @@ def _is_skewed(assessment: Assessment) -> bool:
 def _decimal(value: float, digits: int = 4, sign: str = "") -> str:
     if math.isnan(value):
         return "–"
-    text = "infinite" if math.isinf(value) else f"{value:{sign}.{digits}f}"
-    return ("−infinite" if value == -math.inf else text).replace("-", "−")
+    if math.isinf(value):
+        return "infinite" if value > 0 else "−infinite"
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")
 
 
 def _short_pvalue(pvalue: float | None) -> str:
