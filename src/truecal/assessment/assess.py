@@ -22,7 +22,7 @@ from truecal.data.cells import Cells
 from truecal.data.groups import MISSING, split_rows
 from truecal.data.predictions import refuse_clusters
 from truecal.data.sample import Sample
-from truecal.estimators._registry import get_estimator
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError
 from truecal.inference.calibration_test import TestResult, calibration_test
 from truecal.inference.decompose import SCORES, Decomposition, decompose
@@ -33,7 +33,7 @@ from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate, Interval, Result
 
 #: The estimator of the assessment first, then those that other packages and papers report.
-ESTIMATORS = ("multiscale", "em_sweep", "em_debias", "em_bin", "ew_bin")
+ESTIMATORS = (DEFAULT_ESTIMATOR, "em_sweep", "em_debias", "em_bin", "ew_bin")
 _SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
 #: Samples with more distinct scores are tested through cells, which takes the same time for any n.
 _MOST_SCORES = 20_000

@@ -113,7 +113,8 @@ def verdict(sample: Sample, estimate: Estimate, interval: Interval, test: TestRe
     if state == INCONCLUSIVE:
         rows = counted(sample.n, "row")
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
-    return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high})."
+    assuming = f", assuming {interval.assumption}" if interval.assumption.startswith("no structure") else ""
+    return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high}{assuming})."
 
 
 def _largest_error(sample: Sample) -> float:
