@@ -11,7 +11,8 @@ from scipy import stats
 
 import truecal
 from truecal.inference.calibration_test import calibration_test
-from truecal.simulation.power import miss_rates, population_with_error, power
+from truecal.simulation.alternatives import population_with_error
+from truecal.simulation.power import miss_rates, power
 
 SCORES = {
     "uniform": truecal.simulation.UniformScores(),
@@ -22,12 +23,12 @@ SCORES = {
 DRAWS = 39
 
 
-def pvalues(scores, n, estimator, repeats, **options):
+def pvalues(scores, n, method, repeats, **options):
     population = truecal.Population(SCORES[scores], truecal.simulation.IdentityCurve())
     results = (
         calibration_test(
             *population.sample(n, rng=np.random.default_rng([n, seed, 1])),
-            estimator=estimator,
+            method=method,
             n_resamples=DRAWS,
             rng=np.random.default_rng([n, seed, 2]),
             **options,
@@ -47,52 +48,48 @@ def assert_uniform(p):
 
 @pytest.fixture(scope="module")
 def all_pvalues():
-    """p-values of calibrated models with the default statistic, by scores and size."""
-    repeats = {100: 400, 1000: 300, 10_000: 150}
-    return {(scores, n): pvalues(scores, n, "em_sweep", repeats[n]) for scores in SCORES for n in repeats}
+    """p-values of calibrated models with the default test, by scores and size."""
+    repeats = {100: 600, 1000: 400, 10_000: 200}
+    return {(scores, n): pvalues(scores, n, "multiscale", repeats[n]) for scores in SCORES for n in repeats}
 
 
-@pytest.mark.filterwarnings("ignore:em_sweep of P")  # on 100 rows the labels may fall by chance
 @pytest.mark.parametrize("n", [100, 1000, 10_000])
 @pytest.mark.parametrize("scores", SCORES)
-def test_em_sweep_holds_its_level_and_its_pvalues_are_uniform(all_pvalues, scores, n):
+def test_the_multiscale_test_holds_its_level_and_its_pvalues_are_uniform(all_pvalues, scores, n):
     assert_uniform(all_pvalues[scores, n])
 
 
-@pytest.mark.filterwarnings("ignore:em_sweep of P")
 def test_all_of_them_together(all_pvalues):
     assert_uniform(np.concatenate(list(all_pvalues.values())))
 
 
-@pytest.mark.parametrize("estimator", ["ew_bin", "em_debias", "ks", "skce"])
+@pytest.mark.filterwarnings("ignore:em_sweep of P")  # the labels may fall by chance
+@pytest.mark.parametrize("method", ["em_sweep", "ew_bin", "em_debias", "ks", "skce"])
 @pytest.mark.parametrize("scores", SCORES)
-def test_other_statistics_hold_their_level(scores, estimator):
-    assert_uniform(pvalues(scores, 250, estimator, 300))
+def test_estimators_hold_their_level(scores, method):
+    assert_uniform(pvalues(scores, 250, method, 300))
 
 
-@pytest.mark.parametrize("estimator", ["em_debias", "skce"])
-def test_counting_all_ties_is_safe_but_severe(estimator):
-    # Why ties are placed at random: 100 skewed scores often give the same labels again.
-    safe = pvalues("skewed", 100, estimator, 600, ties="count")
-    fair = pvalues("skewed", 100, estimator, 600)
-    assert np.all(fair <= safe)
-    assert np.mean(safe <= 0.05 + 1e-9) < 0.04
-    assert_uniform(fair)
+@pytest.mark.parametrize("method", ["multiscale", "em_debias", "skce"])
+def test_ties_at_random_are_exact_where_scores_are_near_1(method):
+    # 100 skewed scores often give the same labels again; counting all ties would be conservative.
+    assert_uniform(pvalues("skewed", 100, method, 600))
 
 
-def test_classwise_pvalues_are_uniform():
+@pytest.mark.parametrize("method", ["multiscale", "em_bin"])
+def test_classwise_pvalues_are_uniform(method):
     rng = np.random.default_rng(0)
     p, least = [], []
     for seed in range(250):
         proba = rng.dirichlet([0.3, 0.5, 1.0], size=120)
         y = (proba.cumsum(axis=1)[:, :-1] < rng.random((120, 1))).sum(axis=1)
         result = calibration_test(
-            y, proba, multiclass="classwise", estimator="em_bin", n_bins=5, n_resamples=DRAWS, rng=seed
+            y, proba, multiclass="classwise", method=method, n_resamples=DRAWS, rng=seed
         )
         p.append(result.pvalue)
         least.append(min(part.adjusted_pvalue for part in result.classes))
     assert_uniform(np.array(p))
-    # Holm keeps the chance of any false alarm among the classes below the level.
+    # The chance of any false alarm among the classes is at most the level.
     assert np.mean(np.array(least) <= 0.05) < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 250)
 
 
@@ -146,6 +143,6 @@ def test_miss_rate_of_equal_width_bins_by_a_direct_simulation():
         return np.sqrt((total**2 / np.maximum(count, 1)).reshape(draws, b).sum(axis=1) / n)
 
     directly = np.mean(errors(exponent) <= np.quantile(errors(1.0), 0.95))
-    row = miss_rates([0.1], [n], estimators=["ew_bin"], repeats=3000, rng=0).rows[0]
+    row = miss_rates([0.1], [n], methods=["ew_bin"], repeats=3000, rng=0).rows[0]
     assert abs(row.miss_rate - directly) < 3.5 * math.hypot(row.standard_error, 0.006)
     assert directly == pytest.approx(0.559, abs=0.015)

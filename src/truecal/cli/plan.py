@@ -27,7 +27,9 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 @click.option(
     "--beta", nargs=2, type=float, default=(1, 1), show_default=True, help="Score distribution Beta(a, b)."
 )
-@click.option("--estimator", default="em_sweep", show_default=True, help="Test statistic.")
+@click.option(
+    "--method", default="multiscale", show_default=True, help="Test, or an estimator as its statistic."
+)
 @norm_option
 @click.option("--repeats", type=int, default=1000, show_default=True, help="Simulated data sets.")
 @seed_option
@@ -43,7 +45,7 @@ def command(
     power: float,
     alpha: float,
     beta: tuple[float, float],
-    estimator: str,
+    method: str,
     norm: float,
     repeats: int,
     seed: int,
@@ -71,7 +73,7 @@ def command(
         "power": power,
         "alpha": alpha,
         "scores": BetaScores(*beta),
-        "estimator": estimator,
+        "method": method,
         "norm": norm,
         "repeats": repeats,
         "rng": seed,
@@ -92,9 +94,11 @@ def command(
         [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else ""]
         for row in rows
     ]
-    title = f"Rows needed to detect an error with {estimator} (power {100 * power:g}%, level {alpha:g}):"
+    title = (
+        f"Rows needed to detect an error with the {method} test (power {100 * power:g}%, level {alpha:g}):"
+    )
     text = f"{title}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}"
-    settings = {"power": power, "alpha": alpha, "beta": list(beta), "estimator": estimator, "norm": norm}
+    settings = {"power": power, "alpha": alpha, "beta": list(beta), "method": method, "norm": norm}
     finish("plan", {**settings, "results": rows}, text, style=style, output=output)
 
 
@@ -115,7 +119,7 @@ def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:
     rates = miss_rates(
         errors,
         _PLOTTED_SIZES,
-        estimators=list(dict.fromkeys(["ew_bin", asked["estimator"]])),
+        methods=list(dict.fromkeys(["ew_bin", asked["method"]])),
         scores=asked["scores"],
         alpha=asked["alpha"],
         norm=asked["norm"],

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 @input_options
 @group_option
 @click.option(
-    "--estimator", default="em_sweep", show_default=True, help="Test statistic, see 'truecal estimators'."
+    "--method",
+    default="multiscale",
+    show_default=True,
+    help="Test, or an estimator as its statistic; see 'truecal estimators'.",
 )
 @norm_option
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 def command(
     file: str,
     group: tuple[str, ...],
-    estimator: str,
+    method: str,
     norm: float,
     alpha: float,
     resamples: int,
@@ -61,7 +64,7 @@ def command(
     with stage("reading"):
         predictions = load(file, group=group, **reading)
         arguments = predictions.arguments()
-    options: dict[str, Any] = {"estimator": estimator, "norm": norm, "n_resamples": resamples, "rng": seed}
+    options: dict[str, Any] = {"method": method, "norm": norm, "n_resamples": resamples, "rng": seed}
     with stage("testing"), predictions.naming():
         if group:
             groups = test_groups(predictions.groups, **options)

@@ -122,4 +122,6 @@ def _as_row(row: Any) -> dict[str, Any]:
     plain: dict[str, Any] = row.to_dict() if hasattr(row, "to_dict") else dict(row)
     if "se" not in plain and "standard_error" in plain:
         plain["se"] = plain["standard_error"]
+    if "estimator" not in plain and "method" in plain:
+        plain["estimator"] = plain["method"]
     return plain

@@ -25,8 +25,8 @@ EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate"]
 #: Default of every parameter `estimator`: the flagship, whose confidence interval is reported.
 DEFAULT_ESTIMATOR: Final = "multiscale"
 
-#: Default statistic of every calibration test.
-DEFAULT_TEST: Final = "em_sweep"
+#: Default of every parameter `method`: the test of calibration.
+DEFAULT_TEST: Final = "multiscale"
 
 #: Default of every parameter `norm`.
 DEFAULT_NORM: Final = 2.0

@@ -1,4 +1,4 @@
-"""Spiegelhalter's test: whether squared errors are as large as the probabilities imply."""
+"""Spiegelhalter's test: whether squared errors are as large as the scores imply."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class SpiegelhalterResult(Result):
     Attributes
     ----------
     statistic : float
-        Z, standard normal for a calibrated model and large n. Positive where the squared errors are larger than
-        the probabilities imply: the model is overconfident. Negative where they are smaller. Infinite where a
-        score of 0 or 1 was wrong and no other score has any variance.
+        Z, standard normal for a calibrated model and large n. Positive where the squared errors
+        are larger than the scores imply: the model is overconfident. Negative where they are smaller.
+        Infinite where a score of 0 or 1 was wrong and no other score has any variance.
     pvalue : float
-        Two-sided.
-    n : int
-        Number of rows.
+        Two-sided p-value.
+    n : float
+        Number of rows, or the total weight.
     target : str
         What the scores are probabilities of.
     """
@@ -51,36 +51,45 @@ def spiegelhalter_test(
     y_proba: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
     clusters: Any = None,
 ) -> SpiegelhalterResult:
-    r"""Test whether the squared errors are as large as the probabilities imply.
+    r"""Test whether the squared errors are as large as the scores imply.
 
     Under perfect calibration the Brier score has a known mean and variance, and
 
-    .. math:: Z = \frac{\sum_i (y_i - f_i)(1 - 2 f_i)}{\sqrt{\sum_i (1 - 2 f_i)^2 f_i (1 - f_i)}}
+    .. math:: Z = \frac{\sum_i w_i (y_i - f_i)(1 - 2 f_i)}{\sqrt{\sum_i w_i^2 (1 - 2 f_i)^2 f_i (1 - f_i)}}
 
-    is standard normal for large n (n must be larger where scores are near 0 and 1, so that few labels
-    vary). The test costs one pass, and it cannot detect errors that balance out in the Brier score, as when
-    a model is overconfident on one side and underconfident on the other. Scores of 0, 1/2 and 1 add nothing to
-    the variance: where there are no others, Z is infinite if a score of 0 or 1 was wrong, and else 0 with a
-    p-value of 1.
+    is standard normal for large n and independent rows. Where scores are close to 0 and 1, so that few labels vary, n
+    must be larger. The test needs one pass over the data and no resampling. It does not see errors that balance in the
+    Brier score, such as a model that is overconfident for low scores and underconfident for high ones. Scores of 0, 1/2
+    and 1 add nothing to the variance: if there are no others, Z is infinite if a score of 0 or 1 was wrong, and
+    otherwise 0 with a p-value of 1.
 
     For K classes (``multiclass="classwise"``) it is the Brier score over all of them, with
 
-    .. math:: Z = \frac{\sum_i \sum_k (y_{ik} - f_{ik})(1 - 2 f_{ik})}
-              {2 \sqrt{\sum_i \big[\sum_k f_{ik}^3 - (\sum_k f_{ik}^2)^2\big]}} .
+    .. math:: Z = \frac{\sum_i w_i \sum_k (y_{ik} - f_{ik})(1 - 2 f_{ik})}
+              {2 \sqrt{\sum_i w_i^2 \big[\sum_k f_{ik}^3 - (\sum_k f_{ik}^2)^2\big]}} .
 
     Parameters
     ----------
     y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-        Labels; or a `Sample` in place of labels and probabilities.
+        Labels; a `Sample` stands for both labels and scores.
     y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
         Probabilities.
-    sample_weight, pos_label, labels, multiclass
-        As for `truecal.calibration_test`.
+    sample_weight : array-like of shape (n,), optional
+        Sampling weights.
+    weights : {"sampling", "counts"}, optional
+        Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default).
+    pos_label : label, optional
+        The positive class.
+    labels : sequence of K labels, optional
+        The class of each column.
+    multiclass : {"top", "classwise"}, optional
+        What to test for several classes; the top label by default.
     clusters : array-like, optional
         Not supported: the variance is that of independent rows.
 
@@ -98,38 +107,47 @@ def spiegelhalter_test(
     >>> print(spiegelhalter_test([0, 1, 0, 0], [0.1, 0.6, 0.8, 0.9]))
     Spiegelhalter's Z = 2.44, p = 0.015
     """
-    reading = {
+    given = {
         "sample_weight": sample_weight,
+        "weights": weights,
         "pos_label": pos_label,
         "labels": labels,
         "multiclass": multiclass,
         "clusters": clusters,
     }
+    reading = {name: value for name, value in given.items() if value is not None}
     samples = as_samples(y_true, y_proba, **reading)
     for sample in samples:
         refuse_clusters(sample, "Spiegelhalter's test")
-        require_whole_counts(sample, "Spiegelhalter's test")
+        if sample.squares is None:
+            require_whole_counts(sample, "Spiegelhalter's test")
     if len(samples) == 1:
         return z_of(samples[0])
-    return z_of_classes(samples, rows_of_classes(y_true, y_proba, reading))
+    rows = read_rows(y_true, y_proba, **reading)
+    proba = np.column_stack([one.score for one in rows]).astype(np.float64)
+    return z_of_classes(samples, proba, rows[0].weight)
 
 
 def z_of(sample: Sample) -> SpiegelhalterResult:
     """Return the test of one sample."""
     slope = 1 - 2 * sample.score
-    excess = _excess(sample)
-    variance = float(np.sum(sample.count * slope**2 * sample.score * (1 - sample.score)))
-    return _z_test(excess, variance, sample.n, sample.target)
+    weight2 = sample.count if sample.squares is None else sample.squares
+    variance = float(np.sum(weight2 * slope**2 * sample.score * (1 - sample.score)))
+    return _z_test(_excess(sample), variance, sample.n, sample.target)
 
 
-def z_of_classes(samples: tuple[Sample, ...], proba: FloatArray) -> SpiegelhalterResult:
+def z_of_classes(
+    samples: Sequence[Sample], proba: FloatArray, weight: FloatArray | None = None
+) -> SpiegelhalterResult:
     """Return the test of all classes together, whose rows of probabilities are `proba`."""
-    # The excess of a row is -2 (f_Y - sum f^2), with f_Y the probability of the class that it has.
+    # The excess of a row is -2 (f_Y - sum f^2), with f_Y the probability of its class.
     excess = sum(_excess(sample) for sample in samples)
     square = (proba**2).sum(axis=1)
     spread = (proba**3).sum(axis=1) - square**2
-    # Rows that are sure of a class, or equal in all they name, have no spread but for rounding.
-    variance = 4 * float(spread[spread > 1e-14].sum())
+    weight2 = np.ones(len(proba)) if weight is None else weight if samples[0].squares is None else weight**2
+    # Rows with a certain class, or with equal probabilities, have no spread except for rounding.
+    varies = spread > 1e-14
+    variance = 4 * float(weight2[varies] @ spread[varies])
     target = f"mean over {len(samples)} classes, each against the rest"
     return _z_test(excess, variance, samples[0].n, target)
 
@@ -143,7 +161,7 @@ def _z_test(excess: float, variance: float, n: float, target: str) -> Spiegelhal
     if variance > 0:
         z = excess / math.sqrt(variance)
     else:
-        # Without variance any excess beyond rounding is an outcome that the scores had ruled out.
+        # Without variance any excess beyond rounding is an outcome that the scores rule out.
         z = math.copysign(math.inf, excess) if abs(excess) > 1e-9 * n else 0.0
     return SpiegelhalterResult(statistic=z, pvalue=2 * float(ndtr(-abs(z))), n=n, target=target)
 

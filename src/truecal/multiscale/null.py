@@ -12,7 +12,7 @@ Miller (2008), Review of Economics and Statistics 90, 414-427.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,12 +56,6 @@ class Trials:
     weight: FloatArray | None = None
     excess: float = 0.0
 
-    @property
-    def impossible(self) -> float:
-        """Number of labels that a score of exactly 0 or 1 rules out."""
-        wrong = np.where(self.score == 0, self.positives, 0.0)
-        return float(np.sum(wrong + np.where(self.score == 1, self.count - self.positives, 0.0)))
-
     def merged(self) -> Trials:
         """Return a few thousand trials that stand for these, each less than 1/512 wide and 1/2048 of the mass."""
         if self.weight is not None or len(self.score) <= _MOST_TRIALS or self.count.sum() <= _MOST_ROWS:
@@ -95,23 +89,23 @@ class Null(ABC):
         scaled to sum to the effective number of rows.
     residual : ndarray of shape (n_cells,)
         Sum of w (f - y) of each cell.
-    impossible : float
-        Number of labels that a score of exactly 0 or 1 rules out.
     """
 
     score: FloatArray
     mass: FloatArray
     information: FloatArray
     residual: FloatArray
-    impossible: float
 
     @abstractmethod
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield blocks of residuals, of shape (draws, n_cells), under the null hypothesis."""
 
     @abstractmethod
-    def moments(self, terms: FloatArray) -> tuple[float, float]:
-        """Return mean and variance of the sum of squares of residual @ terms, under the null hypothesis."""
+    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
+        """Return mean and variance under the null hypothesis of a sum of squares, for each of `counts`.
+
+        It is that of the first `count` columns of ``residual @ terms``.
+        """
 
     @abstractmethod
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
@@ -133,11 +127,12 @@ class LabelNull(Null):
     ----------
     trials : Trials
         The data.
+    merge : bool
+        Whether very many trials are merged into narrow cells first.
     """
 
-    def __init__(self, trials: Trials) -> None:
-        self.trials = trials = trials.merged()
-        self.impossible = trials.impossible
+    def __init__(self, trials: Trials, *, merge: bool = True) -> None:
+        self.trials = trials = trials.merged() if merge else trials
         total = _weights(trials)
         self._weight = (
             None
@@ -152,56 +147,83 @@ class LabelNull(Null):
         self.score = np.minimum(self._total(mass * trials.score) / self.mass, 1.0)
         self.information = self._total(mass * each * variance)
         self._kurtosis = self._total(mass * each**3 * variance * (1 - 6 * variance))
-        self._expected = self._total(mass * trials.score)
-        self.residual = self._expected - self._total(each * trials.positives)
+        self.expected = self._total(mass * trials.score)
+        self.residual = self.expected - self._total(each * trials.positives)
+
+    @property
+    def cell_of_trial(self) -> NDArray[np.intp]:
+        """Cell of each of the trials."""
+        n_trials = len(self.trials.score)
+        return np.repeat(np.arange(len(self._start)), np.diff(self._start, append=n_trials))
 
     def _total(self, values: FloatArray) -> FloatArray:
         return values if len(self._start) == len(values) else np.asarray(np.add.reduceat(values, self._start))
 
-    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield blocks of residuals of labels drawn from the scores."""
+    def draws(
+        self, n_resamples: int, rng: np.random.Generator, chance: FloatArray | None = None
+    ) -> Iterator[FloatArray]:
+        """Yield blocks of residuals of labels drawn from the scores.
+
+        Parameters
+        ----------
+        n_resamples : int
+            Number of draws.
+        rng : numpy.random.Generator
+            Source of randomness.
+        chance : ndarray, optional
+            Probabilities of positive labels, for each of `trials`, if these are not the scores: an alternative.
+        """
+        chance = self.trials.score if chance is None else chance
         rows = int(self.trials.count.sum())
         if rows <= _MOST_ROWS or self._weight is not None:
-            return self._draw_rows(n_resamples, rows, rng)
-        return self._draw_trials(n_resamples, rng)
+            return self._draw_rows(n_resamples, rows, rng, chance)
+        return self._draw_trials(n_resamples, rng, chance)
 
-    def _draw_rows(self, n_resamples: int, rows: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    def _draw_rows(
+        self, n_resamples: int, rows: int, rng: np.random.Generator, chance: FloatArray
+    ) -> Iterator[FloatArray]:
         """Draw each label from a random byte, and from a further uniform number where the byte does not decide."""
         each = self.trials.count.astype(np.intp)
-        score = np.repeat(self.trials.score, each)
+        scaled = 256 * np.repeat(chance, each)
         weight = None if self._weight is None else np.repeat(self._weight, each)
         start = np.concatenate([[0], np.cumsum(each)[:-1]])[self._start]
-        byte = np.minimum(np.floor(256 * score), 255)
-        rest = 256 * score - byte
-        byte = byte.astype(np.uint8)
+        whole = np.minimum(np.floor(scaled), 255)
+        rest, byte = scaled - whole, whole.astype(np.uint8)
         for size in _blocks(n_resamples, rows):
             drawn = rng.integers(0, 256, (size, rows), dtype=np.uint8)
             label = drawn < byte
-            open_ = np.flatnonzero(drawn == byte)
-            label.reshape(-1)[open_] = rng.random(len(open_)) < rest[open_ % rows]
+            undecided = np.flatnonzero(drawn == byte)
+            label.reshape(-1)[undecided] = rng.random(len(undecided)) < rest[undecided % rows]
             if weight is not None:
                 sums = np.add.reduceat(label * weight, start, axis=1)
             elif len(start) == rows:
                 sums = label
             else:
                 sums = np.add.reduceat(label.view(np.uint8), start, axis=1, dtype=np.int32)
-            yield self._expected - sums
+            yield self.expected - sums
 
-    def _draw_trials(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        count, score = self.trials.count.astype(np.int64), self.trials.score
-        for size in _blocks(n_resamples, len(score)):
+    def _draw_trials(
+        self, n_resamples: int, rng: np.random.Generator, chance: FloatArray
+    ) -> Iterator[FloatArray]:
+        count = self.trials.count.astype(np.int64)
+        for size in _blocks(n_resamples, len(count)):
             # One call for each set of trials: the generator sets up a distribution only once.
-            drawn = np.stack([rng.binomial(m, p, size) for m, p in zip(count, score, strict=True)], axis=1)
-            yield self._expected - (
-                drawn if len(self._start) == len(score) else np.add.reduceat(drawn, self._start, axis=1)
+            columns = [rng.binomial(m, p, size) for m, p in zip(count, chance, strict=True)]
+            drawn = np.stack(columns, axis=1)
+            yield self.expected - (
+                drawn if len(self._start) == len(count) else np.add.reduceat(drawn, self._start, axis=1)
             )
 
-    def moments(self, terms: FloatArray) -> tuple[float, float]:
+    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
         """Return mean and variance from the variance and the fourth cumulant of binomials."""
         covariance = np.einsum("ki,kj->ij", terms, terms * self.information[:, np.newaxis])
-        squares = np.square(terms).sum(axis=1)
-        variance = 2 * float(np.sum(covariance**2)) + float(self._kurtosis @ squares**2)
-        return float(np.trace(covariance)), variance
+        squares = np.cumsum(np.square(terms), axis=1)
+        found = []
+        for count in counts:
+            part = covariance[:count, :count]
+            variance = 2 * float(np.sum(part**2)) + float(self._kurtosis @ squares[:, count - 1] ** 2)
+            found.append((float(np.trace(part)), variance))
+        return found
 
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
         """Return mean and variance for bins, whose sums are independent."""
@@ -227,8 +249,6 @@ class ClusterNull(Null):
         Score, and sums of w (f - y) and of w over rows of the same cluster and score, sorted by score.
     cluster : ndarray of int, of shape (m,)
         Number of the cluster, from 0.
-    impossible : float
-        Number of labels that a score of exactly 0 or 1 rules out.
     """
 
     #: Clusters per bin, on average, at the finest level.
@@ -240,9 +260,7 @@ class ClusterNull(Null):
         residual: FloatArray,
         weight: FloatArray,
         cluster: NDArray[np.intp],
-        impossible: float = 0.0,
     ) -> None:
-        self.impossible = impossible
         self.n_clusters = int(cluster.max()) + 1
         start = _cell_starts(score, weight)
         cell = np.repeat(np.arange(len(start)), np.diff(start, append=len(score)))
@@ -261,20 +279,23 @@ class ClusterNull(Null):
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield blocks of residuals with random signs for whole clusters."""
-        transposed = self._sums.T.tocsr()
         for size in _blocks(n_resamples, max(self._sums.shape)):
-            sign = 2.0 * rng.integers(0, 2, (self.n_clusters, size)) - 1
-            yield np.asarray((transposed @ sign).T)
+            yield self.signed(_random_signs(size, self.n_clusters, rng))
+
+    def signed(self, signs: FloatArray) -> FloatArray:
+        """Return the residuals with given signs of the clusters, of shape (draws, n_clusters)."""
+        return np.asarray(signs @ self._sums)
 
     def all_draws(self) -> FloatArray:
         """Return the residuals for every pattern of signs that keeps that of the first cluster, the data first."""
         pattern = np.arange(self.patterns)[:, np.newaxis] >> np.arange(self.n_clusters - 1) & 1
         sign = np.concatenate([np.ones((self.patterns, 1)), 1.0 - 2 * pattern], axis=1)
-        return np.asarray(sign @ self._sums)
+        return self.signed(sign)
 
-    def moments(self, terms: FloatArray) -> tuple[float, float]:
+    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
         """Return mean and variance over all patterns of signs."""
-        return _sign_moments(sparse.csr_array(self._sums @ terms))
+        sums = np.asarray(self._sums @ terms)
+        return [_sign_moments(sparse.csr_array(sums[:, :count])) for count in counts]
 
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
         """Return mean and variance for bins over all patterns of signs."""
@@ -298,12 +319,99 @@ class ClusterNull(Null):
         return sparse.csr_array((np.ones(n_cells), (np.arange(n_cells), place)), shape=(n_cells, len(start)))
 
 
+def _random_signs(n_draws: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+    return np.asarray(rng.integers(0, 2, (n_draws, n_clusters)) * 2.0 - 1.0, dtype=np.float64)
+
+
 def _sign_moments(sums: sparse.csr_array) -> tuple[float, float]:
     """Return mean and variance over random signs of the squared length of the signed sum of rows."""
     squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
     mean, product = float(squares.sum()), (sums.T @ sums).data
     variance = 2 * (float(product @ product) - float(squares @ squares))
     return mean, variance if variance > 1e-12 * mean**2 else 0.0
+
+
+class JointNull(ABC):
+    """Several classes of the same rows, which are resampled together.
+
+    Attributes
+    ----------
+    nulls : sequence of Null
+        The classes one by one.
+    """
+
+    nulls: Sequence[Null]
+
+    @abstractmethod
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
+        """Yield for blocks of draws the residuals of each class."""
+
+
+class JointLabelNull(JointNull):
+    """Independent rows: one class is drawn for each row from its probabilities.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, K)
+        Probabilities of all classes, whose rows sum to 1.
+    truth : ndarray of bool, of shape (n, K)
+        Which class is the true one.
+    weight : ndarray of shape (n,), optional
+        Sampling weights.
+    """
+
+    nulls: list[LabelNull]
+
+    def __init__(self, proba: FloatArray, truth: NDArray[np.bool_], weight: FloatArray | None = None) -> None:
+        upper = np.cumsum(proba, axis=1)
+        self._upper, self._weight = upper[:, :-1] / upper[:, -1:], None
+        self.nulls, cells = [], []
+        for score, label in zip(proba.T, truth.T, strict=True):
+            order = np.argsort(score, kind="stable")
+            rows = None if weight is None else weight[order]
+            null = LabelNull(
+                Trials(score[order], np.ones(len(score)), label[order].astype(np.float64), rows), merge=False
+            )
+            cell = np.empty(len(score), dtype=np.intp)
+            cell[order] = null.cell_of_trial
+            self.nulls.append(null)
+            cells.append(cell)
+        sizes = [len(null.score) for null in self.nulls]
+        self._split = np.cumsum(sizes)
+        self._cell = np.stack(cells) + (self._split - sizes)[:, np.newaxis]
+        if weight is not None:
+            self._weight = weight * weight.sum() / float(weight @ weight)
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
+        """Yield for blocks of draws the residuals of each class."""
+        rows, total = np.arange(len(self._upper)), int(self._split[-1])
+        for size in _blocks(n_resamples, max(len(rows), total)):
+            drawn = np.stack([(self._upper <= rng.random((len(rows), 1))).sum(axis=1) for _ in range(size)])
+            place = self._cell[drawn, rows] + total * np.arange(size)[:, np.newaxis]
+            weight = None if self._weight is None else np.broadcast_to(self._weight, place.shape).ravel()
+            sums = np.bincount(place.ravel(), weight, size * total).reshape(size, total)
+            parts = np.split(sums, self._split[:-1], axis=1)
+            yield [null.expected - part for null, part in zip(self.nulls, parts, strict=True)]
+
+
+class JointClusterNull(JointNull):
+    """Rows in clusters: the sums of a cluster have the same sign in all classes.
+
+    Parameters
+    ----------
+    nulls : sequence of ClusterNull
+        The classes one by one.
+    """
+
+    def __init__(self, nulls: Sequence[ClusterNull]) -> None:
+        self.nulls: Sequence[ClusterNull] = nulls
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
+        """Yield for blocks of draws the residuals of each class."""
+        width = max(len(null.score) for null in self.nulls)
+        for size in _blocks(n_resamples, max(width, self.nulls[0].n_clusters)):
+            signs = _random_signs(size, self.nulls[0].n_clusters, rng)
+            yield [null.signed(signs) for null in self.nulls]
 
 
 def _weights(trials: Trials) -> FloatArray:
@@ -317,7 +425,9 @@ def _cell_starts(score: FloatArray, mass: FloatArray) -> NDArray[np.intp]:
         return start
     group = np.add.reduceat(mass, start)
     place = np.floor(MOST_CELLS * (np.cumsum(group) - group / 2) / group.sum())
-    return start[np.flatnonzero(np.diff(place, prepend=-1))]
+    # Scores of exactly 0 and 1 are cells of their own: a residual there is impossible.
+    certain = (score[start] > 0).astype(np.float64) + (score[start] == 1)
+    return start[np.flatnonzero(np.diff(place, prepend=-1) + np.diff(certain, prepend=0))]
 
 
 def _blocks(n_resamples: int, width: int) -> Iterator[int]:

@@ -34,14 +34,14 @@ def fig5(settings: Settings) -> Outcome:
     result = miss_rates(
         errors,
         sizes,
-        estimators=PAIR,
+        methods=PAIR,
         scores=BetaScores(1, 1),
         repeats=settings.of(1000, 150, 25),
         rng=settings.seed,
         n_jobs=settings.n_jobs,
     )
     rows = result.rows
-    rate = {(round(row.true_error, 6), row.n, row.estimator): row for row in rows}
+    rate = {(round(row.true_error, 6), row.n, row.method): row for row in rows}
     figure = _draw(result)
     comparisons = [
         compare_with_paper(

@@ -1,6 +1,7 @@
 from truecal.simulation import paper as paper
 from truecal.simulation import suites as suites
 from truecal.simulation.advice import Advice as Advice
+from truecal.simulation.alternatives import population_with_error as population_with_error
 from truecal.simulation.curves import Curve as Curve
 from truecal.simulation.curves import FunctionCurve as FunctionCurve
 from truecal.simulation.curves import GLMCurve as GLMCurve
@@ -18,7 +19,6 @@ from truecal.simulation.population import Population as Population
 from truecal.simulation.power import MissRates as MissRates
 from truecal.simulation.power import Power as Power
 from truecal.simulation.power import miss_rates as miss_rates
-from truecal.simulation.power import population_with_error as population_with_error
 from truecal.simulation.scores._base import ScoreDistribution as ScoreDistribution
 from truecal.simulation.scores.atoms import AtomScores as AtomScores
 from truecal.simulation.scores.beta import BetaScores as BetaScores

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count as count_from
 from typing import Any
 
 import numpy as np
 
-from truecal._lib.checks import as_generator, check_count, check_fraction, check_norm
+from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, check_norm
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import Choice, choose_estimators
-from truecal.inference.calibration_test import rank_value
+from truecal.inference.calibration_test import MULTISCALE, method_names, rank_value
+from truecal.multiscale.null import LabelNull, Trials
+from truecal.multiscale.omnibus import Omnibus
 from truecal.simulation.monte_carlo import draw_samples, keyed_generator
 from truecal.simulation.population import Population
 
@@ -23,6 +26,9 @@ _DRAWN_ROWS = 1 << 13
 _CELLS_BY_MASS, _CELLS_BY_WIDTH = 1 << 11, 1 << 9
 #: So many scores show where the cells are.
 _CELL_DRAWS = 1 << 18
+
+#: Data sets that share their scores, for the multiscale test.
+_LABELS_PER_SCORES = 20
 
 # Streams of random numbers, one for each purpose, so that none depends on how much another draws.
 _NULL, _ALTERNATIVE, _SCORES = range(3)
@@ -42,10 +48,11 @@ class Simulator:
     """Draws data sets, applies statistics to them, and compares these with the calibrated twin's.
 
     Every data set has a generator of its own, seeded by its purpose, its size and its number. Populations
-    of the same scores therefore share the scores and the luck of each data set, and differ by their curves.
+    with the same scores therefore share the scores and the randomness of each data set, and differ by their curves.
+    For the multiscale test several data sets share their scores, which saves most of the time.
     """
 
-    statistics: tuple[Choice, ...]
+    statistics: tuple[Choice | None, ...]
     alpha: float
     norm: float
     repeats: int
@@ -54,24 +61,29 @@ class Simulator:
     @classmethod
     def checked(
         cls,
-        estimators: Iterable[str | Mapping[str, Any]],
+        methods: Iterable[str | Mapping[str, Any]],
         *,
         alpha: float,
         norm: float,
         repeats: int,
         rng: RNGLike,
     ) -> Simulator:
-        """Make a simulator from what users pass."""
+        """Return a simulator for tests as users name them."""
         alpha = check_fraction("alpha", alpha)
         # With fewer, no draw of the calibrated twin lies above the critical value.
         repeats = check_count("repeats", repeats, least=math.ceil(1 / alpha))
         return cls(
-            statistics=tuple(choose_estimators(estimators)),
+            statistics=tuple({_label(one): one for one in map(choose_method, methods)}.values()),
             alpha=alpha,
             norm=check_norm(norm),
             repeats=repeats,
             seed=int(as_generator(rng).integers(2**63)),
         )
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the tests, with their options."""
+        return [_label(one) for one in self.statistics]
 
     def null(self, population: Population, n: int, repeats: int | None = None) -> FloatArray:
         """Return the statistics on data of the calibrated twin, of shape (statistics, repeats), sorted."""
@@ -84,11 +96,44 @@ class Simulator:
 
     def _ranks(self, population: Population, n: int, repeats: int, stream: int) -> FloatArray:
         ranks = np.empty((len(self.statistics), repeats))
-        draw = self._drawn if n <= _DRAWN_ROWS else self._from_cells
-        for column, sample in enumerate(draw(population, n, repeats, stream)):
-            for row, statistic in enumerate(self.statistics):
-                ranks[row, column] = rank_value(statistic(sample, norm=self.norm))
+        choices = [(row, choice) for row, choice in enumerate(self.statistics) if choice is not None]
+        if choices:
+            draw = self._drawn if n <= _DRAWN_ROWS else self._from_cells
+            for column, sample in enumerate(draw(population, n, repeats, stream)):
+                for row, choice in choices:
+                    ranks[row, column] = rank_value(choice(sample, norm=self.norm))
+        if len(choices) < len(self.statistics):
+            ranks[self.statistics.index(None)] = self._multiscale(population, n, repeats, stream)
         return ranks
+
+    def _multiscale(self, population: Population, n: int, repeats: int, stream: int) -> FloatArray:
+        """Return the multiscale statistic on data sets that share scores in groups."""
+        draw = self._rows if n <= _DRAWN_ROWS else self._cells
+        found: list[FloatArray] = []
+        for first, (score, count, chance) in zip(
+            range(0, repeats, _LABELS_PER_SCORES), draw(population, n), strict=False
+        ):
+            shown = score.astype(population.scores.output_dtype).astype(np.float64)
+            null = LabelNull(Trials(shown, count, np.zeros(len(count))))
+            omnibus, rng = Omnibus(null), self._generator(stream, n, first)
+            size = min(_LABELS_PER_SCORES, repeats - first)
+            found.extend(omnibus.statistic(block) for block in null.draws(size, rng, chance))
+        return np.concatenate(found)
+
+    def _rows(self, population: Population, n: int) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Yield scores, counts of 1 and chances of a positive label, for one set of scores after another."""
+        for number in count_from(0):
+            score, complement = population.draw(n, self._generator(_SCORES, n, number))
+            order = np.argsort(score, kind="stable")
+            yield score[order], np.ones(n), population.curve(score[order], complement[order])
+
+    def _cells(self, population: Population, n: int) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Yield the same for scores that are rounded to cells."""
+        score, mass, chance = _cells(population, self._generator(_SCORES))
+        for number in count_from(0):
+            drawn = self._generator(_SCORES, n, number).multinomial(n, mass)
+            seen = drawn > 0
+            yield score[seen], drawn[seen].astype(np.float64), chance[seen]
 
     def _drawn(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
         return draw_samples(population, n, range(repeats), seed=self.seed, key=(stream, n))
@@ -106,6 +151,20 @@ class Simulator:
 
     def _generator(self, *key: int) -> np.random.Generator:
         return keyed_generator(self.seed, *key)
+
+
+def _label(choice: Choice | None) -> str:
+    return MULTISCALE if choice is None else choice.label
+
+
+def choose_method(method: str | Mapping[str, Any]) -> Choice | None:
+    """Return the estimator that is a test statistic, with its options; None for the multiscale test."""
+    options = {"method": method} if isinstance(method, str) else dict(method)
+    name = options.pop("method", None)
+    if name == MULTISCALE and not options:
+        return None
+    check_choice("method", name, method_names())
+    return choose_estimators([{"estimator": name, **options}])[0]
 
 
 def _cells(population: Population, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,34 +1,35 @@
-"""How many rows a test of calibration needs, and what error could hide from it: power turned round."""
+"""How many rows a test of calibration needs, and the smallest error that it detects: power inverted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from scipy.special import ndtri
 
 from truecal._lib.checks import check_count, check_fraction
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.estimators._registry import DEFAULT_TEST
 from truecal.exceptions import InputError
-from truecal.results import SCHEMA_VERSION
+from truecal.results import Result
 from truecal.simulation._draws import Detection, Simulator
-from truecal.simulation.power import greatest_error, population_with_error
+from truecal.simulation.alternatives import describe, largest_error, population_with_error
 from truecal.simulation.scores._base import ScoreDistribution
 from truecal.simulation.scores.uniform import UniformScores
 
-#: The largest sample that is looked at.
+#: The largest sample that is considered.
 _MOST_ROWS = 10**12
-#: An answer below this part of the first guess is not looked for.
+#: An answer below this part of the first guess is not searched for.
 _NEAR_ZERO = 1e-3
 #: How far from the target, in probits, the power is measured on either side.
 _APART = 0.4
 
 
 @dataclass(frozen=True)
-class SamplePlan:
-    """How many rows a test needs, and how sure that number is.
+class SamplePlan(Result):
+    """Number of rows that a test needs, with its uncertainty.
 
     Attributes
     ----------
@@ -36,36 +37,41 @@ class SamplePlan:
         Number of rows.
     standard_error : float
         Monte Carlo standard error of `n`.
-    true_error, power, alpha, estimator, norm
-        What was asked.
+    true_error : float
+        Error that is to be detected.
+    alternative : str
+        Family of calibration curves that have this error.
+    power : float
+        Probability of detecting it.
+    alpha : float
+        Significance level of the test.
+    method : str
+        The test.
+    norm : float
+        Order of the norm of the error.
     """
+
+    _derived: ClassVar[tuple[str, ...]] = ("description",)
 
     n: int
     standard_error: float
     true_error: float
+    alternative: str
     power: float
     alpha: float
-    estimator: str
+    method: str
     norm: float
+
+    @property
+    def description(self) -> str:
+        """The alternative in words."""
+        return describe(self.alternative)
 
     def __str__(self) -> str:
         return (
-            f"{self.n} rows (± {self.standard_error:.0f}) find a true error of {self.true_error:g} with "
-            f"probability {self.power:g}, at level {self.alpha:g} by {self.estimator}"
+            f"{self.n:,} rows (± {self.standard_error:.0f}) detect a true error of {self.true_error:g} with power "
+            f"{self.power:g} ({self.method} test, level {self.alpha:g}). Alternative: {self.description}."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain Python objects."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "n": self.n,
-            "standard_error": self.standard_error,
-            "true_error": self.true_error,
-            "power": self.power,
-            "alpha": self.alpha,
-            "estimator": self.estimator,
-            "norm": self.norm,
-        }
 
 
 def plan_sample_size(
@@ -74,35 +80,39 @@ def plan_sample_size(
     power: float = 0.95,
     alpha: float = 0.05,
     scores: ScoreDistribution | None = None,
-    estimator: str | Mapping[str, Any] = "em_sweep",
+    alternative: str = "power",
+    method: str | Mapping[str, Any] = DEFAULT_TEST,
     norm: float = 2,
     repeats: int = 1000,
     rng: RNGLike = None,
 ) -> SamplePlan:
-    r"""Return how many rows a test needs to find an error with a given power, with its uncertainty.
+    r"""Return the number of rows that a test needs to detect an error with a given power, with its uncertainty.
 
     The probit of the power is nearly a straight line in the root of n. The power is simulated on either side
-    of the target, and the line through the two gives n. The population is that of `population_with_error`.
+    of the target, and the line through the two points gives n. The population is that of `population_with_error`:
+    another curve with the same error can need many times more rows, or fewer.
 
     Parameters
     ----------
     true_error : float
-        The error to find, a fraction.
+        Error to detect, a fraction.
     power : float
-        How often it must be found.
+        Probability of detecting it.
     alpha : float
-        Level of the test: how often a calibrated model may be rejected.
+        Significance level of the test.
     scores : ScoreDistribution, optional
         Distribution of the scores; by default uniform, which is Beta(1, 1).
-    estimator : str or mapping
-        The statistic, as for `truecal.power`.
+    alternative : {"power", "level", "slope", "steps", "waves"}
+        Family of calibration curves, as for `population_with_error`.
+    method : str or mapping
+        The test, as for `truecal.power`.
     norm : float
-        The p of the norm, in the estimator and in the true error.
+        Order of the norm, of an estimator and of the true error.
     repeats : int
         Number of data sets for each power, with and without the error. The standard error of n falls with
-        the root of it: it is about 3 % of n for 1,000.
+        the root of it: it is about 3% of n for 1,000.
     rng : seed or numpy.random.Generator, optional
-        The same seed gives the same result.
+        Random seed.
 
     Returns
     -------
@@ -110,19 +120,22 @@ def plan_sample_size(
 
     References
     ----------
-    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 7.2: to detect an error of 2 % over 10,000 samples
-    are needed, and with under 500 it must be greater than 10 %.
+    Roelofs, Cain, Shlens, Mozer (2022), AISTATS, section 7.2: to detect an error of 2% over 10,000 samples
+    are needed, and with under 500 it must be greater than 10%.
 
     Examples
     --------
     >>> print(plan_sample_size(0.1, rng=0))
-    345 rows (± 12) find a true error of 0.1 with probability 0.95, at level 0.05 by em_sweep
+    312 rows (± 10) detect a true error of 0.1 with power 0.95 (multiscale test, level 0.05). Alternative: the
+    curve c^d, d > 1: scores too high.
     """
-    simulator = Simulator.checked([estimator], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
+    simulator = Simulator.checked([method], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
     target = _check_power(power, simulator.alpha)
-    population = population_with_error(true_error, scores, norm)
+    population = population_with_error(true_error, scores, norm, alternative=alternative)
     if true_error == 0:
-        raise InputError("true_error must be above 0: in a calibrated model there is nothing to find.")
+        raise InputError(
+            "must be above 0: a calibrated model has no error to detect", argument="true_error", value=0
+        )
 
     def measure(root_n: float, repeats: int) -> tuple[float, Detection]:
         n = max(2, round(root_n**2))  # some estimators compare pairs of rows
@@ -131,17 +144,17 @@ def plan_sample_size(
     found = _solve(measure, simulator, target, start=2 / true_error, most=math.sqrt(_MOST_ROWS))
     if found is None:
         raise InputError(
-            f"No sample of up to {_MOST_ROWS:.0e} rows finds a true error of {true_error!r} with power "
-            f"{power!r}."
+            f"No sample of up to {_MOST_ROWS:.0e} rows detects a true error of {true_error!r} with power {power!r}"
         )
     root_n, error = found
     return SamplePlan(
         n=math.ceil(root_n**2),
         standard_error=2 * root_n * error,
         true_error=float(true_error),
+        alternative=alternative,
         power=target,
         alpha=simulator.alpha,
-        estimator=simulator.statistics[0].label,
+        method=simulator.labels[0],
         norm=simulator.norm,
     )
 
@@ -152,17 +165,34 @@ def required_sample_size(
     power: float = 0.95,
     alpha: float = 0.05,
     scores: ScoreDistribution | None = None,
-    estimator: str | Mapping[str, Any] = "em_sweep",
+    alternative: str = "power",
+    method: str | Mapping[str, Any] = DEFAULT_TEST,
     norm: float = 2,
     repeats: int = 1000,
     rng: RNGLike = None,
 ) -> int:
-    """Return the number of rows of `plan_sample_size` alone, without its uncertainty.
+    """Return the number of rows of `plan_sample_size` without its uncertainty.
 
     Parameters
     ----------
-    true_error, power, alpha, scores, estimator, norm, repeats, rng
-        As in `plan_sample_size`.
+    true_error : float
+        Error to detect, a fraction.
+    power : float
+        Probability of detecting it.
+    alpha : float
+        Significance level of the test.
+    scores : ScoreDistribution, optional
+        Distribution of the scores; by default uniform, which is Beta(1, 1).
+    alternative : {"power", "level", "slope", "steps", "waves"}
+        Family of calibration curves, as for `population_with_error`.
+    method : str or mapping
+        The test, as for `truecal.power`.
+    norm : float
+        Order of the norm, of an estimator and of the true error.
+    repeats : int
+        Number of data sets for each power, with and without the error.
+    rng : seed or numpy.random.Generator, optional
+        Random seed.
 
     Returns
     -------
@@ -171,14 +201,15 @@ def required_sample_size(
     Examples
     --------
     >>> required_sample_size(0.1, rng=0)
-    345
+    312
     """
     return plan_sample_size(
         true_error,
         power=power,
         alpha=alpha,
         scores=scores,
-        estimator=estimator,
+        alternative=alternative,
+        method=method,
         norm=norm,
         repeats=repeats,
         rng=rng,
@@ -191,47 +222,62 @@ def detectable_error(
     power: float = 0.95,
     alpha: float = 0.05,
     scores: ScoreDistribution | None = None,
-    estimator: str | Mapping[str, Any] = "em_sweep",
+    alternative: str = "power",
+    method: str | Mapping[str, Any] = DEFAULT_TEST,
     norm: float = 2,
     repeats: int = 1000,
     rng: RNGLike = None,
 ) -> float:
-    """Return the least error that a test on `n` rows finds with this power: a smaller one may still hide.
+    """Return the smallest error of a family that a test on `n` rows detects with this power.
 
-    The inverse of `required_sample_size`.
+    The inverse of `required_sample_size`. Smaller errors, and errors of other shapes, are missed more often.
 
     Parameters
     ----------
     n : int
         Number of rows.
-    power, alpha, scores, estimator, norm, repeats, rng
-        As in `plan_sample_size`.
+    power : float
+        Probability of detecting the error.
+    alpha : float
+        Significance level of the test.
+    scores : ScoreDistribution, optional
+        Distribution of the scores; by default uniform, which is Beta(1, 1).
+    alternative : {"power", "level", "slope", "steps", "waves"}
+        Family of calibration curves, as for `population_with_error`.
+    method : str or mapping
+        The test, as for `truecal.power`.
+    norm : float
+        Order of the norm, of an estimator and of the true error.
+    repeats : int
+        Number of data sets for each power, with and without the error.
+    rng : seed or numpy.random.Generator, optional
+        Random seed.
 
     Returns
     -------
     float
-        A fraction; infinite if no error of the family c^d is found so often with so few rows.
+        A fraction; infinite if no error of the family is detected with this power by so few rows.
 
     Examples
     --------
-    >>> round(detectable_error(345, rng=0), 3)
+    >>> round(detectable_error(312, rng=0), 3)
     0.1
     """
-    simulator = Simulator.checked([estimator], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
+    simulator = Simulator.checked([method], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
     target = _check_power(power, simulator.alpha)
     n = check_count("n", n)
     scores = UniformScores() if scores is None else scores
-    greatest = greatest_error(scores, simulator.norm)
+    largest = largest_error(scores, simulator.norm, alternative=alternative)
     nulls: dict[int, FloatArray] = {}
 
     def measure(error: float, repeats: int) -> tuple[float, Detection]:
-        population = population_with_error(error, scores, simulator.norm)
+        population = population_with_error(error, scores, simulator.norm, alternative=alternative)
         if repeats not in nulls:
             nulls[repeats] = simulator.null(population, n, repeats)
         return error, simulator.detections(population, n, nulls[repeats])[0]
 
-    start = min(2 / math.sqrt(n), greatest / 2)
-    found = _solve(measure, simulator, target, start=start, most=greatest)
+    start = min(2 / math.sqrt(n), largest / 2)
+    found = _solve(measure, simulator, target, start=start, most=largest)
     return math.inf if found is None else found[0]
 
 
@@ -239,7 +285,7 @@ def _check_power(power: object, alpha: float) -> float:
     target = check_fraction("power", power)
     if target <= alpha:
         raise InputError(
-            f"power must be greater than alpha = {alpha:g}, which even a blind guess has. Got {power!r} instead."
+            f"must be greater than alpha = {alpha:g}. Got {power!r} instead", argument="power", value=power
         )
     return target
 
@@ -257,8 +303,8 @@ def _solve(
 ) -> tuple[float, float] | None:
     """Return where the power reaches the target, with its standard error; None if it does not up to `most`.
 
-    `measure(x, repeats)` simulates the power at x (or beside it, and says where). The probit of the power is
-    taken for a straight line in x, from the probit of alpha at 0, where there is nothing to find.
+    `measure(x, repeats)` simulates the power at or near x and returns where. The probit of the power is taken as a
+    straight line in x that starts from the probit of alpha at 0.
     """
     wanted, floor = float(ndtri(target)), float(ndtri(simulator.alpha))
     few = min(simulator.repeats, max(simulator.repeats // 5, math.ceil(2 / simulator.alpha)))

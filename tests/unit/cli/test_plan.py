@@ -22,4 +22,4 @@ def test_plan_draws(tmp_path, monkeypatch):
 
 def test_plan_refuses_what_cannot_be():
     assert "Give --error" in refuse("plan")
-    assert "true_error must lie between" in refuse("plan", "--error", "2")
+    assert "--error must lie between" in refuse("plan", "--error", "2")

@@ -49,4 +49,4 @@ def test_what_it_refuses(plain, tmp_path):
     assert "--alpha must be" in refuse("test", plain, "--alpha", "5")
     assert "--resamples" in refuse("test", plain, "--resamples", "0")
     path = write_csv(tmp_path / "a.csv", {**COLUMNS, "weight": COLUMNS["weight"] / 3})
-    assert "whole-number weights" in refuse("test", path, "--weight", "weight")
+    assert "Use method='multiscale'" in refuse("test", path, "--weight", "weight", "--method", "ks")

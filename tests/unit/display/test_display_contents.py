@@ -365,7 +365,7 @@ def test_miss_rates_by_size_and_by_error():
 def test_miss_rates_of_the_detection_module(ax):
     from truecal.simulation.power import miss_rates
 
-    result = miss_rates([0.1], [50, 100], estimators=["em_sweep"], repeats=20, rng=0)
+    result = miss_rates([0.1], [50, 100], methods=["em_sweep"], repeats=20, rng=0)
     display = MissRateDisplay.from_miss_rates(result).plot(ax)
     np.testing.assert_allclose(
         ax.containers[0].lines[0].get_ydata(), [row.miss_rate for row in result.rows], rtol=0, atol=1e-12

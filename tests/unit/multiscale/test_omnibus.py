@@ -147,30 +147,6 @@ def test_logistic_component_is_the_score_test_of_intercept_and_slope():
     assert found["logistic"].pvalue == pytest.approx(expected, rel=0.05)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_moments_are_those_of_draws(weighted):
-    rng = np.random.default_rng(9)
-    weight = rng.lognormal(0, 0.5, 300) if weighted else None
-    null = LabelNull(trials(np.sort(rng.beta(0.5, 2, 300)), np.zeros(300), weight=weight))
-    drawn = np.concatenate(list(null.draws(20_000, rng)))
-    terms = np.stack([np.ones(300), 1 - 2 * null.score], axis=1)
-    squares = np.square(drawn @ terms).sum(axis=1)
-    mean, variance = null.moments(terms)
-    assert squares.mean() == pytest.approx(mean, abs=4 * squares.std() / math.sqrt(20_000))
-    assert squares.var() == pytest.approx(variance, rel=0.1)
-    assert drawn.mean(axis=0) == pytest.approx(0, abs=0.1)
-
-
-def test_cluster_moments_are_those_of_all_sign_patterns():
-    rng = np.random.default_rng(10)
-    score = np.sort(rng.random(60))
-    null = ClusterNull(score, score - (rng.random(60) < score), np.ones(60), np.arange(60) % 9)
-    terms = rng.normal(size=(60, 3))
-    squares = np.square(null.all_draws() @ terms).sum(axis=1)
-    mean, variance = null.moments(terms)
-    assert (squares.mean(), squares.var()) == pytest.approx((mean, variance))
-
-
 def test_grouping_rows_of_equal_score_changes_nothing():
     rng = np.random.default_rng(11)
     score = np.round(rng.random(400), 1)
@@ -211,30 +187,6 @@ def test_scores_of_0_and_1_that_agree_with_their_labels(score, label):
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_a_few_rows(n):
     assert 0 < pvalue(LabelNull(trials(np.linspace(0.3, 0.9, n), np.ones(n)))) <= 1
-
-
-# --- Draws -----------------------------------------------------------------------------------------
-
-
-def test_labels_are_drawn_with_their_scores():
-    score = np.array([0.0, 1e-9, 0.001, 1 / 256, 0.3, 0.999, 1.0])
-    null = LabelNull(Trials(score, np.ones(7), np.zeros(7)))
-    labels = score - np.concatenate(list(null.draws(200_000, np.random.default_rng(0))))
-    assert np.isin(np.round(labels, 9), [0, 1]).all()
-    share = labels.mean(axis=0)
-    assert np.abs(share - score).max() <= 4 * math.sqrt(0.25 / 200_000)
-    assert share[0] == 0
-    assert share[-1] == 1
-    assert share[2] == pytest.approx(0.001, abs=4 * math.sqrt(0.001 / 200_000))
-
-
-def test_many_scores_are_merged_and_the_excess_of_the_variance_is_known():
-    rng = np.random.default_rng(13)
-    score, label = draw(rng, 200_000)
-    null = LabelNull(Trials(score, np.ones(200_000), label))
-    assert len(null.trials.score) < 5000
-    assert 0 < null.trials.excess < 1e-2
-    assert null.residual.sum() == pytest.approx(np.sum(score - label))
 
 
 # --- Clusters --------------------------------------------------------------------------------------

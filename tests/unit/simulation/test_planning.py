@@ -6,8 +6,9 @@ from scipy.stats import norm
 
 import truecal
 from truecal.simulation._draws import Detection, Simulator
+from truecal.simulation.alternatives import population_with_error
 from truecal.simulation.planning import _solve, detectable_error, plan_sample_size, required_sample_size
-from truecal.simulation.power import population_with_error, power
+from truecal.simulation.power import power
 
 
 def noiseless(effect, alpha=0.05, shift=0.0):
@@ -59,9 +60,15 @@ def test_the_answer_has_the_power_that_was_asked_for():
 @pytest.mark.slow
 def test_the_papers_claims():
     # Section 7.2: over 10,000 rows for 2 %; under 500 the error must be greater than about 10 %.
-    assert 10_000 < required_sample_size(0.02, repeats=400, rng=0) < 16_000
-    assert 250 < required_sample_size(0.10, rng=0) < 500
-    assert 0.075 < detectable_error(500, rng=0) < 0.10
+    assert 10_000 < required_sample_size(0.02, method="em_sweep", repeats=400, rng=0) < 16_000
+    assert 250 < required_sample_size(0.10, method="em_sweep", rng=0) < 500
+    assert 0.075 < detectable_error(500, method="em_sweep", rng=0) < 0.10
+
+
+@pytest.mark.slow
+def test_the_multiscale_test_needs_fewer_rows():
+    assert required_sample_size(0.02, repeats=400, rng=0) < 8500
+    assert required_sample_size(0.10, rng=0) < required_sample_size(0.10, method="em_sweep", rng=0)
 
 
 @pytest.mark.slow
@@ -79,9 +86,9 @@ def test_a_seed_fixes_the_answer():
 def test_other_scores_statistics_and_norms():
     skewed = truecal.simulation.BetaScores(2.8, 0.05)
     assert required_sample_size(0.1, scores=skewed, repeats=100, rng=0) > 100
-    assert required_sample_size(0.1, estimator="ks", rng=0) < required_sample_size(0.1, rng=0)
-    chosen = plan_sample_size(0.1, estimator={"estimator": "em_bin", "n_bins": 4}, norm=1, repeats=100, rng=0)
-    assert (chosen.estimator, chosen.norm) == ("em_bin(n_bins=4)", 1)
+    assert required_sample_size(0.1, method="ks", rng=0) < required_sample_size(0.1, method="em_sweep", rng=0)
+    chosen = plan_sample_size(0.1, method={"method": "em_bin", "n_bins": 4}, norm=1, repeats=100, rng=0)
+    assert (chosen.method, chosen.norm) == ("em_bin(n_bins=4)", 1)
 
 
 def test_an_error_that_no_such_sample_shows_is_infinite():
@@ -89,14 +96,15 @@ def test_an_error_that_no_such_sample_shows_is_infinite():
 
 
 def test_a_tiny_error_and_a_huge_sample_are_no_trouble():
-    n = required_sample_size(0.0005, estimator="ks", repeats=100, rng=0)
+    n = required_sample_size(0.0005, method="ks", repeats=100, rng=0)
     assert 10**6 < n < 10**8
-    assert detectable_error(n, estimator="ks", repeats=100, rng=0) == pytest.approx(0.0005, rel=0.3)
+    assert detectable_error(n, method="ks", repeats=100, rng=0) == pytest.approx(0.0005, rel=0.3)
 
 
 def test_the_plan_prints_and_becomes_json():
     plan = plan_sample_size(0.2, repeats=100, rng=0)
     assert str(plan).startswith(f"{plan.n} rows (± ")
+    assert "Alternative: the curve c^d" in str(plan)
     assert json.loads(json.dumps(plan.to_dict(), allow_nan=False))["n"] == plan.n
     assert type(required_sample_size(0.2, repeats=100, rng=0)) is int
 
@@ -109,7 +117,8 @@ def test_the_plan_prints_and_becomes_json():
         ({"power": 0.05}, "power must be greater than alpha = 0.05"),
         ({"power": 1}, "power must be a number strictly between 0 and 1"),
         ({"alpha": 1.5}, "alpha must be a number strictly between 0 and 1"),
-        ({"estimator": "nothing"}, "estimator must be one of"),
+        ({"method": "nothing"}, "method must be one of"),
+        ({"alternative": "nothing"}, "alternative must be one of"),
         ({"norm": 0}, "norm must be a finite number >= 1"),
     ],
 )

@@ -7,53 +7,12 @@ import pytest
 import truecal
 from truecal.simulation import _draws as _simulation
 from truecal.simulation._draws import Simulator, detection
-from truecal.simulation.power import greatest_error, miss_rates, population_with_error, power
+from truecal.simulation.alternatives import population_with_error
+from truecal.simulation.power import miss_rates, power
 
 
 def overconfident(d=1.5):
     return truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(d))
-
-
-# -- the family c^d --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("norm", [1, 2, 3])
-@pytest.mark.parametrize("error", [1e-6, 0.001, 0.02, 0.1])
-@pytest.mark.parametrize(
-    "scores",
-    [
-        None,
-        truecal.simulation.BetaScores(2.8, 0.05),
-        truecal.simulation.BetaScores(0.4, 0.3),
-        truecal.simulation.AtomScores([0.2, 0.9, 1.0]),
-    ],
-    ids=["uniform", "skewed", "u-shaped", "atoms"],
-)
-def test_the_population_has_the_error_that_was_asked_for(scores, error, norm):
-    population = population_with_error(error, scores, norm)
-    assert population.true_error(norm) == pytest.approx(error, rel=1e-6)
-    assert population.curve.d > 1
-
-
-def test_no_error_is_the_calibrated_member():
-    assert population_with_error(0).curve.d == 1
-
-
-def test_the_greatest_error_on_uniform_scores_is_that_of_a_curve_at_zero():
-    assert greatest_error(truecal.simulation.UniformScores(), 2) == pytest.approx(1 / math.sqrt(3), abs=1e-4)
-    assert greatest_error(truecal.simulation.UniformScores(), 1) == pytest.approx(1 / 2, abs=1e-4)
-
-
-@pytest.mark.parametrize("error", [0.6, 1, 50])
-def test_an_error_beyond_reach_is_refused_with_the_range(error):
-    with pytest.raises(ValueError, match=r"true_error must lie between 0 and 0\.577"):
-        population_with_error(error)
-
-
-@pytest.mark.parametrize("error", [-0.1, math.nan, "0.1", None])
-def test_what_is_no_error_is_refused(error):
-    with pytest.raises(ValueError, match="true_error must be a finite number >= 0"):
-        population_with_error(error)
 
 
 # -- critical values -------------------------------------------------------------------------------------
@@ -111,11 +70,22 @@ def test_a_calibrated_population_is_found_as_often_as_alpha_says():
     assert abs(found.value - 0.05) < 4 * found.standard_error
 
 
+@pytest.mark.parametrize("alternative", ["level", "slope", "steps"])
+def test_the_multiscale_test_beats_the_sweep(alternative):
+    population = population_with_error(0.05, alternative=alternative)
+    ours, sweep = (
+        power(population, 800, method=method, repeats=300, rng=0) for method in ("multiscale", "em_sweep")
+    )
+    assert ours.value > sweep.value
+
+
 @pytest.mark.slow
 def test_cells_give_the_power_of_drawn_rows(monkeypatch):
     populations = [overconfident(1.1), truecal.paper.population("resnet110_c10")]
     for population, n in zip(populations, (1500, 150), strict=True):
-        simulator = Simulator.checked(["em_sweep", "ew_bin", "ks"], alpha=0.05, norm=2, repeats=500, rng=1)
+        simulator = Simulator.checked(
+            ["em_sweep", "ew_bin", "ks", "multiscale"], alpha=0.05, norm=2, repeats=500, rng=1
+        )
         found = []
         for rows in (1 << 13, 100):
             monkeypatch.setattr(_simulation, "_DRAWN_ROWS", rows)
@@ -126,7 +96,7 @@ def test_cells_give_the_power_of_drawn_rows(monkeypatch):
 
 def test_a_billion_rows_take_no_longer():
     population = population_with_error(0.0001)
-    assert power(population, 10**9, estimator="ks", repeats=40, rng=0).value == 1
+    assert power(population, 10**9, method="ks", repeats=40, rng=0).value == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -150,8 +120,8 @@ def test_atoms_stay_what_they_are_in_cells(dtype):
         ({"alpha": 0}, "alpha must be a number strictly between 0 and 1"),
         ({"repeats": 19}, "repeats must be a whole number >= 20"),
         ({"n": 0}, "n must be a whole number >= 1"),
-        ({"estimator": "sweep"}, "estimator must be one of"),
-        ({"estimator": {"estimator": "em_bin", "bins": 4}}, "em_bin has no option 'bins'"),
+        ({"method": "sweep"}, "method must be one of"),
+        ({"method": {"method": "em_bin", "bins": 4}}, "em_bin has no option 'bins'"),
     ],
 )
 def test_wrong_parameters_of_power_are_refused(wrong, says):
@@ -164,26 +134,26 @@ def test_wrong_parameters_of_power_are_refused(wrong, says):
 
 def test_rows_do_not_depend_on_what_else_is_asked_for():
     table = miss_rates([0.05, 0.1], [50, 100], repeats=60, rng=2)
-    alone = miss_rates([0.1], [100], estimators=["em_sweep"], repeats=60, rng=2)
+    alone = miss_rates([0.1], [100], methods=["em_sweep"], repeats=60, rng=2)
     assert len(table.rows) == 8
     assert table.rows[-1] == alone.rows[0]
-    direct = power(population_with_error(0.1), 100, repeats=60, rng=2)
+    direct = power(population_with_error(0.1), 100, method="em_sweep", repeats=60, rng=2)
     assert direct == alone.rows[0]
 
 
 def test_rows_are_ordered_by_error_size_and_estimator_and_can_be_selected():
     table = miss_rates([0.05, 0.1], [50, 100], repeats=40, rng=2)
-    keys = [(round(row.true_error, 6), row.n, row.estimator) for row in table.rows]
+    keys = [(round(row.true_error, 6), row.n, row.method) for row in table.rows]
     assert keys == [(e, n, s) for e in (0.05, 0.1) for n in (50, 100) for s in ("ew_bin", "em_sweep")]
-    chosen = table.select(estimator="ew_bin", true_error=0.1)
-    assert [(row.n, row.estimator) for row in chosen.rows] == [(50, "ew_bin"), (100, "ew_bin")]
+    chosen = table.select(method="ew_bin", true_error=0.1)
+    assert [(row.n, row.method) for row in chosen.rows] == [(50, "ew_bin"), (100, "ew_bin")]
 
 
 def test_miss_rates_become_json_and_print():
-    table = miss_rates([0.1], [50], estimators=[{"estimator": "em_bin", "n_bins": 5}], repeats=40, rng=2)
+    table = miss_rates([0.1], [50], methods=[{"method": "em_bin", "n_bins": 5}], repeats=40, rng=2)
     plain = json.loads(json.dumps(table.to_dict(), allow_nan=False))
     assert plain["rows"][0]["miss_rate"] == table.rows[0].miss_rate
-    assert plain["rows"][0]["estimator"] == "em_bin(n_bins=5)"
+    assert plain["rows"][0]["method"] == "em_bin(n_bins=5)"
     assert "em_bin(n_bins=5)" in str(table)
 
 
@@ -192,8 +162,8 @@ def test_workers_change_nothing():
     assert one == two
 
 
-@pytest.mark.parametrize("empty", ["true_errors", "sizes", "estimators"])
+@pytest.mark.parametrize("empty", ["true_errors", "sizes", "methods"])
 def test_nothing_to_do_is_refused(empty):
-    given = {"true_errors": [0.1], "sizes": [50], "estimators": ["ks"], empty: []}
-    with pytest.raises(ValueError, match="at least one true error, one size and one estimator"):
+    given = {"true_errors": [0.1], "sizes": [50], "methods": ["ks"], empty: []}
+    with pytest.raises(ValueError, match="at least one true error, one size and one method"):
         miss_rates(**given)

@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import pytest
+
+from truecal.multiscale.null import ClusterNull, JointClusterNull, JointLabelNull, LabelNull, Trials
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_are_those_of_draws(weighted):
+    rng = np.random.default_rng(9)
+    weight = rng.lognormal(0, 0.5, 300) if weighted else None
+    null = LabelNull(Trials(np.sort(rng.beta(0.5, 2, 300)), np.ones(300), np.zeros(300), weight))
+    drawn = np.concatenate(list(null.draws(20_000, rng)))
+    terms = np.stack([np.ones(300), 1 - 2 * null.score], axis=1)
+    squares = np.square(drawn @ terms).sum(axis=1)
+    ((mean, variance),) = null.moments(terms, [2])
+    assert squares.mean() == pytest.approx(mean, abs=4 * squares.std() / math.sqrt(20_000))
+    assert squares.var() == pytest.approx(variance, rel=0.1)
+    assert drawn.mean(axis=0) == pytest.approx(0, abs=0.1)
+
+
+def test_cluster_moments_are_those_of_all_sign_patterns():
+    rng = np.random.default_rng(10)
+    score = np.sort(rng.random(60))
+    null = ClusterNull(score, score - (rng.random(60) < score), np.ones(60), np.arange(60) % 9)
+    terms = rng.normal(size=(60, 3))
+    squares = np.square(null.all_draws() @ terms).sum(axis=1)
+    ((mean, variance),) = null.moments(terms, [3])
+    assert (squares.mean(), squares.var()) == pytest.approx((mean, variance))
+
+
+def test_labels_are_drawn_with_their_scores():
+    score = np.array([0.0, 1e-9, 0.001, 1 / 256, 0.3, 0.999, 1.0])
+    null = LabelNull(Trials(score, np.ones(7), np.zeros(7)))
+    labels = score - np.concatenate(list(null.draws(200_000, np.random.default_rng(0))))
+    assert np.isin(np.round(labels, 9), [0, 1]).all()
+    share = labels.mean(axis=0)
+    assert np.abs(share - score).max() <= 4 * math.sqrt(0.25 / 200_000)
+    assert share[0] == 0
+    assert share[-1] == 1
+    assert share[2] == pytest.approx(0.001, abs=4 * math.sqrt(0.001 / 200_000))
+
+
+def test_many_scores_are_merged_and_the_excess_of_the_variance_is_known():
+    rng = np.random.default_rng(13)
+    score = np.sort(rng.random(200_000))
+    label = (rng.random(200_000) < score).astype(float)
+    null = LabelNull(Trials(score, np.ones(200_000), label))
+    assert len(null.trials.score) < 5000
+    assert 0 < null.trials.excess < 1e-2
+    assert null.residual.sum() == pytest.approx(np.sum(score - label))
+
+
+def test_an_alternative_is_drawn_with_its_own_chances():
+    score, chance = np.array([0.2, 0.5]), np.array([0.9, 0.1])
+    null = LabelNull(Trials(score, np.full(2, 3.0), np.zeros(2)))
+    drawn = np.concatenate(list(null.draws(20_000, np.random.default_rng(0), chance)))
+    assert drawn.mean(axis=0) == pytest.approx(3 * (score - chance), abs=4 * math.sqrt(0.75 / 20_000))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classes_are_drawn_together(weighted):
+    rng = np.random.default_rng(1)
+    proba = rng.dirichlet(np.ones(3), 40)
+    truth = np.eye(3, dtype=bool)[rng.integers(0, 3, 40)]
+    weight = rng.lognormal(0, 1, 40) if weighted else None
+    joint = JointLabelNull(proba, truth, weight)
+    blocks = [np.concatenate(parts) for parts in zip(*joint.draws(4000, rng), strict=True)]
+    total = sum(block.sum(axis=1) for block in blocks)  # every row has one class
+    assert np.abs(total).max() < 1e-9
+    for null, block in zip(joint.nulls, blocks, strict=True):
+        assert block.mean(axis=0) == pytest.approx(0, abs=4.5 * block.std(axis=0).max() / math.sqrt(4000))
+        assert block.var(axis=0).sum() == pytest.approx(null.information.sum(), rel=0.05)
+
+
+def test_a_cluster_has_one_sign_in_all_classes():
+    score, cluster = np.array([0.2, 0.4, 0.6, 0.8]), np.array([0, 1, 0, 1])
+    nulls = [ClusterNull(score, sign * score, np.ones(4), cluster) for sign in (1.0, -1.0)]
+    for one, two in JointClusterNull(nulls).draws(50, np.random.default_rng(0)):
+        np.testing.assert_allclose(one, -two)
