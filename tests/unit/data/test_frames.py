@@ -12,6 +12,7 @@ from support import engine_contract as contract
 from truecal.data import read
 from truecal.data.cells import Cells
 from truecal.data.frames import summarize
+from truecal.exceptions import InputError
 
 # An older narwhals asks pandas in a way that a newer pandas warns of.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in:DeprecationWarning")
@@ -261,3 +262,30 @@ def test_a_value_next_to_one_is_shown_in_full():
     frame = pl.DataFrame({"p": [0.1, 1.000000000001], "y": [0, 1]})
     with pytest.raises(ValueError, match=r"outside \[0, 1\] \(1\.000000000001\)"):
         summarize(frame, "p", "y")
+
+
+def test_a_name_that_reads_as_a_regular_expression_is_refused():
+    frame = pl.DataFrame({"^s.*$": [0.9, 0.1], "s": [0.5, 0.5], "y": [1, 0]})
+    with pytest.raises(InputError, match="regular expression"):
+        summarize(frame, "^s.*$", "y")
+
+
+def test_labels_that_float64_would_round_are_refused():
+    label = pl.Series([2**63 + 1, 2**63 + 1, 2**63, 2**63], dtype=pl.UInt64)
+    frame = pl.DataFrame({"p": [0.9, 0.9, 0.1, 0.1], "y": label})
+    with pytest.raises(InputError, match=r"4 labels beyond 2\^53"):
+        summarize(frame, "p", "y", pos_label=2**63 + 1)
+    small = frame.with_columns(y=pl.Series([7, 7, 3, 3], dtype=pl.UInt64))
+    assert summarize(small, "p", "y", pos_label=7).positives.tolist() == [0, 2]
+
+
+def test_columns_go_by_the_numbers_in_their_names():
+    frame = pl.DataFrame({"p0": [0.9, 0.2, 0.4], "p1": [0.1, 0.8, 0.6], "y": [0, 1, 1]})
+    expected = summarize(frame, ["p0", "p1"], "y")
+    turned = summarize(frame, ["p1", "p0"], "y")
+    assert (expected.target, turned.target) == ("P(y = 1)", "P(y = 0)")  # that of the second column
+    np.testing.assert_allclose(turned.score, 1 - expected.score[::-1])
+    assert turned.positives.tolist() == (expected.count - expected.positives)[::-1].tolist()
+    three = pl.DataFrame({"p3": [0.2], "p1": [0.3], "p2": [0.5], "y": [1]})
+    with pytest.raises(InputError, match="not in the order of their numbers"):
+        summarize(three, ["p3", "p1", "p2"], "y")
