@@ -106,7 +106,7 @@ def test_several_classes(three, multiclass):
     X, y = three
     words = np.array(["ant", "bee", "cat"])[y]
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, words)
-    score = CalibrationScorer("em_sweep", multiclass=multiclass)(model, X, words)
+    score = CalibrationScorer(multiclass=multiclass)(model, X, words)
     assert score == -truecal.calibration_error(y, model.predict_proba(X), multiclass=multiclass)
 
 
@@ -115,7 +115,7 @@ def test_a_fold_without_a_class(three):
     words = np.array(["ant", "bee", "cat"])[y]
     model = GaussianNB().fit(X, words)
     kept = words != "bee"
-    score = CalibrationScorer("em_sweep")(model, X[kept], words[kept])
+    score = CalibrationScorer()(model, X[kept], words[kept])
     assert score == -truecal.calibration_error(y[kept], model.predict_proba(X[kept]))
 
 
@@ -123,14 +123,14 @@ def test_weights(two):
     X, y = two
     weight = np.arange(len(y)) % 3
     model = GaussianNB().fit(X, y)
-    score = CalibrationScorer("em_sweep")(model, X, y, sample_weight=weight)
+    score = CalibrationScorer()(model, X, y, sample_weight=weight)
     assert score == -truecal.calibration_error(y, model.predict_proba(X)[:, 1], sample_weight=weight)
 
 
 def test_routed_weights(two, routing):
     X, y = two
     weight = 1.0 + np.arange(len(y)) % 3
-    weighted = CalibrationScorer("em_sweep").set_score_request(sample_weight=True)
+    weighted = CalibrationScorer().set_score_request(sample_weight=True)
     model = GaussianNB().set_fit_request(sample_weight=False)
     scores = cross_validate(model, X, y, cv=FOLDS, scoring=weighted, params={"sample_weight": weight})
     for (train, test), score in zip(FOLDS.split(X), scores["test_score"], strict=True):
@@ -142,8 +142,8 @@ def test_routed_weights_of_several_and_by_another_name(two, routing):
     X, y = two
     weight = 1.0 + np.arange(len(y)) % 3
     few = {
-        "plain": CalibrationScorer("em_sweep").set_score_request(sample_weight=False),
-        "weighted": CalibrationScorer("em_sweep").set_score_request(sample_weight="score_weight"),
+        "plain": CalibrationScorer().set_score_request(sample_weight=False),
+        "weighted": CalibrationScorer().set_score_request(sample_weight="score_weight"),
     }
     grid = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1.0]}, scoring=few, refit="weighted", cv=FOLDS)
     grid.fit(X, y, score_weight=weight)
@@ -157,14 +157,14 @@ def test_weights_that_nobody_asked_for_are_an_error(two, routing):
             GaussianNB().set_fit_request(sample_weight=True),
             X,
             y,
-            scoring=CalibrationScorer("em_sweep"),
+            scoring=CalibrationScorer(),
             params={"sample_weight": np.ones(len(y))},
         )
 
 
 def test_requests_need_routing():
     with pytest.raises(RuntimeError, match="only available when metadata routing is enabled"):
-        CalibrationScorer("em_sweep").set_score_request(sample_weight=True)
+        CalibrationScorer().set_score_request(sample_weight=True)
 
 
 def test_copies_are_alike_and_apart(two, routing):
@@ -184,7 +184,7 @@ def test_copies_are_alike_and_apart(two, routing):
 def test_no_probabilities(two):
     X, y = two
     with pytest.raises(AttributeError, match=r"LinearSVC has no predict_proba: .*CalibratedClassifierCV"):
-        CalibrationScorer("em_sweep")(LinearSVC().fit(X, y), X, y)
+        CalibrationScorer()(LinearSVC().fit(X, y), X, y)
 
 
 @pytest.mark.parametrize(
