@@ -18,7 +18,6 @@ from truecal.assessment import sections
 from truecal.assessment.sections import Groups, PlannedRows, Recalibration
 from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, show_pvalue, verdict
 from truecal.data import as_samples, read_rows
-from truecal.data.cells import Cells
 from truecal.data.groups import MISSING, split_rows
 from truecal.data.predictions import refuse_clusters
 from truecal.data.sample import Sample
@@ -35,8 +34,6 @@ from truecal.results import Estimate, Interval, Result
 #: The estimator of the assessment first, then those that other packages and papers report.
 ESTIMATORS = (DEFAULT_ESTIMATOR, "em_sweep", "em_debias", "em_bin", "ew_bin")
 _SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
-#: Samples with more distinct scores are tested through cells, which takes the same time for any n.
-_MOST_SCORES = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,10 +269,10 @@ def assess(
         groups = _groups(sample, by, y_true, y_proba, reading, common)
         classes = None
         if class_samples:
-            whole = all(part.whole for part in class_samples)
             joint = {name: value for name, value in reading.items() if value is not None}
             joint |= {"multiclass": "classwise", "n_resamples": n_resamples, "rng": generator}
-            tested = calibration_test(y_true, y_proba, **joint) if whole else None
+            fractional = any(map(sections.counts_are_fractional, class_samples))
+            tested = None if fractional else calibration_test(y_true, y_proba, **joint)
             classes = sections.assess_classes(class_samples, tested, **common)
         return _assess(
             sample,
@@ -290,10 +287,9 @@ def assess(
 
 
 def _test(sample: Sample, n_resamples: int, rng: np.random.Generator) -> TestResult | None:
-    if not sample.whole:
+    if sections.counts_are_fractional(sample):
         return None
-    coarse = Cells.from_sample(sample) if len(sample) > _MOST_SCORES else sample
-    return calibration_test(coarse, n_resamples=n_resamples, rng=rng)
+    return calibration_test(sample, n_resamples=n_resamples, rng=rng)
 
 
 def _groups(
@@ -333,14 +329,20 @@ def _assess(
     interval = agree(interval, found[0].value, sample, test is None or test.pvalue <= 1 - level + 1e-12)
     found[0] = replace(found[0], interval=interval)
     state = judge(interval, test)
+    rows_are_counted = sample.whole and sample.squares is None
     notes = [*data_warnings(sample), *_notes(found)]
     if test is None:
-        notes.append("The weights are fractional: there is no test and no band.")
+        notes.append("The counts are fractional: there is no test.")
+    if sample.squares is not None:
+        notes.append(
+            f"The weights are sampling weights: intervals and the test are those of "
+            f"{sample.effective_size:,.0f} rows of equal weight. The diagram has no band."
+        )
     advice = None
     if recalibration and state != CONTRADICTED:
         advice = Recalibration("identity", _leave(groups, classes))
-    elif recalibration and not sample.whole:
-        advice = Recalibration("identity", "Recalibrators are not compared on fractional weights.")
+    elif recalibration and not rows_are_counted:
+        advice = Recalibration("identity", "Recalibrators are not compared on weighted rows.")
     elif recalibration:
         y_true, y_proba, reading = given
         rows = sections.training_rows(sample, y_true, y_proba, rng, **reading)
@@ -354,7 +356,7 @@ def _assess(
         estimates=tuple(found),
         interval=interval,
         test=test,
-        reliability=reliability_curve(sample, band=sample.whole, confidence_level=level, rng=rng),
+        reliability=reliability_curve(sample, band=rows_are_counted, confidence_level=level, rng=rng),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
         weak=weak_calibration(sections.thinned(sample), confidence_level=level),

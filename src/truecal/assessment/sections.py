@@ -155,6 +155,17 @@ class Groups(Result):
         raise KeyError(name)
 
 
+def counts_are_fractional(sample: Sample) -> bool:
+    """Return whether weights were given as counts and are not whole numbers, so that labels cannot be drawn.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    """
+    return sample.squares is None and not sample.whole
+
+
 def split_sample(rows: Any, split: Split) -> dict[int, Sample]:
     """Return the sample of each group that has any weight.
 
@@ -202,7 +213,7 @@ def assess_groups(
         As in `assess`.
     """
     tests = None
-    if all(sample.whole for sample in samples):
+    if not any(map(counts_are_fractional, samples)):
         tests = [calibration_test(sample, n_resamples=n_resamples, rng=rng) for sample in samples]
     rows = _rows(samples, names, keys, tests, estimator, confidence_level, rng)
     return Groups(
@@ -296,7 +307,7 @@ def group_difference(samples: Sequence[Sample]) -> Difference | None:
     """
     parts = [_inner(sample) for sample in samples]
     kept = [part for part in parts if len(part[0])]
-    if not kept or not all(sample.whole for sample in samples):
+    if not kept or not all(sample.whole and sample.squares is None for sample in samples):
         return None
     score, count, positives = (np.concatenate(column) for column in zip(*kept, strict=True))
     used = _fit_shared(score, count, positives)

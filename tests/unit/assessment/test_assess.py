@@ -55,14 +55,25 @@ def test_an_infinite_log_loss_is_none_and_reported():
     assert "infinite" in assessment.to_html()
 
 
-def test_fractional_weights_have_no_test_and_say_so():
+def test_sampling_weights_have_a_test_and_no_band():
     y, p = draw(1000, lambda p: p**2)
-    assessment = assess(y, p, sample_weight=np.linspace(0.5, 1.5, 1000), recalibration=True)
+    weight = np.linspace(0.5, 1.5, 1000)
+    assessment = assess(y, p, sample_weight=weight, recalibration=True)
+    assert assessment.miscalibrated
+    assert not assessment.reliability.has_band
+    assert "sampling weights: intervals and the test are those of 923 rows" in " ".join(assessment.warnings)
+    assert weight.sum() ** 2 / (weight @ weight) == pytest.approx(923, abs=0.5)
+    assert assessment.recalibration.leave_alone
+
+
+def test_fractional_counts_have_no_test_and_say_so():
+    y, p = draw(1000, lambda p: p**2)
+    options = {"sample_weight": np.linspace(0.5, 1.5, 1000), "weights": "counts"}
+    assessment = assess(y, p, **options, recalibration=True)
     assert assessment.test is None
     assert not assessment.reliability.has_band
     assert assessment.miscalibrated  # by the interval
-    assert "The weights are fractional" in " ".join(assessment.warnings)
-    assert assessment.recalibration.leave_alone
+    assert "The counts are fractional" in " ".join(assessment.warnings)
     assert assessment.to_dict()["test"] is None
     json.dumps(assessment.to_dict(), allow_nan=False)
     assert "p =" not in assessment.verdict

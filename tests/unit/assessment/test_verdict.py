@@ -24,6 +24,7 @@ def assess(y, p, **options):
         (lambda p: 0.5 + 0.5 * (p - 0.5), "The scores are overconfident"),
         (lambda p: p**2.5 / (p**2.5 + (1 - p) ** 2.5), "The scores are underconfident"),
         (lambda p: p + 0.15 * np.sin(4 * np.pi * p) * (p < 1), "Some scores are too high and others too low"),
+        (lambda p: 1 - p, "labels or scores may be reversed"),
     ],
 )
 def test_the_verdict_names_the_direction(curve, direction):

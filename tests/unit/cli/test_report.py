@@ -64,12 +64,12 @@ def test_classes_have_a_table(tmp_path):
     assert "<i>" not in page
 
 
-def test_fractional_weights_leave_out_what_needs_counts(tmp_path):
+def test_sampling_weights_leave_out_the_band(tmp_path):
     path = write_csv(tmp_path / "w.csv", {**COLUMNS, "weight": COLUMNS["weight"] / 3})
     run("report", path, "-o", tmp_path / "a.html", "--quick", "--weight", "weight")
     page = (tmp_path / "a.html").read_text()
-    assert "The weights are fractional" in page
-    assert "test of calibration" not in page
+    assert "The weights are sampling weights" in page
+    assert 'class="band"' not in page
 
 
 def test_nothing_is_left_behind_when_it_fails(plain, tmp_path, monkeypatch):
