@@ -27,7 +27,7 @@ STYLES = {
     "ew_bin": ("#C8402C", "s", "usual ECE (15 equal-width bins)"),
     "em_sweep": ("#0072B2", "o", "em_sweep (Roelofs et al.)"),
     "em_debias": ("#009E73", "^", "em_debias"),
-    "averaged": ("#C98200", "*", "averaged (recommended)"),
+    "multiscale": ("#C98200", "*", "multiscale (default)"),
 }
 
 

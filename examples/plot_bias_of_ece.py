@@ -18,7 +18,7 @@ import truecal
 model = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.IdentityCurve())
 samples = [model.sample(200, rng=seed) for seed in range(500)]
 usual = [100 * truecal.calibration_error(y, p, estimator="ew_bin", norm=1) for y, p in samples]
-default = [100 * truecal.calibration_error(y, p, estimator="averaged", norm=1) for y, p in samples]
+default = [100 * truecal.calibration_error(y, p, norm=1) for y, p in samples]
 
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 bins = np.linspace(0, 16, 33)

@@ -44,7 +44,7 @@ plt.show()
 
 study = truecal.bias_study(
     {"logistic regression on digits": fit.population},
-    estimators=["ew_bin", "em_bin", "em_debias", "em_sweep", "averaged"],
+    estimators=["ew_bin", "em_bin", "em_debias", "em_sweep", "multiscale"],
     sizes=[225, 450, 900, 1797],
     repeats=100,
     rng=0,

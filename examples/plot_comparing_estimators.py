@@ -51,7 +51,7 @@ data = truecal.datasets.load("flights")
 display = truecal.display.ComparisonDisplay.from_predictions(
     data.y_true,
     {"naive Bayes": data.predictions["naive_bayes"], "boosting": data.predictions["boosting"]},
-    estimators=["averaged", "em_sweep", "em_debias", "ew_bin"],
+    estimators=["multiscale", "em_sweep", "em_debias", "ew_bin"],
     rng=0,
 )
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

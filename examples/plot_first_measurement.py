@@ -31,8 +31,7 @@ print(error)
 # The confidence interval is valid even if the true error is 0. If it began at 0, these flights would not suffice to
 # distinguish the model from a calibrated one.
 
-sample = truecal.Sample.from_predictions(data.y_true, data.y_proba)
-print(truecal.confidence_interval(sample))
+print(truecal.confidence_interval(data.y_true, data.y_proba))
 
 # %%
 # Where is it off?
@@ -43,7 +42,7 @@ print(truecal.confidence_interval(sample))
 # months that it was not trained on.
 
 truecal.display.ReliabilityDisplay.from_predictions(
-    data.y_true, data.y_proba, estimator="averaged", rng=0
+    data.y_true, data.y_proba, estimator="multiscale", rng=0
 ).plot(name="P(late)")
 plt.show()
 

@@ -24,7 +24,7 @@ for k in range(30):
     rng = np.random.default_rng(k)
     rows = (rng.integers(0, 500, size=500) for _ in range(100))
     bootstrap = [truecal.calibration_error(y[row], p[row], estimator="ew_bin") for row in rows]
-    interval = truecal.estimate(y, p, estimator="averaged", confidence_level=0.95).interval
+    interval = truecal.estimate(y, p, confidence_level=0.95).interval
     ends = (np.quantile(bootstrap, [0.025, 0.975]), (interval.low, interval.high))
     for m, (low, high) in enumerate(ends):
         contain[m] += low <= 0

@@ -18,7 +18,7 @@ import truecal
 
 population = truecal.paper.population("resnet110_c100")
 sizes = (10_000, 100_000, 1_000_000)
-estimators = ("em_bin", "em_debias", "averaged")
+estimators = ("em_bin", "em_debias", "multiscale")
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for estimator, color in zip(estimators, ("#0072B2", "#009E73", "#C8402C"), strict=True):
     differences = []

@@ -39,4 +39,4 @@ plt.show()
 # %%
 # The error, with its interval:
 
-print(truecal.estimate(correct, confidence, estimator="averaged", confidence_level=0.95))
+print(truecal.estimate(correct, confidence, confidence_level=0.95))

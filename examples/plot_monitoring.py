@@ -25,7 +25,7 @@ for hour in range(96):
     y, p = (good if hour < 60 else drifted).sample(1000, rng=hour)
     stream.update(y, p, time=datetime(2026, 3, 1) + timedelta(hours=hour))
     if hour >= 24 and hour % 3 == 0:
-        estimate = truecal.estimate(stream.cells, estimator="averaged", confidence_level=0.95)
+        estimate = truecal.estimate(stream.cells, confidence_level=0.95)
         hours.append(hour)
         values.append(100 * estimate.value)
         lows.append(100 * estimate.interval.low)

@@ -2,9 +2,7 @@
 
 import csv
 import re
-from collections import defaultdict
 from pathlib import Path
-from statistics import fmean
 
 import pytest
 
@@ -18,35 +16,6 @@ def table_rows(page: Path, first: str) -> list[list[str]]:
     """Return the cells of table rows that begin with `first`, without emphasis."""
     lines = [line for line in page.read_text().splitlines() if line.startswith(f"| {first}")]
     return [[cell.strip(" *") for cell in line.replace("**", "").strip("|").split("|")] for line in lines]
-
-
-@pytest.fixture(scope="module")
-def averaged() -> dict[tuple[str, int | None, str], str]:
-    """Mean absolute bias and RMSE, as the page writes them, by suite, n (None for all) and estimator."""
-    found = defaultdict(list)
-    with (THEORY / "data" / "averaged_l2.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            for n in (int(row["n"]), None):
-                found[row["suite"], n, row["estimator"]].append((abs(float(row["bias"])), float(row["rmse"])))
-    return {
-        key: " / ".join(f"{100 * fmean(one):.3f}" for one in zip(*rows, strict=True))
-        for key, rows in found.items()
-    }
-
-
-@pytest.mark.parametrize("suite", ["A", "B", "C1", "C2"])
-def test_evidence_by_suite(suite: str, averaged: dict[tuple[str, int | None, str], str]) -> None:
-    (row,) = table_rows(THEORY / "averaged.md", f"{suite}, ")
-    assert row[1:] == [averaged[suite, None, name] for name in ("averaged", "em_sweep", "em_debias")]
-
-
-@pytest.mark.parametrize("suite", ["A", "B", "C2"])
-def test_evidence_by_size(suite: str, averaged: dict[tuple[str, int | None, str], str]) -> None:
-    rows = table_rows(THEORY / "averaged.md", f"{suite} | ")
-    assert [int(row[1].replace(",", "")) for row in rows] == [200, 800, 3200, 12800]
-    for row in rows:
-        n = int(row[1].replace(",", ""))
-        assert row[2:] == [averaged[suite, n, name] for name in ("averaged", "em_sweep", "em_debias")]
 
 
 def test_coverage() -> None:
@@ -63,7 +32,7 @@ def test_coverage() -> None:
 
 def test_the_start_page_shows_what_the_code_says() -> None:
     data = truecal.datasets.load("flights")
-    estimate = truecal.estimate(data.y_true, data.y_proba, estimator="averaged", confidence_level=0.95)
+    estimate = truecal.estimate(data.y_true, data.y_proba, confidence_level=0.95)
     page = (ROOT / "docs" / "index.md").read_text()
     assert f"\n{100 * estimate.value:.1f}%\n" in page
     assert f"\n{100 * estimate.interval.low:.1f}% to {100 * estimate.interval.high:.1f}%\n" in page

@@ -43,12 +43,12 @@ def test_bias_table(tmp_path: Path) -> None:
     pytest.importorskip("sphinx")
     board = tmp_path / "leaderboard.csv"
     board.write_text(
-        "suite,estimator,absolute_bias,rmse\nA,em_bin,0.02,0.04\nA,averaged,0.001,0.02\nB,averaged,0.004,0.01\n"
+        "suite,estimator,absolute_bias,rmse\nA,em_bin,0.02,0.04\nA,multiscale,0.001,0.02\nB,multiscale,0.004,0.01\n"
     )
     assert load("_ext/estimator_table.py")._bias(board) == [
         "| estimator | A: miscalibrated | B: calibrated |",
         "|---|---|---|",
-        "| `averaged` | 0.10 / 2.00 | 0.40 / 1.00 |",
+        "| `multiscale` | 0.10 / 2.00 | 0.40 / 1.00 |",
         "| `em_bin` | 2.00 / 4.00 |  |",
     ]
 
