@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import truecal
 
 # %%
-# Forecasts of late flights, 10,000 rows. The statistic is the debiased error, and the p-value is the share of resamples
+# Forecasts of late flights, 10,000 rows. The statistic is the binned error, and the p-value is the share of resamples
 # whose statistic is at least as large.
 
 data = truecal.datasets.load("flights")

@@ -32,8 +32,8 @@ def test_page(path: Path) -> None:
             if snippet.expected is None and snippet.kind == "python":
                 assert not printed, f"{name_of(path)}, line {snippet.line}: the page does not show\n{printed}"
             elif snippet.expected is not None:
-                told = f"{name_of(path)}, line {snippet.line}: the page says\n{snippet.expected}\nbut it prints\n"
-                assert same(snippet.expected, printed), told + printed
+                message = f"{name_of(path)}, line {snippet.line}: the page says\n{snippet.expected}\nbut it prints\n"
+                assert same(snippet.expected, printed), message + printed
     if left_out:
         pytest.skip(f"{name_of(path)}: {'; '.join(left_out)}")
 
