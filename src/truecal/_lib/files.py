@@ -55,8 +55,10 @@ def whole_file(
         with temporary.open("x" if mode == "w" else "xb", encoding=encoding, newline=newline) as file:
             yield file
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(path)  # the name that the user knows
         raise
 
 

@@ -56,11 +56,11 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Bad input ends in one line on standard error and exit code 2; a bug in a traceback."""
-        from truecal.exceptions import InputError, MissingExtraError
+        from truecal.exceptions import CalibrationWarning, InputError, MissingExtraError
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # the results carry them as notes
+                warnings.simplefilter("ignore", CalibrationWarning)  # the results carry them as notes
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise  # click ends quietly when the reader of a pipe has gone
@@ -76,11 +76,16 @@ class _Commands(click.Group):
         except MemoryError:
             _fail("not enough memory for this.", 2)
         except OSError as error:
-            name = error.filename or error.filename2
+            name = error.filename
             reason = f"{error.strerror or error}".rstrip(".")
             _fail(f"{name}: {reason}." if name else f"{reason}.", 2)
         except KeyboardInterrupt:
             _fail("interrupted.", 130)
+        except RuntimeError as error:
+            loky = sys.modules.get("joblib.externals.loky.process_executor")
+            if loky is None or not isinstance(error, loky.BrokenProcessPool):
+                raise
+            _fail("a worker process was killed, perhaps for lack of memory. Use a smaller --n-jobs.", 2)
 
 
 def _fail(message: str, code: int) -> None:

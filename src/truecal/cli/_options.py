@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,18 +35,56 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
 
+def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the columns of FILE that begin with some letters, for completion in a shell."""
+    from truecal.cli.input.files import open_table
+
+    try:
+        columns = open_table(ctx.params["file"] or ctx.args[0]).columns
+    except Exception:  # completion must never end in an error
+        return []
+    return [name for name in columns if name.startswith(incomplete)]
+
+
+def complete_estimators(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of estimators that begin with some letters, for completion in a shell."""
+    from truecal.estimators._registry import list_estimators
+
+    names = (name for spec in list_estimators() for name in (spec.name, *spec.aliases))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def check_estimators(names: Iterable[str]) -> None:
+    """Refuse names that are not estimators; report packages whose estimators cannot be loaded."""
+    from truecal.cli._output import printable
+    from truecal.estimators._registry import get_estimator, list_estimators
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        list_estimators()
+    for warning in caught:
+        click.echo(printable(f"truecal: {warning.message}"), err=True)
+    for name in names:
+        get_estimator(name)
+
+
+def column_option(*names: str, **settings: Any) -> Callable[[Function], Function]:
+    """Return an option that names a column of FILE."""
+    return click.option(*names, shell_complete=complete_columns, **settings)
+
+
 def table_options(command: Function) -> Function:
     """Add the argument FILE and the options that describe its columns, except the scores."""
     return _add(
         command,
         click.argument("file", type=click.Path(allow_dash=True)),
-        click.option(
+        column_option(
             "--label",
             multiple=True,
             help="Column of the true labels, detected if it has a conventional name; repeat it for one-hot labels.",
         ),
-        click.option("--weight", help="Column of the weights."),
-        click.option("--cluster", help="Column that names rows which depend on each other."),
+        column_option("--weight", help="Column of the weights."),
+        column_option("--cluster", help="Column that names rows which depend on each other."),
         click.option("--pos-label", help="The positive label, if labels are not 0 and 1."),
         click.option("--logits", is_flag=True, help="The scores are logits: apply the sigmoid or softmax."),
         click.option("--percent", is_flag=True, help="The scores are percentages, from 0 to 100."),
@@ -57,6 +96,7 @@ def table_options(command: Function) -> Function:
             help="Override the format inferred from the file name.",
         ),
         click.option("--encoding", help="Encoding of a text file.  [default: utf-8]"),
+        click.option("-q", "--quiet", is_flag=True, help="Do not report the columns that were detected."),
     )
 
 
@@ -64,12 +104,12 @@ def input_options(command: Function) -> Function:
     """Add the argument FILE and all options that describe its columns."""
     return _add(
         table_options(command),
-        click.option(
+        column_option(
             "--score",
             multiple=True,
             help="Column of the scores; repeat it, or use a pattern such as 'prob_*', for one column per class.",
         ),
-        click.option(
+        column_option(
             "--predicted", help="Column of the predicted class, if the score is the confidence in it."
         ),
         click.option("--normalize", is_flag=True, help="Divide the scores of all classes by their sum."),
@@ -87,7 +127,7 @@ def input_options(command: Function) -> Function:
 def group_option(command: Function) -> Function:
     """Add the option that splits the rows into groups."""
     help = "Column of groups; repeat it to cross several. P-values are adjusted for the number of groups."
-    return click.option("--group", multiple=True, help=help)(command)
+    return column_option("--group", multiple=True, help=help)(command)
 
 
 def norm_option(command: Function) -> Function:

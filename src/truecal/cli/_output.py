@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 #: Control characters, and those that reverse the direction of text.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-#: Longest text in a table.
-_WIDEST = 32
-WIDTH = 80
+#: Columns of text output, and the smallest width of a text column in a table.
+WIDTH, _NARROWEST = 80, 12
 
 
 def printable(text: str) -> str:
@@ -46,6 +45,7 @@ def finish(
     style: str,
     output: Path | None,
     predictions: Predictions | None = None,
+    quiet: bool = False,
 ) -> None:
     """Write the result of a command: text, or JSON with the columns used and what was detected."""
     if style == "json":
@@ -54,7 +54,7 @@ def finish(
             told |= {"source": predictions.source, "columns": predictions.columns.to_dict()}
             told["detected"] = list(predictions.notes)
         text = as_json({**told, **content})
-    show_notes(predictions)
+    show_notes(predictions, quiet=quiet)
     if output is None:
         click.echo(printable(text))
     else:
@@ -62,9 +62,9 @@ def finish(
         show_written(output)
 
 
-def show_notes(predictions: Predictions | None) -> None:
+def show_notes(predictions: Predictions | None, *, quiet: bool = False) -> None:
     """Print what was detected, on standard error."""
-    for note in predictions.notes if predictions is not None else ():
+    for note in predictions.notes if predictions is not None and not quiet else ():
         click.echo(printable(f"truecal: {note}."), err=True)
 
 
@@ -103,20 +103,24 @@ def as_json(content: dict[str, Any]) -> str:
 
 
 def as_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> str:
-    """Lay out a table; the first columns are text, the others numbers."""
-    lines = [[_shortened(printable(cell)) for cell in row] for row in [head, *rows]]
+    """Lay out a table in at most 80 columns; the first columns are text, which is shortened, the others numbers."""
+    lines = [[printable(cell) for cell in row] for row in [head, *rows]]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for _ in range(text_columns):
+        widest = max(range(text_columns), key=widths.__getitem__)
+        excess = sum(widths) + 2 * (len(widths) - 1) - WIDTH
+        widths[widest] = max(widths[widest] - max(excess, 0), min(widths[widest], _NARROWEST))
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if k < text_columns else cell.rjust(width)
+            _shortened(cell, width).ljust(width) if k < text_columns else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in lines
     )
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 def wrapped(*sentences: str) -> str:

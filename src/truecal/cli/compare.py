@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from truecal.cli._options import Command, norm_option, output_options, table_options
+from truecal.cli._options import Command, column_option, norm_option, output_options, table_options
 from truecal.cli._output import as_table, check_target, finish, stage, wrapped
 from truecal.exceptions import InputError
 
 
 @click.command("compare", cls=Command)
 @table_options
-@click.option("--score", multiple=True, required=True, help="Column of a model's scores; give two or more.")
+@column_option("--score", multiple=True, required=True, help="Column of a model's scores; give two or more.")
 @norm_option
 @click.option(
     "--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."
@@ -27,6 +27,7 @@ def command(
     confidence_level: float,
     style: str,
     output: Path | None,
+    quiet: bool,
     **reading: Any,
 ) -> None:
     """Compare models whose scores are columns of FILE, on the same labels.
@@ -70,4 +71,4 @@ def command(
     table = as_table(["model", "error", f"{percent_of(level)} interval"], body)
     text = "\n".join([table, "", *(wrapped(one.verdict) for one in found)])
     content = {"results": [one.to_dict() for one in found]}
-    finish("compare", content, text, style=style, output=output, predictions=models)
+    finish("compare", content, text, style=style, output=output, predictions=models, quiet=quiet)

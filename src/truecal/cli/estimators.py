@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
+from typing import TYPE_CHECKING
+
 import click
 
-from truecal.cli._output import finish
+from truecal.cli._output import WIDTH, finish
+
+if TYPE_CHECKING:
+    from truecal.estimators._registry import EstimatorSpec
 
 
 @click.command("estimators")
@@ -14,17 +20,14 @@ def command(style: str) -> None:
     from truecal import list_estimators
 
     specs = list_estimators()
-    if style == "json":
-        keys = ("name", "summary", "estimand", "norms", "reference", "aliases")
-        rows = [{key: getattr(spec, key) for key in keys} for spec in specs]
-        finish("estimators", {"results": rows}, "", style=style, output=None)
-        return
+    keys = ("name", "summary", "estimand", "norms", "reference", "aliases")
+    rows = [{key: getattr(spec, key) for key in keys} for spec in specs]
+    text = "\n".join(line for spec in specs for line in _lines(spec))
+    finish("estimators", {"results": rows}, text, style=style, output=None)
 
-    from rich.console import Console
-    from rich.table import Table
 
-    table = Table("name", "what it does", "estimand", "reference", box=None, header_style="bold")
-    for spec in specs:
-        table.add_row(spec.name, spec.summary, spec.estimand, spec.reference)
-    console = Console()
-    console.print(table, width=console.width if console.is_terminal else 160)
+def _lines(spec: EstimatorSpec) -> list[str]:
+    """Return the name of an estimator with what it does, what it estimates, and where it comes from."""
+    names = ", ".join((spec.name, *spec.aliases))
+    text = f"{spec.summary} Estimates the {spec.estimand}. {spec.reference}"
+    return textwrap.wrap(text, WIDTH, initial_indent=f"{names:<14}", subsequent_indent=" " * 14)

@@ -9,6 +9,8 @@ import click
 
 from truecal.cli._options import (
     Command,
+    check_estimators,
+    complete_estimators,
     group_option,
     input_options,
     norm_option,
@@ -20,8 +22,8 @@ from truecal.cli._output import as_table, check_target, finish, stage, wrapped
 if TYPE_CHECKING:
     from truecal.results import Estimate
 
-#: The recommended estimator, the paper's two, and the usual ECE.
-_ESTIMATORS = ("multiscale", "em_sweep", "em_debias", "ew_bin")
+#: For comparison with the recommended estimator: the paper's two, and the usual ECE.
+_OTHERS = ("em_sweep", "em_debias", "ew_bin")
 #: Estimators that take a number of bins.
 _WITH_BINS = ("ew_bin", "em_bin")
 
@@ -29,7 +31,12 @@ _WITH_BINS = ("ew_bin", "em_bin")
 @click.command("measure", cls=Command)
 @input_options
 @group_option
-@click.option("--estimator", multiple=True, help="An estimator, see 'truecal estimators'; repeatable.")
+@click.option(
+    "--estimator",
+    shell_complete=complete_estimators,
+    multiple=True,
+    help="An estimator, see 'truecal estimators'; repeatable.",
+)
 @norm_option
 @click.option("--n-bins", type=int, help="Number of bins, for estimators with bins.")
 @click.option(
@@ -39,6 +46,7 @@ _WITH_BINS = ("ew_bin", "em_bin")
     show_default=True,
     help="Level of the intervals; 0 for none.",
 )
+@click.option("--bins/--no-bins", default=True, help="With --format json: the bins of each estimate.")
 @seed_option
 @output_options
 def command(
@@ -48,9 +56,11 @@ def command(
     norm: float,
     n_bins: int | None,
     confidence_level: float,
+    bins: bool,
     seed: int,
     style: str,
     output: Path | None,
+    quiet: bool,
     **reading: Any,
 ) -> None:
     """Measure the calibration error of the predictions in FILE.
@@ -60,14 +70,16 @@ def command(
     points.
     """
     from truecal._lib.checks import check_norm
+    from truecal.assessment.verdict import data_warnings, show_pvalue
+    from truecal.cli._groups import test_groups
     from truecal.cli.input.predictions import load
-    from truecal.estimators._registry import get_estimator
+    from truecal.estimators._registry import DEFAULT_ESTIMATOR
+    from truecal.inference.calibration_test import calibration_test
 
     check_norm(norm)
     check_target(output, file)
-    for name in estimator:
-        get_estimator(name)
-    names = estimator or (_WITH_BINS if n_bins else _ESTIMATORS[: 1 if group else None])
+    check_estimators(estimator)
+    names = estimator or (_WITH_BINS if n_bins else (DEFAULT_ESTIMATOR, *(() if group else _OTHERS)))
     with stage("reading"):
         predictions = load(file, group=group, **reading)
         parts: list[tuple[str | None, dict[str, Any]]] = [(None, predictions.arguments())]
@@ -79,14 +91,23 @@ def command(
             for part, arguments in parts
             for name in names
         ]
-        pvalues = _pvalues(predictions.groups, norm, seed)
+        test = calibration_test(**parts[0][1], rng=seed)
+        tests = test_groups(predictions.groups, rng=seed)
+        pvalues = {name: found.adjusted_pvalue for name, found in tests.items()}
     first = results[0][1].to_dict()
     content = {key: first[key] for key in ("value", "interval", "estimator", "norm", "n", "target")}
-    content["results"] = [
-        {"group": part, "adjusted_pvalue": pvalues.get(part), **found.to_dict()} for part, found in results
+    rows = [
+        {"group": part, "adjusted_pvalue": pvalues.get(part or ""), **found.to_dict()}
+        for part, found in results
     ]
-    text = _text(predictions.source, results, pvalues, ", ".join(group))
-    finish("measure", content, text, style=style, output=output, predictions=predictions)
+    content["results"] = [{key: row[key] for key in row if bins or key != "bins"} for row in rows]
+    content["test"] = {"method": test.method, "pvalue": test.pvalue}
+    content["warnings"] = data_warnings(predictions.sample) if len(parts[0][1]) == 1 else ()
+    text = _text(
+        predictions.source, results, show_pvalue(test.pvalue, test.n_resamples), pvalues, ", ".join(group)
+    )
+    text = "\n".join([text, *(wrapped(f"Note: {warning}") for warning in content["warnings"])])
+    finish("measure", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
 
 
 def _measure(arguments: dict[str, Any], name: str, level: float, *, norm: float, **options: Any) -> Estimate:
@@ -99,22 +120,15 @@ def _measure(arguments: dict[str, Any], name: str, level: float, *, norm: float,
     )
 
 
-def _pvalues(groups: dict[str, Any], norm: float, seed: int) -> dict[str | None, float | None]:
-    """Return the adjusted p-value of each group; none if fractional weights do not allow the test."""
-    from truecal.cli._groups import test_groups
-
-    if not all(sample.whole for sample in groups.values()):
-        return {}
-    return {name: test.adjusted_pvalue for name, test in test_groups(groups, norm=norm, rng=seed).items()}
-
-
 def _text(
     source: str,
     results: list[tuple[str | None, Estimate]],
-    pvalues: dict[str | None, float | None],
+    shown_pvalue: str,
+    pvalues: dict[str, float | None],
     group: str,
 ) -> str:
     from truecal._lib.text import counted, format_pvalue, level
+    from truecal.estimators._registry import DEFAULT_ESTIMATOR
 
     first = results[0][1]
     norm = "" if first.norm is None else f" (l{first.norm:g})"
@@ -134,20 +148,21 @@ def _text(
     if pvalues:
         head.append("adjusted p")
         for (name, _), row in zip(results, body, strict=True):
-            pvalue = pvalues.get(name)
-            row.append("-" if pvalue is None else format_pvalue(pvalue))
+            adjusted = pvalues.get(name or "")
+            row.append("-" if adjusted is None else format_pvalue(adjusted))
     lines.append(as_table(head, body, text_columns=2 if group else 1))
+    lines.append("")
     if first.interval is not None and not group:
         ends = f"{first.interval.low:.4f} to {first.interval.high:.4f}"
-        lines += [
-            "",
-            f"{level(first.interval.confidence_level)} confidence interval of the true error: {ends}.",
-        ]
-        if first.value not in first.interval:
-            lines.append(f"{first.estimator} lies outside the interval, probably because of its bias.")
-        elif first.estimator == _ESTIMATORS[0] and len(results) > 1:
-            lines.append(f"Report {first.estimator}; the others are for comparison.")
+        lines.append(
+            f"{level(first.interval.confidence_level)} confidence interval of the true error: {ends}."
+        )
+    lines.append(f"Test of perfect calibration: {shown_pvalue}.")
     if pvalues:
-        lines += ["", f"p: test of perfect calibration, adjusted for {counted(len(pvalues), 'group')}."]
+        lines[-1] = lines[-1][:-1] + f"; adjusted for {counted(len(pvalues), 'group')} in the table."
+    if first.interval is not None and first.value not in first.interval:
+        lines.append(f"{first.estimator} lies outside the interval, probably because of its bias.")
+    elif first.estimator == DEFAULT_ESTIMATOR and len(results) > 1 and not group:
+        lines.append(f"Report {first.estimator}; the others are for comparison.")
     notes = dict.fromkeys(f"Note: {found.estimator}: {note}" for _, found in results for note in found.notes)
     return "\n".join([*lines, *map(wrapped, notes)])

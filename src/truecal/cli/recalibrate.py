@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 @click.command("recalibrate", cls=Command)
 @input_options
 @click.option("--apply", "other", help="File whose scores are recalibrated.  [default: FILE itself]")
-@click.option("--criterion", default="em_sweep", show_default=True, help="An estimator, brier or log_loss.")
+@click.option("--criterion", help="log_loss, brier or an estimator.  [default: log_loss]")
 @click.option("--write", "target", type=OUTPUT, help="CSV file for the rows with their recalibrated scores.")
 @seed_option
 @output_options
 def command(
     file: str,
     other: str | None,
-    criterion: str,
+    criterion: str | None,
     target: Path | None,
     seed: int,
     style: str,
     output: Path | None,
+    quiet: bool,
     **reading: Any,
 ) -> None:
     """Choose a recalibrator for the scores in FILE by cross-validation and apply it.
@@ -54,7 +55,7 @@ def command(
         predictions.require_rows("recalibrate")
     with stage("trying recalibrators"), predictions.naming():
         arguments = {"y_true": predictions.y_true, **predictions.options}
-        arguments |= {"criterion": criterion, "input": kind, "rng": seed}
+        arguments |= {"input": kind, "rng": seed, **({"criterion": criterion} if criterion else {})}
         selection = select_recalibrator(arguments.pop("y_true"), predictions.y_proba, **arguments)
     if target is not None:
         table, scores, kept = predictions.table, predictions.y_proba, predictions.kept
@@ -66,7 +67,7 @@ def command(
             _write(target, table, selection.transform(scores), predictions.columns.score, kept)
         show_written(target)
     content, text = selection.to_dict(), _text(selection)
-    finish("recalibrate", content, text, style=style, output=output, predictions=predictions)
+    finish("recalibrate", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
 
 
 def _text(selection: Selection) -> str:

@@ -20,7 +20,14 @@ from truecal.exceptions import InputError
 @seed_option
 @click.option("--quick", is_flag=True, help="Skip the comparison of recalibrators.")
 def command(
-    file: str, group: tuple[str, ...], output: Path | None, title: str, seed: int, quick: bool, **reading: Any
+    file: str,
+    group: tuple[str, ...],
+    output: Path | None,
+    title: str,
+    seed: int,
+    quick: bool,
+    quiet: bool,
+    **reading: Any,
 ) -> None:
     """Write a calibration report on the predictions in FILE: one self-contained HTML page."""
     from truecal._lib.checks import require
@@ -39,6 +46,6 @@ def command(
         arguments = predictions.rows or {"y_true": predictions.sample}
         assessment = assess(**arguments, by=predictions.by, recalibration=not quick, rng=seed)
     assessment.to_html(target, title=title, source=printable(name))
-    show_notes(predictions)
+    show_notes(predictions, quiet=quiet)
     click.echo(printable(wrapped(assessment.verdict)))
     show_written(target)

@@ -46,7 +46,19 @@ def test_completion_knows_commands_and_options():
     asked = {"_TRUECAL_COMPLETE": "bash_complete", "COMP_WORDS": "truecal re", "COMP_CWORD": "1"}
     assert {"plain,report", "plain,recalibrate", "plain,reproduce"} == set(python(code, **asked).split())
     asked |= {"COMP_WORDS": "truecal measure --no", "COMP_CWORD": "2"}
-    assert set(python(code, **asked).split()) == {"plain,--norm", "plain,--normalize"}
+    assert {"plain,--norm", "plain,--normalize"} <= set(python(code, **asked).split())
+
+
+def test_completion_knows_estimators_and_columns_of_the_file(plain):
+    code = "from truecal.__main__ import main; main()"
+    asked = {"_TRUECAL_COMPLETE": "bash_complete", "COMP_CWORD": "4"}
+    words = f"truecal measure {plain} --score s"
+    assert python(code, **asked, COMP_WORDS=words).split() == ["plain,score"]
+    assert (
+        "plain,em_sweep"
+        in python(code, **asked, COMP_WORDS=f"truecal measure {plain} --estimator em_s").split()
+    )
+    assert python(code, **asked, COMP_WORDS="truecal measure gone.csv --score s").split() == []
 
 
 def test_every_command_has_help_in_80_columns():
@@ -99,3 +111,13 @@ def test_too_little_memory_is_one_line(plain, monkeypatch):
 
     monkeypatch.setattr("truecal.inference.estimate.estimate", fail)
     assert "not enough memory" in run("measure", plain, code=2).stderr
+
+
+def test_a_killed_worker_is_one_line(plain, monkeypatch):
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    def fail(*_, **__):
+        raise TerminatedWorkerError
+
+    monkeypatch.setattr("truecal.inference.estimate.estimate", fail)
+    assert "worker process was killed" in run("measure", plain, code=2).stderr

@@ -5,6 +5,7 @@ import pytest
 
 import truecal
 from support.command_line import COLUMNS, recommended, refuse, run, spread, write_csv
+from truecal.estimators._registry import DEFAULT_ESTIMATOR
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_groups_have_intervals_and_adjusted_p_values(plain):
         test = truecal.calibration_test(COLUMNS["label"][rows], COLUMNS["score"][rows], rng=0)
         assert test.pvalue <= row["adjusted_pvalue"] <= 3 * test.pvalue
     text = run("measure", plain, "--group", "region").stdout
-    assert "adjusted for 3 groups" in text
+    assert "adjusted for 3 groups in the table" in text
 
 
 def test_rows_without_a_group_are_a_group(tmp_path):
@@ -74,12 +75,12 @@ def test_weights_reach_the_estimator(plain):
     assert content["n"] == COLUMNS["weight"].sum()
 
 
-def test_fractional_weights_are_taken_without_p_values(tmp_path):
+def test_fractional_weights_are_sampling_weights(tmp_path):
     path = write_csv(tmp_path / "a.csv", {**COLUMNS, "weight": COLUMNS["weight"] / 3})
     content = json.loads(
         run("measure", path, "--weight", "weight", "--group", "region", "--format", "json").stdout
     )
-    assert all(row["adjusted_pvalue"] is None for row in content["results"])
+    assert all(0 < row["adjusted_pvalue"] <= 1 for row in content["results"][1:])
 
 
 def test_norms_without_intervals(plain):
@@ -140,5 +141,37 @@ def test_the_text_fits_80_columns(plain):
         assert max(map(len, run("measure", plain, *options).stdout.splitlines()[1:])) <= 80
 
 
+def test_remarks_on_the_data(plain, tmp_path):
+    path = write_csv(tmp_path / "a.csv", {"label": [1] * 40, "score": [0.2, 0.7] * 20})
+    assert "Only one of the two outcomes occurs." in run("measure", path).stdout
+    content = json.loads(run("measure", path, "--format", "json").stdout)
+    assert "Only one of the two outcomes occurs." in content["warnings"]
+
+
+def test_quiet_and_short(plain):
+    assert run("measure", plain, "-q").stderr == ""
+    content = json.loads(run("measure", plain, "--no-bins", "--format", "json").stdout)
+    assert all("bins" not in row for row in content["results"])
+
+
+def test_the_usual_name_of_the_error_works(plain):
+    content = json.loads(run("measure", plain, "--estimator", "ece", "--format", "json").stdout)
+    truth = truecal.calibration_error(COLUMNS["label"], COLUMNS["score"], estimator="ew_bin", norm=1)
+    assert content["value"] == truth
+    assert content["norm"] == 1
+
+
+def test_a_package_whose_estimators_cannot_be_loaded_is_reported(plain, monkeypatch):
+    import warnings
+
+    from truecal.estimators import _registry
+
+    def discover():
+        warnings.warn("badplug is skipped", stacklevel=2)
+
+    monkeypatch.setattr(_registry, "list_estimators", discover)
+    assert "truecal: badplug is skipped" in run("measure", plain).stderr
+
+
 def test_the_number_to_report_is_named(plain):
-    assert "Report multiscale; the others are for comparison." in run("measure", plain).stdout
+    assert f"Report {DEFAULT_ESTIMATOR}; the others are for comparison." in run("measure", plain).stdout

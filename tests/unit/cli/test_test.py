@@ -50,3 +50,24 @@ def test_what_it_refuses(plain, tmp_path):
     assert "--resamples" in refuse("test", plain, "--resamples", "0")
     path = write_csv(tmp_path / "a.csv", {**COLUMNS, "weight": COLUMNS["weight"] / 3})
     assert "Use method='multiscale'" in refuse("test", path, "--weight", "weight", "--method", "ks")
+
+
+def test_equivalence(calibrated, plain, tmp_path):
+    y, p = spread(8000, 1)
+    path = write_csv(tmp_path / "a.csv", {"label": y, "score": p, "g": [k % 2 for k in range(8000)]})
+    assert "shown to be below 0.1" in run("test", path, "--at-most", "0.1").stdout
+    assert json.loads(run("test", path, "--at-most", "0.1", "--format", "json").stdout)["rejected"] is True
+    assert "not shown to be below 0.1" in run("test", plain, "--at-most", "0.1", code=1).stdout
+    run("test", path, "--at-most", "0.2", "--group", "g")
+    run("test", path, "--at-most", "0.001", "--group", "g", code=1)
+
+
+def test_rows_in_clusters_count_less(tmp_path):
+    y, p = spread(300, 1.4)
+    repeated = {"label": y.repeat(20), "score": p.repeat(20), "patient": [k // 20 for k in range(6000)]}
+    path = write_csv(tmp_path / "a.csv", repeated)
+    pvalues = []
+    for options, code in (((), 1), (("--cluster", "patient"), 0)):
+        result = run("test", path, *options, "--alpha", "0.002", "--format", "json", code=code)
+        pvalues.append(json.loads(result.stdout)["result"]["pvalue"])
+    assert pvalues[0] < 0.002 < pvalues[1]

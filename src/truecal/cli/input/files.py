@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -338,7 +339,7 @@ def _open(name: str, content: Content, format: str) -> Table:
                 frame,
                 0 if is_packed else n_bytes,
                 dialect.separator,
-                explain=lambda error: _explain_text(content, dialect, error),
+                explain=partial(_explain_text, content, dialect),
             )
         if format == "jsonl":
             frame = _scan_json(content, head, is_large=n_bytes > MANY_BYTES)
@@ -346,7 +347,8 @@ def _open(name: str, content: Content, format: str) -> Table:
         if format == "parquet" and not head.startswith(b"PAR1"):
             raise InputError("not a Parquet file")
         frame = _scan_binary(content, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1"))
-        return Table(name, tuple(frame.collect_schema().names()), frame)
+        explain = partial(_explain_folder, content) if isinstance(content, list) else _first_line
+        return Table(name, tuple(frame.collect_schema().names()), frame, explain=explain)
     except (pl.exceptions.PolarsError, OSError, InputError) as error:
         if isinstance(error, pl.exceptions.NoDataError):
             raise InputError(f"{name} is empty") from error
@@ -434,6 +436,15 @@ def _scan_binary(content: Content, format: str, *, is_stream: bool) -> pl.LazyFr
     # Some files of a folder may be float32 and others float64.
     casts = pl.ScanCastOptions(integer_cast="upcast", float_cast="upcast")
     return pl.scan_parquet(content, glob=False, hive_partitioning=hive, cast_options=casts)
+
+
+def _explain_folder(paths: list[Path], error: Exception) -> str:
+    """Return which file has other columns than the first, if that is the problem."""
+    import polars as pl
+
+    names = [set(pl.read_parquet_schema(path)) for path in paths if path.suffix.lower() in _PARQUET]
+    odd = next((path for path, columns in zip(paths, names, strict=False) if columns != names[0]), None)
+    return _first_line(error) if odd is None else f"{odd.name} has other columns than {paths[0].name}"
 
 
 def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:

@@ -71,10 +71,10 @@ def test_a_name_with_brackets_is_a_name(truth, tmp_path):
 def test_a_named_pipe_is_read_once(plain, truth, tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=lambda: pipe.write_bytes(plain.read_bytes()))
+    writer = threading.Thread(target=lambda: pipe.write_bytes(plain.read_bytes()), daemon=True)
     writer.start()
     assert value_of(run("measure", pipe, "--format", "json")) == pytest.approx(truth)
-    writer.join()
+    writer.join(timeout=10)
 
 
 def test_a_compressed_file_is_unpacked_to_disk_and_not_to_memory(plain, truth, tmp_path, monkeypatch):
@@ -94,7 +94,7 @@ def test_rows_of_folders_may_differ_in_precision_but_not_in_columns(tmp_path):
     other.with_columns(pl.col("score").cast(pl.Float32)).write_parquet(tmp_path / "b.parquet")
     assert json.loads(run("measure", tmp_path, "--format", "json").stdout)["n"] == 4
     other.rename({"score": "prob"}).write_parquet(tmp_path / "b.parquet")
-    assert "cannot be read" in refuse("measure", tmp_path)
+    assert "cannot be read: b.parquet has other columns than a.parquet" in refuse("measure", tmp_path)
 
 
 @pytest.mark.parametrize(
