@@ -6,13 +6,13 @@ import zlib
 
 import numpy as np
 from joblib import Parallel, delayed
+from truecal.estimators._curves import average_curves
 
 import truecal
 from benchmarks._tables import machine, markdown, write
 from truecal.data.sample import Sample
-from truecal.estimators._curves import average_curves
 from truecal.inference.interval import interval_of
-from truecal.simulation.power import population_with_error
+from truecal.simulation.alternatives import population_with_error
 
 SIZES = (200, 1000, 5000)
 LEVEL = 0.95

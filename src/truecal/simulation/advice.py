@@ -1,4 +1,4 @@
-"""Which estimator to believe on *your* data: fit a population, and see which estimator finds its truth."""
+"""Which estimator to use on *your* data: fit a population, and compare the estimators with its known truth."""
 
 from __future__ import annotations
 
@@ -7,57 +7,68 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_norm
-from truecal._lib.types import RNGLike
+from truecal._lib.text import p_equals
+from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.predictions import as_sample, refuse_clusters
 from truecal.data.sample import Sample
-from truecal.estimators._registry import TRUE_ERROR, get_estimator
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import InputError
-from truecal.results import SCHEMA_VERSION
+from truecal.multiscale.null import LabelNull, Trials
+from truecal.multiscale.omnibus import omnibus_test
+from truecal.results import Result
 from truecal.simulation.fit.population import PopulationFit, fit_population
 from truecal.simulation.study import bias_study
 
-#: The recommended estimator first, the usual one last.
-ESTIMATORS = ("multiscale", "em_sweep", "em_debias", "em_bin", "ew_bin")
-#: Rows that the simulation draws in all, and the least and the most repetitions that this may mean.
+#: The default estimator first, the usual one last.
+ESTIMATORS = (DEFAULT_ESTIMATOR, "em_sweep", "em_debias", "em_bin", "ew_bin")
+#: Rows that the simulation draws in all, and the smallest and the largest number of repetitions.
 _ROWS = 4_000_000
 _REPEATS = (10, 250)
-#: Larger samples are simulated with this many rows: what is left of a bias there is not owed to the number of rows.
+#: Larger samples are simulated with this many rows: bias that is left there does not come from the number of rows.
 _MOST_ROWS = 1_000_000
-#: Beyond these the fitted population is too unlike the data to speak for it.
+#: The default estimator is recommended if its error exceeds the smallest by no more than this factor.
+_CLOSE = 1.1
+#: Beyond these the fitted population is rejected.
 _WORST_KS_DISTANCE = 0.1
-_WORST_CURVE_PVALUE = 1e-3
+_WORST_PVALUE = 0.01
+_RESAMPLES = 199
+#: Beyond this, the smallest p-value that the resamples give, the calibrated twin is compared as well.
+_CALIBRATED_PVALUE = 1 / (_RESAMPLES + 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Advice:
-    """The bias of estimators on data like yours, and the estimator with the least error there.
+class Advice(Result):
+    """Bias and error of estimators on data like yours, and the estimator to use.
 
     Attributes
     ----------
     rows : list of dict
-        For each estimator: ``estimator``, ``value`` on the data, ``bias``, ``bias_se``, ``sd`` and ``rmse``
-        in the simulation, ``corrected`` = value - bias, not below 0.
-    recommended : str
-        The estimator with the least root mean square error.
-    value, corrected : float
-        Its value on the data, and that less its bias.
+        For each estimator: ``estimator``, ``value`` on the data, ``bias``, ``bias_se``, ``sd`` and ``rmse`` on the
+        fitted population, ``rmse_calibrated`` on its calibrated twin (None if the data clearly contradict calibration),
+        ``corrected`` = value - bias, not below 0. Empty if the fit is rejected.
+    recommended : str or None
+        The default estimator, unless the root mean square error of another is smaller by more than 10%, over the
+        populations that the data do not contradict. None if the fit is rejected.
+    value, corrected : float or None
+        Its value on the data, and that value less its bias.
     fit : PopulationFit
-        The fitted population, `fit.population.true_error(norm)` being its truth.
+        The fitted population.
     true_error : float
-        That truth: what the estimators were to find in the simulation.
+        Its true error, which the estimators were compared with.
     n, repeats : int
         Size and number of the simulated samples.
     doubts : tuple of str
-        Why the fit may be too poor to rely on; empty if it is good.
+        Why the fit is rejected; empty if it is not.
     """
 
     rows: list[dict[str, Any]]
-    recommended: str
-    value: float
-    corrected: float
+    recommended: str | None
+    value: float | None
+    corrected: float | None
     fit: PopulationFit
     true_error: float
     n: int
@@ -66,37 +77,37 @@ class Advice:
 
     @property
     def reliable(self) -> bool:
-        """Whether the fitted population is like the data."""
+        """Whether the fitted population resembles the data."""
         return not self.doubts
 
     def to_dict(self) -> dict[str, Any]:
         """Return the advice as plain Python objects."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "rows": self.rows,
-            "recommended": self.recommended,
-            "value": self.value,
-            "corrected": self.corrected,
-            "true_error_of_fit": self.true_error,
-            "n": self.n,
-            "repeats": self.repeats,
-            "doubts": list(self.doubts),
-            "fit": self.fit.to_dict(),
-        }
+        content = super().to_dict()
+        return {**content, "true_error_of_fit": content.pop("true_error"), "fit": self.fit.to_dict()}
 
     def __str__(self) -> str:
+        if self.doubts:
+            return "\n".join(
+                [
+                    "No recommendation: the fitted population does not resemble the data.",
+                    *map(_sentence, self.doubts),
+                ]
+            )
         lines = [
-            f"{self.repeats} simulated samples of {self.n} rows like these, truth {self.true_error:.4f}:",
-            f"{'estimator':<14} {'value':>8} {'bias':>9} {'sd':>8} {'rmse':>8} {'corrected':>10}",
+            f"{self.repeats} simulated samples of {self.n} rows like these, true error {self.true_error:.4f}:",
+            f"{'estimator':<14} {'value':>8} {'bias':>9} {'sd':>8} {'rmse':>8} {'corrected':>10}  rmse if calibrated",
         ]
         lines += [
-            f"{row['estimator']:<14} {row['value']:8.4f} {row['bias']:+9.4f} {row['sd']:8.4f} "
-            f"{row['rmse']:8.4f} {row['corrected']:10.4f}"
+            f"{row['estimator']:<14} {row['value']:8.4f} {row['bias']:+9.4f} {row['sd']:8.4f} {row['rmse']:8.4f} "
+            f"{row['corrected']:10.4f}  {_shown(row['rmse_calibrated']):>18}"
             for row in self.rows
         ]
-        lines += [f"Recommended: {self.recommended}, {self.value:.4f}; less its bias {self.corrected:.4f}."]
-        lines += [f"Doubt: {doubt}" for doubt in self.doubts]
-        return "\n".join(lines)
+        return "\n".join(
+            [
+                *lines,
+                f"Recommended: {self.recommended}, {self.value:.4f}; less its bias {self.corrected:.4f}.",
+            ]
+        )
 
 
 def advise(
@@ -117,10 +128,13 @@ def advise(
     """Fit a population to a sample, and measure the estimators' bias, spread and error on draws from it.
 
     A model with a Beta distribution of scores and one of the paper's twelve curves is fitted by maximum
-    likelihood. Samples of the same size (a million rows at most) are drawn from it, each estimator is compared
-    with its known truth, and the one with the least root mean square error is recommended. The constants of
-    ``"multiscale"`` were chosen on populations of this family, among others, which favours it here; the page on it
-    in the documentation has others.
+    likelihood. If the data contradict it (the multiscale test of the labels against the fitted curve has a p-value of
+    at most 0.01, or the scores are far from the Beta distribution), there is no recommendation: a simulation from a
+    wrong population says nothing. Otherwise samples of the same size (a million rows at most) are drawn from it and,
+    unless the data clearly contradict calibration (p <= 0.005), from its calibrated twin. Each estimator is compared
+    with the known true errors. The default estimator is recommended unless another one has a root mean square error
+    over these populations that is smaller by more than 10%: on curves outside the fitted family, which the simulation
+    cannot show, the default has the smallest error on average (see the leaderboard in the documentation).
 
     Parameters
     ----------
@@ -178,47 +192,76 @@ def advise(
     refuse_clusters(sample, "advise")
     n = min(max(1, round(sample.n)), _MOST_ROWS)
     repeats = int(min(max(_ROWS / n, _REPEATS[0]), _REPEATS[1]))
+    generator = as_generator(rng)
     fit = fit_population(sample)
+    common: dict[str, Any] = {"fit": fit, "true_error": fit.population.true_error(norm), "n": n}
+    doubts = _doubts(sample, fit, generator)
+    if doubts:
+        return Advice([], None, None, None, repeats=0, doubts=doubts, **common)
+    populations = {"fit": fit.population}
+    if _test_of(sample, sample.score, generator) > _CALIBRATED_PVALUE:
+        populations["calibrated"] = fit.population.calibrated()
     study = bias_study(
-        {"fit": fit.population},
+        populations,
         estimators=names,
         sizes=[n],
         repeats=repeats,
         norm=norm,
-        rng=as_generator(rng),
+        rng=generator,
         n_jobs=n_jobs,
         progress=progress,
     )
-    rows = [_row(sample, row, norm) for row in study.rows]
-    best = min(rows, key=lambda row: row["rmse"])
-    return Advice(
-        rows=rows,
-        recommended=best["estimator"],
-        value=best["value"],
-        corrected=best["corrected"],
-        fit=fit,
-        true_error=fit.population.true_error(norm),
-        n=n,
-        repeats=repeats,
-        doubts=_doubts(fit),
-    )
+    twins = {row["estimator"]: row["rmse"] for row in study.rows if row["population"] == "calibrated"}
+    rows = [
+        _row(sample, row, twins.get(row["estimator"]), norm)
+        for row in study.rows
+        if row["population"] == "fit"
+    ]
+    error = {row["estimator"]: math.hypot(row["rmse"], row["rmse_calibrated"] or 0.0) for row in rows}
+    close = error.get(DEFAULT_ESTIMATOR, math.inf) <= _CLOSE * min(error.values())
+    chosen = DEFAULT_ESTIMATOR if close else min(error, key=error.__getitem__)
+    best = next(row for row in rows if row["estimator"] == chosen)
+    return Advice(rows, chosen, best["value"], best["corrected"], repeats=repeats, doubts=(), **common)
 
 
-def _row(sample: Sample, row: Mapping[str, Any], norm: float) -> dict[str, Any]:
+def _row(sample: Sample, row: Mapping[str, Any], twin: float | None, norm: float) -> dict[str, Any]:
     value = get_estimator(row["estimator"])(sample, norm=norm).value
     kept = {key: row[key] for key in ("bias", "bias_se", "sd", "rmse")}
-    return {"estimator": row["estimator"], "value": value, **kept, "corrected": max(value - row["bias"], 0.0)}
+    corrected = max(value - row["bias"], 0.0)
+    return {
+        "estimator": row["estimator"],
+        "value": value,
+        **kept,
+        "rmse_calibrated": twin,
+        "corrected": corrected,
+    }
 
 
-def _doubts(fit: PopulationFit) -> tuple[str, ...]:
+def _doubts(sample: Sample, fit: PopulationFit, rng: np.random.Generator) -> tuple[str, ...]:
     doubts = []
     if fit.goodness.ks_distance > _WORST_KS_DISTANCE:
         doubts.append(
-            f"the scores are unlike the fitted Beta distribution (Kolmogorov-Smirnov distance "
+            f"the scores differ from the fitted Beta distribution (Kolmogorov-Smirnov distance "
             f"{fit.goodness.ks_distance:.2f})"
         )
-    if not math.isnan(fit.goodness.pvalue) and fit.goodness.pvalue < _WORST_CURVE_PVALUE:
-        doubts.append(f"the labels are unlike the fitted curve (chi-square p = {fit.goodness.pvalue:.1g})")
+    pvalue = _test_of(sample, fit.population.curve(sample.score), rng)
+    if pvalue <= _WORST_PVALUE:
+        doubts.append(f"the labels contradict the fitted curve (multiscale test, {p_equals(pvalue)})")
     if not fit.converged:
-        doubts.append("the fit has no proper maximum")
+        doubts.append("the likelihood of the fit has no maximum")
     return tuple(doubts)
+
+
+def _test_of(sample: Sample, chance: FloatArray, rng: np.random.Generator) -> float:
+    """Return the p-value of the hypothesis that labels are positive with these probabilities."""
+    order = np.argsort(chance, kind="stable")
+    trials = Trials(chance[order], sample.count[order], sample.positives[order])
+    return omnibus_test(LabelNull(trials), _RESAMPLES, rng).pvalue
+
+
+def _shown(rmse: float | None) -> str:
+    return "contradicted" if rmse is None else f"{rmse:.4f}"
+
+
+def _sentence(doubt: str) -> str:
+    return f"{doubt[0].upper()}{doubt[1:]}."

@@ -19,7 +19,7 @@ def advice(sample):
     return truecal.advise(sample, estimators=["em_sweep", "ew_bin", "em_bin"], rng=0)
 
 
-def test_the_least_error_is_recommended(advice):
+def test_the_smallest_error_is_recommended(advice):
     best = min(advice.rows, key=lambda row: row["rmse"])
     assert advice.recommended == best["estimator"]
     assert advice.value == best["value"]
@@ -40,16 +40,46 @@ def test_the_truth_is_that_of_the_fit(advice):
 
 def test_a_fit_of_its_own_kind_is_reliable(advice):
     assert advice.reliable
-    assert "Doubt" not in str(advice)
+    assert "No recommendation" not in str(advice)
 
 
-def test_a_poor_fit_is_doubted():
+def test_the_default_estimator_is_recommended_where_it_is_about_as_good(sample):
+    advice = truecal.advise(sample, estimators=["multiscale", "em_bin", "ew_bin"], rng=0)
+    rmse = {row["estimator"]: row["rmse"] for row in advice.rows}
+    assert all(row["rmse_calibrated"] is None for row in advice.rows)  # an error of 20% is plain to see
+    expected = "multiscale" if rmse["multiscale"] <= 1.1 * min(rmse.values()) else min(rmse, key=rmse.get)
+    assert advice.recommended == expected
+
+
+def test_an_estimator_that_is_far_off_on_calibrated_data_is_not_recommended():
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    y = (rng.random(600) < p**1.05).astype(int)
+    advice = truecal.advise(y, p, estimators=["multiscale", "em_sweep", "em_bin"], rng=0)
+    assert advice.recommended == "multiscale"
+    assert all(row["rmse_calibrated"] > 0 for row in advice.rows)
+
+
+def test_nothing_is_recommended_where_the_scores_do_not_fit():
     rng = np.random.default_rng(0)
     p = np.where(rng.random(3000) < 0.5, 0.3 + 0.01 * rng.random(3000), 0.8 + 0.01 * rng.random(3000))
     (sample,) = read((rng.random(3000) < p).astype(int), p)
     advice = truecal.advise(sample, estimators=["em_bin"], rng=0)
     assert not advice.reliable
-    assert "unlike the fitted Beta distribution" in advice.doubts[0]
+    assert advice.recommended is None
+    assert advice.rows == []
+    assert "differ from the fitted Beta distribution" in advice.doubts[0]
+    assert str(advice).startswith("No recommendation")
+    json.dumps(advice.to_dict(), allow_nan=False)
+
+
+def test_nothing_is_recommended_where_the_curve_does_not_fit():
+    rng = np.random.default_rng(1)
+    p = rng.random(4000)
+    y = rng.random(4000) < np.clip(p + 0.1 * np.sin(20 * np.pi * p), 0, 1)
+    advice = truecal.advise(y.astype(int), p, estimators=["em_bin"], rng=0)
+    assert advice.recommended is None
+    assert "labels contradict the fitted curve" in advice.doubts[0]
 
 
 def test_other_estimands_are_refused(sample):
@@ -71,7 +101,9 @@ def test_the_seed_fixes_it(sample, advice):
 
 @pytest.mark.slow
 def test_a_billion_rows_are_simulated_with_a_million():
-    (sample,) = read(*truecal.paper.population("resnet152_imgnet").sample(1000, rng=1))
-    large = Sample(sample.score, sample.count * 1e6, sample.positives * 1e6)
+    population = truecal.paper.population("resnet152_imgnet")
+    (sample,) = read(*population.sample(1000, rng=1))
+    positives = np.random.default_rng(0).binomial(10**6, population.curve(sample.score)).astype(float)
+    large = Sample(sample.score, sample.count * 1e6, positives * sample.count)
     advice = truecal.advise(large, estimators=["ew_bin"], rng=0)
     assert (advice.n, advice.repeats) == (10**6, 10)
