@@ -16,7 +16,7 @@ import truecal
 # whose statistic is at least as large.
 
 data = truecal.datasets.load("flights")
-test = truecal.calibration_test(data.y_true, data.y_proba, estimator="em_bin", rng=0)
+test = truecal.calibration_test(data.y_true, data.y_proba, method="em_bin", rng=0)
 
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 ax.hist(100 * test.null, bins=40, color="#0072B2", label="if the model were calibrated")

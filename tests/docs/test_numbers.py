@@ -50,6 +50,15 @@ def test_usual_ece_of_a_calibrated_model() -> None:
     assert row["mean"] == pytest.approx(float(claim) / 100, abs=0.0005 + 3 * row["bias_se"])
 
 
+def test_intervals_contain_a_true_error_of_zero() -> None:
+    (row,) = table_rows(ROOT / "README.md", "95% intervals that contain a true error of 0")
+    claim, repeats = float(row[1].strip("%")) / 100, 200
+    uniform = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.IdentityCurve())
+    samples = (uniform.sample(1000, rng=seed) for seed in range(repeats))
+    share = sum(truecal.confidence_interval(*sample).low == 0 for sample in samples) / repeats
+    assert share == pytest.approx(claim, abs=0.005 + 3 * (claim * (1 - claim) / repeats) ** 0.5)
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+\.(?:md|rst|png|csv))(?:#[^)]*)?\)", page.read_text()):
