@@ -9,9 +9,10 @@ from pathlib import Path
 # Started as a file, Python sees only this folder; the benchmarks are a package.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import core, coverage, engines, leaderboard, peers, study
+from benchmarks import accuracy, core, coverage, engines, leaderboard, peers, study
 
 BENCHMARKS = {
+    "accuracy": accuracy.main,
     "core": core.main,
     "peers": peers.main,
     "study": study.main,

@@ -1,34 +1,11 @@
 """Numbers in the prose are those of the data files beside it, or of the code."""
 
-import csv
 import re
-from pathlib import Path
 
 import pytest
 
 import truecal
 from support.snippets import ROOT
-
-THEORY = ROOT / "docs" / "theory"
-
-
-def table_rows(page: Path, first: str) -> list[list[str]]:
-    """Return the cells of table rows that begin with `first`, without emphasis."""
-    lines = [line for line in page.read_text().splitlines() if line.startswith(f"| {first}")]
-    return [[cell.strip(" *") for cell in line.replace("**", "").strip("|").split("|")] for line in lines]
-
-
-def test_coverage() -> None:
-    with (THEORY / "data" / "interval_coverage.csv").open(newline="") as file:
-        rows = {(row["population"], row["n"]): row for row in csv.DictReader(file)}
-    names = {"uniform": "uni", "skewed": "skew", "tied": "tied", "skewed and tied": "skewtied"}
-    for words, name in names.items():
-        for row in table_rows(THEORY / "interval.md", f"{words} | "):
-            cells = [rows[f"{name}_{row[1]}", n] for n in ("200", "1000", "5000")]
-            assert [float(cell) for cell in row[2:5]] == [float(cell["l2_cover"]) for cell in cells]
-            widths = [float(width) for width in row[5].split("/")]
-            assert widths == pytest.approx([float(cell["l2_width"]) for cell in cells], abs=6e-4)
-
 
 def test_the_start_page_shows_what_the_code_says() -> None:
     data = truecal.datasets.load("flights")

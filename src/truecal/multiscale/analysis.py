@@ -20,7 +20,7 @@ from truecal.multiscale.intervals import Limits, jensen_limit
 from truecal.multiscale.levels import Level, make_levels, one_bin
 from truecal.multiscale.units import IntArray, Units, make_units
 
-#: Under calibration P(Z > 0.1 / alpha) is about alpha, whatever n and the scores: so 0.1 / Z is a p-value.
+#: Under calibration P(Z > 0.1 / alpha) was at most alpha for all n and scores tried: so 0.1 / Z is a p-value.
 _EVIDENCE_SCALE = 0.1
 #: Units beyond which smooth curves are interpolated.
 _MOST_EXACT = 4096
@@ -176,7 +176,8 @@ class Multiscale:
         """Return the unit of each row of the sample."""
         group = np.searchsorted(self.sample.score, score.astype(np.float64))
         group = np.minimum(group, len(self.sample) - 1)  # a row of weight 0 may lie outside
-        return np.asarray(group if self.units.of_group is None else self.units.of_group[group])
+        start = self.units.start
+        return np.asarray(group if start is None else np.searchsorted(start, group, side="right") - 1)
 
     def influence(self, label: NDArray[Any], score: NDArray[Any], *, norm: float = 2) -> FloatArray:
         """Return the influence of rows of the sample on the error, up to a constant, in their order.

@@ -4,7 +4,7 @@ The squared error is a sum of increments :math:`\theta = \sum_j \delta_j` over b
 curve, what the beta curve adds, what 4 bins add, and what each finer level adds. Each block has an estimate of its
 increment, the variance of that if the block holds no error, and a statistic S that is then about chi-square with D
 degrees of freedom. If the block does hold error, S is taken to be :math:`1 + g` times as large, with
-:math:`g = 4/\sqrt D`, an error four times the noise of the block. Hence the Bayes factor
+:math:`g = 6/\sqrt D`, an energy of about four standard deviations of the block's noise. Hence the Bayes factor
 
 .. math:: \ln B = \frac{g}{2(1+g)} S - \frac D2 \ln(1 + g) .
 
@@ -24,8 +24,8 @@ from truecal._lib.types import FloatArray
 from truecal.multiscale.curves import Curve
 from truecal.multiscale.levels import Level
 
-#: Error of a block that holds any, in units of its noise.
-_SLAB = 4.0
+#: Energy of a block that holds error, in units of the noise of one degree of freedom times the root of their number.
+_SLAB = 6.0
 #: Prior odds of miscalibration.
 PRIOR_ODDS = 1.5
 _LARGEST_LOG = 600.0

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,8 +73,8 @@ class Units:
         The finest level has ``2**depth`` bins; below 2 there are too few rows for bins.
     saturated : bool
         Whether a further level, in which every distinct score is a bin, is finer and worth a look.
-    of_group : ndarray of int or None
-        Unit of each score group of the sample; None if each group is a unit.
+    start : ndarray of int or None
+        First score group of each unit; None if each group is a unit.
     clusters : ClusterUnits or None
         The same sums by cluster, if rows of a cluster depend on each other.
     """
@@ -91,7 +90,7 @@ class Units:
     bin: IntArray
     depth: int
     saturated: bool
-    of_group: IntArray | None = None
+    start: IntArray | None = None
     clusters: ClusterUnits | None = None
 
     def __len__(self) -> int:
@@ -106,30 +105,30 @@ def total(place: IntArray, values: FloatArray, n_bins: int) -> FloatArray:
 def make_units(sample: Sample) -> Units:
     """Return the units of a sample, with the nested bins that its size allows."""
     scale, size = _scale(sample)
+    n_groups, clusters = len(sample), sample.clusters
+    depth = math.floor(math.log2(max(size, 1) / ROWS_PER_BIN))
+    depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
+    if sample.plain and clusters is None and n_groups > _MOST_GROUPS:
+        return _units_of_rows(sample, depth)
+
     weight = sample.count * scale if sample.squares is not None else sample.count
     positives = sample.positives * scale if sample.squares is not None else sample.positives
     residual = weight * sample.score - positives
-    squares = sample.squares
-    weight2 = weight if squares is None else squares * scale**2
+    weight2 = weight if sample.squares is None else sample.squares * scale**2
     positives2 = positives if sample.positive_squares is None else sample.positive_squares * scale**2
-    clusters = sample.clusters
-    n_groups = len(sample)
+    residual_weight2 = residual if weight2 is weight else weight2 * sample.score - positives2
+    residual2 = sample.score**2 * (weight2 - positives2) + (1 - sample.score) ** 2 * positives2
 
-    rank = _middle_ranks(sample, weight, size)
-    depth = math.floor(math.log2(max(size, 1) / ROWS_PER_BIN))
-    depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
+    rank = (np.cumsum(weight) - weight / 2) / size
     if clusters is not None:
         depth = min(depth, _depth_for_clusters(clusters, rank))
     group_bin = (rank * 2.0 ** max(depth, 0)).astype(np.intp)
     np.minimum(group_bin, 2 ** max(depth, 0) - 1, out=group_bin)
     start = np.flatnonzero(np.diff(group_bin, prepend=-1))
     saturated = clusters is None and depth >= 2 and len(start) < n_groups <= size / 2
-
-    residual_weight2 = residual if weight2 is weight else weight2 * sample.score - positives2
-    residual2 = sample.score**2 * (weight2 - positives2) + (1 - sample.score) ** 2 * positives2
-    common: dict[str, Any] = {"size": size, "depth": depth, "saturated": saturated}
     if saturated or clusters is not None or n_groups <= _MOST_GROUPS:
         return Units(
+            size=size,
             score=sample.score,
             weight=weight,
             weight2=weight2,
@@ -138,17 +137,17 @@ def make_units(sample: Sample) -> Units:
             residual_weight2=residual_weight2,
             positives2=positives2,
             bin=group_bin,
+            depth=depth,
+            saturated=saturated,
             clusters=None if clusters is None else _cluster_units(clusters, sample.score, scale),
-            **common,
         )
 
     def merged(values: FloatArray) -> FloatArray:
         return np.asarray(np.add.reduceat(values, start))
 
-    length = np.diff(start, append=n_groups)
-    unit_weight = length.astype(np.float64) if sample.plain else merged(weight)
-    unit_residual, unit_positives = merged(residual), merged(positives)
+    unit_weight, unit_residual, unit_positives = merged(weight), merged(residual), merged(positives)
     return Units(
+        size=size,
         score=(unit_residual + unit_positives) / unit_weight,
         weight=unit_weight,
         weight2=unit_weight if weight2 is weight else merged(weight2),
@@ -157,20 +156,40 @@ def make_units(sample: Sample) -> Units:
         residual_weight2=unit_residual if weight2 is weight else merged(residual_weight2),
         positives2=unit_positives if positives2 is positives else merged(positives2),
         bin=group_bin[start],
-        of_group=np.repeat(np.arange(len(start)), length),
-        **common,
+        depth=depth,
+        saturated=False,
+        start=start,
+    )
+
+
+def _units_of_rows(sample: Sample, depth: int) -> Units:
+    """Return the bins of the finest level as units, for many rows of different scores: three passes over the rows."""
+    n, n_bins = len(sample), 2**depth
+    # Row i lies in bin floor((i + 1/2) n_bins / n).
+    start = np.ceil(np.arange(n_bins) * (n / n_bins) - 0.5).astype(np.intp)
+    residual = sample.score - sample.positives
+    weight = np.diff(start, append=n).astype(np.float64)
+    unit_residual, positives = np.add.reduceat(residual, start), np.add.reduceat(sample.positives, start)
+    np.multiply(residual, residual, out=residual)
+    return Units(
+        size=float(n),
+        score=(unit_residual + positives) / weight,
+        weight=weight,
+        weight2=weight,
+        residual=unit_residual,
+        residual2=np.add.reduceat(residual, start),
+        residual_weight2=unit_residual,
+        positives2=positives,
+        bin=np.arange(n_bins),
+        depth=depth,
+        saturated=False,
+        start=start,
     )
 
 
 def _scale(sample: Sample) -> tuple[float, float]:
     """Return the factor that makes weights sum to Kish's effective size, and that size."""
     return sample.effective_size / sample.n, sample.effective_size
-
-
-def _middle_ranks(sample: Sample, weight: FloatArray, size: float) -> FloatArray:
-    if sample.plain:
-        return np.asarray((np.arange(len(sample)) + 0.5) / size, dtype=np.float64)
-    return np.asarray((np.cumsum(weight) - weight / 2) / size)
 
 
 def _depth_for_clusters(clusters: Clusters, rank: FloatArray) -> int:
