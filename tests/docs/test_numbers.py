@@ -7,6 +7,7 @@ import pytest
 import truecal
 from support.snippets import ROOT
 
+
 def test_the_start_page_shows_what_the_code_says() -> None:
     data = truecal.datasets.load("flights")
     estimate = truecal.estimate(data.y_true, data.y_proba, confidence_level=0.95)
