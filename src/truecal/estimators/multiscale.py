@@ -41,7 +41,7 @@ def multiscale(sample: Sample, *, norm: float) -> Estimate:
     >>> population = truecal.paper.population("resnet152_imgnet")
     >>> y, p = population.sample(5000, rng=0)
     >>> round(population.true_error(), 3), round(truecal.calibration_error(y, p), 3)
-    (0.086, 0.079)
+    (0.086, 0.08)
     """
     core = analyse(sample)
     return Estimate(core.error(norm), signed_square=core.square if norm == 2 else None)
