@@ -32,43 +32,42 @@ def command(
 ) -> None:
     """Compare models whose scores are columns of FILE, on the same labels.
 
-    The first model is compared with each of the others. With three or more models the confidence level of each
-    comparison is raised (Bonferroni), so that all of them hold together at the given level.
+    Three or more models are ranked and compared pair by pair, with intervals that hold together at the given level
+    (Bonferroni) and adjusted p-values (Holm).
     """
     from truecal._lib.checks import check_fraction
     from truecal._lib.text import level as percent_of
     from truecal.cli.input.predictions import load
-    from truecal.inference.compare import compare
+    from truecal.inference.compare import Ranking, compare
 
     check_fraction("confidence_level", confidence_level)
     check_target(output, file)
     with stage("reading"):
         models = load(file, score=score, as_models=True, **reading)
-    first, *others = models.models
-    if not others:
+    if len(models.models) < 2:
         raise InputError("compare needs two models. Name their columns: --score one --score two")
-    level = 1 - (1 - confidence_level) / len(others)
     with stage("comparing"), models.naming():
         options = {name: value for name, value in models.options.items() if value is not None}
-        found = [
-            compare(
-                models.y_true,
-                models.models[first],
-                models.models[other],
-                norm=norm,
-                confidence_level=level,
-                names=(first, other),
-                **options,
-            )
-            for other in others
-        ]
-    intervals = [found[0].intervals[0], *(one.intervals[1] for one in found)]
-    errors = [found[0].errors[0], *(one.errors[1] for one in found)]
+        found = compare(
+            models.y_true, dict(models.models), norm=norm, confidence_level=confidence_level, **options
+        )
+    if isinstance(found, Ranking):
+        pairs, shown = found.pairs, found.models
+        rows = [(one.name, one.error, one.interval, one.c_statistic) for one in shown]
+        sentences = [found.verdict, "", *(one.verdict for one in found.pairs)]
+    else:
+        pairs = (found,)
+        rows = list(zip(found.names, found.errors, found.intervals, found.c_statistics, strict=True))
+        sentences = [found.verdict]
     body = [
-        [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
-        for name, error, interval in zip([first, *others], errors, intervals, strict=True)
+        [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}", f"{concordance:.3f}"]
+        for name, error, interval, concordance in rows
     ]
-    table = as_table(["model", "error", f"{percent_of(level)} interval"], body)
-    text = "\n".join([table, "", *(wrapped(one.verdict) for one in found)])
-    content = {"results": [one.to_dict() for one in found]}
+    heading = f"{percent_of(confidence_level)} interval"
+    text = "\n".join(
+        [as_table(["model", "error", heading, "C statistic"], body), "", *map(wrapped, sentences)]
+    )
+    content = {"results": [one.to_dict() for one in pairs]}
+    if isinstance(found, Ranking):
+        content["ranking"] = [one.to_dict() for one in found.models]
     finish("compare", content, text, style=style, output=output, predictions=models, quiet=quiet)

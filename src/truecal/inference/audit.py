@@ -28,6 +28,7 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.features import Feature, read_features
 from truecal.data.predictions import read_rows
 from truecal.exceptions import InputError
+from truecal.inference.multiplicity import adjusted_pvalues
 from truecal.results import Result
 
 #: Replicates are drawn in blocks of about this many label draws, which bounds memory.
@@ -222,13 +223,12 @@ def audit(
         )
     statistic = _Statistic(score, found)
     observed, _ = statistic.of((label - score)[:, np.newaxis])
-    exceed = _StepDown(observed[:, 0])
-    largest = []
+    drawn, largest = [], []
     for block in _null_residuals(score, rows.cluster, label - score, n_resamples, generator):
-        drawn, z = statistic.of(block)
-        exceed.add(drawn)
+        statistics, z = statistic.of(block)
+        drawn.append(statistics)
         largest.append(np.abs(z).max(axis=0))
-    adjusted = exceed.pvalues(n_resamples)
+    adjusted = adjusted_pvalues(observed[:, 0], np.concatenate(drawn, axis=1))
     critical = float(np.quantile(np.concatenate(largest), 1 - alpha, method="higher"))
     segments = [
         statistic.segment(number, conditions, label, critical, observed[number, 0], adjusted[number])
@@ -336,27 +336,6 @@ class _Statistic:
             pvalue=float(stats.chi2.sf(statistic, 2)),
             adjusted_pvalue=float(adjusted),
         )
-
-
-class _StepDown:
-    """Counts, for the step-down adjustment, how often the largest statistic of those not larger is exceeded."""
-
-    def __init__(self, observed: FloatArray) -> None:
-        self.order = np.argsort(-observed, kind="stable")
-        self.observed = observed[self.order]
-        self.exceeded = np.zeros(len(observed))
-
-    def add(self, drawn: FloatArray) -> None:
-        """Count replicates, one per column."""
-        largest = np.maximum.accumulate(drawn[self.order][::-1], axis=0)[::-1]
-        self.exceeded += (largest >= self.observed[:, np.newaxis] * (1 - 1e-6)).sum(axis=1)
-
-    def pvalues(self, n_resamples: int) -> FloatArray:
-        """Return the adjusted p-values in the original order."""
-        sorted_pvalues = np.maximum.accumulate((1 + self.exceeded) / (1 + n_resamples))
-        pvalues = np.empty_like(sorted_pvalues)
-        pvalues[self.order] = sorted_pvalues
-        return pvalues
 
 
 def _null_residuals(

@@ -1,21 +1,31 @@
-"""Which of two models is better calibrated, and how sure that is."""
+"""Which of two or more models is better calibrated, and how sure that is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from truecal._lib.checks import check_fraction, check_norm
+from truecal._lib.text import level as percent_of
+from truecal._lib.text import p_equals
 from truecal.data import Rows, read_rows
-from truecal.exceptions import InputError
+from truecal.data.sample import Sample
+from truecal.exceptions import InputError, Remedy
 from truecal.inference.interval import interval_of
 from truecal.multiscale.analysis import analyse
 from truecal.multiscale.difference import PairedRows, difference
-from truecal.results import SCHEMA_VERSION, Interval
+from truecal.results import Interval, Result
+
+#: A C statistic this close to 1/2, beside a better one, is called what it is.
+_NO_DISCRIMINATION = 0.55
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """The calibration errors of two models, and their difference.
 
     Attributes
@@ -36,8 +46,13 @@ class Comparison:
         Number of rows of each.
     norm : float
         Order of the norm.
+    c_statistics : tuple of float
+        Probability that a random positive has a higher score than a random negative, for each model: what
+        calibration says nothing about. NaN if only one outcome occurs.
     names : tuple of str
         Names of the models.
+    adjusted_pvalue : float or None
+        p-value adjusted for all pairs, where several models were compared.
     """
 
     errors: tuple[float, float]
@@ -48,50 +63,145 @@ class Comparison:
     paired: bool
     n: tuple[float, float]
     norm: float
+    c_statistics: tuple[float, float]
     names: tuple[str, str] = ("A", "B")
+    adjusted_pvalue: float | None = None
+
+    _derived = ("verdict",)
+
+    @property
+    def separated(self) -> bool:
+        """Whether the data show a difference, at the level of the interval (of the family, if adjusted)."""
+        if self.adjusted_pvalue is not None:
+            return self.interval.low > 0 or self.interval.high < 0
+        return self.pvalue <= 1 - self.interval.level
 
     @property
     def verdict(self) -> str:
         """One sentence on which is better calibrated."""
-        first, second = self.names
-        numbers = f"{self.errors[0]:.4f} against {self.errors[1]:.4f}, difference {self.interval}"
-        if self.pvalue > 1 - self.interval.level:
-            return f"No difference in calibration between {first} and {second} was found: {numbers}."
-        better = first if self.difference < 0 else second
-        return f"{better} is better calibrated: {numbers}, p = {self.pvalue:.2g}."
+        adjusted = self.adjusted_pvalue is not None
+        p = ("adjusted " if adjusted else "") + p_equals(
+            self.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+        )
+        if not self.separated:
+            first, second = self.names
+            return (
+                f"No difference in calibration between {first} and {second} was found: {self.errors[0]:.4f} against "
+                f"{self.errors[1]:.4f}, difference {self.interval}, {p}."
+            )
+        winner = 0 if self.difference < 0 else 1
+        better, other = self.names[winner], self.names[1 - winner]
+        ends = (
+            (self.interval.low, self.interval.high) if winner else (-self.interval.high, -self.interval.low)
+        )
+        sentence = (
+            f"{better} is better calibrated: {self.errors[winner]:.4f} against "
+            f"{self.errors[1 - winner]:.4f} ({other}), smaller by {ends[0]:.4f} to {ends[1]:.4f} "
+            f"({percent_of(self.interval.level)}), {p}."
+        )
+        return sentence + self._discrimination(winner)
+
+    def _discrimination(self, winner: int) -> str:
+        mine, other = self.c_statistics[winner], self.c_statistics[1 - winner]
+        if not (mine <= _NO_DISCRIMINATION and other - mine > 0.05):
+            return ""
+        return (
+            f" But {self.names[winner]} hardly separates the outcomes (C statistic {mine:.2f} against {other:.2f}): a "
+            f"constant prediction can be calibrated and useless."
+        )
 
     def __str__(self) -> str:
         return self.verdict
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain Python objects."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "names": list(self.names),
-            "errors": list(self.errors),
-            "intervals": [one.to_dict() for one in self.intervals],
-            "difference": self.difference,
-            "interval": self.interval.to_dict(),
-            "pvalue": self.pvalue,
-            "paired": self.paired,
-            "n": list(self.n),
-            "norm": self.norm,
-            "verdict": self.verdict,
-        }
+
+@dataclass(frozen=True)
+class RankedModel(Result):
+    """One of several models.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    error : float
+        Calibration error, by the default estimator.
+    interval : Interval
+        Confidence interval, simultaneous over the models.
+    c_statistic : float
+        Its C statistic.
+    not_separated_from_best : bool
+        Whether the data do not show that it is worse than the model with the smallest error.
+    """
+
+    name: str
+    error: float
+    interval: Interval
+    c_statistic: float
+    not_separated_from_best: bool
+
+
+@dataclass(frozen=True)
+class Ranking(Result):
+    """Several models in order of their calibration errors, and all pairs.
+
+    Attributes
+    ----------
+    models : tuple of RankedModel
+        The models, smallest error first.
+    pairs : tuple of Comparison
+        Every pair, with intervals that hold together and p-values adjusted by Holm's method.
+    confidence_level : float
+        Simultaneous level of the intervals.
+    """
+
+    models: tuple[RankedModel, ...]
+    pairs: tuple[Comparison, ...]
+    confidence_level: float
+
+    _derived = ("verdict",)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence on what the data can tell apart."""
+        best, *others = self.models
+        tied = [model.name for model in others if model.not_separated_from_best]
+        if not tied:
+            return f"{best.name} is better calibrated than all {len(others)} others."
+        if len(tied) == len(others):
+            return (
+                f"The data cannot separate {best.name}, which has the smallest error, from any of the others."
+            )
+        return f"{best.name} has the smallest error; the data cannot separate it from {', '.join(tied)}."
+
+    def __str__(self) -> str:
+        width = max(5, *(len(model.name) for model in self.models))
+        heading = f"{percent_of(self.confidence_level)} interval"
+        rows = [
+            f"{model.name:{width}}  {model.error:7.4f}  {model.interval.low:.4f} to {model.interval.high:.4f}  "
+            f"{model.c_statistic:11.3f}"
+            for model in self.models
+        ]
+        return "\n".join(
+            [f"{'model':{width}}  {'error':>7}  {heading:16}  {'C statistic':>11}", *rows, "", self.verdict]
+        )
 
 
 def compare(
     y_true: Any,
-    y_proba_a: Any,
-    y_proba_b: Any,
+    y_proba: Any,
+    y_proba_b: Any = None,
     *,
     y_true_b: Any = None,
     norm: float = 2,
     confidence_level: float = 0.95,
     names: tuple[str, str] = ("A", "B"),
-    **reading: Any,
-) -> Comparison:
-    r"""Compare the calibration errors of two models.
+    sample_weight: Any = None,
+    weights: str | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+    clusters: Any = None,
+) -> Comparison | Ranking:
+    r"""Compare the calibration errors of two models, or rank several.
 
     The variance of the difference is
 
@@ -102,12 +212,18 @@ def compare(
     which may be negative. Where an error is not established that correlation cannot be known, and the worst one, -1, is
     used: the price of validity is that small samples seldom show a difference from a model that may be calibrated.
 
+    Several models are compared pair by pair. Their intervals hold together at `confidence_level` (Bonferroni), and
+    p-values are adjusted by Holm's method.
+
     Parameters
     ----------
-    y_true : array-like
-        Labels of both models, or of the first.
-    y_proba_a, y_proba_b : array-like
-        Probabilities of the two models.
+    y_true : array-like or Sample
+        Labels of all models, or of the first. A `Sample` holds the first model, and `y_proba` is then the `Sample` of
+        the second, on other rows.
+    y_proba : array-like, or dict of array-like
+        Probabilities of the first model; or of all models by name, on the same rows.
+    y_proba_b : array-like, optional
+        Probabilities of the second model.
     y_true_b : array-like, optional
         Labels of the second model if it was evaluated on other rows.
     norm : {1, 2}
@@ -115,31 +231,108 @@ def compare(
     confidence_level : float
         Level of all intervals.
     names : tuple of str
-        Names of the models.
-    **reading
-        `sample_weight`, `weights`, `clusters`, `pos_label`, `labels` and `multiclass`, as in `truecal.estimate`.
+        Names of two models that are not given as a dict.
+    sample_weight, weights, clusters, pos_label, labels, multiclass
+        As for `truecal.estimate`. They hold for all models, so none is possible beside Samples.
 
     Returns
     -------
     Comparison
-        Both errors, their difference, and intervals for all three.
+        For two models: both errors, their difference, and intervals for all three.
+    Ranking
+        For a dict of three models or more.
 
     Examples
     --------
     >>> import truecal
     >>> y, p = truecal.paper.population("resnet110_c100").sample(5000, rng=0)
     >>> recalibrated = truecal.paper.population("resnet110_c100").curve(p)
-    >>> truecal.compare(y, p, recalibrated, names=("raw", "recalibrated")).verdict[:33]
+    >>> truecal.compare(y, {"raw": p, "recalibrated": recalibrated}).verdict[:33]
     'recalibrated is better calibrated'
+    >>> truecal.compare(y, {"raw": p, "half": (p + recalibrated) / 2, "recalibrated": recalibrated}).verdict
+    'recalibrated is better calibrated than all 2 others.'
     """
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 to compare models", argument="norm", value=norm)
     level = check_fraction("confidence_level", confidence_level)
-    paired = y_true_b is None
-    rows = (_one(y_true, y_proba_a, reading), _one(y_true if paired else y_true_b, y_proba_b, reading))
-    samples = (rows[0].group(), rows[1].group())
-    cores = (analyse(samples[0]), analyse(samples[1]))
-    found = difference(*cores, _pair(*rows) if paired else None, norm=norm)
+    reading = {
+        "sample_weight": sample_weight,
+        "weights": weights,
+        "pos_label": pos_label,
+        "labels": labels,
+        "multiclass": multiclass,
+        "clusters": clusters,
+    }
+    if isinstance(y_true, Sample):
+        return _compare(*_two_samples(y_true, y_proba, y_proba_b, y_true_b, reading), norm, level, names)
+    models = _named(y_proba, y_proba_b, names)
+    if len(models) > 2:
+        if y_true_b is not None:
+            raise InputError("goes with two models only", argument="y_true_b")
+        return _rank([_Model.read(name, y_true, one, reading) for name, one in models.items()], norm, level)
+    (first, one), (second, other) = models.items()
+    labels_b = y_true if y_true_b is None else y_true_b
+    pair = (_Model.read(first, y_true, one, reading), _Model.read(second, labels_b, other, reading))
+    if y_true_b is not None:
+        pair = (replace(pair[0], rows=None), replace(pair[1], rows=None))
+    return _compare(*pair, norm, level, (first, second))
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """A model's predictions; without `rows`, they cannot be paired with those of another."""
+
+    name: str
+    sample: Sample
+    rows: Rows | None = None
+
+    @classmethod
+    def read(cls, name: str, y_true: Any, y_proba: Any, reading: dict[str, Any]) -> _Model:
+        rows = read_rows(y_true, y_proba, **reading)
+        if len(rows) > 1:
+            raise InputError("compare takes one class at a time", remedy=Remedy.ONE_CLASS)
+        return cls(name, rows[0].group(), rows[0])
+
+
+def _two_samples(
+    first: Sample, second: Any, y_proba_b: Any, y_true_b: Any, reading: dict[str, Any]
+) -> tuple[_Model, _Model]:
+    given = [
+        name
+        for name, value in {**reading, "y_proba_b": y_proba_b, "y_true_b": y_true_b}.items()
+        if value is not None
+    ]
+    if given or not isinstance(second, Sample):
+        extra = f" Leave out {', '.join(given)}." if given else ""
+        raise InputError(
+            "must be the Sample of the second model if y_true is a Sample",
+            argument="y_proba",
+            remedy=f"Two Samples are compared as different rows; pass arrays to pair rows.{extra}",
+        )
+    return _Model("A", first), _Model("B", second)
+
+
+def _named(y_proba: Any, y_proba_b: Any, names: tuple[str, str]) -> dict[str, Any]:
+    if isinstance(y_proba, Mapping):
+        if y_proba_b is not None:
+            raise InputError("cannot be given beside a dict of models", argument="y_proba_b")
+        if len(y_proba) < 2:
+            raise InputError("must have at least two models", argument="y_proba")
+        return {str(name): one for name, one in y_proba.items()}
+    if y_proba_b is None:
+        raise InputError(
+            "is missing", argument="y_proba_b", remedy="Pass a second model, or a dict of models."
+        )
+    if len(names) != 2 or names[0] == names[1]:
+        raise InputError("must be two different names", argument="names", value=names)
+    return dict(zip(names, (y_proba, y_proba_b), strict=True))
+
+
+def _compare(first: _Model, second: _Model, norm: float, level: float, names: tuple[str, str]) -> Comparison:
+    samples = (first.sample, second.sample)
+    cores = (analyse(first.sample), analyse(second.sample))
+    paired = first.rows is not None and second.rows is not None
+    found = difference(*cores, _pair(first.rows, second.rows) if paired else None, norm=norm)  # type: ignore[arg-type]
     return Comparison(
         errors=(cores[0].error(norm), cores[1].error(norm)),
         intervals=(interval_of(samples[:1], norm, level), interval_of(samples[1:], norm, level)),
@@ -147,22 +340,63 @@ def compare(
         interval=Interval(*found.interval(level), level),
         pvalue=found.pvalue,
         paired=paired,
-        n=(samples[0].n, samples[1].n),
+        n=(first.sample.n, second.sample.n),
         norm=norm,
+        c_statistics=(c_statistic(first.sample), c_statistic(second.sample)),
         names=names,
     )
 
 
-def _one(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> Rows:
-    rows = read_rows(y_true, y_proba, **reading)
-    if len(rows) > 1:
-        raise InputError(
-            "compare takes one class at a time",
-            remedy="Choose a class with pos_label, or the top label with multiclass='top'.",
+def _rank(models: list[_Model], norm: float, level: float) -> Ranking:
+    models = sorted(models, key=lambda model: analyse(model.sample).error(norm))
+    chosen = list(itertools.combinations(models, 2))
+    each = 1 - (1 - level) / len(chosen)
+    pairs = [_compare(one, other, norm, each, (one.name, other.name)) for one, other in chosen]
+    order = sorted(range(len(pairs)), key=lambda k: pairs[k].pvalue)
+    largest = 0.0
+    for rank, k in enumerate(order):  # Holm
+        largest = max(largest, min(1.0, (len(pairs) - rank) * pairs[k].pvalue))
+        pairs[k] = replace(pairs[k], adjusted_pvalue=largest)
+    own = 1 - (1 - level) / len(models)
+    tied = {models[0].name, *(pair.names[1] for pair in pairs[: len(models) - 1] if not pair.separated)}
+    ranked = [
+        RankedModel(
+            name=model.name,
+            error=analyse(model.sample).error(norm),
+            interval=interval_of((model.sample,), norm, own),
+            c_statistic=c_statistic(model.sample),
+            not_separated_from_best=model.name in tied,
         )
-    return rows[0]
+        for model in models
+    ]
+    return Ranking(tuple(ranked), tuple(pairs), level)
 
 
 def _pair(first: Rows, second: Rows) -> PairedRows:
-    cluster = first.cluster
-    return PairedRows((first.label, second.label), (first.score, second.score), first.weight, cluster)
+    return PairedRows((first.label, second.label), (first.score, second.score), first.weight, first.cluster)
+
+
+def c_statistic(sample: Sample) -> float:
+    """Return the probability that a random positive has a higher score than a random negative; ties count half.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+
+    Returns
+    -------
+    float
+        NaN if only one outcome occurs.
+
+    Examples
+    --------
+    >>> c_statistic(Sample.from_predictions([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8]))
+    0.875
+    """
+    negatives = sample.count - sample.positives
+    total = float(negatives.sum() * sample.positives.sum())
+    if total == 0:
+        return float("nan")
+    below = np.cumsum(negatives) - negatives / 2
+    return float(sample.positives @ below) / total

@@ -43,3 +43,20 @@ def test_models_of_several_classes_in_one_file(tmp_path):
     result = run("compare", tmp_path / "a.npz", "--score", "sharp", "--score", "good", "--format", "json")
     (found,) = json.loads(result.stdout)["results"]
     assert found["difference"] == pytest.approx(truecal.compare(label, sharp, proba).difference)
+
+
+def test_three_models_are_ranked(models):
+    chosen = [part for name in ("score", "squared", "weight") for part in ("--score", name)]
+    result = run("compare", models, *chosen[:4], "--format", "json")
+    assert "ranking" not in json.loads(result.stdout)
+    rng = np.random.default_rng(0)
+    path = write_csv(
+        models.parent / "three.csv",
+        {**COLUMNS, "squared": COLUMNS["score"] ** 2, "noise": rng.random(len(COLUMNS["score"]))},
+    )
+    three = ("--score", "score", "--score", "squared", "--score", "noise")
+    content = json.loads(run("compare", path, *three, "--format", "json").stdout)
+    assert len(content["results"]) == len(content["ranking"]) == 3
+    errors = [model["error"] for model in content["ranking"]]
+    assert errors == sorted(errors)
+    assert max(map(len, run("compare", path, *three).stdout.splitlines())) <= 80

@@ -9,11 +9,11 @@ POPULATION = truecal.paper.population("resnet110_c100")
 
 def test_a_recalibrated_model_is_better():
     y, p = POPULATION.sample(3000, rng=0)
-    comparison = compare(y, p, POPULATION.curve(p), names=("raw", "mended"))
+    comparison = compare(y, p, POPULATION.curve(p), names=("raw", "recalibrated"))
     assert comparison.difference > 0.1
     assert comparison.interval.low > 0
     assert comparison.pvalue < 0.001
-    assert comparison.verdict.startswith("mended is better calibrated")
+    assert comparison.verdict.startswith("recalibrated is better calibrated")
     assert comparison.paired
     assert comparison.to_dict()["pvalue"] == comparison.pvalue
 
@@ -86,3 +86,74 @@ def test_bad_parameters(options, says):
 def test_classwise_is_refused():
     with pytest.raises(ValueError, match="one class at a time"):
         compare([0, 1, 2], np.eye(3), np.eye(3), multiclass="classwise")
+
+
+def test_the_winners_number_comes_first():
+    y, p = POPULATION.sample(3000, rng=0)
+    q = POPULATION.curve(p)
+    for comparison in (compare(y, p, q, names=("raw", "new")), compare(y, q, p, names=("new", "raw"))):
+        winner = comparison.errors[comparison.names.index("new")]
+        low, high = sorted(map(abs, (comparison.interval.low, comparison.interval.high)))
+        assert comparison.verdict.startswith(f"new is better calibrated: {winner:.4f} against")
+        assert f"smaller by {low:.4f} to {high:.4f} (95%)" in comparison.verdict
+        assert comparison.verdict.endswith("p < 0.001.")
+
+
+def test_a_constant_that_wins_is_called_what_it_is():
+    y, p = POPULATION.sample(4000, rng=1)
+    comparison = compare(y, {"model": p, "constant": np.full(len(p), y.mean())})
+    assert comparison.names == ("model", "constant")
+    assert comparison.verdict.startswith("constant is better calibrated")
+    assert "hardly separates the outcomes (C statistic 0.50" in comparison.verdict
+
+
+def test_several_models_are_ranked_and_those_that_cannot_be_separated_are_named():
+    rng = np.random.default_rng(2)
+    mu = rng.random(4000)
+    y = (rng.random(4000) < mu).astype(int)
+    models = {"far": mu**2, "good": mu, "near": 0.998 * mu + 0.001, "middle": mu**1.4}
+    ranking = compare(y, models)
+    assert [model.name for model in ranking.models][2:] == ["middle", "far"]
+    assert len(ranking.pairs) == 6
+    assert {model.name for model in ranking.models if model.not_separated_from_best} == {"good", "near"}
+    assert "cannot separate" in ranking.verdict
+    for pair in ranking.pairs:
+        alone = compare(y, models[pair.names[0]], models[pair.names[1]])
+        assert pair.pvalue == alone.pvalue <= pair.adjusted_pvalue <= 6 * alone.pvalue
+        assert pair.interval.high - pair.interval.low >= alone.interval.high - alone.interval.low
+    assert set(ranking.to_dict()) == {"schema_version", "models", "pairs", "confidence_level", "verdict"}
+
+
+def test_equal_models_are_rarely_separated_by_a_ranking():
+    """60 data sets with three models of equal error: the family-wise error is at most the level."""
+    rng, wrong = np.random.default_rng(3), 0
+    for _ in range(60):
+        mu = rng.random(600)
+        y = (rng.random(600) < mu).astype(int)
+        ranking = compare(y, {"a": mu**1.3, "b": 1 - (1 - mu) ** 1.3, "c": mu[::-1] ** 0 * mu**1.3})
+        wrong += any(pair.separated for pair in ranking.pairs)
+    assert wrong <= 8
+
+
+def test_two_samples_are_different_rows():
+    y1, p1 = POPULATION.sample(2000, rng=3)
+    y2, p2 = POPULATION.calibrated().sample(500, rng=4)
+    samples = (truecal.Sample.from_predictions(y1, p1), truecal.Sample.from_predictions(y2, p2))
+    assert compare(*samples) == compare(y1, p1, p2, y_true_b=y2)
+    with pytest.raises(truecal.InputError, match="Sample of the second"):
+        compare(samples[0], p2)
+    with pytest.raises(truecal.InputError, match="clusters"):
+        compare(*samples, clusters=[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (([0, 1], [0.2, 0.8]), "second model"),
+        (([0, 1], {"a": [0.2, 0.8]}), "at least two"),
+        (([0, 1], {"a": [0.2, 0.8], "b": [0.1, 0.9]}, [0.1, 0.9]), "beside a dict"),
+    ],
+)
+def test_missing_models(arguments, says):
+    with pytest.raises(truecal.InputError, match=says):
+        compare(*arguments)
