@@ -1,11 +1,18 @@
 """Numbers in the prose are those of the data files beside it, or of the code."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 import truecal
 from support.snippets import ROOT
+
+
+def table_rows(page: Path, first: str) -> list[list[str]]:
+    """Return the cells of table rows that begin with `first`, without emphasis."""
+    lines = [line for line in page.read_text().splitlines() if line.startswith(f"| {first}")]
+    return [[cell.strip(" *") for cell in line.replace("**", "").strip("|").split("|")] for line in lines]
 
 
 def test_the_start_page_shows_what_the_code_says() -> None:
