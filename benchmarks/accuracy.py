@@ -36,9 +36,9 @@ def efficiency_limit(population: truecal.Population, n: int) -> float:
     return (variance / (4 * theta * n)) ** 0.5
 
 
-def main(*, quick: bool = False) -> None:
+def main(*, quick: bool = False, draws: int = 1000) -> None:
     """Draw from each population at each size; write bias and RMSE by population, and their means by suite."""
-    repeats = 4 if quick else 1000
+    repeats = 4 if quick else draws
     rows = Parallel(n_jobs=2)(delayed(_cell)(*cell, repeats) for cell in _cells(quick))
     lines = []
     for name in SUITES:

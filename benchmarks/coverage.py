@@ -23,9 +23,9 @@ SUITES = ("A", "B", "C1", "C2", "D1", "D2")
 Row = dict[str, Any]
 
 
-def main(*, quick: bool = False) -> None:
+def main(*, quick: bool = False, draws: int = 400) -> None:
     """Draw, and count how often the interval contains the truth."""
-    repeats = 10 if quick else 400
+    repeats = 10 if quick else draws
     cells = [
         (name, key, population, n)
         for name in SUITES

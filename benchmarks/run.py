@@ -25,6 +25,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=BENCHMARKS)
     parser.add_argument("--quick", action="store_true", help="little data; print, and write nothing")
+    parser.add_argument("--draws", type=int, help="draws per population, for accuracy and coverage")
     arguments = parser.parse_args()
+    options = {} if arguments.draws is None else {"draws": arguments.draws}
     for name in arguments.names:
-        BENCHMARKS[name](quick=arguments.quick)
+        BENCHMARKS[name](quick=arguments.quick, **options)

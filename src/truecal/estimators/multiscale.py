@@ -12,7 +12,6 @@ from truecal.results import Estimate
     "multiscale",
     summary="Debiased error on all scales, from smooth curves to fine bins, weighted by evidence.",
     reference="truecal (2026); beta calibration: Kull, Silva Filho, Flach (2017), AISTATS",
-    aliases=("averaged",),
 )
 def multiscale(sample: Sample, *, norm: float) -> Estimate:
     r"""Return the multiscale calibration error.

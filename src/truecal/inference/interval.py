@@ -12,7 +12,7 @@ from truecal._lib.checks import check_choice, check_fraction, check_norm
 from truecal.data import Rows, as_samples, read_rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
-from truecal.multiscale.analysis import Multiscale, analyse
+from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, analyse
 from truecal.multiscale.intervals import Limits
 from truecal.multiscale.joint import joint_limits
 from truecal.multiscale.monotone import band, largest_error
@@ -20,8 +20,6 @@ from truecal.results import Interval
 
 #: Assumptions that an interval can be asked for.
 ASSUMPTIONS = ("resolution", "monotone", "none")
-#: Fewer clusters say too little about how much clusters differ.
-MIN_CLUSTERS = 15
 
 
 def confidence_interval(
@@ -134,8 +132,8 @@ def interval_of(
     """
     cores = [analyse(sample) for sample in samples]
     limits = limits_of(cores, norm, rows)
-    n_clusters = min((s.clusters.n_clusters for s in samples if s.clusters is not None), default=MIN_CLUSTERS)
-    if n_clusters < MIN_CLUSTERS:
+    if not limits.reliable:
+        n_clusters = min(sample.clusters.n_clusters for sample in samples if sample.clusters is not None)
         reason = f"{n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
         return Interval(0.0, limits.largest, level, reason)
     if assume == "none":

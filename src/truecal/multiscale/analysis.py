@@ -22,6 +22,8 @@ from truecal.multiscale.units import IntArray, Units, make_units
 
 #: Under calibration P(Z > 0.1 / alpha) was at most alpha for all n and scores tried: so 0.1 / Z is a p-value.
 _EVIDENCE_SCALE = 0.1
+#: Fewer clusters say too little about how much clusters differ.
+MIN_CLUSTERS = 15
 #: Units beyond which smooth curves are interpolated.
 _MOST_EXACT = 4096
 
@@ -237,6 +239,11 @@ class Multiscale:
 
     # --- limits ------------------------------------------------------------------------------------
 
+    @property
+    def reliable(self) -> bool:
+        """Whether there are no clusters, or enough of them to tell how much they differ."""
+        return self.units.clusters is None or self.units.clusters.n_clusters >= MIN_CLUSTERS
+
     @cached_property
     def limits(self) -> Limits:
         """Confidence limits of the l2 error."""
@@ -254,6 +261,7 @@ class Multiscale:
             noise_variance=float(reach**2 @ null),
             largest=self.largest(2),
             pvalue=self.pvalue,
+            reliable=self.reliable,
         )
 
     @cached_property
@@ -272,6 +280,7 @@ class Multiscale:
             noise_variance=scale**2 * two.noise_variance,
             largest=self.largest(1),
             pvalue=self.pvalue,
+            reliable=self.reliable,
         )
 
     @cached_property

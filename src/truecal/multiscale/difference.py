@@ -126,7 +126,7 @@ def difference(
     return Difference(
         value=first.ungated(norm) - second.ungated(norm),
         reported=first.error(norm) - second.error(norm),
-        sd=math.sqrt(max(variance, 0.0)),
+        sd=math.sqrt(max(variance, 0.0)) if first.reliable and second.reliable else math.inf,
         first=first,
         second=second,
         norm=norm,

@@ -44,6 +44,9 @@ class Limits:
         Largest error that the scores allow.
     pvalue : float
         Closed-form p-value of calibration, on which a positive lower limit depends.
+    reliable : bool
+        Whether the variances can be relied on. Few clusters say too little about how much clusters differ; then
+        nothing is excluded that the scores allow.
     """
 
     error: float
@@ -54,6 +57,7 @@ class Limits:
     noise_variance: float
     largest: float
     pvalue: float
+    reliable: bool = True
 
     @property
     def _scale(self) -> float:
@@ -68,12 +72,16 @@ class Limits:
 
     def upper(self, tail: float) -> float:
         """Return the limit that the error exceeds with probability `tail` at most."""
+        if not self.reliable:
+            return self.largest
         statistic = self._statistic(max(self.square_above, 0.0))
         high = math.sqrt(self._scale * noncentrality(statistic, self._freedom, tail))
         return min(max(high, self.error), self.largest)
 
     def lower(self, tail: float) -> float:
         """Return the limit below which the error lies with probability `tail` at most."""
+        if not self.reliable:
+            return 0.0
         statistic = self._statistic(self.square)
         low = math.sqrt(self._scale * noncentrality(statistic, self._freedom, 1 - tail))
         return min(low, self.error)
@@ -104,7 +112,7 @@ class Limits:
         """
         if bound >= self.largest:
             return 0.0
-        if bound < self.error:
+        if bound < self.error or not self.reliable:
             return 1.0
         statistic = self._statistic(max(self.square_above, 0.0))
         return below(statistic, self._freedom, bound**2 / self._scale)

@@ -69,6 +69,7 @@ def joint_limits(
         noise_variance=sum(part.noise_variance for part in parts) / count**2,
         largest=math.sqrt(mean([part.largest**2 for part in parts])),
         pvalue=pvalue_of_evidence(float(logsumexp(log_evidence)) - math.log(count)),
+        reliable=all(one.reliable for one in classes),
     )
 
 

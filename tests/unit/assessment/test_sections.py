@@ -24,7 +24,7 @@ def look(samples, rng, **options):
     names = [str(k) for k in range(len(samples))]
     options = {"confidence_level": 0.95, "n_resamples": 199, **options}
     return assess_groups(
-        samples, names, [(name,) for name in names], ("group",), estimator="averaged", rng=rng, **options
+        samples, names, [(name,) for name in names], ("group",), estimator="multiscale", rng=rng, **options
     )
 
 

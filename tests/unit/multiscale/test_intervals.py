@@ -64,3 +64,11 @@ def test_the_lower_limit_for_any_curve_stays_below_the_truth(draw):
     limits = np.array([analyse(draw(3000, curve, seed=seed)).lower_limit(0.05) for seed in range(60)])
     assert np.mean(limits > truth) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
     assert np.median(limits) > 0.01
+
+
+def test_few_clusters_exclude_nothing(draw):
+    limits = analyse(draw(1000, lambda p: p**2, clusters=np.arange(1000) % 5)).limits
+    assert limits.interval(0.95) == (0.0, limits.largest)
+    assert limits.at_most(0.5) == 1
+    assert limits.at_most(1.0) == 0
+    assert analyse(draw(1000, lambda p: p**2, clusters=np.arange(1000) % 50)).limits.interval(0.95)[0] > 0
