@@ -52,7 +52,7 @@ def overview() -> None:
         {"overconfident": fitted, "calibrated": fitted.calibrated()},
         estimators=list(STYLES),
         sizes=SIZES,
-        repeats=400,
+        repeats=200,
         rng=0,
         n_jobs=1,
     )
