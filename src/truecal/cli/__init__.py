@@ -15,6 +15,7 @@ COMMANDS = {
     "report": "Write a calibration report as one HTML page.",
     "test": "Test the null hypothesis of perfect calibration.",
     "compare": "Compare the calibration of several models.",
+    "audit": "Search the features in a file for miscalibrated segments.",
     "recalibrate": "Choose a recalibrator by cross-validation and apply it.",
     "plan": "Plan the number of labels needed to detect an error.",
     "study": "Measure the bias of estimators where the truth is known.",
@@ -68,10 +69,7 @@ class _Commands(click.Group):
             from truecal.cli._errors import describe
 
             _fail(describe(error), 2)
-        except (
-            MissingExtraError,
-            ValueError,
-        ) as error:  # ValueError until all of the library raises InputError
+        except MissingExtraError as error:
             _fail(str(error), 2)
         except MemoryError:
             _fail("not enough memory for this.", 2)

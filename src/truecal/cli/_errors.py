@@ -40,8 +40,8 @@ _OPTIONS = {
     "rng": "--seed",
 }
 _SAME = (
-    "alpha", "at_most", "confidence_level", "criterion", "estimator", "method", "multiclass", "n_bins", "norm",
-    "pos_label", "power", "repeats", "n_jobs",
+    "alpha", "at_most", "confidence_level", "criterion", "estimator", "max_depth", "method", "min_rows", "multiclass",
+    "n_bins", "n_jobs", "norm", "pos_label", "power", "repeats",
 )  # fmt: skip
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _SAME}
 

@@ -39,6 +39,8 @@ class Columns:
         Columns of weights, of clusters, and of the predicted class.
     group : tuple of str
         Columns of groups, which are crossed.
+    feature : tuple of str
+        Columns of features, for an audit.
     detected : tuple of str
         What was not given but detected, as sentences.
     """
@@ -49,6 +51,7 @@ class Columns:
     cluster: str | None = None
     predicted: str | None = None
     group: tuple[str, ...] = ()
+    feature: tuple[str, ...] = ()
     detected: tuple[str, ...] = ()
 
     def complete(self, table: Table, *, logits: bool = False) -> Columns:
@@ -66,11 +69,13 @@ class Columns:
         if not given.label:
             parts.append(f"{listing(label)} as the label")
         detected = (f"using {' and '.join(parts)}",) if parts else ()
-        return replace(given, label=label, score=score, detected=detected)
+        used = {*label, *score, *others}
+        feature = tuple(name for name in _expand(table, self.feature) if name not in used)
+        return replace(given, label=label, score=score, feature=feature, detected=detected)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the names of the columns."""
-        names = ("label", "score", "weight", "cluster", "predicted", "group")
+        names = ("label", "score", "weight", "cluster", "predicted", "group", "feature")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
 

@@ -14,7 +14,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -80,7 +80,7 @@ class Table:
     separator: str = ""
     label: str = ""
     scores: tuple[str, ...] = ()
-    explain: Callable[[Exception], str] = field(default=lambda error: _first_line(error), repr=False)
+    explain: Callable[[BaseException], str] = field(default=lambda error: _first_line(error), repr=False)
 
     @property
     def is_large(self) -> bool:
@@ -148,10 +148,11 @@ class Table:
     def reading(self) -> Iterator[None]:
         """Name the file in errors of Polars."""
         import polars as pl
+        from narwhals.exceptions import NarwhalsError  # what narwhals makes of them
 
         try:
             yield
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, NarwhalsError, OSError) as error:
             raise InputError(f"{self.source} cannot be read: {self.explain(error)}") from error
 
 
@@ -349,7 +350,7 @@ def _open(name: str, content: Content, format: str) -> Table:
         frame = _scan_binary(content, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1"))
         explain = partial(_explain_folder, content) if isinstance(content, list) else _first_line
         return Table(name, tuple(frame.collect_schema().names()), frame, explain=explain)
-    except (pl.exceptions.PolarsError, OSError, InputError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, InputError) as error:
         if isinstance(error, pl.exceptions.NoDataError):
             raise InputError(f"{name} is empty") from error
         raise InputError(f"{name} cannot be read as {format}: {_first_line(error)}") from error
@@ -385,19 +386,17 @@ def _has_blank_lines(content: Content) -> bool:
     return False
 
 
-def _explain_text(content: Content, dialect: Dialect, error: Exception) -> str:
-    """Return the line with too many fields, if that is the problem."""
-    if "more fields" in str(error):
-        n_columns = len(dialect.names)
-        for part in [content] if isinstance(content, bytes) else content:
-            text: IO[str] = (
-                io.StringIO(part.decode("utf-8", "replace"), newline="")
-                if isinstance(part, bytes)
-                else part.open(encoding="utf-8", errors="replace", newline="")
-            )
-            with text as file:
-                reader = csv.reader(file, delimiter=dialect.separator)
-                long = next((reader.line_num for row in reader if len(row) > n_columns), None)
+def _explain_text(content: Content, dialect: Dialect, error: BaseException) -> str:
+    """Return which line has too many fields, the usual reason; else what Polars found."""
+    n_columns = len(dialect.names)
+    for part in [content] if isinstance(content, bytes) else content:
+        data = io.BytesIO(part) if isinstance(part, bytes) else part.open("rb")
+        with (
+            io.TextIOWrapper(cast("IO[bytes]", data), "utf-8", "replace", newline="") as text,
+            suppress(csv.Error),
+        ):
+            lines = csv.reader(text, delimiter=dialect.separator)
+            long = next((lines.line_num for row in lines if len(row) > n_columns), None)
             if long is not None:
                 return f"line {long} has more fields than the header, which has {n_columns}"
     return _first_line(error)
@@ -438,7 +437,7 @@ def _scan_binary(content: Content, format: str, *, is_stream: bool) -> pl.LazyFr
     return pl.scan_parquet(content, glob=False, hive_partitioning=hive, cast_options=casts)
 
 
-def _explain_folder(paths: list[Path], error: Exception) -> str:
+def _explain_folder(paths: list[Path], error: BaseException) -> str:
     """Return which file has other columns than the first, if that is the problem."""
     import polars as pl
 
@@ -490,5 +489,5 @@ def repeated(names: Sequence[str]) -> list[str]:
     return [name for name, times in Counter(names).items() if times > 1]
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")

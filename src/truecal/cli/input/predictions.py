@@ -68,8 +68,8 @@ class Predictions:
         Probabilities, or logits, by column or group of columns; one entry unless several models were asked for.
     options : dict
         Arguments of the library: pos_label, labels, multiclass, and sample_weight and clusters where given.
-    group : dict of str to ndarray
-        Columns of groups.
+    group, features : dict of str to ndarray
+        Columns of groups, and of features.
     kept : ndarray, or None
         Numbers of the rows that were kept, if rows were dropped.
     cells : dict of tuple to Cells
@@ -83,6 +83,7 @@ class Predictions:
     models: dict[str, NDArray[Any]] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     group: dict[str, NDArray[Any]] = field(default_factory=dict)
+    features: dict[str, NDArray[Any]] = field(default_factory=dict)
     kept: NDArray[Any] | None = None
     cells: dict[tuple[Any, ...], Sample] = field(default_factory=dict)
     target: str = ""
@@ -170,6 +171,7 @@ def load(
     cluster: str | None = None,
     predicted: str | None = None,
     group: Sequence[str] = (),
+    feature: Sequence[str] = (),
     as_models: bool = False,
     **reading: Any,
 ) -> Predictions:
@@ -179,7 +181,7 @@ def load(
     ----------
     file, input_format, encoding
         As for `open_table`.
-    label, score, weight, cluster, predicted, group
+    label, score, weight, cluster, predicted, group, feature
         Names of columns.
     as_models : bool
         Whether several columns of scores are several models, and not several classes.
@@ -188,7 +190,7 @@ def load(
     """
     table = open_table(file, input_format, encoding)
     options = Reading(**reading)
-    columns = Columns(tuple(label), tuple(score), weight, cluster, predicted, tuple(group))
+    columns = Columns(tuple(label), tuple(score), weight, cluster, predicted, tuple(group), tuple(feature))
     columns = columns.complete(table, logits=options.logits)
     with naming(table.source, {}) if not table.is_large else naming(table.source, _names_of(columns)):
         return _Preparation(table, columns, options, as_models).run()
@@ -206,7 +208,7 @@ class _Preparation:
     def __init__(self, table: Table, columns: Columns, reading: Reading, as_models: bool) -> None:
         self.table, self.columns, self.reading, self.as_models = table, columns, reading, as_models
         self.notes = list(columns.detected)
-        names = [*columns.label, *columns.score, *columns.group]
+        names = [*columns.label, *columns.score, *columns.group, *columns.feature]
         names += [name for name in (columns.weight, columns.cluster, columns.predicted) if name]
         self.frame = Frame(table, names)
 
@@ -229,7 +231,9 @@ class _Preparation:
         if columns.cluster:
             tidy[_CLUSTER] = self.frame.field(columns.cluster).values
         groups = {f"group {k}": part for k, part in enumerate(self.frame.groups(columns.group))}
-        lazy, kept = self.frame.lazy.select(**tidy, **groups), None
+        fields = [part for part in map(self.frame.field, columns.feature) if not part.dtype.is_nested()]
+        features = {f"feature {k}": self.frame.labels(part).values for k, part in enumerate(fields)}
+        lazy, kept = self.frame.lazy.select(**tidy, **groups, **features), None
         if reading.drop_missing:
             lazy, kept = self._drop(lazy, list(tidy))
         options |= {"multiclass": reading.multiclass}
@@ -256,6 +260,7 @@ class _Preparation:
             y_true=rows[label].to_numpy(),
             models={name: self._matrix(rows, parts) for name, parts in models.items()},
             group={name: rows[key].to_numpy() for name, key in zip(columns.group, groups, strict=True)},
+            features={part.name: rows[key].to_numpy() for part, key in zip(fields, features, strict=True)},
             kept=kept,
         )
 

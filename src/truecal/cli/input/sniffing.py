@@ -124,7 +124,10 @@ def _separator(header: str) -> str:
 
 
 def _fields(line: str, separator: str) -> list[str]:
-    return next(csv.reader([line], delimiter=separator), [])
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error as error:
+        raise InputError(f"the header cannot be read: {error}") from error
 
 
 def _stripped(names: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,97 @@
+"""``truecal audit``: segments of the data in which predictions are miscalibrated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truecal.cli._options import Command, column_option, input_options, output_options, seed_option
+from truecal.cli._output import as_table, check_target, finish, stage
+from truecal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from truecal.inference.audit import Audit
+
+
+@click.command("audit", cls=Command)
+@input_options
+@column_option(
+    "--feature", multiple=True, help="Column of a feature, or a pattern; repeatable.  [default: all others]"
+)
+@click.option("--max-depth", type=int, default=2, show_default=True, help="Features that define a segment.")
+@click.option(
+    "--min-rows", type=int, default=50, show_default=True, help="Smallest number of rows of a segment."
+)
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Family-wise significance level.")
+@click.option(
+    "--resamples", type=int, default=999, show_default=True, help="Number of Monte Carlo resamples."
+)
+@seed_option
+@output_options
+def command(
+    file: str,
+    feature: tuple[str, ...],
+    max_depth: int,
+    min_rows: int,
+    alpha: float,
+    resamples: int,
+    seed: int,
+    style: str,
+    output: Path | None,
+    quiet: bool,
+    **reading: Any,
+) -> None:
+    """Search all segments of FILE, by one or two features, for miscalibration.
+
+    The p-values are adjusted for the number of segments. The exit code is 1 if any segment is found, else 0.
+    """
+    from truecal.cli.input.predictions import load
+    from truecal.inference.audit import audit
+
+    check_target(output, file)
+    if reading["weight"]:
+        raise InputError("audit takes no weights", remedy="Leave out --weight.")
+    with stage("reading"):
+        predictions = load(file, feature=feature or ("*",), **reading)
+        predictions.require_rows("audit")
+    if not predictions.features:
+        raise InputError(f"{predictions.source} has no columns of features besides labels and scores")
+    with stage("searching"), predictions.naming():
+        options: dict[str, Any] = {"max_depth": max_depth, "min_rows": min_rows, "alpha": alpha}
+        given = {name: value for name, value in predictions.rows.items() if value is not None}
+        found = audit(**given, **options, features=predictions.features, n_resamples=resamples, rng=seed)
+    text = _text(found)
+    finish("audit", found.to_dict(), text, style=style, output=output, predictions=predictions, quiet=quiet)
+    raise SystemExit(1 if found.found else 0)
+
+
+def _text(audit: Audit) -> str:
+    """Return the segments found, most significant first, at most 20 of them."""
+    from truecal._lib.text import counted, format_pvalue
+
+    searched = f"{counted(audit.n_searched, 'segment')} of {audit.target} searched, {len(audit.found)} found"
+    lines = [f"{searched} (family-wise level {audit.alpha:g})."]
+    if audit.n_skipped:
+        lines.append(f"{counted(audit.n_skipped, 'segment')} with fewer than {audit.min_rows} rows left out.")
+    shown = audit.found[:20]
+    body = [
+        [
+            one.name,
+            f"{one.n:,}",
+            f"{one.mean_score:.3f}",
+            f"{one.mean_label:.3f}",
+            f"{one.difference:+.3f}",
+            format_pvalue(one.adjusted_pvalue),
+        ]
+        for one in shown
+    ]
+    if body:
+        lines += [
+            "",
+            as_table(["segment", "rows", "predicted", "observed", "difference", "adjusted p"], body),
+        ]
+    if len(audit.found) > len(shown):
+        lines.append(f"and {len(audit.found) - len(shown)} more; all are in --format json.")
+    return "\n".join(lines)

@@ -1,0 +1,45 @@
+import json
+
+import numpy as np
+import pytest
+
+import truecal
+from support.command_line import refuse, run, write_csv
+
+_rng = np.random.default_rng(0)
+P = _rng.uniform(0.2, 0.8, 3000).round(3)
+REGION, SEX = _rng.integers(0, 3, 3000), np.array(["f", "m"])[_rng.integers(0, 2, 3000)]
+Y = (_rng.random(3000) < P + 0.19 * ((REGION == 2) & (SEX == "m"))).astype(int)
+COLUMNS = {"label": Y, "score": P, "region": REGION, "sex": SEX}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("audit") / "a.csv", COLUMNS)
+
+
+def test_the_miscalibrated_segment_is_found(path):
+    content = json.loads(run("audit", path, "--format", "json", code=1).stdout)
+    truth = truecal.audit(Y, P, {"region": REGION, "sex": SEX}, rng=0)
+    assert content["segments"][0]["name"] == truth.segments[0].name
+    assert content["n_searched"] == truth.n_searched
+    assert content["columns"]["feature"] == ["region", "sex"]
+    text = run("audit", path, code=1).stdout
+    assert "region: 2" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_features_can_be_chosen_and_a_calibrated_model_passes(path):
+    content = json.loads(
+        run("audit", path, "--feature", "se*", "--max-depth", "1", "--format", "json", code=1).stdout
+    )
+    assert content["n_searched"] == 2
+    good = write_csv(path.with_name("good.csv"), {**COLUMNS, "label": (_rng.random(3000) < P).astype(int)})
+    assert "0 found" in run("audit", good).stdout
+
+
+def test_what_it_refuses(path, tmp_path):
+    assert "audit takes no weights" in refuse("audit", path, "--weight", "region")
+    bare = write_csv(tmp_path / "bare.csv", {"label": Y, "score": P})
+    assert "no columns of features" in refuse("audit", bare)
+    assert "--max-depth" in refuse("audit", path, "--max-depth", "9")
