@@ -134,7 +134,7 @@ def polars_queries(folder: str) -> Queries:
     return {
         "bare": bare,
         "bare, with minimum and maximum": lambda: bare(*limits),
-        "truecal": lambda: summarize(frame(), "score", "label"),
+        "truecal": lambda: summarize(frame(), score="score", label="label"),
     }
 
 
@@ -148,7 +148,9 @@ def duckdb_queries(folder: str) -> Queries:
     )
     return {
         "bare": lambda: duckdb.sql(query).arrow(),
-        "truecal": lambda: summarize(duckdb.read_parquet(f"{folder}/*.parquet"), "score", "label"),
+        "truecal": lambda: summarize(
+            duckdb.read_parquet(f"{folder}/*.parquet"), score="score", label="label"
+        ),
     }
 
 
@@ -164,7 +166,7 @@ def dask_queries(folder: str) -> Queries:
         frame = frame.assign(step=(frame["score"] * 65536).astype("int32"))
         return frame.groupby("step").agg({"score": ["count", "sum"], "label": "sum"}).compute()
 
-    return {"bare": bare, "truecal": lambda: summarize(dd.read_parquet(folder), "score", "label")}
+    return {"bare": bare, "truecal": lambda: summarize(dd.read_parquet(folder), score="score", label="label")}
 
 
 def spark_queries(folder: str) -> Queries:
@@ -180,7 +182,10 @@ def spark_queries(folder: str) -> Queries:
         frame = session.read.parquet(folder).withColumn("step", f.floor(f.col("score") * 65536).cast("int"))
         return frame.groupBy("step").agg(f.count("*"), f.sum("score"), f.sum("label")).toArrow()
 
-    return {"bare": bare, "truecal": lambda: summarize(session.read.parquet(folder), "score", "label")}
+    return {
+        "bare": bare,
+        "truecal": lambda: summarize(session.read.parquet(folder), score="score", label="label"),
+    }
 
 
 ENGINES: dict[str, tuple[str, Callable[[str], Queries]]] = {
@@ -294,7 +299,7 @@ def in_memory(n: int) -> list[Row]:
     """Compare estimates from rows in memory with those from cells of the same rows."""
     y, p = truecal.paper.population(POPULATION).sample(n, rng=0)
     frame = pl.DataFrame({"score": p, "label": y})
-    reading, cells = timed(lambda: summarize(frame, "score", "label"))
+    reading, cells = timed(lambda: summarize(frame, score="score", label="label"))
     rows: list[Row] = [{"what": "memory", "estimator": "(summarize)", "rows": n, "cells": reading}]
     for name in ("em_sweep", "em_debias", "ew_bin", "kde"):
         exact_time, exact = timed(lambda name=name: truecal.calibration_error(y, p, estimator=name))
@@ -343,7 +348,7 @@ def find_bad_rows(folder: Path, n: int) -> Row:
     part.with_columns(bad.otherwise(pl.col("score")).alias("score")).write_parquet(middle)
     try:
         began = time.perf_counter()
-        summarize(pl.scan_parquet(f"{folder}/*.parquet"), "score", "label")
+        summarize(pl.scan_parquet(f"{folder}/*.parquet"), score="score", label="label")
     except ValueError as error:
         return {"what": "faults", "rows": n, "seconds": time.perf_counter() - began, "message": str(error)}
     finally:

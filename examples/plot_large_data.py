@@ -24,7 +24,7 @@ for estimator, color in zip(estimators, ("#0072B2", "#009E73", "#C8402C"), stric
     differences = []
     for n in sizes:
         y, p = population.sample(n, rng=0)
-        cells = truecal.summarize(pl.DataFrame({"score": p, "label": y}), "score", "label")
+        cells = truecal.summarize(pl.DataFrame({"score": p, "label": y}), score="score", label="label")
         rows = truecal.calibration_error(y, p, estimator=estimator)
         differences.append(abs(truecal.calibration_error(cells, estimator=estimator) - rows))
     ax.loglog(sizes, differences, marker="o", linewidth=2, color=color, label=estimator)

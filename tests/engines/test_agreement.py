@@ -43,7 +43,7 @@ def test_all_engines_agree(rows, files, spark, client):
     assert frames["dask"].npartitions > 1
     exact = Cells.from_sample(*read(y, p))
     for frame in frames.values():
-        cells = summarize(frame, "p", "y")
+        cells = summarize(frame, score="p", label="y")
         assert_same(cells, exact)
         for estimator, bound in BOUNDS.items():
             near = truecal.calibration_error(cells, estimator=estimator)
@@ -52,7 +52,9 @@ def test_all_engines_agree(rows, files, spark, client):
 
 def test_cells_of_one_engine_are_merged_with_those_of_another(rows, files, spark, tmp_path):
     y, p = rows
-    first = summarize(duckdb.read_parquet(str(files / "part-[01].parquet")), "p", "y")
-    rest = summarize(spark.read.parquet(*(str(files / f"part-{k}.parquet") for k in (2, 3, 4))), "p", "y")
+    first = summarize(duckdb.read_parquet(str(files / "part-[01].parquet")), score="p", label="y")
+    rest = summarize(
+        spark.read.parquet(*(str(files / f"part-{k}.parquet") for k in (2, 3, 4))), score="p", label="y"
+    )
     first.save(tmp_path / "first.npz")
     assert_same(Cells.load(tmp_path / "first.npz").merge(rest), Cells.from_sample(*read(y, p)))

@@ -38,7 +38,7 @@ def test_parquet_files_on_a_cluster(client, tmp_path, exact):
         pl.from_pandas(make_part(k)).write_parquet(tmp_path / f"part-{k:02}.parquet")
     frame = dd.read_parquet(tmp_path, split_row_groups=True)
     assert frame.npartitions == N_PARTS
-    assert_same(summarize(frame, "p", "y"), exact)
+    assert_same(summarize(frame, score="p", label="y"), exact)
 
 
 def test_a_worker_killed_half_way(tmp_path, exact):
@@ -63,7 +63,7 @@ def test_a_worker_killed_half_way(tmp_path, exact):
         frame = dd.from_map(slow_part, range(N_PARTS), meta=make_part(0).iloc[:0])
         thread = threading.Thread(target=kill_one, args=(cluster,))
         thread.start()
-        cells = summarize(frame, "p", "y")
+        cells = summarize(frame, score="p", label="y")
         thread.join()
         restarted = cluster.workers[0].pid
     assert killed
@@ -82,7 +82,7 @@ def test_one_bad_row_on_a_cluster(client):
 
     frame = dd.from_map(part, range(N_PARTS), meta=make_part(0).iloc[:0])
     with pytest.raises(ValueError, match=r"column 'p' has 1 missing \(NaN\) value"):
-        summarize(frame, "p", "y")
+        summarize(frame, score="p", label="y")
 
 
 def test_a_study_on_the_cluster_has_the_same_rows(client):

@@ -238,25 +238,25 @@ def assert_same(cells, exact, *, rounding=1e-12):
 
 def check_case(make, case):
     columns, options, exact = CASES[case]
-    assert_same(summarize(make(make_table()), *columns, **options), exact())
+    assert_same(summarize(make(make_table()), score=columns[0], label=columns[1], **options), exact())
 
 
 def check_fault(make, fault):
     changes, columns, options, says = FAULTS[fault]
     with pytest.raises(ValueError, match=says):
-        summarize(make(make_table(changes)), *columns, **options)
+        summarize(make(make_table(changes)), score=columns[0], label=columns[1], **options)
 
 
 def check_groups(make):
     """One pass, one summary for each group; rows without a group are a group."""
     frame = make(make_table())
     sites = COLUMNS["site"]
-    by_site = summarize(frame, "score", "label", by="site")
+    by_site = summarize(frame, score="score", label="label", by="site")
     assert list(by_site) == ["north", "south", None]
     for site, cells in by_site.items():
         rows = np.array([value == site for value in sites])
         assert_same(cells, Cells.from_sample(*read(COLUMNS["label"][rows], COLUMNS["score"][rows])))
-    by_both = summarize(frame, "score", "label", by=["site", "day"], weight="weight")
+    by_both = summarize(frame, score="score", label="label", by=["site", "day"], weight="weight")
     assert len(by_both) == 9
     rows = (sites == "south") & (COLUMNS["day"] == 2)
     weight = COLUMNS["weight"][rows]
@@ -271,7 +271,7 @@ def check_logits(make):
         (["logit"], "label", from_logits(COLUMNS["label"], COLUMNS["logit"])),
         (["x0", "x1", "logit"], "three", from_logits(COLUMNS["three"], LOGITS)),
     ):
-        cells, (sample,) = summarize(frame, columns, label, logits=True), exact
+        cells, (sample,) = summarize(frame, score=columns, label=label, logits=True), exact
         assert cells.n == N
         assert cells.positives.sum() == sample.positives.sum()
         assert cells.score @ cells.count == pytest.approx(sample.score @ sample.count, rel=1e-13)
@@ -290,7 +290,7 @@ def check_several_rows(make):
     label[[50, 60]] = 3, 2
     table = table.set_column(0, "score", pa.array(score)).set_column(3, "label", pa.array(label))
     with pytest.raises(ValueError, match="missing") as caught:
-        summarize(make(table), "score", "label")
+        summarize(make(table), score="score", label="label")
     message = " ".join([str(caught.value), *caught.value.__notes__])
     assert "column 'score' has 2 missing (NaN) values." in message
     assert "column 'score' has 3 values outside [0, 1] (from -0.25 to 1.5)." in message
@@ -299,7 +299,7 @@ def check_several_rows(make):
 
 def check_empty(make):
     with pytest.raises(ValueError, match="frame is empty"):
-        summarize(make(make_table().slice(0, 0)), "score", "label")
+        summarize(make(make_table().slice(0, 0)), score="score", label="label")
 
 
 def check_many_classes(make, n_classes=30):
@@ -309,13 +309,13 @@ def check_many_classes(make, n_classes=30):
     names = [f"class {k}" for k in range(n_classes)]
     table = pa.table({**dict(zip(names, proba.T, strict=True)), "label": label})
     exact = Cells.from_sample(*read(label, proba))
-    assert_same(summarize(make(table), names, "label"), exact)
+    assert_same(summarize(make(table), score=names, label="label"), exact)
 
 
 def check_kinds_of_labels(make):
     """Large integers are told apart, classes are named as labels are, and what is missing is not a label."""
     table = pa.table({"p": [0.1, 0.9, 0.4, 0.6], "y": [2**60, 2**60 + 1, 2**60, 2**60]})
-    cells = summarize(make(table), "p", "y", pos_label=2**60 + 1)
+    cells = summarize(make(table), score="p", label="y", pos_label=2**60 + 1)
     assert cells.positives.tolist() == [0, 0, 0, 1]
 
     frame = make(pa.table({"a": [0.2], "b": [0.3], "c": [0.5], "number": [2], "name": ["c"]}))
@@ -323,11 +323,11 @@ def check_kinds_of_labels(make):
         with pytest.raises(
             ValueError, match=f"labels names the classes .*, but column '{column}' holds {kind}"
         ):
-            summarize(frame, ["a", "b", "c"], column, labels=labels)
+            summarize(frame, score=["a", "b", "c"], label=column, labels=labels)
 
     frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": ["no", "yes", "no"]}))
-    assert summarize(frame, "p", "y", pos_label="yes").n == 3
+    assert summarize(frame, score="p", label="y", pos_label="yes").n == 3
     frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": [None, "yes", "no"]}))
     said = r"^column 'y' has 1 missing \(NaN\) label\. Remove or fix these rows\.$"
     with pytest.raises(ValueError, match=said):
-        summarize(frame, "p", "y", pos_label="yes")
+        summarize(frame, score="p", label="y", pos_label="yes")

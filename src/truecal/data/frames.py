@@ -39,9 +39,9 @@ _SUMS = ("count", "score_sum", "positives", "lower")
 @overload
 def summarize(
     frame: Any,
-    score: str | Sequence[str],
-    label: str,
     *,
+    label: str,
+    score: str | Sequence[str],
     weight: str | None = None,
     by: None = None,
     pos_label: Any = None,
@@ -52,9 +52,9 @@ def summarize(
 @overload
 def summarize(
     frame: Any,
-    score: str | Sequence[str],
-    label: str,
     *,
+    label: str,
+    score: str | Sequence[str],
     weight: str | None = None,
     by: str | Sequence[str],
     pos_label: Any = None,
@@ -64,9 +64,9 @@ def summarize(
 ) -> dict[Any, Cells]: ...
 def summarize(
     frame: Any,
-    score: str | Sequence[str],
-    label: str,
     *,
+    label: str,
+    score: str | Sequence[str],
     weight: str | None = None,
     by: str | Sequence[str] | None = None,
     pos_label: Any = None,
@@ -81,12 +81,12 @@ def summarize(
     frame : data frame
         Of Polars (eager, or lazy and then streamed), pandas, PyArrow, DuckDB (a relation), Dask, PySpark, or
         anything else that narwhals knows.
-    score : str or sequence of str
-        Column of the probability of the positive class; or one column for each class. Two columns give the
-        same answer as the second, more are measured on their top label.
     label : str
         Column of the true labels: 0 and 1, booleans, or any two values with `pos_label`. For several columns
         of scores: the number of the column from 0, or its name.
+    score : str or sequence of str
+        Column of the probability of the positive class; or one column for each class. Two columns give the
+        same answer as the second, more are measured on their top label.
     weight : str, optional
         Column of frequencies: weight 2 equals the row twice, weight 0 leaves it out.
     by : str or sequence of str, optional
@@ -116,12 +116,12 @@ def summarize(
     --------
     >>> import polars as pl, truecal
     >>> frame = pl.LazyFrame({"p": [0.2, 0.7, 0.9, 0.9], "y": [0, 1, 1, 0], "site": ["a", "a", "a", "b"]})
-    >>> cells = summarize(frame, "p", "y")
+    >>> cells = summarize(frame, label="y", score="p")
     >>> cells
     Cells(n=4, cells=3, target='P(y = 1)')
     >>> print(truecal.estimate(cells, estimator="ew_bin", n_bins=2))
     ew_bin (l2) of P(y = 1): 0.1756, n = 4, 2 bins
-    >>> summarize(frame, score="p", label="y", by="site")
+    >>> summarize(frame, label="y", score="p", by="site")
     {'a': Cells(n=3, cells=3, target='P(y = 1)'), 'b': Cells(n=1, cells=1, target='P(y = 1)')}
     """
     data = expressions.as_lazy(frame)
