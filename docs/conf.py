@@ -142,7 +142,6 @@ html_theme_options = {
 #: For each page the lines of its table of contents that may have to go, with the file that they need.
 OPTIONAL = {
     "index": {"gallery/index": "gallery/index.rst", "Reproduction <reproduction>": "reproduction.md"},
-    "theory/index": {"multiscale": "theory/multiscale.md"},
     "guide/index": {"large_data": "guide/large_data.md", "json": "guide/json.md"},
 }
 
