@@ -10,8 +10,6 @@ from support.command_line import run, value_of
 from support.prediction_files import GROUP, Case, cases
 
 CASES = cases()
-#: Formats that are arrays or one document, and always read into memory.
-IN_MEMORY = (".npz", ".npy", ".json", ".arrow")
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +62,17 @@ def test_groups_are_the_same_by_both_paths(many, tmp_path, monkeypatch):
     content = json.loads(run("measure", path, "--group", "g", "--group", "h", "--format", "json").stdout)
     assert {row["group"]: row["n"] for row in content["results"]}["a, b"] == 50
     assert sum(row["n"] for row in content["results"][1:]) == 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [case for case in CASES if len(case.content) < 50_000], ids=repr)
+def test_every_command_reads_every_kind_of_file(case, folder, tmp_path):
+    source, page = folder / case.name, tmp_path / "page.html"
+    tested = run("test", source, *case.options, "--resamples", "49", "--format", "json", code=(0, 1))
+    assert json.loads(tested.stdout)["result"]["n"] == len(case.y_true)
+    run("report", source, *case.options, "--quick", "-o", page)
+    assert page.stat().st_size > 10_000
+    if case.name == "one_class.csv":
+        return  # recalibrators take all classes
+    run("recalibrate", source, *case.options, "--write", tmp_path / "better.csv")
+    assert len((tmp_path / "better.csv").read_text().splitlines()) > 1

@@ -149,6 +149,10 @@ def cases() -> list[Case]:
     add("float32.parquet", _written(frame.with_columns(pl.col("score").cast(pl.Float32)).write_parquet),
         p=P.astype(np.float32))  # fmt: skip
 
+    weight = np.arange(N) % 3
+    add("counts.csv", _csv("label,score,weight", Y, P, weight), "--weight", "weight", "--counts",
+        y=Y.repeat(weight), p=P.repeat(weight))  # fmt: skip
+
     # Several classes
     add("numbered.csv", _csv("label,p2,p0,p1", Y3, *P3.T[[2, 0, 1]]), y=Y3, p=P3)
     add("reversed.csv", _csv("label,p0,p1,p2", Y3, *P3.T), *_scores("p2", "p1", "p0"), y=Y3, p=P3)

@@ -55,6 +55,7 @@ def command(
         predictions.require_rows("recalibrate")
     with stage("trying recalibrators"), predictions.naming():
         arguments = {"y_true": predictions.y_true, **predictions.options}
+        arguments.pop("weights", None)  # a fit is the same for both kinds of weights
         arguments |= {"input": kind, "rng": seed, **({"criterion": criterion} if criterion else {})}
         selection = select_recalibrator(arguments.pop("y_true"), predictions.y_proba, **arguments)
     if target is not None:
@@ -113,4 +114,6 @@ def _write(
     # A spreadsheet takes text such as "=1+1" for a formula.
     rows = rows.with_columns(pl.selectors.string().str.replace(r"^([=@\t\r]|[+-][^0-9.])", "'${1}"))
     with whole_file(target, "wb") as file:
-        rows.with_columns(pl.Series(name, values) for name, values in new.items()).write_csv(file)
+        pl.concat(
+            [rows, pl.DataFrame(new)] if rows.width else [pl.DataFrame(new)], how="horizontal"
+        ).write_csv(file)

@@ -149,40 +149,6 @@ def _undetected(table: Table, role: str, found: Sequence[str]) -> InputError:
     )
 
 
-def classes_of(columns: Sequence[str], seen: Sequence[Any]) -> list[Any] | None:
-    """Return the class of each column where its name contains it; None to go by the order of the columns.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Names of several columns of scores.
-    seen : sequence
-        The labels that occur.
-
-    Examples
-    --------
-    >>> classes_of(["prob_dog", "prob_cat"], ["cat", "dog"])
-    ['dog', 'cat']
-    >>> classes_of(["p2", "p1", "p0"], [0, 1, 2])
-    [2, 1, 0]
-    >>> classes_of(["True", "False"], [False, True])
-    [True, False]
-    """
-    endings = without_common_prefix(columns)
-    if seen and isinstance(seen[0], str):
-        for names in (list(columns), endings):
-            if set(seen) <= set(names):
-                return names
-        return list(columns)  # which the validator refuses, with the reason
-    if seen and isinstance(seen[0], bool) and {name.lower() for name in endings} == {"true", "false"}:
-        return [name.lower() == "true" for name in endings]
-    ends = [re.search(r"(\d+)\s*$", name) for name in columns]
-    numbers = [int(end[1]) for end in ends if end]
-    if len(set(numbers)) == len(columns) and set(seen) <= set(numbers):
-        return list(numbers)
-    return None
-
-
 def without_common_prefix(names: Sequence[str]) -> list[str]:
     """Return names without the letters that all of them begin with.
 

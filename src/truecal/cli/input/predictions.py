@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.text import counted, listing
 from truecal.cli._errors import naming
-from truecal.cli.input.columns import Columns, classes_of, without_common_prefix
+from truecal.cli.input.columns import Columns, without_common_prefix
 from truecal.cli.input.files import Table, open_table
 from truecal.cli.input.values import MARKS, Field, Frame, Labels, called
 from truecal.exceptions import InputError, Remedy
@@ -48,6 +48,7 @@ class Reading:
     normalize: bool = False
     clip: bool = False
     drop_missing: bool = False
+    counts: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +216,8 @@ class _Preparation:
     def run(self) -> Predictions:
         """Return the predictions."""
         columns, reading = self.columns, self.reading
+        if reading.counts and not columns.weight:
+            raise InputError("--counts needs --weight")
         models = {name: self.frame.expand(name) for name in columns.score}
         scores = [part for parts in models.values() for part in parts]
         if not self.as_models:
@@ -252,6 +255,7 @@ class _Preparation:
         rows = self.table.collect(lazy)
         if columns.weight:
             options["sample_weight"] = rows[_WEIGHT].to_numpy()
+            options |= {"weights": "counts"} if reading.counts else {}
         if columns.cluster:
             options["clusters"] = rows[_CLUSTER].to_numpy()
         return Predictions(
@@ -380,7 +384,13 @@ class _Preparation:
                     return None
                 problem = f"has {len(scores)} numbers in each row, and the labels are {listing(labels.seen)}"
                 raise InputError(problem, argument=called([first]), remedy=Remedy.LABELS)
-        found = classes_of(names, labels.seen)
+        from truecal.data.labels import classes_of
+
+        found = classes_of(names, labels.seen) if labels.seen else None
+        if labels.kind == "boolean" and {name.lower() for name in names} == {"true", "false"}:
+            return [name.lower() == "true" for name in names]
+        if found is None and labels.kind == "text":
+            return names  # which the validator refuses, with the reason
         if found is None:
             shown = ", ".join(f"{k} for {name!r}" for k, name in list(enumerate(names))[:6])
             self.notes.append(f"using the labels by the order of the columns: {shown}")
@@ -470,6 +480,9 @@ class _Preparation:
                 "comparing models" if self.as_models else "--cluster" if self.columns.cluster else "classwise"
             )
             raise InputError(f"has too many rows for {what}, which needs them in memory")
+        if self.columns.weight and not self.reading.counts:
+            problem = "has too many rows for sampling weights, which are needed in memory"
+            raise InputError(problem, remedy="If the weights are counts, add --counts.")
         given: dict[str, Any] = {
             "score": scores if len(scores) > 1 else scores[0],
             "label": label,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from support.command_line import COLUMNS, refuse, run, value_of, write_csv
-from truecal.cli.input.columns import Columns, classes_of
+from truecal.cli.input.columns import Columns
 from truecal.cli.input.files import Table
 
 
@@ -57,12 +57,6 @@ def test_patterns():
         complete(*names, score=("z_*",))
     with pytest.raises(ValueError, match="logit_0 is given more than once"):
         complete(*names, score=("logit_*", "logit_0"))
-
-
-def test_classes_of_columns():
-    assert classes_of(["p1", "p2", "p3"], [1, 3]) == [1, 2, 3]
-    assert classes_of(["p1", "p2", "p3"], [0, 1]) is None
-    assert classes_of(["a", "b"], [0, 1]) is None
 
 
 def test_detected_columns_are_in_the_json(tmp_path):

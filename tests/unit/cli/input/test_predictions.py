@@ -158,6 +158,10 @@ def test_what_a_large_file_cannot_do(tmp_path, large):
     assert "too many rows for comparing models" in refuse(
         "compare", path, "--score", "score", "--score", "second"
     )
+    assert "If the weights are counts, add --counts" in refuse(
+        "measure", path, "--score", "score", "--weight", "weight"
+    )
+    assert "--counts needs --weight" in refuse("measure", path, "--score", "score", "--counts")
     high = write_csv(tmp_path / "b.csv", {"label": [0, 1], "score": [0.5, 1.7]})
     said = refuse("measure", high)
     assert re.search(r"b.csv: [cC]olumn 'score' has 1 value outside \[0, 1\] \(1.7\).*--logits", said)
