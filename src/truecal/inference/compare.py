@@ -212,6 +212,9 @@ def compare(
     which may be negative. Where an error is not established that correlation cannot be known, and the worst one, -1, is
     used: the price of validity is that small samples seldom show a difference from a model that may be calibrated.
 
+    Models that order the rows alike, as before and after recalibration, have the same calibration curve. For norm 2 the
+    difference of their squared errors is then that of their Brier scores, and Student's t is used instead.
+
     Several models are compared pair by pair. Their intervals hold together at `confidence_level` (Bonferroni), and
     p-values are adjusted by Holm's method.
 

@@ -9,6 +9,16 @@ On the same rows, :math:`\rho` is the correlation r of the rows' influence, as f
 they are not, that correlation is itself noise and the worst one takes its place: :math:`\rho = G r - (1 - G)`, with G
 the product of the gates. :math:`\kappa` is the overlap of the models' 8-bin partitions: how far their second-order
 noise is shared. On different rows both are 0.
+
+**Models with the same order.** If both models order all rows alike, with the same ties, as a model does before and
+after recalibration, one is a rising function of the other. Both then have the same curve, and the difference of the
+squared errors is that of the Brier scores,
+
+.. math:: \theta_A - \theta_B = E\big[(f_A - y)^2 - (f_B - y)^2\big] ,
+
+the mean of a quantity that is known for each row. Student's t then tests equal errors without any estimate of a
+curve, and its limits :math:`\delta` of the difference of the squares give those of the errors,
+:math:`\sqrt{e_B^2 + \delta} - e_B`.
 """
 
 from __future__ import annotations
@@ -19,11 +29,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.analysis import Multiscale
 from truecal.multiscale.joint import mean_covariance
+
+#: Fewer rows may be ordered alike by chance.
+_MIN_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,9 @@ class Difference:
         The two models.
     norm : float
         Order of the norm, 1 or 2.
+    brier : tuple of float or None
+        For models that order the rows alike: difference of their Brier scores, its standard deviation and the
+        degrees of freedom of that.
     """
 
     value: float
@@ -50,6 +66,7 @@ class Difference:
     first: Multiscale
     second: Multiscale
     norm: float
+    brier: tuple[float, float, float] | None = None
 
     def interval(self, confidence_level: float) -> tuple[float, float]:
         """Return a confidence interval, within what the limits of the two errors allow.
@@ -60,17 +77,36 @@ class Difference:
             Level of the interval.
         """
         tail = (1 - confidence_level) / 2
-        reach = float(-ndtri(tail)) * self.sd
-        low = max(self.value - reach, -self.second.limits_for(self.norm).upper(tail))
-        high = min(self.value + reach, self.first.limits_for(self.norm).upper(tail))
+        one, two = self.first.limits_for(self.norm), self.second.limits_for(self.norm)
+        if self.brier is None:
+            reach = float(-ndtri(tail)) * self.sd
+            low, high = self.value - reach, self.value + reach
+        else:
+            mean, sd, freedom = self.brier
+            reach = float(-stdtrit(freedom, tail)) * sd
+            low = _difference_of_roots(mean - reach, one.lower(tail), two.upper(tail))
+            high = -_difference_of_roots(-mean - reach, two.lower(tail), one.upper(tail))
+        low, high = max(low, -two.upper(tail)), min(high, one.upper(tail))
         return min(low, self.reported), max(high, self.reported)
 
     @property
     def pvalue(self) -> float:
         """Two-sided p-value of equal errors: the smallest level at which an interval leaves out 0."""
+        if self.brier is not None:
+            mean, sd, freedom = self.brier
+            if self.reported * mean <= 0 or sd <= 0:
+                return 1.0
+            return float(2 * stdtr(freedom, -abs(mean) / sd))
         if self.reported * self.value <= 0 or self.sd <= 0:
             return 1.0
         return float(2 * ndtr(-abs(self.value) / self.sd))
+
+
+def _difference_of_roots(squares: float, first: float, second: float) -> float:
+    """Return the smallest a - b with a^2 - b^2 = `squares`, if a is at least `first` and b at most `second`."""
+    if squares >= 0:
+        return math.sqrt(second**2 + squares) - second
+    return first - math.sqrt(first**2 - squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +166,26 @@ def difference(
         first=first,
         second=second,
         norm=norm,
+        brier=_brier(first, second, rows) if rows is not None and norm == 2 else None,
     )
+
+
+def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[float, float, float] | None:
+    """Return the difference of the Brier scores if the models order the rows alike, else None."""
+    enough = first.reliable and second.reliable and len(rows.labels[0]) >= _MIN_ROWS
+    if not enough or len(first.sample) != len(second.sample) or (rows.labels[0] != rows.labels[1]).any():
+        return None
+    groups = [
+        np.searchsorted(one.sample.score, score.astype(np.float64))
+        for one, score in zip((first, second), rows.scores, strict=True)
+    ]
+    if (groups[0] != groups[1]).any():
+        return None
+    squares = [(score.astype(np.float64) - rows.labels[0]) ** 2 for score in rows.scores]
+    each = squares[0] - squares[1]
+    variance = float(mean_covariance(each[np.newaxis], rows.weight, rows.cluster)[0, 0])
+    n = len(np.unique(rows.cluster)) if rows.cluster is not None else first.size
+    return float(np.average(each, weights=rows.weight)), math.sqrt(variance), max(n - 1, 1.0)
 
 
 def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows, norm: float) -> float:

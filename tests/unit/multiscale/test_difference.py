@@ -60,3 +60,26 @@ def test_swapping_changes_the_sign():
     one, other = compare(label, mu**1.6, mu), compare(label, mu, mu**1.6)
     assert other.value == pytest.approx(-one.value)
     assert other.interval(0.9) == pytest.approx(tuple(-end for end in reversed(one.interval(0.9))))
+
+
+def test_models_that_order_rows_alike_are_compared_by_brier_scores():
+    rng = np.random.default_rng(5)
+    mu = rng.random(300)
+    label = (rng.random(300) < mu).astype(int)
+    same = compare(label, mu**1.5, mu)
+    assert same.brier is not None
+    assert same.brier[0] == pytest.approx(np.mean((mu**1.5 - label) ** 2 - (mu - label) ** 2))
+    assert compare(label, mu**1.5, 0.9 * mu + 0.1 * rng.random(300)).brier is None
+    assert compare(label, mu**1.5, np.round(mu, 1)).brier is None
+    assert compare(label, mu**1.5, mu, norm=1).brier is None
+
+
+def test_a_recalibrated_model_is_often_told_apart_in_few_rows():
+    rng = np.random.default_rng(6)
+    found = 0
+    for _ in range(100):
+        mu = rng.random(200)
+        label = (rng.random(200) < mu).astype(int)
+        sharp = 1 / (1 + ((1 - mu) / mu) ** 1.6056)  # an error of 0.075
+        found += compare(label, sharp, mu).pvalue <= 0.05
+    assert found >= 10
