@@ -43,8 +43,12 @@ def whole_file(
     path = Path(path)
     encoding = "utf-8" if mode == "w" else None
     if path.exists() and not path.is_file():
-        with path.open(mode, encoding=encoding, newline=newline) as file:
-            yield file
+        try:
+            with path.open(mode, encoding=encoding, newline=newline) as file:
+                yield file
+        except OSError as error:
+            error.filename = error.filename or str(path)
+            raise
         return
     path = path.resolve()  # through a link, which is to stay one
     if not path.parent.is_dir():

@@ -74,9 +74,8 @@ class _Commands(click.Group):
         except MemoryError:
             _fail("not enough memory for this.", 2)
         except OSError as error:
-            name = error.filename
             reason = f"{error.strerror or error}".rstrip(".")
-            _fail(f"{name}: {reason}." if name else f"{reason}.", 2)
+            _fail(f"{error.filename or 'standard output'}: {reason}.", 2)
         except KeyboardInterrupt:
             _fail("interrupted.", 130)
         except RuntimeError as error:

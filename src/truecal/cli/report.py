@@ -44,8 +44,22 @@ def command(
         predictions = load(file, group=group, **reading)
     with stage("assessing"), predictions.naming():
         arguments = predictions.rows or {"y_true": predictions.sample}
-        assessment = assess(**arguments, by=predictions.by, recalibration=not quick, rng=seed)
+        assessment = assess(**arguments, by=_printable(predictions.by), recalibration=not quick, rng=seed)
     assessment.to_html(target, title=title, source=printable(name))
     show_notes(predictions, quiet=quiet)
     click.echo(printable(wrapped(assessment.verdict)))
     show_written(target)
+
+
+def _printable(by: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return groups whose names have no control characters, which a browser or an editor might obey."""
+    if by is None:
+        return None
+    shown: dict[str, Any] = {}
+    for name, values in by.items():
+        if isinstance(values, dict):
+            shown[printable(name)] = {printable(key): sample for key, sample in values.items()}
+        else:
+            column = values.tolist()
+            shown[printable(name)] = [printable(one) if isinstance(one, str) else one for one in column]
+    return shown

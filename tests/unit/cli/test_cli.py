@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,7 @@ def python(code, **environment):
 def test_help_imports_nothing_heavy():
     code = """
 import sys
+from pathlib import Path
 from truecal.__main__ import main
 sys.argv = ["truecal", "--help"]
 try:
@@ -121,3 +123,10 @@ def test_a_killed_worker_is_one_line(plain, monkeypatch):
 
     monkeypatch.setattr("truecal.inference.estimate.estimate", fail)
     assert "worker process was killed" in run("measure", plain, code=2).stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device /dev/full")
+def test_a_full_disk_is_one_line_that_names_the_file(plain):
+    assert (
+        "/dev/full: No space left on device" in run("measure", plain, "-q", "-o", "/dev/full", code=2).stderr
+    )

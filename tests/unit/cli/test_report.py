@@ -89,3 +89,15 @@ def test_the_page_is_named_after_the_file(name, made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("report", name, "--quick", "--input-format", "csv")
     assert (tmp_path / made).is_file()
+
+
+def test_control_characters_do_not_reach_the_page(tmp_path, monkeypatch):
+    region = np.where(COLUMNS["region"] == "north", "\x1b[2J\u202e", COLUMNS["region"])
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "region": region})
+    for many in (10**9, 1):
+        monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", many)
+        run("report", path, "-o", tmp_path / "a.html", "--quick", "--group", "region")
+        page = (tmp_path / "a.html").read_text()
+        assert "\x1b" not in page
+        assert "\u202e" not in page
+        assert "\\u001b[2J" in page

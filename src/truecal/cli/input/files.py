@@ -11,6 +11,7 @@ import mmap
 import shutil
 import sys
 import tempfile
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -450,9 +451,10 @@ def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
     # The file is opened here, for NumPy leaves that of a damaged archive open.
     with io.BytesIO(content) if isinstance(content, bytes) else content[0].open("rb") as file:
         try:
+            _check_size(file)
             loaded = np.load(file, allow_pickle=False)
             arrays = _columns_of(loaded) if isinstance(loaded, np.ndarray) else dict(loaded)
-        except MemoryError:
+        except (MemoryError, InputError):
             raise
         except Exception as error:  # damaged archives raise whatever zipfile, zlib and struct raise
             raise InputError(f"{_first_line(error)} (pickles are not loaded)") from error
@@ -462,6 +464,17 @@ def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
     if not arrays:
         raise InputError("it has no columns")
     return arrays
+
+
+def _check_size(file: IO[bytes]) -> None:
+    """Refuse an archive that unpacks to far more than a table in memory should have."""
+    if zipfile.is_zipfile(file):
+        size = sum(member.file_size for member in zipfile.ZipFile(file).infolist())
+        if size > 4 * MANY_BYTES:
+            raise InputError(
+                f"it unpacks to {size / 1e9:.1f} GB. Save it as Parquet, which is read in batches"
+            )
+    file.seek(0)
 
 
 def _columns_of(array: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -159,6 +159,12 @@ def test_arrays_of_other_lengths_are_refused_only_where_they_are_used(tmp_path):
     assert "columns differ in length" in refuse("measure", tmp_path / "a.npz", "--weight", "w")
 
 
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "a.npz", label=np.zeros(10_000), score=np.zeros(10_000))
+    monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", 10_000)
+    assert "it unpacks to 0.0 GB" in refuse("measure", tmp_path / "a.npz")
+
+
 def test_text_of_a_pipe_that_is_not_text(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n\0\0")))
     with pytest.raises(ValueError, match="standard input cannot be read as csv: contains NUL bytes"):
