@@ -63,11 +63,11 @@ class BinTable(Result):
     Attributes
     ----------
     lower, upper : ndarray of shape (n,)
-        Edges k/b of equal-width bins; least and greatest score of equal-mass bins.
+        Edges k/b of equal-width bins; smallest and largest score of equal-mass bins.
     count : ndarray of shape (n,)
         Rows, or total weight, in each bin.
     mean_score, mean_label : ndarray of shape (n,)
-        What the model said on average, and what came true.
+        Mean prediction and observed frequency.
     """
 
     _derived: ClassVar[tuple[str, ...]] = ("gap",)
@@ -237,7 +237,7 @@ def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
         largest = max(values)
         if order == 1 or largest == 0:
             return math.fsum(values) / len(values)
-        # Relative to the largest, so that a large order does not round powers to 0.
+        # Relative to the largest, so a large order does not round powers to 0.
         mean = math.fsum((value / largest) ** order for value in values) / len(values)
         return largest * math.pow(mean, 1 / order)
 

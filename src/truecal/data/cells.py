@@ -1,12 +1,12 @@
 """Cells: a summary of fixed size, for data that does not fit in memory, arrives in parts, or is elsewhere.
 
 Scores fall into at most 2^16 cells. A cell keeps the number of its rows, the sums of their scores and labels,
-and their least score. All of these can be added up (or compared), so that parts are summarised anywhere, in any
+and their smallest score. All of these can be added up (or compared), so parts are summarised anywhere, in any
 order, and merged.
 
 Two grids lie over each other, and a cell ends where either has a line.
 
-- **Even in the score**, 25,200 steps. That is 2^4 * 3^2 * 5^2 * 7, so that 0.1, 0.25, 1/15 and every edge of
+- **Even in the score**, 25,200 steps. That is 2^4 * 3^2 * 5^2 * 7, so 0.1, 0.25, 1/15 and every edge of
   10, 12, 15, 20, 25, 30, 50 or 100 bins begin a cell: equal-width bins cut none.
 - **Even in the logit**, log(p / (1 - p)), 40,334 steps between -37 and 37, which is where float64 ends. Models
   keep over half of their rows within 10^-5 of 1, where an even grid has one cell for all of them.
@@ -49,14 +49,14 @@ LOGIT_SCALE = LOGIT_STEPS / (2 * LOGIT_LIMIT)
 LOGIT_SHIFT = LOGIT_STEPS / 2
 LEAST_INSIDE, GREATEST_INSIDE = 8.54e-17, 1 - 2.0**-53
 
-#: In how many ways `cell_error` lays out the rows of the cells, and what it multiplies the greatest change by. With 2
-#: it held in 95 to 100 % of cases, depending on the estimator.
+#: In how many ways `cell_error` lays out the rows of the cells, and what it multiplies the largest change by. With 2
+#: it held in 95% to 100% of cases, depending on the estimator.
 _LAYOUTS, _SAFETY = 8, 2.0
 
 _FILE_VERSION = 1
 _COLUMNS = ("score", "count", "positives", "lower")
 _SQUARES = ("squares", "positive_squares")
-#: Means this close to the least score are that score: relative to it, and to the width of the cell, as sums of
+#: Means this close to the smallest score are that score: relative to it, and to the width of the cell, as sums of
 #: very many equal scores may be less exact.
 _ROUNDING, _SAME = 2e-15, 1e-4
 
@@ -97,11 +97,11 @@ class Cells(Sample):
     Attributes
     ----------
     score, count, positives, dtype, target
-        As of `Sample`.
+        The same as in `Sample`.
     cell : ndarray of shape (n_groups,)
         Numbers of the cells that are not empty, ascending.
     lower : ndarray of shape (n_groups,)
-        Least score in each cell.
+        Smallest score in each cell.
 
     See Also
     --------
@@ -138,7 +138,7 @@ class Cells(Sample):
 
     @property
     def exact(self) -> bool:
-        """Whether every cell holds one score only, so that nothing was lost."""
+        """Whether every cell holds one score only, so nothing was lost."""
         return bool((self._end() == self.score).all())
 
     # -- Making and merging ---------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Cells(Sample):
         Parameters
         ----------
         cell : ndarray of shape (n,)
-            Numbers of cells, as of `cell_of`.
+            Numbers of cells, as `cell_of` gives them.
         count, score_sum, positives : ndarray of shape (n,)
             Number (or weight) of rows, sum of their scores, sum of their labels.
         lower : ndarray of shape (n,)
@@ -357,7 +357,7 @@ def cell_error(cells: Cells, measure: Callable[[Sample], float]) -> float:
     """Return how far `measure` may be from its value on the single rows, by laying these out at random.
 
     Which label belongs to which score of a cell is not known; any order is as likely as another. Twice the
-    greatest change over eight such orders, always the same eight; 0 where no cell holds different scores. Not a
+    largest change over eight such orders, always the same eight; 0 where no cell holds different scores. Not a
     bound: how often it held, over many data sets, is in the documentation.
 
     Examples
@@ -408,7 +408,7 @@ def _halved(columns: list[FloatArray], noise: FloatArray) -> tuple[list[FloatArr
 
 
 def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, Any]:
-    """Add up runs of counts, sums of scores and positives, and take the mean and the least score of each."""
+    """Add up runs of counts, sums of scores and positives, and take the mean and the smallest score of each."""
     count, score_sum, positives = (np.add.reduceat(part, start) for part in parts[:3])
     lower = np.minimum.reduceat(parts[3], start)
     squares = dict(zip(_SQUARES, (np.add.reduceat(part, start) for part in parts[4:]), strict=False))
@@ -431,7 +431,7 @@ def _numbers(array: NDArray[Any]) -> FloatArray:
 
 
 def _check(cells: Cells) -> None:
-    """Refuse arrays that cannot be cells, as of a file that is damaged or was made by something else."""
+    """Refuse arrays that cannot be cells, such as those of a damaged file."""
     arrays = [cells.cell, *(getattr(cells, name) for name in cells._columns())]
     if not len(cells) or any(array.shape != (len(cells),) for array in arrays):
         raise ValueError("its columns are empty or have different lengths")

@@ -1,7 +1,7 @@
 """Cells from data frames of any size, computed where the data is: Polars, DuckDB, Dask, Spark and others.
 
 One query does everything, through narwhals, on whatever engine holds the frame: the checks, the score, whether
-it came true, the cell, and sums by cell. Rows at fault go to cells with negative numbers, so that the pass which
+it is positive, the cell, and sums by cell. Rows at fault go to cells with negative numbers, so that the pass which
 adds up also counts what is wrong; if there are any, a second one looks at their values. Only the sums come here.
 """
 
@@ -230,7 +230,7 @@ def _sum_by_cell(rows: Frame, groups: list[str], *, weighted: bool) -> Frame:
         count=nw.col("_w").sum(),  # not nw.len(), which Polars counts in 32 bits
         score_sum=nw.col("_scores").sum(),
         positives=nw.col("_hits").sum(),
-        # The greatest score would be as useful, and costs a tenth of the whole query.
+        # The largest score would be as useful, and costs a tenth of the whole query.
         lower=nw.col("_s").min(),
     )
 

@@ -81,7 +81,7 @@ def resolution_of(score: FloatArray, dtype: np.dtype[Any]) -> Resolution:
 
 
 def _parts(score: FloatArray, eps: float) -> int:
-    """Return N if all scores are multiples of 1/N, the least distance between them, and 0 otherwise."""
+    """Return N if all scores are multiples of 1/N, the smallest distance between them, and 0 otherwise."""
     if len(score) < _ENOUGH:
         return 0
     gap = max(float(np.diff(score).min()), 1e-7)

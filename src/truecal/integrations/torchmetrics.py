@@ -96,7 +96,7 @@ class CalibrationMetric(Metric):
         super().__init__(**kwargs)
         self.estimator, self.options = spec.name, options
         self.logits, self.ignore_index, self.validate_args = logits, ignore_index, validate_args
-        # Counts, sums of scores and sums of labels; then the least score of each cell.
+        # Counts, sums of scores and sums of labels; then the smallest score of each cell.
         self.add_state("sums", torch.zeros(3, N_CELLS, dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("lower", torch.full((N_CELLS,), 2.0, dtype=torch.float64), dist_reduce_fx="min")
         # The number of classes, and the bytes of a score: what a process without data learns from the others.

@@ -1,4 +1,4 @@
-"""The recalibrators, one idea in each file: they learn how often scores come true, and correct them."""
+"""Recalibrators, one per file: they learn the observed frequency at each score and correct the scores."""
 
 from truecal.recalibration.beta import BetaCalibration
 from truecal.recalibration.histogram import HistogramBinning

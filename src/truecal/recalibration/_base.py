@@ -27,7 +27,7 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class Recalibrator(ABC):
-    """Learns on held-out predictions how often they come true, and corrects others by it.
+    """Learns the observed frequency at each score on held-out predictions, and corrects other scores.
 
     It behaves as a scikit-learn transformer: `fit`, `transform`, `get_params`, `set_params`; it can be
     cloned, pickled and put into a pipeline. scikit-learn itself is not needed.
@@ -52,7 +52,7 @@ class Recalibrator(ABC):
     n_features_in_: int
 
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from scores and what came true.
+        """Learn from scores and labels.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Recalibrator(ABC):
         Parameters
         ----------
         scores, y, sample_weight : array-like
-            As of `fit`.
+            Scores, in the same form as for `fit`.
         """
         return self.fit(scores, y, sample_weight=sample_weight).transform(scores)
 
@@ -123,7 +123,7 @@ class Recalibrator(ABC):
         """Return the recalibrated probabilities."""
 
     def _check_parameters(self) -> None:  # noqa: B027 - most have nothing more to check than `input`
-        """Say what is wrong with the parameters of the constructor, if anything is."""
+        """Raise an InputError if a parameter of the constructor is invalid."""
 
     # -- scikit-learn's conventions ------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ def fit_logistic(
     r"""Return the coefficients that maximise :math:`\sum_i w_i [t_i \eta_i - \log(1 + e^{\eta_i})]`.
 
     Here :math:`\eta = X \theta`, and the targets may lie anywhere in [0, 1]. The log-likelihood is concave,
-    so that Newton's steps end at the top from anywhere. Where labels can be told apart without error there
+    so Newton's method converges from anywhere. Where labels are perfectly separated there
     is none, and the steps end where no more than 1e-10 is left to gain.
 
     Examples

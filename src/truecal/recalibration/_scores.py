@@ -27,7 +27,7 @@ INPUTS = ("probabilities", "logits")
 class Column:
     """Scores of one class against the rest, one for each row, as probabilities or as logits.
 
-    Logits keep what probabilities lose near 1, so that each quantity is taken from what was given.
+    Logits keep the digits that probabilities lose near 1, so each quantity is computed from what was given.
     """
 
     values: NDArray[np.floating[Any]]
@@ -140,10 +140,10 @@ def one_against_rest(logits: NDArray[np.floating[Any]]) -> FloatArray:
     rows, top = np.arange(len(z)), z.argmax(axis=1)
     shifted = z - z[rows, top][:, np.newaxis]
     exponentials = np.exp(shifted)
-    # The sum of the others holds the greatest term, so that this difference loses nothing ...
+    # The sum of the others contains the largest term, so this difference loses nothing ...
     with np.errstate(divide="ignore"):
         odds = shifted - np.log(exponentials.sum(axis=1, keepdims=True) - exponentials)
-    # ... except for the greatest itself, whose others are summed on their own.
+    # ... except for the largest itself, whose others are summed on their own.
     shifted[rows, top] = -np.inf
     odds[rows, top] = -logsumexp(shifted, axis=1)
     return np.asarray(odds)
@@ -206,7 +206,7 @@ def check_logits(scores: Scores) -> None:
 
 
 def _refuse_objects(scores: Any) -> None:
-    """Refuse Python objects that are no numbers with the TypeError that scikit-learn's checks expect."""
+    """Refuse non-numeric Python objects with the TypeError that scikit-learn's checks expect."""
     if isinstance(scores, np.ndarray) and scores.dtype.kind == "O":
         for value in scores.ravel().tolist():
             if isinstance(value, dict | set | bytes):

@@ -1,4 +1,4 @@
-"""Beta calibration: the curves that come true when the scores of each class are Beta distributed."""
+"""Beta calibration: the calibration curves of scores that are Beta distributed in each class."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BetaCalibration(PerClassRecalibrator):
     .. math:: q(s) = \Big(1 + e^{-c} \frac{(1 - s)^b}{s^a}\Big)^{-1} , \qquad a, b \ge 0
 
     that is logit q = a ln s - b ln(1 - s) + c, by maximum likelihood. a = b = 1, c = 0 leave the score as
-    it is, so that a calibrated model can stay calibrated; Platt's curve over raw scores cannot do that.
+    it is, so a calibrated model can stay calibrated; Platt's curve over raw scores cannot do that.
     The bounds keep the curve rising, and an optimum on a bound is found exactly.
 
     Several classes are fitted each against the rest, and rows are divided by their sum.

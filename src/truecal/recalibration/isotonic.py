@@ -37,7 +37,7 @@ class IsotonicCalibration(PerClassRecalibrator):
 
     .. math:: q = \arg\min_{g\ \text{rising}} \sum_i w_i (y_i - g(s_i))^2
 
-    Equal scores are one point, so that the order of rows does not matter. Between level stretches the fit
+    Equal scores are one point, so the order of rows does not matter. Between level stretches the fit
     runs straight, and beyond the scores seen in `fit` it keeps its last level, as scikit-learn's
     ``IsotonicRegression(out_of_bounds="clip")`` does. At either end it often is exactly 0 or 1.
 

@@ -21,7 +21,7 @@ _REACH = 1e4
 
 @dataclass(frozen=True)
 class TemperatureFit:
-    """The temperature of greatest likelihood, and how many Newton steps led there."""
+    """The maximum-likelihood temperature, and the number of Newton steps."""
 
     temperature: float
     n_steps: int
@@ -45,7 +45,7 @@ class TemperatureScaling(Recalibrator):
     input : {"logits", "probabilities"}
         What the scores are. The logits of probabilities are their logarithms, log p for K > 2 classes and
         log p - log(1 - p) for two; the sigmoid or softmax undoes that. Probabilities of 0 are taken as the
-        least positive number of their type (for two classes, 0 and 1 are moved inside by its resolution).
+        smallest positive number of their type (for two classes, 0 and 1 are moved inside by its resolution).
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class TemperatureScaling(Recalibrator):
     -----
     CalibrationWarning
         If there is no best temperature: labels do not rise with the logits, and T is as great as is
-        allowed; or the greatest logit is right in every row, and T is about 0.
+        allowed; or the largest logit is right in every row, and T is about 0.
 
     References
     ----------
@@ -105,14 +105,14 @@ def _logits(scores: Scores) -> FloatArray:
         return scores.columns[0].logit
     if scores.are_logits:
         return np.asarray(scores.values, dtype=np.float64)
-    least = np.finfo(scores.values.dtype).tiny
-    return np.asarray(np.log(np.maximum(scores.values, least).astype(np.float64)))
+    smallest = np.finfo(scores.values.dtype).tiny
+    return np.asarray(np.log(np.maximum(scores.values, smallest).astype(np.float64)))
 
 
 def fit_temperature(
     logits: FloatArray, label: NDArray[np.intp], weight: FloatArray | None = None
 ) -> TemperatureFit:
-    """Return the temperature of greatest likelihood for (n, K) logits and the numbers of the classes.
+    """Return the maximum-likelihood temperature for (n, K) logits and the numbers of the classes.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def fit_temperature(
         return TemperatureFit(spread * _REACH, 0, note)
     note = ""
     if not true.any():
-        note = "The greatest logit is right in every row: no temperature is low enough. More rows are needed."
+        note = "The largest logit is right in every row, so the optimum is at temperature 0. More rows are needed."
     n_steps = -1
 
     def log_likelihood(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
