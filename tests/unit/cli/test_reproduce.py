@@ -18,3 +18,4 @@ def test_the_command_prints_the_comparison_and_lists_the_parts(tmp_path):
     listed = runner.invoke(command, ["--list"])
     assert "Figure 4" in listed.stdout
     assert "appendix_c" in listed.stdout
+    assert max(map(len, listed.stdout.splitlines())) <= 80
