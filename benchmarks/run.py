@@ -9,7 +9,7 @@ from pathlib import Path
 # Started as a file, Python sees only this folder; the benchmarks are a package.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import accuracy, core, coverage, engines, leaderboard, peers, study
+from benchmarks import accuracy, core, coverage, engines, leaderboard, peers, power, study
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "study": study.main,
     "leaderboard": leaderboard.main,
     "coverage": coverage.main,
+    "power": power.main,
     "engines": engines.main,
 }
 

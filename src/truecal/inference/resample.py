@@ -1,9 +1,8 @@
-"""Other samples like this one: labels drawn anew from the scores, classes drawn anew, rows drawn anew.
+"""Resampling: labels drawn from the scores, classes drawn from their probabilities, rows drawn with replacement.
 
-*Consistency resampling* keeps the scores and draws the labels as they would fall if every score were the
-probability that it claims to be. What a statistic does on such draws is what it does under perfect
-calibration, for these very scores. A group of equal scores takes one binomial draw whatever its size, so that
-10^9 rows in 10^5 cells cost no more than 10^5 groups of any other kind.
+*Consistency resampling* keeps the scores and draws the labels with the scores as their probabilities. A statistic on
+such draws has its distribution under perfect calibration, for these scores. A group of equal scores takes one binomial
+draw whatever its size, so 10^9 rows in 10^5 cells cost as much as any other 10^5 groups.
 
 References: Bröcker, Smith (2007), Weather and Forecasting 22, 651-661; Vaicenavicius et al. (2019), AISTATS.
 """
@@ -21,35 +20,24 @@ from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 
 
-def redraw_labels(sample: Sample, rng: RNGLike = None) -> Sample:
-    r"""Return the same scores with labels drawn from them: one consistency resample.
+def redraws(sample: Sample, n_resamples: int, *, rng: RNGLike = None) -> Iterator[Sample]:
+    r"""Return an iterator over independent samples with the same scores and labels drawn from them.
 
     In each group, independently,
 
     .. math:: \text{positives}_g \sim \mathrm{Binomial}(\text{count}_g, \text{score}_g) .
 
     Where a group is a cell of different scores, its mean score stands for all of them. The variance is then
-    too large by the spread of the scores within the cell, a fraction of some 10^-7 for cells 10^-3 wide.
+    too large by the variance of the scores within the cell, a fraction of about 10^-7 for cells 10^-3 wide.
 
     Parameters
     ----------
     sample : Sample
-        Its counts must be whole numbers: half a row has no label to draw.
+        Its counts must be whole numbers.
+    n_resamples : int
+        Number of samples.
     rng : seed or numpy.random.Generator, optional
-        A generator gives another draw at each call.
-
-    Examples
-    --------
-    >>> from truecal.data import read
-    >>> (sample,) = read([0, 1, 1, 1], [0.0, 0.5, 0.5, 1.0])
-    >>> redraw_labels(sample, rng=3).positives.tolist()
-    [0.0, 1.0, 1.0]
-    """
-    return next(redraws(sample, 1, rng=rng))
-
-
-def redraws(sample: Sample, n_resamples: int, *, rng: RNGLike = None) -> Iterator[Sample]:
-    """Return an iterator over `n_resamples` independent draws of `redraw_labels`.
+        Random seed.
 
     Examples
     --------
@@ -59,7 +47,7 @@ def redraws(sample: Sample, n_resamples: int, *, rng: RNGLike = None) -> Iterato
     [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
     """
     n_resamples = check_count("n_resamples", n_resamples)
-    require_whole_counts(sample, "Drawing labels anew")
+    require_whole_counts(sample, "Resampling labels")
     return _redraws(sample, n_resamples, as_generator(rng))
 
 
@@ -68,7 +56,7 @@ def _redraws(sample: Sample, n_resamples: int, rng: np.random.Generator) -> Iter
     rows, chance = sample.count[several].astype(np.int64), sample.score[several]
     for _ in range(n_resamples):
         # For a single row a comparison is twenty times as fast as a binomial draw. Uniform numbers lie in
-        # [0, 1), so that a score of 0 never comes true and a score of 1 always does.
+        # [0, 1), so a score of 0 never gives a positive label and a score of 1 always does.
         positives = (rng.random(len(sample)) < sample.score).astype(np.float64)
         if len(several):
             positives[several] = rng.binomial(rows, chance)
@@ -105,7 +93,7 @@ def redraw_classes(
 def bootstrap(sample: Sample, rng: RNGLike = None) -> Sample:
     """Return a sample of the same size whose rows are drawn from these with replacement.
 
-    Rows that agree in score and label are drawn together, by one multinomial, so that the cost follows the
+    Rows that agree in score and label are drawn together, by one multinomial, so the cost depends on the
     number of groups. A group that is not drawn is left out.
 
     Parameters
@@ -141,12 +129,11 @@ def bootstrap(sample: Sample, rng: RNGLike = None) -> Sample:
 
 
 def require_whole_counts(sample: Sample, purpose: str) -> None:
-    """Refuse a sample with fractional weights, whose groups do not say how many rows they hold."""
+    """Raise InputError for a sample with fractional weights, which do not count rows."""
     if not sample.whole:
         raise InputError(
-            f"{purpose} needs whole-number weights, which say how often each row occurred. Got weights with "
-            f"fractions, from which the number of rows, and so the noise of the labels, cannot be told. "
-            f"Leave out sample_weight, or pass counts."
+            f"{purpose} needs whole-number weights, which count rows. Fractional weights do not give the number of "
+            f"rows, and so the noise of the labels. Leave out sample_weight, or pass counts."
         )
 
 

@@ -1,4 +1,4 @@
-"""What statistics do on data of a population and of its calibrated twin: the engine of power and planning."""
+"""Test statistics on data of a population and of its calibrated twin: the engine of power and planning."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from truecal.multiscale.omnibus import Omnibus
 from truecal.simulation.monte_carlo import draw_samples, keyed_generator
 from truecal.simulation.population import Population
 
-#: Up to so many rows every score is drawn. Beyond, cells of scores give the same power at a fixed price.
+#: Up to this number of rows every score is drawn. Beyond, cells of scores give the same power at a fixed cost.
 _DRAWN_ROWS = 1 << 13
-#: A cell holds at most this part of the scores, and is at most this part of [0, 1] wide.
+#: Number of cells by mass and by width: a cell has at most 1/2048 of the scores and a width of at most 1/512.
 _CELLS_BY_MASS, _CELLS_BY_WIDTH = 1 << 11, 1 << 9
-#: So many scores show where the cells are.
+#: Number of scores from which the cells are made.
 _CELL_DRAWS = 1 << 18
 
 #: Data sets that share their scores, for the multiscale test.
@@ -197,7 +197,7 @@ def detection(ranks: FloatArray, null: FloatArray, alpha: float) -> Detection:
 
     share = share_above(place)
     # The draws are binomial. So is the place of the true critical value among the sorted draws of the twin:
-    # it is off by one standard deviation this way and that.
+    # it is moved by one standard deviation in both directions.
     kept = (share * repeats + 0.5) / (repeats + 1)
     off = math.ceil(math.sqrt(repeats * alpha * (1 - alpha)))
     by_critical = (share_above(place - off) - share_above(place + off)) / 2

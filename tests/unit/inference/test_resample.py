@@ -5,7 +5,7 @@ from scipy import stats
 from truecal import Sample
 from truecal.data import read
 from truecal.data.cells import Cells
-from truecal.inference.resample import bootstrap, redraw_classes, redraw_labels, redraws
+from truecal.inference.resample import bootstrap, redraw_classes, redraws
 
 
 def plain(n=400, seed=0):
@@ -56,19 +56,17 @@ def test_a_seed_fixes_the_draws_and_a_generator_moves_on():
     one = [draw.positives.tolist() for draw in redraws(sample, 5, rng=7)]
     assert one == [draw.positives.tolist() for draw in redraws(sample, 5, rng=7)]
     generator = np.random.default_rng(7)
-    assert one == [redraw_labels(sample, generator).positives.tolist() for _ in range(5)]
+    assert one == [next(redraws(sample, 1, rng=generator)).positives.tolist() for _ in range(5)]
 
 
 def test_cells_are_redrawn_as_any_other_groups():
     cells = Cells.from_sample(plain())
-    draw = redraw_labels(cells, 0)
+    draw = next(redraws(cells, 1, rng=0))
     assert isinstance(draw, Cells)
     np.testing.assert_array_equal(draw.cell, cells.cell)
 
 
-@pytest.mark.parametrize(
-    "resample", [redraw_labels, bootstrap, lambda sample, rng: redraws(sample, 2, rng=rng)]
-)
+@pytest.mark.parametrize("resample", [bootstrap, lambda sample, rng: redraws(sample, 2, rng=rng)])
 def test_fractional_weights_are_refused_at_once(resample):
     (sample,) = read([0, 1], [0.2, 0.9], sample_weight=[0.5, 2])
     with pytest.raises(ValueError, match="whole-number weights"):
