@@ -141,6 +141,11 @@ class Cells(Sample):
         """Whether every cell holds one score only, so nothing was lost."""
         return bool((self._end() == self.score).all())
 
+    @property
+    def largest_variance(self) -> FloatArray:
+        """Largest variance that scores within each cell can have, given their mean (Bhatia and Davis 2000)."""
+        return (self.score - self.lower) * (self._end() - self.score)
+
     # -- Making and merging ---------------------------------------------------------------------------
 
     @classmethod

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from truecal._lib.checks import as_generator, check_choice, check_count, check_real
 from truecal._lib.text import format_pvalue, p_equals
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.cells import Cells
 from truecal.data.predictions import Rows, as_samples, read_rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_TEST, get_estimator, list_estimators
@@ -30,6 +31,7 @@ from truecal.multiscale.null import (
     LabelNull,
     Null,
     Trials,
+    variance_excess,
 )
 from truecal.multiscale.omnibus import (
     Component,
@@ -378,17 +380,24 @@ def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
         return _cluster_null(sample)
     if sample.squares is None:
         require_whole_counts(sample, "The test")
-        return LabelNull(Trials(sample.score, sample.count, sample.positives))
+        return LabelNull(Trials(sample.score, sample.count, sample.positives, None, _excess_of(sample)))
     if rows is not None and rows.weight is not None:
-        order = np.lexsort(
-            (rows.label, rows.weight, rows.score)
-        )  # any order of the rows gives the same draws
+        # Sorted by all three, so that any order of the rows gives the same draws.
+        order = np.lexsort((rows.label, rows.weight, rows.score))
         label, weight = rows.label[order].astype(np.float64), rows.weight[order]
         return LabelNull(Trials(rows.score[order].astype(np.float64), np.ones(len(order)), label, weight))
     # Weights within a group are not known one by one: as many rows of equal weight have the same variance.
     size = np.maximum(np.round(sample.count**2 / sample.squares), 1.0)
     weight = sample.count / size
     return LabelNull(Trials(sample.score, size, sample.positives / weight, weight))
+
+
+def _excess_of(sample: Sample) -> float:
+    """Return by how much the variance of a binomial draw can exceed that of rows within cells, as a fraction."""
+    if not isinstance(sample, Cells):
+        return 0.0
+    binomial = sample.count * sample.score * (1 - sample.score)
+    return variance_excess(binomial, np.maximum(binomial - sample.count * sample.largest_variance, 0.0))
 
 
 def _cluster_null(sample: Sample) -> ClusterNull:

@@ -73,10 +73,19 @@ class Trials:
             return np.asarray(np.add.reduceat(values, start))
 
         count = total(self.count)
-        score = np.minimum(total(self.count * self.score) / count, 1.0)
-        exact, binomial = total(self.count * self.score * (1 - self.score)), count * score * (1 - score)
-        excess = float(np.max(binomial[exact > 0] / exact[exact > 0], initial=1.0)) - 1
+        # A mean lies between the scores, whatever rounding does.
+        score = np.clip(
+            total(self.count * self.score) / count, self.score[start], np.maximum.reduceat(self.score, start)
+        )
+        exact = total(self.count * self.score * (1 - self.score))
+        excess = variance_excess(count * score * (1 - score), exact)
         return Trials(score, count, total(self.positives), None, max(excess, self.excess))
+
+
+def variance_excess(binomial: FloatArray, exact: FloatArray) -> float:
+    """Return the largest relative excess of the variance of binomials; those that hardly vary do not matter."""
+    matters = exact > 1e-3
+    return float(np.max(binomial[matters] / exact[matters], initial=1.0)) - 1
 
 
 class Null(ABC):

@@ -364,11 +364,11 @@ def _few_clusters(null: ClusterNull) -> tuple[str, ...]:
 
 def _merged(null: Null) -> tuple[str, ...]:
     excess = null.trials.excess if isinstance(null, LabelNull) else 0.0
-    if excess < 1e-6:
+    if excess <= 0:
         return ()
-    cells = f"{len(null.score):,} cells of scores"
+    size = "less than 0.001%" if excess < 1e-5 else f"up to {100 * excess:.2g}%"
     return (
-        f"One binomial was drawn for each of {cells}, whose variance is too large by up to {100 * excess:.2g}%.",
+        f"Labels were drawn for {len(null.score):,} cells of scores, with a variance too large by {size}.",
     )
 
 

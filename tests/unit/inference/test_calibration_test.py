@@ -275,6 +275,16 @@ def test_a_billion_rows_in_cells():
     assert result.pvalue == 0.01
 
 
+def test_cells_of_different_scores_are_reported():
+    y, p = drawn(50_000)
+    cells = Cells.from_sample(Sample.from_predictions(y, p))
+    result = calibration_test(cells, n_resamples=19, rng=0)
+    assert "cells of scores, with a variance too large by less than 0.001%" in result.notes[0]
+    y, p = rounded()
+    exact = calibration_test(Cells.from_sample(Sample.from_predictions(y, p)), n_resamples=19, rng=0)
+    assert exact.notes == ()
+
+
 def test_options_reach_the_estimator():
     y, p = drawn()
     result = calibration_test(y, p, method="ew_bin", n_bins=4, norm=1, n_resamples=9, rng=0)

@@ -79,3 +79,11 @@ def test_a_cluster_has_one_sign_in_all_classes():
     nulls = [ClusterNull(score, sign * score, np.ones(4), cluster) for sign in (1.0, -1.0)]
     for one, two in JointClusterNull(nulls).draws(50, np.random.default_rng(0)):
         np.testing.assert_allclose(one, -two)
+
+
+def test_merged_scores_close_to_1_stay_below_1():
+    score = np.sort(1 - np.random.default_rng(0).random(200_000) * 1e-15)
+    score = score[score < 1]
+    merged = Trials(score, np.ones(len(score)), np.ones(len(score))).merged()
+    assert merged.score.max() < 1
+    assert merged.excess < 1e-3
