@@ -148,7 +148,9 @@ class EqualMass(BinningRule):
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return the rank k n / b."""
         # A position on the edge may be below it by rounding.
-        return np.asarray(k * self.sample.n / b - rounding(self.sample))
+        return np.asarray(
+            k * float(self.sample.n) / b - rounding(self.sample)
+        )  # a product of integers overflows
 
     def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
         """Return the smallest and the largest score of each bin."""
