@@ -60,7 +60,7 @@ def test_weights_are_repetition(spec, data):
     y, p, weight = (np.array(column) for column in zip(*data, strict=True))
     assume(weight.sum() >= 2)
     repeated = error(spec.name, np.repeat(y, weight), np.repeat(p, weight))
-    assert error(spec.name, y, p, sample_weight=weight) == pytest.approx(repeated, abs=1e-9)
+    assert error(spec.name, y, p, sample_weight=weight, weights="counts") == pytest.approx(repeated, abs=1e-9)
 
 
 @settings(LAWS, max_examples=60)

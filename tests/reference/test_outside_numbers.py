@@ -197,7 +197,7 @@ def test_probabilities_beyond_one_in_real_data_are_refused_with_advice(shared):
     with np.load(shared / "data" / "cleanlab_imdb_test_set.npz", allow_pickle=False) as data:
         y, proba = data["labels"], data["probs"]
     with pytest.raises(
-        ValueError, match=r"first at row 13: 1\.0000012\) outside \[0, 1\]\. If .* numpy\.clip"
+        ValueError, match=r"outside \[0, 1\] \(first at row 13: 1\.0000012\)\. If .* numpy\.clip"
     ):
         truecal.calibration_error(y, proba)
 

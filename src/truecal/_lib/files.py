@@ -47,7 +47,7 @@ def whole_file(
             with path.open(mode, encoding=encoding, newline=newline) as file:
                 yield file
         except OSError as error:
-            error.filename = error.filename or str(path)
+            _name_file(error, None, path)
             raise
         return
     path = path.resolve()  # through a link, which is to stay one
@@ -61,9 +61,15 @@ def whole_file(
         temporary.replace(path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
-            error.filename = str(path)  # the name that the user knows
+        if isinstance(error, OSError):
+            _name_file(error, temporary, path)
         raise
+
+
+def _name_file(error: OSError, temporary: Path | None, path: Path) -> None:
+    """Put the name that the user knows on an error of the system; other errors have a text that would be lost."""
+    if error.errno is not None and error.filename in (None, str(temporary)):
+        error.filename = str(path)
 
 
 @contextmanager

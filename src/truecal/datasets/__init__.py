@@ -145,10 +145,10 @@ def load(name: str) -> Dataset:
     >>> import truecal
     >>> from truecal import datasets
     >>> data = datasets.load("flights")
-    >>> print(truecal.estimate(data.y_true, data.y_proba))
+    >>> print(truecal.estimate(data.y_true, data.y_proba, estimator="em_sweep"))
     em_sweep (l2) of P(y = 1): 0.0282, n = 10000, 9 bins
     >>> data = datasets.load("digits")
-    >>> print(truecal.estimate(data.y_true, data.y_proba, labels=data.labels))
+    >>> print(truecal.estimate(data.y_true, data.y_proba, labels=data.labels, estimator="em_sweep"))
     em_sweep (l2) of top label of 10 classes: 0.0515, n = 1797, 7 bins
     """
     entry = _ENTRIES[check_choice("name", name, NAMES)]
