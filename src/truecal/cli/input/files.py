@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Beyond so many rows, or bytes of text, a file is summarised in passes and not loaded into memory.
 MANY_ROWS, MANY_BYTES = 20_000_000, 1_000_000_000
+#: An archive of arrays is unpacked in memory; larger ones are refused.
+_MOST_UNPACKED = 4_000_000_000
 #: Bytes that a pipe or a compressed file may unpack to in memory; beyond that, a temporary file holds them.
 _IN_MEMORY = 1 << 28
 #: Bytes that stay free on the disk of that temporary file.
@@ -470,7 +472,7 @@ def _check_size(file: IO[bytes]) -> None:
     """Refuse an archive that unpacks to far more than a table in memory should have."""
     if zipfile.is_zipfile(file):
         size = sum(member.file_size for member in zipfile.ZipFile(file).infolist())
-        if size > 4 * MANY_BYTES:
+        if size > _MOST_UNPACKED:
             raise InputError(
                 f"it unpacks to {size / 1e9:.1f} GB. Save it as Parquet, which is read in batches"
             )

@@ -161,7 +161,7 @@ def test_arrays_of_other_lengths_are_refused_only_where_they_are_used(tmp_path):
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", label=np.zeros(10_000), score=np.zeros(10_000))
-    monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", 10_000)
+    monkeypatch.setattr("truecal.cli.input.files._MOST_UNPACKED", 40_000)
     assert "it unpacks to 0.0 GB" in refuse("measure", tmp_path / "a.npz")
 
 
