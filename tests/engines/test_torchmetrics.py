@@ -131,7 +131,7 @@ def test_forward_merge_and_reset():
     assert_same(one.cells(), metric.cells())
 
     one.reset()
-    with pytest.raises(ValueError, match="Nothing has come in yet"):
+    with pytest.raises(ValueError, match="No data yet"):
         one.cells()
     with pytest.warns(UserWarning, match="before"):
         assert np.isnan(one.compute().item())
@@ -184,11 +184,11 @@ def test_memory_does_not_grow_with_the_data():
 @pytest.mark.parametrize(
     ("preds", "target", "says"),
     [
-        ([0.1, float("nan")], [0, 1], r"preds has 1 value missing \(NaN\)"),
+        ([0.1, float("nan")], [0, 1], r"preds has 1 missing \(NaN\) value \(first at row 1"),
         (
             [0.1, 1.5],
             [0, 1],
-            r"preds has 1 value outside \[0, 1\]\. Pass probabilities, or logits with logits=True",
+            r"outside \[0, 1\] \(first at row 1: 1\.5\)\. Pass probabilities, or logits with logits=True",
         ),
         ([-3.0, 1.5], [0, 1], r"preds has 2 values outside"),
         ([0.1, 0.5], [0, 2], "target has 1 label other than 0 to 1"),
@@ -211,7 +211,7 @@ def test_bad_options():
         CalibrationMetric("em_swep")
     with pytest.raises(ValueError, match="Unexpected keyword arguments: `n_bin`"):
         CalibrationMetric("em_bin", n_bin=3)
-    with pytest.raises(ValueError, match="1 value infinite or NaN"):
+    with pytest.raises(ValueError, match="1 infinite or NaN value"):
         CalibrationMetric(logits=True).update(torch.tensor([float("inf")]), torch.tensor([1]))
 
 
