@@ -29,7 +29,7 @@ import polars as pl
 import truecal
 from benchmarks._memory import peak_resident
 from benchmarks._tables import machine, markdown, power, seconds, write
-from truecal.data import from_logits, read
+from truecal.data import as_sample
 from truecal.data.cells import Cells, cell_error
 from truecal.data.frames import summarize
 from truecal.data.sample import Sample
@@ -53,19 +53,19 @@ def samples(sizes: dict[int, int]) -> Iterator[tuple[str, Sample]]:
     for name in truecal.paper.NAMES:
         for n, draws in sizes.items():
             for seed in range(draws):
-                yield power(n), read(*truecal.paper.population(name).sample(n, rng=seed))[0]
+                yield power(n), as_sample(*truecal.paper.population(name).sample(n, rng=seed))
     for path in sorted(REAL.glob("*.npz")):
         file = np.load(path)
         if "confidence" in file:
-            yield "real", read(file["pred"] == file["labels"], file["confidence"])[0]
+            yield "real", as_sample(file["pred"] == file["labels"], file["confidence"])
         elif "test_logits" in file:
-            yield "real", from_logits(file["test_labels"], file["test_logits"])[0]
+            yield "real", as_sample(file["test_labels"], file["test_logits"], logits=True)
         elif "probs" in file:
-            yield "real", read(file["labels"], np.clip(file["probs"], 0, 1), multiclass="top")[0]
+            yield "real", as_sample(file["labels"], np.clip(file["probs"], 0, 1), multiclass="top")
         elif "top5_probs" in file:
-            yield "real", read(file["top5_preds"][:, 0] == file["labels"], file["top5_probs"][:, 0])[0]
+            yield "real", as_sample(file["top5_preds"][:, 0] == file["labels"], file["top5_probs"][:, 0])
         else:
-            yield "real", read(file["labels"], file["scores"])[0]
+            yield "real", as_sample(file["labels"], file["scores"])
 
 
 def differences(quick: bool) -> list[Row]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 
 SPECS = truecal.list_estimators()
 TCE = [spec for spec in SPECS if spec.estimand == "true calibration error"]
@@ -70,7 +70,7 @@ def test_input_is_left_alone(spec):
 
 @every_estimator
 def test_a_sample_can_be_used_twice(spec):
-    (sample,) = read(*predictions(decimals=2))
+    sample = as_sample(*predictions(decimals=2))
     arrays = [array.copy() for array in (sample.score, sample.count, sample.positives)]
     first, second = spec(sample), spec(sample)
     assert first.value == second.value

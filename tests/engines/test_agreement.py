@@ -7,7 +7,7 @@ from dask import dataframe as dd
 
 import truecal
 from support.engine_contract import assert_same
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.cells import Cells
 from truecal.data.frames import summarize
 
@@ -41,7 +41,7 @@ def test_all_engines_agree(rows, files, spark, client):
     }
     assert frames["spark"].rdd.getNumPartitions() > 1
     assert frames["dask"].npartitions > 1
-    exact = Cells.from_sample(*read(y, p))
+    exact = Cells.from_sample(as_sample(y, p))
     for frame in frames.values():
         cells = summarize(frame, score="p", label="y")
         assert_same(cells, exact)
@@ -57,4 +57,4 @@ def test_cells_of_one_engine_are_merged_with_those_of_another(rows, files, spark
         spark.read.parquet(*(str(files / f"part-{k}.parquet") for k in (2, 3, 4))), score="p", label="y"
     )
     first.save(tmp_path / "first.npz")
-    assert_same(Cells.load(tmp_path / "first.npz").merge(rest), Cells.from_sample(*read(y, p)))
+    assert_same(Cells.load(tmp_path / "first.npz").merge(rest), Cells.from_sample(as_sample(y, p)))

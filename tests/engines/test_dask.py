@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 
 import truecal
 from support.engine_contract import assert_same
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.cells import Cells
 from truecal.data.frames import summarize
 
@@ -30,7 +30,7 @@ def make_part(k):
 @pytest.fixture(scope="module")
 def exact():
     whole = pd.concat([make_part(k) for k in range(N_PARTS)])
-    return Cells.from_sample(*read(whole["y"], whole["p"]))
+    return Cells.from_sample(as_sample(whole["y"], whole["p"]))
 
 
 def test_parquet_files_on_a_cluster(client, tmp_path, exact):

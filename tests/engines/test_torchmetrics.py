@@ -13,7 +13,7 @@ from torchmetrics.classification import BinaryCalibrationError
 
 import truecal
 from support.engine_contract import assert_same
-from truecal.data import from_logits, read
+from truecal.data import as_sample
 from truecal.data.cells import Cells
 from truecal.integrations import torchmetrics
 from truecal.integrations.torchmetrics import CalibrationMetric
@@ -46,7 +46,7 @@ def test_batches_give_the_cells_of_the_whole(dtype):
     metric = CalibrationMetric()
     for first in range(0, N, 500):
         metric.update(p[first : first + 500], y[first : first + 500])
-    assert_same(metric.cells(), Cells.from_sample(*read(y.numpy(), p.numpy())))
+    assert_same(metric.cells(), Cells.from_sample(as_sample(y.numpy(), p.numpy())))
     assert metric.compute().dtype == torch.float64
     assert metric.compute().item() == metric.estimate().value
 
@@ -56,7 +56,7 @@ def test_top_label_of_several_classes():
     proba = logits.softmax(dim=1)
     metric = CalibrationMetric("em_bin")
     metric.update(proba, y)
-    assert_same(metric.cells(), Cells.from_sample(*read(y.numpy(), proba.numpy())))
+    assert_same(metric.cells(), Cells.from_sample(as_sample(y.numpy(), proba.numpy())))
     with pytest.raises(ValueError, match="preds has 1 classes, and had 5 before"):
         metric.update(proba[:, 0], y > 0)
 
@@ -79,7 +79,7 @@ def test_logits():
     y, logits = several()
     metric = CalibrationMetric("ew_bin", logits=True)
     metric.update(logits.float(), y)
-    (exact,) = from_logits(y.numpy(), logits.float().numpy())
+    exact = as_sample(y.numpy(), logits.float().numpy(), logits=True)
     assert metric.cells().positives.sum() == exact.positives.sum()
     expected = truecal.calibration_error(exact, estimator="ew_bin")
     assert metric.compute().item() == pytest.approx(expected, abs=1e-9)
@@ -97,7 +97,7 @@ def test_images_and_padding():
     metric.update(pixels, labels)
     kept = labels.reshape(-1) != -100
     assert_same(
-        metric.cells(), Cells.from_sample(*read(y[kept].numpy(), logits[kept].softmax(dim=1).numpy()))
+        metric.cells(), Cells.from_sample(as_sample(y[kept].numpy(), logits[kept].softmax(dim=1).numpy()))
     )
     metric.update(pixels[:, :, :1], labels[:, :1])  # nothing but padding
     assert metric.cells().n == kept.sum()
@@ -119,10 +119,13 @@ def test_forward_merge_and_reset():
         rows = slice(first, first + 1000)
         batch = metric(p[rows], y[rows])
         exact = truecal.calibration_error(
-            Cells.from_sample(*read(y[rows].numpy(), p[rows].numpy())), estimator="em_bin", n_bins=10, norm=1
+            Cells.from_sample(as_sample(y[rows].numpy(), p[rows].numpy())),
+            estimator="em_bin",
+            n_bins=10,
+            norm=1,
         )
         assert batch.item() == pytest.approx(exact, abs=1e-12)
-    assert_same(metric.cells(), Cells.from_sample(*read(y.numpy(), p.numpy())))
+    assert_same(metric.cells(), Cells.from_sample(as_sample(y.numpy(), p.numpy())))
 
     one, two = CalibrationMetric("em_bin"), CalibrationMetric("em_bin")
     one.update(p[:100], y[:100])
@@ -253,8 +256,8 @@ def test_two_processes_have_the_answer_of_one(tmp_path):
     doubled.update(p[:100].repeat(2), y[:100].repeat(2))
     for rank, rows in ((0, N // 3), (1, N - N // 3)):
         result = pickle.loads((tmp_path / f"{rank}.pickle").read_bytes())
-        assert_same(result["cells"], Cells.from_sample(*read(y.numpy(), p.numpy())))
-        assert_same(result["top"], Cells.from_sample(*read(label.numpy(), logits.softmax(dim=1).numpy())))
+        assert_same(result["cells"], Cells.from_sample(as_sample(y.numpy(), p.numpy())))
+        assert_same(result["top"], Cells.from_sample(as_sample(label.numpy(), logits.softmax(dim=1).numpy())))
         assert result["value"] == pytest.approx(whole.compute().item(), abs=1e-12)
         assert result["lonely"] == pytest.approx(doubled.compute().item(), abs=1e-12)
         assert result["alone"] == rows

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import truecal
 from support import naive
-from truecal.data import read
+from truecal.data import as_sample
 
 #: The same examples every time, so that the tests are deterministic; TRUECAL_EXPLORE=1 looks for new ones.
 LAWS = settings(deadline=None, derandomize="TRUECAL_EXPLORE" not in os.environ, database=None)
@@ -208,6 +208,6 @@ def test_the_sweep_is_algorithm_1(name, cut, data, sort):
 @settings(LAWS, max_examples=60)
 @given(data=rows, binning=BINNINGS)
 def test_the_labels_of_a_sweep_rise(data, binning):
-    (sample,) = read(*columns(data))
+    sample = as_sample(*columns(data))
     bins = truecal.estimate(sample, estimator=f"{binning}_sweep").bins
     assert np.all(np.diff(bins.mean_label) >= 0)

@@ -11,7 +11,7 @@ agree for models that give little weight to the scores next to 1, and AICs canno
 import numpy as np
 import pytest
 
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.simulation.fit.beta import fit_beta_as_paper
 from truecal.simulation.fit.population import fit_population
 
@@ -88,7 +88,7 @@ def test_coarser_rounding_leads_the_recipe_to_the_printed_beta(real):
     """Scores within 2^-20 of 1 set to 1: what a softmax on float32 logits of 8 to 32 leaves."""
     name, y, p = real
     coarse = np.where(1 - p.astype(float) <= 2.0**-20, 1.0, p.astype(float))
-    (sample,) = read(y, coarse)
+    sample = as_sample(y, coarse)
     imitated = fit_beta_as_paper(sample.score, sample.count)
     assert (imitated.a, imitated.b) == pytest.approx(BETA_PRINTED[name], rel=0.045)
     recipe = fit_population(y, p, method="paper").beta

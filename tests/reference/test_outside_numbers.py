@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import from_logits, read
+from truecal.data import as_sample, as_samples
 
 OUTSIDE = {
     (1500, "square", 1): {
@@ -131,16 +131,16 @@ def load(shared, name, split=""):
     """Read the one sample of a file: the top label, or the positive class of binary data."""
     with np.load(shared / "data" / f"{name}.npz", allow_pickle=False) as data:
         if split:
-            (sample,) = from_logits(data[f"{split}_labels"], data[f"{split}_logits"])
+            sample = as_sample(data[f"{split}_labels"], data[f"{split}_logits"], logits=True)
         elif "probs" in data:
             # One of these files has probabilities of up to 1.0000012.
-            (sample,) = read(data["labels"], np.clip(data["probs"], 0, 1), multiclass="top")
+            sample = as_sample(data["labels"], np.clip(data["probs"], 0, 1), multiclass="top")
         elif "confidence" in data:
-            (sample,) = read(data["pred"] == data["labels"], data["confidence"])
+            sample = as_sample(data["pred"] == data["labels"], data["confidence"])
         elif "top5_probs" in data:
-            (sample,) = read(data["top5_preds"][:, 0] == data["labels"], data["top5_probs"][:, 0])
+            sample = as_sample(data["top5_preds"][:, 0] == data["labels"], data["top5_probs"][:, 0])
         else:
-            (sample,) = read(data["labels"], data["scores"])
+            sample = as_sample(data["labels"], data["scores"])
     return sample
 
 
@@ -158,7 +158,7 @@ def test_real_data_match_their_table(shared, name, split, n, distinct, l1, l2):
         assert len(sample) == distinct
     if name in ON_EDGES:
         # Seen from 1 downwards, bins that are closed on the left are closed on the right.
-        (sample,) = read(
+        sample = as_sample(
             np.repeat([0, 1], len(sample)),
             np.tile(np.round(1 - sample.score, 12), 2),
             sample_weight=np.concatenate([sample.positives, sample.count - sample.positives]),
@@ -205,7 +205,7 @@ def test_probabilities_beyond_one_in_real_data_are_refused_with_advice(shared):
 def test_classwise_on_a_hundred_real_classes(shared):
     with np.load(shared / "data" / "aigen_cifar100_resnet50.npz", allow_pickle=False) as data:
         y, logits = data["test_labels"], data["test_logits"]
-    samples = from_logits(y, logits, multiclass="classwise")
+    samples = as_samples(y, logits, multiclass="classwise", logits=True)
     assert len(samples) == 100
     assert {sample.n for sample in samples} == {10_000}
     assert sum(sample.positives.sum() for sample in samples) == 10_000

@@ -3,7 +3,7 @@
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.inference.interval import confidence_interval
 
 UNIFORM = truecal.simulation.UniformScores()
@@ -24,7 +24,7 @@ def test_intervals_cover(name, norm):
     population, repeats = POPULATIONS[name], 150
     truth = population.true_error(norm)
     held = sum(
-        truth in confidence_interval(*read(*population.sample(500, rng=seed)), norm=norm)
+        truth in confidence_interval(as_sample(*population.sample(500, rng=seed)), norm=norm)
         for seed in range(repeats)
     )
     # The target is at least 93%; the tolerance is four binomial standard errors.

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import truecal
-from truecal.data import from_logits, read
+from truecal.data import as_sample, as_samples
 from truecal.data.cells import Cells
 from truecal.data.frames import summarize
 
@@ -66,7 +66,7 @@ def make_table(changes=None, row=N // 2):
 
 
 def from_arrays(y, p, **options):
-    return Cells.from_sample(*read(COLUMNS[y], p if isinstance(p, np.ndarray) else COLUMNS[p], **options))
+    return Cells.from_sample(as_sample(COLUMNS[y], p if isinstance(p, np.ndarray) else COLUMNS[p], **options))
 
 
 PROBA = np.column_stack([COLUMNS[name] for name in PARTS])
@@ -255,12 +255,12 @@ def check_groups(make):
     assert list(by_site) == ["north", "south", None]
     for site, cells in by_site.items():
         rows = np.array([value == site for value in sites])
-        assert_same(cells, Cells.from_sample(*read(COLUMNS["label"][rows], COLUMNS["score"][rows])))
+        assert_same(cells, Cells.from_sample(as_sample(COLUMNS["label"][rows], COLUMNS["score"][rows])))
     by_both = summarize(frame, score="score", label="label", by=["site", "day"], weight="weight")
     assert len(by_both) == 9
     rows = (sites == "south") & (COLUMNS["day"] == 2)
     weight = COLUMNS["weight"][rows]
-    exact = read(COLUMNS["label"][rows], COLUMNS["score"][rows], sample_weight=weight)
+    exact = as_samples(COLUMNS["label"][rows], COLUMNS["score"][rows], sample_weight=weight)
     assert_same(by_both["south", 2], Cells.from_sample(*exact))
 
 
@@ -268,8 +268,8 @@ def check_logits(make):
     """Exponentials differ in their last digit from engine to engine, so that a score may change its cell."""
     frame = make(make_table())
     for columns, label, exact in (
-        (["logit"], "label", from_logits(COLUMNS["label"], COLUMNS["logit"])),
-        (["x0", "x1", "logit"], "three", from_logits(COLUMNS["three"], LOGITS)),
+        (["logit"], "label", as_samples(COLUMNS["label"], COLUMNS["logit"], logits=True)),
+        (["x0", "x1", "logit"], "three", as_samples(COLUMNS["three"], LOGITS, logits=True)),
     ):
         cells, (sample,) = summarize(frame, score=columns, label=label, logits=True), exact
         assert cells.n == N
@@ -308,7 +308,7 @@ def check_many_classes(make, n_classes=30):
     label = rng.integers(0, n_classes, 500)
     names = [f"class {k}" for k in range(n_classes)]
     table = pa.table({**dict(zip(names, proba.T, strict=True)), "label": label})
-    exact = Cells.from_sample(*read(label, proba))
+    exact = Cells.from_sample(as_sample(label, proba))
     assert_same(summarize(make(table), score=names, label="label"), exact)
 
 

@@ -4,13 +4,8 @@
 pickled logit files that go with the paper.
 """
 
-from functools import partial
-
 from truecal.data.logit_files import LogitSplits, load_logits
 from truecal.data.predictions import Rows, as_sample, as_samples, probabilities_from_logits, read_rows
-
-#: Former names, until every caller has moved.
-read, one_sample, from_logits = as_samples, as_sample, partial(as_samples, logits=True)
 
 __all__ = [
     "LogitSplits",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from truecal.data import one_sample
+from truecal.data import as_sample
 from truecal.display._base import Display
 from truecal.display._style import BLUE, INK, axes_or_new, estimator_style, legend_below, percent_axis, tidy
 from truecal.plotdata.bin_counts import BinCounts, bin_counts, bin_counts_of_study
@@ -63,7 +63,7 @@ class BinCountDisplay(Display):
         -------
         Self
         """
-        sample = one_sample(y_true, y_proba, **reading)
+        sample = as_sample(y_true, y_proba, **reading)
         return cls(bin_counts(sample, binning=binning, norm=norm, n_bins=n_bins, true_error=true_error))
 
     @classmethod

@@ -11,7 +11,7 @@ import numpy as np
 from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.types import RNGLike
 from truecal.assessment.sections import split_sample
-from truecal.data import one_sample, read_rows
+from truecal.data import as_sample, read_rows
 from truecal.data.groups import split_rows
 from truecal.data.sample import Sample
 from truecal.display._base import Display, check_rows, column
@@ -101,7 +101,7 @@ class ComparisonDisplay(Display):
         Self
         """
         samples = {
-            name: proba if isinstance(proba, Sample) else one_sample(y_true, proba, **reading)
+            name: proba if isinstance(proba, Sample) else as_sample(y_true, proba, **reading)
             for name, proba in predictions.items()
         }
         return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)

@@ -9,7 +9,7 @@ import numpy as np
 
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
-from truecal.data import one_sample
+from truecal.data import as_sample
 from truecal.display._base import Display
 from truecal.display._style import (
     BLUE,
@@ -134,7 +134,7 @@ class CurveDisplay(Display):
         -------
         Self
         """
-        sample = one_sample(y_true, y_proba, **reading)
+        sample = as_sample(y_true, y_proba, **reading)
         bins = summarize_bins(sample, partition(EqualMass(sample), check_count("n_bins", n_bins)))
         return cls.from_fit(fit_population(sample), bins=bins)
 

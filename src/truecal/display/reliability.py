@@ -11,7 +11,7 @@ import numpy as np
 from truecal._lib.checks import check_choice
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data import one_sample
+from truecal.data import as_sample
 from truecal.display._base import Display
 from truecal.display._style import (
     CYCLE,
@@ -135,7 +135,7 @@ class ReliabilityDisplay(Display):
         Self
         """
         check_choice("kind", kind, KINDS)
-        sample = one_sample(y_true, y_proba, **reading)
+        sample = as_sample(y_true, y_proba, **reading)
         curve = reliability_curve(
             sample,
             n_bins="sweep" if kind == "sweep" else n_bins,

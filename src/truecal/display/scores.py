@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from truecal.data import one_sample
+from truecal.data import as_sample
 from truecal.display._base import Display
 from truecal.display._style import (
     BLUE,
@@ -97,7 +97,7 @@ class ScoreDisplay(Display):
         -------
         Self
         """
-        sample = one_sample(y_true, y_proba, **reading)
+        sample = as_sample(y_true, y_proba, **reading)
         if isinstance(fit, str):
             if fit != "beta":
                 raise InputError(

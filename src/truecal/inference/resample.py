@@ -41,8 +41,8 @@ def redraws(sample: Sample, n_resamples: int, *, rng: RNGLike = None) -> Iterato
 
     Examples
     --------
-    >>> from truecal.data import read
-    >>> (sample,) = read([0, 1, 1, 1], [0.2, 0.5, 0.5, 0.9])
+    >>> from truecal.data import as_sample
+    >>> sample = as_sample([0, 1, 1, 1], [0.2, 0.5, 0.5, 0.9])
     >>> [draw.positives.tolist() for draw in redraws(sample, 3, rng=3)]
     [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
     """
@@ -109,8 +109,8 @@ def bootstrap(sample: Sample, rng: RNGLike = None) -> Sample:
 
     Examples
     --------
-    >>> from truecal.data import read
-    >>> (sample,) = read([0, 1, 1, 1], [0.2, 0.5, 0.5, 0.9])
+    >>> from truecal.data import as_sample
+    >>> sample = as_sample([0, 1, 1, 1], [0.2, 0.5, 0.5, 0.9])
     >>> drawn = bootstrap(sample, rng=0)
     >>> drawn.score.tolist(), drawn.count.tolist(), drawn.positives.tolist()
     ([0.2, 0.5], [1.0, 3.0], [0.0, 3.0])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.arrays import to_array
 from truecal.data.cells import N_CELLS, Cells, check_same_target, merge_all
 from truecal.exceptions import InputError
@@ -73,7 +73,7 @@ class CalibrationStream:
         """
         if not len(to_array(y_proba, "y_proba")[0]):
             return
-        (sample,) = read(y_true, y_proba, sample_weight=sample_weight, **self._reading)
+        sample = as_sample(y_true, y_proba, sample_weight=sample_weight, **self._reading)
         self._take([Cells.from_sample(sample)])
 
     def merge(self, *others: CalibrationStream) -> Self:

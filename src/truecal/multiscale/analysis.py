@@ -331,9 +331,9 @@ def analyse(sample: Sample) -> Multiscale:
     Examples
     --------
     >>> import truecal
-    >>> from truecal.data import read
+    >>> from truecal.data import as_sample
     >>> population = truecal.paper.population("resnet152_imgnet")
-    >>> (sample,) = read(*population.sample(5000, rng=0))
+    >>> sample = as_sample(*population.sample(5000, rng=0))
     >>> core = analyse(sample)
     >>> core is analyse(sample)
     True

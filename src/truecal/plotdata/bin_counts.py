@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import check_choice, check_count, check_norm
 from truecal._lib.types import FloatArray
-from truecal.data import one_sample
+from truecal.data import as_sample
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
 from truecal.results import Result
@@ -103,7 +103,7 @@ def bin_counts(
     >>> curve.sweep_bins, round(curve.sweep_value, 3)
     (13.0, 0.17)
     """
-    sample = one_sample(y_true, y_proba, **reading)
+    sample = as_sample(y_true, y_proba, **reading)
     check_choice("binning", binning, ("em", "ew"))
     norm = check_norm(norm)
     sweep = get_estimator(f"{binning}_sweep")(sample, norm=norm)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truecal._lib.types import FloatArray
-from truecal.data import one_sample
+from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.estimators._binning import EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import get_estimator
@@ -109,7 +109,7 @@ def _published(settings: Settings, repeats: int) -> list[PaperComparison]:
 
 def reliability_diagram(seed: int) -> tuple[Records, float]:
     """Return the bins of one sample with their range under perfect calibration, and its ECE_bin."""
-    sample = one_sample(*CALIBRATED.sample(N, rng=seed))
+    sample = as_sample(*CALIBRATED.sample(N, rng=seed))
     division = partition(EqualWidth(sample), N_BINS)
     drawn = [summarize_bins(redrawn, division).mean_label for redrawn in redraws(sample, 2000, rng=seed)]
     low, high = np.quantile(drawn, [0.05, 0.95], axis=0)

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from truecal.data import one_sample
+from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.reproduce.contract import Settings
 from truecal.reproduce.real_sets import top_label_sets
@@ -30,7 +30,7 @@ def drawn_sets(settings: Settings) -> dict[str, Sample]:
     n = settings.of(10_000, 10_000, 500)
     names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
     return {
-        name: one_sample(
+        name: as_sample(
             *paper.population(name).sample(n, rng=np.random.SeedSequence((settings.seed, number)))
         )
         for number, name in enumerate(names)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truecal.data import LogitSplits, from_logits, load_logits, read
+from truecal.data import LogitSplits, as_sample, load_logits
 from truecal.data.sample import Sample
 from truecal.reproduce.contract import Settings
 
@@ -35,11 +35,11 @@ def top_label_sets(settings: Settings) -> dict[str, Sample]:
     """Return the top-label predictions of every test split and every top-label set, by name."""
     sets: dict[str, Sample] = {}
     for name, splits in split_sets(settings).items():
-        (sets[name],) = from_logits(splits.test_labels, splits.test_logits)
+        sets[name] = as_sample(splits.test_labels, splits.test_logits, logits=True)
     for path in _files(settings.data, "*.npz"):
         with np.load(path, allow_pickle=False) as file:
             if {"confidence", "pred", "labels"} <= set(file.files):
-                (sets[_name_of(path)],) = read(file["pred"] == file["labels"], file["confidence"])
+                sets[_name_of(path)] = as_sample(file["pred"] == file["labels"], file["confidence"])
     return sets
 
 
@@ -49,7 +49,7 @@ def binary_sets(settings: Settings) -> dict[str, Sample]:
     for path in _files(settings.data, "*.npz"):
         with np.load(path, allow_pickle=False) as file:
             if {"scores", "labels"} <= set(file.files):
-                (sets[path.stem],) = read(file["labels"], file["scores"])
+                sets[path.stem] = as_sample(file["labels"], file["scores"])
     return sets
 
 

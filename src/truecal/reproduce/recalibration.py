@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.data import LogitSplits, one_sample
+from truecal.data import LogitSplits, as_sample
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.inference.decompose import decompose
@@ -39,7 +39,7 @@ def simulated_choice(
     samples, errors = {}, {}
     for title, recalibrator_class in RECALIBRATORS.items():
         recalibrator = recalibrator_class(input="probabilities").fit(p_fit, y_fit)
-        samples[title] = one_sample(y_test, recalibrator.transform(p_test))
+        samples[title] = as_sample(y_test, recalibrator.transform(p_test))
         errors[title] = true_error_after(recalibrator, population, points)
     best = min(errors, key=lambda title: errors[title])
     row = {"model": name, "repeat": repeat, **choices(samples), "best": best}
@@ -72,7 +72,7 @@ def real_choice(name: str, splits: LogitSplits) -> dict[str, Any]:
     for title, recalibrator_class in RECALIBRATORS.items():
         recalibrator = recalibrator_class(input="logits").fit(splits.val_logits, splits.val_labels)
         proba = recalibrator.transform(splits.test_logits)
-        samples[title] = one_sample(splits.test_labels, proba, multiclass="top")
+        samples[title] = as_sample(splits.test_labels, proba, multiclass="top")
     values = {
         f"{key}_{title}": get_estimator(key)(sample).value
         for key in ("ew_bin", "em_sweep")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.exceptions import InputError
 
 
@@ -91,7 +91,7 @@ def test_whole_weights_equal_repetition():
 
 def test_samples_and_cells_are_accepted():
     y, p = draw(2000, lambda p: p**2)
-    (sample,) = read(y, p)
+    sample = as_sample(y, p)
     whole, cells = assess(sample, recalibration=True), assess(truecal.Cells.from_sample(sample))
     assert whole.to_dict() == assess(y, p, recalibration=True).to_dict()
     assert cells.estimate.value == pytest.approx(whole.estimate.value, abs=2e-3)
@@ -154,8 +154,8 @@ def test_groups_are_named_in_the_verdict():
 def test_groups_of_samples_are_those_of_rows():
     y, p = draw(900, lambda p: p**1.2)
     by = np.arange(900) % 3
-    parts = {str(k): read(y[by == k], p[by == k])[0] for k in range(3)}
-    (sample,) = read(y, p)
+    parts = {str(k): as_sample(y[by == k], p[by == k]) for k in range(3)}
+    sample = as_sample(y, p)
     rows, samples = assess(y, p, by={"third": by}), assess(sample, by={"third": parts})
     assert rows.groups.to_dict() == samples.groups.to_dict()
     assert samples.groups.columns == ("third",)

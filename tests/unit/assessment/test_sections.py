@@ -12,12 +12,12 @@ from truecal.assessment.sections import (
     plan_rows,
     training_rows,
 )
-from truecal.data import read
+from truecal.data import as_sample
 
 
 def sample_of(n, curve, rng):
     p = rng.random(n)
-    return read(rng.random(n) < curve(p), p)[0]
+    return as_sample(rng.random(n) < curve(p), p)
 
 
 def look(samples, rng, **options):
@@ -92,8 +92,8 @@ def test_no_difference_where_there_is_nothing_to_compare():
     rng = np.random.default_rng(6)
     sample = sample_of(100, lambda p: p, rng)
     assert group_difference([sample]) is None
-    assert group_difference([sample, read([1, 0], [0.4, 0.6])[0]]) is None
-    assert group_difference([read([1, 1], [1.0, 1.0])[0]] * 2) is None
+    assert group_difference([sample, as_sample([1, 0], [0.4, 0.6])]) is None
+    assert group_difference([as_sample([1, 1], [1.0, 1.0])] * 2) is None
 
 
 # --- Recalibration ---------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_no_difference_where_there_is_nothing_to_compare():
 def test_a_gain_that_is_shown_is_advised_and_is_real():
     population = truecal.paper.population("resnet110_c100")
     rng = np.random.default_rng(0)
-    rows = training_rows(read(*population.sample(3000, rng=0))[0], None, None, rng)
+    rows = training_rows(as_sample(*population.sample(3000, rng=0)), None, None, rng)
     advice = advise_recalibration(rows, confidence_level=0.95, rng=rng)
     assert not advice.leave_alone
     chosen = advice.selection[advice.chosen]
@@ -141,7 +141,7 @@ def test_rows_of_a_top_label_have_all_classes():
     rng = np.random.default_rng(3)
     proba = rng.dirichlet([1, 1, 1], 50)
     label = rng.integers(0, 3, 50)
-    rows = training_rows(read(label, proba)[0], label, proba, rng, sample_weight=np.full(50, 2))
+    rows = training_rows(as_sample(label, proba), label, proba, rng, sample_weight=np.full(50, 2))
     assert rows.score.shape == (100, 3)
     assert sorted(rows.label.tolist()) == sorted(np.repeat(label, 2).tolist())
 
@@ -174,4 +174,4 @@ def test_the_planned_rows_have_the_planned_power_for_the_score_test():
 
 
 def test_certain_scores_have_no_plan():
-    assert plan_rows(read([0, 1], [0.0, 1.0])[0]) == ()
+    assert plan_rows(as_sample([0, 1], [0.0, 1.0])) == ()

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import from_logits, read
+from truecal.data import as_sample
 from truecal.data.cells import N_CELLS, SCORE_STEPS, Cells, cell_error, cell_of, merge_all
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
 
 
 def cells_of(y, p, **options):
-    return Cells.from_sample(*read(y, p, **options))
+    return Cells.from_sample(as_sample(y, p, **options))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_edges_of_the_usual_numbers_of_bins_begin_a_cell(n_bins, dtype):
 
 
 def test_cells_are_a_sample_with_the_same_sums(skewed):
-    (sample,) = read(*skewed)
+    sample = as_sample(*skewed)
     cells = Cells.from_sample(sample)
     assert isinstance(cells, Sample)
     assert len(cells) < len(sample)
@@ -202,7 +202,7 @@ def test_rounded_scores_lose_nothing(spec, decimals):
     y, p = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(1.5)).sample(
         5000, rng=0
     )
-    (sample,) = read(y, p.round(decimals))
+    sample = as_sample(y, p.round(decimals))
     # In three parts, because means of many equal scores must not be off by rounding either.
     cells = merge_all(cells_of(y[k::3], p[k::3].round(decimals)) for k in range(3))
     assert cells.exact
@@ -234,7 +234,7 @@ BOUNDS = {
 @pytest.mark.parametrize("name", truecal.paper.NAMES)
 def test_answers_are_near_those_from_single_rows(name):
     y, p = truecal.paper.population(name).sample(100_000, rng=0)
-    (sample,) = read(y, p)
+    sample = as_sample(y, p)
     cells = Cells.from_sample(sample)
     for spec in list_estimators():
         if spec.name in BOUNDS:
@@ -244,7 +244,7 @@ def test_answers_are_near_those_from_single_rows(name):
 def test_a_sweep_may_stop_at_another_number_of_bins():
     differences, same_bins = [], []
     for name in truecal.paper.NAMES:
-        (sample,) = read(*truecal.paper.population(name).sample(100_000, rng=1))
+        sample = as_sample(*truecal.paper.population(name).sample(100_000, rng=1))
         for estimator in ("em_sweep", "ew_sweep"):
             exact = truecal.estimate(sample, estimator=estimator)
             near = truecal.estimate(Cells.from_sample(sample), estimator=estimator)
@@ -260,15 +260,15 @@ def real_samples(folder):
     for path in sorted((folder / "data").glob("*.npz")):
         file = np.load(path)
         if "confidence" in file:
-            yield path.stem, read(file["pred"] == file["labels"], file["confidence"])[0]
+            yield path.stem, as_sample(file["pred"] == file["labels"], file["confidence"])
         elif "test_logits" in file:
-            yield path.stem, from_logits(file["test_labels"], file["test_logits"])[0]
+            yield path.stem, as_sample(file["test_labels"], file["test_logits"], logits=True)
         elif "probs" in file:
-            yield path.stem, read(file["labels"], np.clip(file["probs"], 0, 1), multiclass="top")[0]
+            yield path.stem, as_sample(file["labels"], np.clip(file["probs"], 0, 1), multiclass="top")
         elif "top5_probs" in file:
-            yield path.stem, read(file["top5_preds"][:, 0] == file["labels"], file["top5_probs"][:, 0])[0]
+            yield path.stem, as_sample(file["top5_preds"][:, 0] == file["labels"], file["top5_probs"][:, 0])
         else:
-            yield path.stem, read(file["labels"], file["scores"])[0]
+            yield path.stem, as_sample(file["labels"], file["scores"])
 
 
 def test_answers_on_real_predictions(shared):
@@ -284,7 +284,7 @@ def test_answers_on_real_predictions(shared):
 def test_the_stated_error_is_of_the_size_of_the_true_one():
     true, stated = [], []
     for name in truecal.paper.NAMES:
-        (sample,) = read(*truecal.paper.population(name).sample(100_000, rng=2))
+        sample = as_sample(*truecal.paper.population(name).sample(100_000, rng=2))
         cells = Cells.from_sample(sample)
         for name in (
             "multiscale",

@@ -9,7 +9,7 @@ import pytest
 
 import truecal
 from support import engine_contract as contract
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.cells import Cells
 from truecal.data.frames import summarize
 from truecal.exceptions import InputError
@@ -90,7 +90,7 @@ def test_files_are_streamed(tmp_path):
         part = pl.DataFrame({"p": p[k::5], "y": y[k::5]})
         part.write_parquet(tmp_path / f"part-{k}.parquet")
     cells = summarize(pl.scan_parquet(tmp_path / "part-*.parquet"), score="p", label="y")
-    contract.assert_same(cells, Cells.from_sample(*read(y, p)))
+    contract.assert_same(cells, Cells.from_sample(as_sample(y, p)))
 
 
 def test_answers_do_not_depend_on_the_order_of_rows():

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from truecal.data import LogitSplits, from_logits, load_logits
+from truecal.data import LogitSplits, as_sample, load_logits
 from truecal.data.logit_files import _ArraysOnly
 
 PARTS = ("val_logits", "val_labels", "test_logits", "test_labels")
@@ -101,7 +101,7 @@ def test_a_file_of_python_2(tmp_path):
 
 def test_loaded_logits_go_straight_into_a_sample(tmp_path):
     loaded = load_logits(str(write(tmp_path / "logits.p", splits())))
-    (sample,) = from_logits(loaded.test_labels, loaded.test_logits)
+    sample = as_sample(loaded.test_labels, loaded.test_logits, logits=True)
     assert sample.n == 7
     assert sample.target == "top label of 3 classes"
 

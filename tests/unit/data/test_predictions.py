@@ -1,4 +1,4 @@
-"""What `read` and `from_logits` take: containers, shapes, labels, weights. What they refuse is beside it."""
+"""What `as_sample` and `as_samples` take: containers, shapes, labels, weights. What they refuse is beside it."""
 
 import array
 from decimal import Decimal
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import truecal
-from truecal.data import from_logits, probabilities_from_logits, read
+from truecal.data import as_sample, as_samples, probabilities_from_logits
 
 Y = [0, 0, 1, 1, 0]
 P = [0.1, 0.4, 0.35, 0.8, 0.8]
@@ -97,11 +97,11 @@ CONTAINERS = {
 
 @pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
 def test_every_container_by_position(container):
-    assert_expected(read(container(Y), container(P)))
-    assert_expected(read(container(Y), container(P), sample_weight=container([1, 1, 1, 1, 1])))
-    assert_expected(read(Y, container(P)))
-    assert_expected(read(container(Y), P))
-    assert_expected(read(container([bool(y) for y in Y]), P))
+    assert_expected(as_samples(container(Y), container(P)))
+    assert_expected(as_samples(container(Y), container(P), sample_weight=container([1, 1, 1, 1, 1])))
+    assert_expected(as_samples(Y, container(P)))
+    assert_expected(as_samples(container(Y), P))
+    assert_expected(as_samples(container([bool(y) for y in Y]), P))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_every_container_by_position(container):
     ids=[name for name in CONTAINERS if "sparse" not in name],
 )  # fmt: skip
 def test_words_in_every_container(container):
-    assert_expected(read(container(WORDS), P, pos_label="yes"), "P(y = 'yes')")
+    assert_expected(as_samples(container(WORDS), P, pos_label="yes"), "P(y = 'yes')")
 
 
 @pytest.mark.parametrize(
@@ -131,25 +131,25 @@ def test_words_in_every_container(container):
     ids=lambda words: f"{type(words).__module__}.{type(words).__name__} {getattr(words, 'dtype', '')}",
 )
 def test_every_kind_of_text(words):
-    assert_expected(read(words, P, pos_label="yes"), "P(y = 'yes')")
-    assert_expected(read(words, P, pos_label=np.str_("yes")), "P(y = 'yes')")
+    assert_expected(as_samples(words, P, pos_label="yes"), "P(y = 'yes')")
+    assert_expected(as_samples(words, P, pos_label=np.str_("yes")), "P(y = 'yes')")
 
 
 @pytest.mark.parametrize(
     "kind", ["?", *np.typecodes["AllInteger"], "e", "f", "d", "g", ">i4", ">u2", ">f4", "O"]
 )
 def test_every_type_of_label(kind):
-    assert_expected(read(np.array(Y, dtype=kind), P))
-    assert_expected(read(np.array(Y, dtype=kind), P, sample_weight=[1.0] * 5))
-    assert_expected(read(np.array(Y, dtype=kind), P, pos_label=1))
-    assert_expected(read(np.array(Y, dtype=kind), np.column_stack([1 - np.array(P), P])))
+    assert_expected(as_samples(np.array(Y, dtype=kind), P))
+    assert_expected(as_samples(np.array(Y, dtype=kind), P, sample_weight=[1.0] * 5))
+    assert_expected(as_samples(np.array(Y, dtype=kind), P, pos_label=1))
+    assert_expected(as_samples(np.array(Y, dtype=kind), np.column_stack([1 - np.array(P), P])))
 
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", ">f2", ">f4", ">f8", "g"])
 @pytest.mark.parametrize("weight", [None, [1.0] * 5])
 def test_every_type_of_score_keeps_its_precision(kind, weight):
     score = np.array(P, dtype=kind)
-    (sample,) = read(Y, score, sample_weight=weight)
+    sample = as_sample(Y, score, sample_weight=weight)
     assert sample.score.tolist() == sorted(set(score.astype(np.float64).tolist()))
     assert sample.positives.tolist() == POSITIVES
     assert sample.dtype == (np.float64 if kind == "g" else np.dtype(kind).newbyteorder("="))
@@ -168,42 +168,42 @@ def test_every_type_of_score_keeps_its_precision(kind, weight):
     ],
 )
 def test_single_precision_columns_stay_so(scores):
-    (sample,) = read(Y, scores)
+    sample = as_sample(Y, scores)
     assert sample.dtype == np.float32
     assert sample.score[0] == np.float32(0.1)
 
 
 @pytest.mark.parametrize("kind", ["?", "i1", "u1", "i8", "O"])
 def test_scores_of_whole_numbers(kind):
-    (sample,) = read([0, 1, 1], np.array([0, 1, 1], dtype=kind))
+    sample = as_sample([0, 1, 1], np.array([0, 1, 1], dtype=kind))
     assert (sample.score.tolist(), sample.count.tolist()) == ([0, 1], [1, 2])
 
 
 def test_exact_numbers_of_the_standard_library():
     half, third = Fraction(1, 2), Decimal("0.1")
-    (sample,) = read([Decimal(0), Decimal(1), Decimal(1)], [half, third, half])
+    sample = as_sample([Decimal(0), Decimal(1), Decimal(1)], [half, third, half])
     assert sample.score.tolist() == [0.1, 0.5]
     assert sample.positives.tolist() == [1, 1]
-    (sample,) = read(array.array("b", [0, 1]), array.array("d", [0.25, 0.5]))
+    sample = as_sample(array.array("b", [0, 1]), array.array("d", [0.25, 0.5]))
     assert sample.score.tolist() == [0.25, 0.5]
     assert (
-        read(pl.Series([0, 1]).cast(pl.Decimal(3, 1)), pa.array([0.5, 0.5]).cast(pa.decimal128(3, 1)))[0].n
+        as_sample(pl.Series([0, 1]).cast(pl.Decimal(3, 1)), pa.array([0.5, 0.5]).cast(pa.decimal128(3, 1))).n
         == 2
     )
 
 
 @pytest.mark.parametrize("dtype", ["torch.float32", "torch.bfloat16"])
 def test_tensors_are_brought_over(dtype):
-    assert_expected(read(FakeTensor(Y), FakeTensor(P, dtype)), tolerance=1e-7)
-    assert_expected(read(Y, P, sample_weight=FakeTensor([1] * 5)))
+    assert_expected(as_samples(FakeTensor(Y), FakeTensor(P, dtype)), tolerance=1e-7)
+    assert_expected(as_samples(Y, P, sample_weight=FakeTensor([1] * 5)))
 
 
 def test_torch_itself():
     torch = pytest.importorskip("torch")
     for dtype in (torch.float16, torch.float32, torch.float64):
         scores = torch.tensor(P, dtype=dtype, requires_grad=True)
-        assert_expected(read(torch.tensor(Y), scores), tolerance=1e-3)
-    assert_expected(read(torch.tensor(Y).bool(), torch.tensor(P)[:, None]), tolerance=1e-7)
+        assert_expected(as_samples(torch.tensor(Y), scores), tolerance=1e-3)
+    assert_expected(as_samples(torch.tensor(Y).bool(), torch.tensor(P)[:, None]), tolerance=1e-7)
 
 
 def test_lists_inside_a_column_are_rows():
@@ -215,7 +215,7 @@ def test_lists_inside_a_column_are_rows():
         pa.array(rows.tolist()),
         pa.array(rows.tolist(), pa.list_(pa.float64(), 2)),
     ):
-        assert_expected(read(Y, column))
+        assert_expected(as_samples(Y, column))
 
 
 def test_the_callers_data_stay_as_they_were():
@@ -228,9 +228,9 @@ def test_the_callers_data_stay_as_they_were():
         {"multiclass": "classwise"},
         {"pos_label": 0, "labels": labels},
     ):
-        read(y, p, **options)
-        read(y, p[:, 1], **options)
-        from_logits(y, p, **options)
+        as_samples(y, p, **options)
+        as_samples(y, p[:, 1], **options)
+        as_samples(y, p, **options, logits=True)
     for now, before in zip((y, p, w), kept, strict=True):
         assert (now == before).all()
         assert now.flags.writeable
@@ -247,13 +247,13 @@ def test_one_column_and_two_give_the_same_answer(golden):
         values = {truecal.calibration_error(y, q, estimator=spec.name) for q in (p, p[:, None], both)}
         assert len(values) == 1
     for dtype in (np.float16, np.float32):
-        one, two = read(y, both[:, 1].astype(dtype))[0], read(y, both.astype(dtype))[0]
+        one, two = as_sample(y, both[:, 1].astype(dtype)), as_sample(y, both.astype(dtype))
         assert (one.score == two.score).all()
         assert one.dtype == two.dtype == dtype
 
 
 def test_two_columns_need_not_be_exact_complements():
-    (sample,) = read([0, 1], [[0.5001, 0.5], [0.3, 0.6999]])
+    sample = as_sample([0, 1], [[0.5001, 0.5], [0.3, 0.6999]])
     assert sample.score.tolist() == [0.5, 0.6999]
 
 
@@ -268,22 +268,22 @@ def groups(sample):
 
 
 def test_three_columns_are_the_top_label(three):
-    (sample,) = read(*three)
+    sample = as_sample(*three)
     assert groups(sample) == {0.5: 0, 0.6: 1, 0.7: 1, 0.8: 1}
     assert sample.count.tolist() == [2, 1, 1, 1]
     assert sample.target == "top label of 3 classes"
-    assert groups(read(*three, multiclass="top")[0]) == groups(sample)
+    assert groups(as_sample(*three, multiclass="top")) == groups(sample)
 
 
 def test_classwise_is_every_class_against_the_rest(three):
     y, proba = three
-    samples = read(y, proba, multiclass="classwise")
+    samples = as_samples(y, proba, multiclass="classwise")
     assert [sample.target for sample in samples] == [f"P(y = {k}) against the rest" for k in range(3)]
     for k, sample in enumerate(samples):
-        for one in (read(y == k, proba[:, k])[0], read(y, proba, pos_label=k)[0]):
+        for one in (as_sample(y == k, proba[:, k]), as_sample(y, proba, pos_label=k)):
             assert (one.score == sample.score).all()
             assert (one.positives == sample.positives).all()
-        (chosen,) = read(y, proba, pos_label=k, multiclass="classwise")
+        chosen = as_sample(y, proba, pos_label=k, multiclass="classwise")
         assert (chosen.target, groups(chosen)) == (sample.target, groups(sample))
 
 
@@ -291,17 +291,17 @@ def test_two_columns_by_their_top_label_and_classwise():
     y, p = [0, 1, 0], np.array([0.2, 0.7, 0.9])
     both = np.column_stack([1 - p, p])
     for scores in (p, p[:, None], both):
-        (top,) = read(y, scores, multiclass="top")
+        top = as_sample(y, scores, multiclass="top")
         assert groups(top) == {0.8: 1, 0.7: 1, 0.9: 0}
         assert top.target == "top label of 2 classes"
-        zero, one = read(y, scores, multiclass="classwise")
+        zero, one = as_samples(y, scores, multiclass="classwise")
         assert (zero.target, one.target) == ("P(y = 0)", "P(y = 1)")
         assert groups(one) == {0.2: 0, 0.7: 1, 0.9: 0}
         assert groups(zero) == pytest.approx({1 - 0.9: 1, 1 - 0.7: 0, 0.8: 1})
 
 
 def test_a_tie_at_the_top_goes_to_the_first_column():
-    assert groups(read([0, 1], [[0.4, 0.4, 0.2]] * 2)[0]) == {0.4: 1}
+    assert groups(as_sample([0, 1], [[0.4, 0.4, 0.2]] * 2)) == {0.4: 1}
 
 
 @pytest.mark.parametrize("kind", [bool, int, float, object])
@@ -311,23 +311,25 @@ def test_one_hot_labels(three, kind):
     for labels, columns in ((y, proba), ((y == 1) * 1, two)):
         hot = np.eye(columns.shape[1])[labels].astype(kind)
         for options in ({}, {"multiclass": "top"}, {"multiclass": "classwise"}, {"pos_label": 1}):
-            pairs = zip(read(hot, columns, **options), read(labels, columns, **options), strict=True)
+            pairs = zip(
+                as_samples(hot, columns, **options), as_samples(labels, columns, **options), strict=True
+            )
             assert all((groups(one), one.target) == (groups(two), two.target) for one, two in pairs)
     hot = np.eye(2)[(y == 1) * 1].astype(kind)
-    assert groups(read(hot, proba[:, 1])[0]) == groups(read(y == 1, proba[:, 1])[0])
+    assert groups(as_sample(hot, proba[:, 1])) == groups(as_sample(y == 1, proba[:, 1]))
 
 
 def test_one_hot_labels_go_with_named_columns(three):
     y, proba = three
     hot = np.eye(3)[y]
-    by_labels = read(hot, proba, labels=["a", "b", "c"], pos_label="b")[0]
-    by_frame = read(
+    by_labels = as_sample(hot, proba, labels=["a", "b", "c"], pos_label="b")
+    by_frame = as_sample(
         pd.DataFrame(hot, columns=list("abc")), pd.DataFrame(proba, columns=list("abc")), pos_label="b"
-    )[0]
-    assert groups(by_labels) == groups(by_frame) == groups(read(y, proba, pos_label=1)[0])
+    )
+    assert groups(by_labels) == groups(by_frame) == groups(as_sample(y, proba, pos_label=1))
     assert by_labels.target == by_frame.target == "P(y = 'b') against the rest"
     dummies = pd.get_dummies(pd.Series(["a", "b", "b", "c", "c"]))
-    assert groups(read(dummies, proba)[0]) == groups(read(y, proba)[0])
+    assert groups(as_sample(dummies, proba)) == groups(as_sample(y, proba))
 
 
 # --- Labels ---------------------------------------------------------------------------------------
@@ -347,8 +349,8 @@ def test_one_hot_labels_go_with_named_columns(three):
     ],
 )
 def test_any_two_labels_with_pos_label(labels, positive, shown):
-    assert_expected(read(labels, P, pos_label=positive), f"P(y = {shown})")
-    assert_expected(read(np.array(labels), P, pos_label=positive), f"P(y = {shown})")
+    assert_expected(as_samples(labels, P, pos_label=positive), f"P(y = {shown})")
+    assert_expected(as_samples(np.array(labels), P, pos_label=positive), f"P(y = {shown})")
 
 
 @pytest.mark.parametrize(
@@ -364,7 +366,7 @@ def test_any_two_labels_with_pos_label(labels, positive, shown):
     ],
 )
 def test_one_class_only(labels, positive, share):
-    (sample,) = read(labels, [0.2, 0.9], pos_label=positive)
+    sample = as_sample(labels, [0.2, 0.9], pos_label=positive)
     assert sample.label.tolist() == [share, share]
 
 
@@ -374,7 +376,7 @@ CLASSES = ["cat", "ant", "bee"]
 def test_named_classes_in_any_order(three):
     y, proba = three
     words = np.array(CLASSES)[y]
-    expected = read(y, proba)[0], *read(y, proba, multiclass="classwise")
+    expected = as_sample(y, proba), *as_samples(y, proba, multiclass="classwise")
     frames = (pd.DataFrame(proba, columns=CLASSES), pl.DataFrame(proba, schema=CLASSES))
     frames += (
         pa.table(dict(zip(CLASSES, proba.T, strict=True))),
@@ -390,31 +392,31 @@ def test_named_classes_in_any_order(three):
         *((frame, None) for frame in frames),
     ]:
         got = (
-            read(words, columns, labels=labels)[0],
-            *read(words, columns, labels=labels, multiclass="classwise"),
+            as_sample(words, columns, labels=labels),
+            *as_samples(words, columns, labels=labels, multiclass="classwise"),
         )
         assert [groups(sample) for sample in got] == [groups(sample) for sample in expected]
         assert [sample.target for sample in got[1:]] == [
             f"P(y = {name!r}) against the rest" for name in CLASSES
         ]
-        (ant,) = read(words, columns, labels=labels, pos_label="ant")
+        ant = as_sample(words, columns, labels=labels, pos_label="ant")
         assert (groups(ant), ant.target) == (groups(expected[2]), "P(y = 'ant') against the rest")
 
 
 def test_without_names_strings_are_in_the_order_of_scikit_learn(three):
     y, proba = three
-    samples = read(np.array(sorted(CLASSES))[y], proba, multiclass="classwise")
+    samples = as_samples(np.array(sorted(CLASSES))[y], proba, multiclass="classwise")
     assert [sample.target for sample in samples] == [
         f"P(y = {n!r}) against the rest" for n in sorted(CLASSES)
     ]
-    assert [groups(s) for s in samples] == [groups(s) for s in read(y, proba, multiclass="classwise")]
+    assert [groups(s) for s in samples] == [groups(s) for s in as_samples(y, proba, multiclass="classwise")]
 
 
 def test_a_class_may_be_absent_from_the_labels(three):
     _, proba = three
-    assert read([0, 0, 1, 1, 0], proba)[0].n == 5
-    assert read(["ant", "ant", "bee", "bee", "bee"], proba, labels=CLASSES)[0].n == 5
-    (absent,) = read([0, 0, 1, 1, 0], proba, pos_label=2)
+    assert as_sample([0, 0, 1, 1, 0], proba).n == 5
+    assert as_sample(["ant", "ant", "bee", "bee", "bee"], proba, labels=CLASSES).n == 5
+    absent = as_sample([0, 0, 1, 1, 0], proba, pos_label=2)
     assert not absent.positives.any()
 
 
@@ -424,43 +426,43 @@ def test_a_class_may_be_absent_from_the_labels(three):
 )
 def test_columns_named_by_numbers(three, frame):
     y, proba = three
-    (sample,) = read(np.array([20, 10, 30])[y], frame(proba), pos_label=10)
-    assert groups(sample) == groups(read(y, proba, pos_label=1)[0])
+    sample = as_sample(np.array([20, 10, 30])[y], frame(proba), pos_label=10)
+    assert groups(sample) == groups(as_sample(y, proba, pos_label=1))
     assert sample.target == "P(y = 10) against the rest"
 
 
 def test_other_columns_names_leave_numbers_to_positions(three):
     y, proba = three
     for frame in (pd.DataFrame(proba), pl.DataFrame(proba), pd.DataFrame(proba, columns=list("cab"))):
-        assert groups(read(y, frame, pos_label=2)[0]) == groups(read(y, proba, pos_label=2)[0])
+        assert groups(as_sample(y, frame, pos_label=2)) == groups(as_sample(y, proba, pos_label=2))
 
 
 def test_whole_floats_and_booleans_are_class_numbers(three):
     y, proba = three
     for labels in (y.astype(float), y.astype(object), y.astype(np.uint8), y.astype(">i4"), y.tolist()):
-        assert groups(read(labels, proba)[0]) == groups(read(y, proba)[0])
+        assert groups(as_sample(labels, proba)) == groups(as_sample(y, proba))
     two = np.column_stack([1 - proba[:, 0], proba[:, 0]])
-    assert groups(read(y == 0, two)[0]) == groups(read((y == 0) * 1, two)[0])
+    assert groups(as_sample(y == 0, two)) == groups(as_sample((y == 0) * 1, two))
 
 
 def test_labels_name_the_classes_of_one_column_too():
-    assert_expected(read(WORDS, P, labels=["no", "yes"]), "P(y = 'yes')")
-    assert_expected(read(Y, P, labels=[0, 1]))
-    assert_expected(read(WORDS, P, labels=["no", "yes"], pos_label="yes"), "P(y = 'yes')")
+    assert_expected(as_samples(WORDS, P, labels=["no", "yes"]), "P(y = 'yes')")
+    assert_expected(as_samples(Y, P, labels=[0, 1]))
+    assert_expected(as_samples(WORDS, P, labels=["no", "yes"], pos_label="yes"), "P(y = 'yes')")
     swapped = ["yes" if word == "no" else "no" for word in WORDS]
-    assert_expected(read(swapped, P, labels=["no", "yes"], pos_label="no"), "P(y = 'no')")
-    assert_expected(read(swapped, P, pos_label="no"), "P(y = 'no')")
-    assert_expected(read(swapped, P, pos_label="no", multiclass="classwise"), "P(y = 'no')")
-    assert_expected(read(swapped, P, labels=["yes", "no"]), "P(y = 'no')")
+    assert_expected(as_samples(swapped, P, labels=["no", "yes"], pos_label="no"), "P(y = 'no')")
+    assert_expected(as_samples(swapped, P, pos_label="no"), "P(y = 'no')")
+    assert_expected(as_samples(swapped, P, pos_label="no", multiclass="classwise"), "P(y = 'no')")
+    assert_expected(as_samples(swapped, P, labels=["yes", "no"]), "P(y = 'no')")
 
 
 def test_two_named_columns():
     both = np.column_stack([1 - np.array(P), P])
-    assert_expected(read(WORDS, both, labels=["no", "yes"]), "P(y = 'yes')")
-    assert_expected(read(WORDS, both, pos_label="yes"), "P(y = 'yes')")
-    assert_expected(read(WORDS, pl.DataFrame(both, schema=["no", "yes"])), "P(y = 'yes')")
+    assert_expected(as_samples(WORDS, both, labels=["no", "yes"]), "P(y = 'yes')")
+    assert_expected(as_samples(WORDS, both, pos_label="yes"), "P(y = 'yes')")
+    assert_expected(as_samples(WORDS, pl.DataFrame(both, schema=["no", "yes"])), "P(y = 'yes')")
     assert_expected(
-        read(WORDS, pl.DataFrame(both[:, ::-1], schema=["yes", "no"]), pos_label="yes"), "P(y = 'yes')"
+        as_samples(WORDS, pl.DataFrame(both[:, ::-1], schema=["yes", "no"]), pos_label="yes"), "P(y = 'yes')"
     )
 
 
@@ -469,8 +471,8 @@ def test_two_named_columns():
 
 def test_weights_are_frequencies():
     weight = [2, 0, 1, 3, 1]
-    weighted = read(Y, P, sample_weight=weight)[0]
-    repeated = read(np.repeat(Y, weight), np.repeat(P, weight))[0]
+    weighted = as_sample(Y, P, sample_weight=weight)
+    repeated = as_sample(np.repeat(Y, weight), np.repeat(P, weight))
     for name in ("score", "count", "positives"):
         assert (getattr(weighted, name) == getattr(repeated, name)).all()
     assert weighted.n == repeated.n == 7
@@ -480,8 +482,8 @@ def test_a_weight_of_zero_leaves_the_row_out(three):
     y, proba = three
     kept = [True, False, True, True, False]
     for options in ({}, {"multiclass": "classwise"}, {"pos_label": 1}):
-        weighted = read(y, proba, sample_weight=kept, **options)
-        short = read(y[kept], proba[kept], **options)
+        weighted = as_samples(y, proba, sample_weight=kept, **options)
+        short = as_samples(y[kept], proba[kept], **options)
         assert [groups(sample) for sample in weighted] == [groups(sample) for sample in short]
 
 
@@ -489,7 +491,7 @@ def test_a_weight_of_zero_leaves_the_row_out(three):
 def test_scaled_weights_scale_the_counts_alone(scale, golden):
     y, p = golden(200)
     weight = np.arange(1, 201) / 7
-    one, scaled = read(y, p, sample_weight=weight)[0], read(y, p, sample_weight=weight * scale)[0]
+    one, scaled = as_sample(y, p, sample_weight=weight), as_sample(y, p, sample_weight=weight * scale)
     np.testing.assert_allclose(scaled.count, one.count * scale, rtol=1e-12)
     np.testing.assert_allclose(scaled.label, one.label, rtol=1e-12)
     assert scaled.n == pytest.approx(weight.sum() * scale)
@@ -500,7 +502,7 @@ def test_scaled_weights_scale_the_counts_alone(scale, golden):
 
 @pytest.mark.parametrize("kind", ["?", "i1", "u8", "f2", "f4", ">f8", "g", "O"])
 def test_weights_of_every_type(kind):
-    (sample,) = read(Y, P, sample_weight=np.array([1, 0, 1, 1, 1], dtype=kind))
+    sample = as_sample(Y, P, sample_weight=np.array([1, 0, 1, 1, 1], dtype=kind))
     assert sample.count.tolist() == [1, 1, 2]
     assert sample.count.dtype == np.float64
 
@@ -512,7 +514,7 @@ def test_logits_of_one_column_are_squashed_and_several_shared_out():
     logit = np.log(np.array(P) / (1 - np.array(P)))
     both = np.column_stack([np.zeros(5), logit])
     for logits in (logit, logit[:, None], logit.tolist(), both, both + 1000, pd.DataFrame(both)):
-        assert_expected(from_logits(Y, logits), tolerance=1e-12)
+        assert_expected(as_samples(Y, logits, logits=True), tolerance=1e-12)
     np.testing.assert_allclose(
         probabilities_from_logits(both), np.column_stack([1 - np.array(P), P]), atol=1e-15
     )
@@ -532,7 +534,7 @@ def test_extreme_logits_neither_overflow_nor_warn():
 @pytest.mark.parametrize("kind", ["f2", "f4", ">f4", "i1", "g", "O"])
 def test_logits_are_worked_out_in_double_precision(kind):
     logits = np.array([[0, 11], [11, 0], [3, 1]], dtype=kind)
-    (sample,) = from_logits([1, 0, 0], logits)
+    sample = as_sample([1, 0, 0], logits, logits=True)
     assert sample.dtype == np.float64
     assert sample.score[-1] == pytest.approx(1 / (1 + np.exp(-11.0)), abs=1e-15)
     assert sample.score[-1] < 1
@@ -543,20 +545,22 @@ def test_logits_take_the_options_of_read(three):
     logits = np.log(proba)
     for options in ({"multiclass": "classwise"}, {"pos_label": 1}, {"sample_weight": [1, 2, 0, 1, 1]}):
         pairs = zip(
-            from_logits(y, logits, **options),
-            read(y, probabilities_from_logits(logits), **options),
+            as_samples(y, logits, **options, logits=True),
+            as_samples(y, probabilities_from_logits(logits), **options),
             strict=True,
         )
         assert all((groups(one), one.target) == (groups(two), two.target) for one, two in pairs)
     with pytest.raises(TypeError, match="colour"):
-        from_logits(y, logits, colour="red")
+        as_samples(y, logits, colour="red", logits=True)
 
 
 def test_logits_keep_the_names_of_their_columns(three):
     y, proba = three
     words = np.array(CLASSES)[y]
-    (named,) = from_logits(words, pd.DataFrame(np.log(proba), columns=CLASSES))
-    assert named.positives.tolist() == read(words, pd.DataFrame(proba, columns=CLASSES))[0].positives.tolist()
+    named = as_sample(words, pd.DataFrame(np.log(proba), columns=CLASSES), logits=True)
+    assert (
+        named.positives.tolist() == as_sample(words, pd.DataFrame(proba, columns=CLASSES)).positives.tolist()
+    )
 
 
 # --- Size -----------------------------------------------------------------------------------------
@@ -567,7 +571,7 @@ def test_a_million_rows_are_counted_exactly(dtype):
     n = 1_000_000
     score = (np.arange(n) * 0.6180339887498949 % 1.0).astype(dtype)
     label = np.arange(n) % 3 == 0
-    (sample,) = read(label, score)
+    sample = as_sample(label, score)
     assert (sample.count.sum(), sample.positives.sum()) == (n, label.sum())
     assert (np.diff(sample.score) > 0).all()
     total = float(np.sum(sample.score * sample.count))

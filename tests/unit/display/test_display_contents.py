@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import truecal
 from truecal import datasets
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.display import (
     BiasDisplay,
     BinCountDisplay,
@@ -47,7 +47,7 @@ def legend_texts(ax):
 
 def test_reliability_draws_the_isotonic_curve_and_its_band(predictions, ax):
     display = ReliabilityDisplay.from_predictions(*predictions, n_resamples=50, rng=0).plot(ax)
-    (sample,) = read(*predictions)
+    sample = as_sample(*predictions)
     curve = reliability_curve(sample, n_resamples=50, rng=0)
     line = labelled(ax, "isotonic")
     np.testing.assert_array_equal(line.get_xdata(), curve.score)
@@ -99,7 +99,7 @@ def test_reliability_without_histogram_legend_and_band(predictions, ax):
 
 
 def test_reliability_from_a_sample_and_from_predictions_agree(predictions):
-    (sample,) = read(*predictions)
+    sample = as_sample(*predictions)
     one = ReliabilityDisplay.from_predictions(sample, n_resamples=10, rng=3)
     other = ReliabilityDisplay.from_predictions(*predictions, n_resamples=10, rng=3)
     np.testing.assert_array_equal(one.curve.lower, other.curve.lower)
@@ -152,7 +152,7 @@ def test_reliability_refuses_what_it_does_not_know(predictions):
     with pytest.raises(ValueError, match="scale must be one of"):
         ReliabilityDisplay.from_predictions(*predictions, scale="log")
     with pytest.raises(ValueError, match="Got 'bars' instead"):
-        ReliabilityDisplay(reliability_curve(read(*predictions)[0], band=False), kind="bars")
+        ReliabilityDisplay(reliability_curve(as_sample(*predictions), band=False), kind="bars")
 
 
 def test_several_models_on_one_axes_differ_in_colour_and_name(predictions):
@@ -432,7 +432,7 @@ def test_comparison_curves(displays):
 def test_comparison_overlays_all_curves():
     rng = np.random.default_rng(0)
     p = rng.random(200)
-    samples = {str(k): read(rng.random(200) < p, p)[0] for k in range(3)}
+    samples = {str(k): as_sample(rng.random(200) < p, p) for k in range(3)}
     display = ComparisonDisplay.from_predictions(None, samples, n_resamples=9, rng=0)
     display.plot(Figure(layout="constrained").subplots(), kind="overlay")
     assert len(display.axes_) == 1

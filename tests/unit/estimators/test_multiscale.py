@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.cells import Cells
 
 
@@ -45,7 +45,7 @@ def test_the_signed_square_goes_below_zero():
 
 
 def test_cells_and_rows_agree():
-    (sample,) = read(*truecal.paper.population("densenet40_c10").sample(100_000, rng=0))
+    sample = as_sample(*truecal.paper.population("densenet40_c10").sample(100_000, rng=0))
     rows, cells = (
         truecal.calibration_error(one, estimator="multiscale") for one in (sample, Cells.from_sample(sample))
     )

@@ -3,7 +3,7 @@ import types
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.estimators import _registry
 from truecal.estimators._registry import choose_estimators, estimator, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
@@ -60,7 +60,7 @@ def test_ece_is_ew_bin_with_norm_1():
 def test_estimators_are_chosen_by_name_or_with_options():
     choices = choose_estimators(["em_bin", {"estimator": "em_bin", "n_bins": 4}, "mce", "em_bin"])
     assert [choice.label for choice in choices] == ["em_bin", "em_bin(n_bins=4)", "ew_mce"]
-    (sample,) = read([0, 1], [0.2, 0.9])
+    sample = as_sample([0, 1], [0.2, 0.9])
     assert choices[1](sample, norm=1).n_bins == 4
     for wrong in ("em_bin", {"estimator": "em_bin"}):
         with pytest.raises(InputError, match="estimators must be a list of names or mappings"):
@@ -96,7 +96,7 @@ def test_a_name_belongs_to_one_module(registry):
 
 
 def test_options_are_checked_against_the_function():
-    (sample,) = read([0, 1], [0.2, 0.9])
+    sample = as_sample([0, 1], [0.2, 0.9])
     with pytest.raises(ValueError, match=r"em_bin has no option 'bins'\. Its options: n_bins\."):
         get_estimator("em_bin")(sample, bins=3)
     with pytest.raises(ValueError, match=r"ks has no option 'bins'\. Its options: none\."):
@@ -104,7 +104,7 @@ def test_options_are_checked_against_the_function():
 
 
 def test_a_norm_is_checked_where_there_is_one():
-    (sample,) = read([0, 1], [0.2, 0.9])
+    sample = as_sample([0, 1], [0.2, 0.9])
     with pytest.raises(ValueError, match="norm must be a finite number >= 1"):
         get_estimator("em_bin")(sample, norm=0.5)
     assert get_estimator("ks")(sample).norm is None
@@ -115,7 +115,7 @@ def test_an_estimator_may_refuse_fractional_weights(registry):
     def rows(sample):
         return Estimate(sample.n)
 
-    whole, fractional = (read([0, 1], [0.2, 0.9], sample_weight=w)[0] for w in ([2, 1], [2, 0.5]))
+    whole, fractional = (as_sample([0, 1], [0.2, 0.9], sample_weight=w) for w in ([2, 1], [2, 0.5]))
     assert registry["rows"](whole).value == 3
     with pytest.raises(ValueError, match="rows counts rows and accepts whole-number weights only"):
         registry["rows"](fractional)

@@ -5,7 +5,7 @@ import pytest
 
 import truecal
 from truecal import Sample
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.cells import Cells
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.calibration_test import (
@@ -59,7 +59,7 @@ def test_any_estimator_can_be_the_statistic(method):
 def test_the_pvalue_counts_draws_at_or_above():
     y, p = drawn(200, d=1.2)
     result = calibration_test(y, p, method="ks", n_resamples=99, rng=5)
-    (sample,) = read(y, p)
+    sample = as_sample(y, p)
     spec = truecal.list_estimators()
     ks = next(one for one in spec if one.name == "ks")
     null = [ks(draw).value for draw in redraws(sample, 99, rng=5)]
@@ -256,7 +256,7 @@ def test_clusters_of_several_classes():
 
 def test_a_sample_stands_for_labels_and_scores():
     y, p = drawn()
-    (sample,) = read(y, p)
+    sample = as_sample(y, p)
     one, two = calibration_test(sample, rng=1, n_resamples=19), calibration_test(y, p, rng=1, n_resamples=19)
     assert (one.pvalue, one.statistic) == (two.pvalue, two.statistic)
     with pytest.raises(ValueError, match="Leave out"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.exceptions import CalibrationWarning
 
 
@@ -86,7 +86,7 @@ def test_the_defaults_are_the_flagship_and_the_square_norm(golden):
 
 def test_a_sample_stands_for_labels_and_scores(golden):
     y, p = golden(300)
-    (sample,) = read(y, p)
+    sample = as_sample(y, p)
     assert truecal.calibration_error(sample) == truecal.calibration_error(y, p)
 
 
@@ -99,7 +99,7 @@ def test_a_sample_stands_for_labels_and_scores(golden):
     ],
 )
 def test_what_a_sample_cannot_take_into_account_is_refused(surplus, named):
-    (sample,) = read([0, 1], [0.2, 0.9])
+    sample = as_sample([0, 1], [0.2, 0.9])
     with pytest.raises(ValueError, match=rf"A Sample already holds .*\. Leave out {named}\."):
         truecal.estimate(sample, **surplus)
 

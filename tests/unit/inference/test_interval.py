@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.interval import confidence_interval, interval_of
 
 
 def test_higher_levels_are_wider_and_contain_lower_ones():
-    (sample,) = read(*truecal.paper.population("resnet110_c10").sample(1000, rng=0))
+    sample = as_sample(*truecal.paper.population("resnet110_c10").sample(1000, rng=0))
     intervals = [confidence_interval(sample, confidence_level=level) for level in (0.5, 0.8, 0.95, 0.99)]
     for inner, outer in itertools.pairwise(intervals):
         assert outer.low < inner.low < inner.high < outer.high
@@ -21,7 +21,7 @@ def test_more_rows_are_narrower():
     population = truecal.paper.population("resnet152_imgnet")
     widths = []
     for n in (200, 2000, 20_000):
-        interval = confidence_interval(*read(*population.sample(n, rng=1)))
+        interval = confidence_interval(as_sample(*population.sample(n, rng=1)))
         widths.append(interval.high - interval.low)
     assert widths[0] > widths[1] > widths[2]
 
@@ -65,7 +65,7 @@ def test_few_clusters_give_no_confident_interval():
 
 
 def test_a_test_beside_the_interval_decides_about_zero():
-    (sample,) = read(*truecal.paper.population("resnet110_c100").sample(1000, rng=0))
+    sample = as_sample(*truecal.paper.population("resnet110_c100").sample(1000, rng=0))
     assert interval_of([sample], 2, 0.95, pvalue=0.01).low > 0
     assert interval_of([sample], 2, 0.95, pvalue=0.2).low == 0
 
@@ -78,7 +78,7 @@ def test_distinct_scores_that_are_all_resolved_need_no_assumption():
 
 
 def test_the_l1_interval_lies_below_that_of_l2():
-    (sample,) = read(*truecal.paper.population("resnet110_c100").sample(1000, rng=0))
+    sample = as_sample(*truecal.paper.population("resnet110_c100").sample(1000, rng=0))
     one, two = (confidence_interval(sample, norm=norm) for norm in (1, 2))
     assert one.low < two.low
     assert one.high < two.high

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from truecal import Sample
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.cells import Cells
 from truecal.inference.resample import bootstrap, redraw_classes, redraws
 
@@ -11,7 +11,7 @@ from truecal.inference.resample import bootstrap, redraw_classes, redraws
 def plain(n=400, seed=0):
     rng = np.random.default_rng(seed)
     score = rng.random(n)
-    return read(rng.random(n) < score, score)[0]
+    return as_sample(rng.random(n) < score, score)
 
 
 def tied():
@@ -68,7 +68,7 @@ def test_cells_are_redrawn_as_any_other_groups():
 
 @pytest.mark.parametrize("resample", [bootstrap, lambda sample, rng: redraws(sample, 2, rng=rng)])
 def test_fractional_weights_are_refused_at_once(resample):
-    (sample,) = read([0, 1], [0.2, 0.9], sample_weight=[0.5, 2])
+    sample = as_sample([0, 1], [0.2, 0.9], sample_weight=[0.5, 2])
     with pytest.raises(ValueError, match="whole-number weights"):
         resample(sample, 0)
 

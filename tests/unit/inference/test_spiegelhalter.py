@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from truecal import Sample
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.inference.spiegelhalter import spiegelhalter_test
 
 
@@ -36,9 +36,9 @@ def test_ties_weights_and_a_sample_say_the_same_as_rows():
     assert spiegelhalter_test(y, p, sample_weight=weight, weights="counts").statistic == pytest.approx(
         rows.statistic, rel=1e-12
     )
-    assert spiegelhalter_test(*read(y, p, sample_weight=weight, weights="counts")).statistic == pytest.approx(
-        rows.statistic, rel=1e-12
-    )
+    assert spiegelhalter_test(
+        as_sample(y, p, sample_weight=weight, weights="counts")
+    ).statistic == pytest.approx(rows.statistic, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.cells import Cells
 from truecal.inference.stream import CalibrationStream, WindowedStream
 
@@ -38,7 +38,7 @@ def test_batches_give_the_cells_of_the_whole(data, size):
     for first in rows:
         stream.update(y[first : first + size], p[first : first + size])
     seen = slice(rows[-1] + size)
-    assert_same(stream.cells, Cells.from_sample(*read(y[seen], p[seen])))
+    assert_same(stream.cells, Cells.from_sample(as_sample(y[seen], p[seen])))
     assert stream.n == len(y[seen])
 
 
@@ -69,7 +69,7 @@ def test_merged_streams_are_one_stream(data):
     for k, stream in enumerate(streams):
         stream.update(y[k::3], p[k::3])
     merged = pickle.loads(pickle.dumps(streams[0])).merge(*streams[1:], CalibrationStream())
-    assert_same(merged.cells, Cells.from_sample(*read(y, p)))
+    assert_same(merged.cells, Cells.from_sample(as_sample(y, p)))
     assert streams[0].n == len(y[::3])
 
 
@@ -122,7 +122,7 @@ def test_the_window_holds_the_last_steps_only(data):
         rows = slice(first, first + 500)
         stream.update(y[rows], p[rows], time=time[rows])
     inside = time >= 20
-    assert_same(stream.cells, Cells.from_sample(*read(y[inside], p[inside])))
+    assert_same(stream.cells, Cells.from_sample(as_sample(y[inside], p[inside])))
     assert list(stream.steps) == [20.0, 22.5, 25.0, 27.5]
     assert sum(cells.n for cells in stream.steps.values()) == 10_000
     assert stream.n_late == 0
@@ -138,7 +138,7 @@ def test_rows_come_in_any_order_and_late_ones_are_counted(data):
     stream.update(y[order], p[order], time=time[order])
     inside = time >= 20
     assert stream.n_late == 2000
-    assert_same(stream.cells, Cells.from_sample(*read(y[inside], p[inside])))
+    assert_same(stream.cells, Cells.from_sample(as_sample(y[inside], p[inside])))
     stream.update(y[:5], p[:5], time=3)
     assert stream.n_late == 2005
     assert stream.cells.n == 1000

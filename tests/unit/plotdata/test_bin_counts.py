@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.plotdata.bin_counts import bin_counts, bin_counts_of_study
 
 SQUARE = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2))
@@ -15,7 +15,7 @@ SQUARE = truecal.Population(truecal.simulation.UniformScores(), truecal.simulati
 @pytest.mark.parametrize("norm", [1, 2])
 def test_values_are_those_of_the_estimators(binning, norm):
     y, p = SQUARE.sample(500, rng=0)
-    curve = bin_counts(read(y, p)[0], binning=binning, norm=norm, n_bins=[16, 1, 4, 4], true_error=0.5)
+    curve = bin_counts(as_sample(y, p), binning=binning, norm=norm, n_bins=[16, 1, 4, 4], true_error=0.5)
     assert curve.n_bins.tolist() == [1, 4, 16]
     for b, value in zip(curve.n_bins, curve.value, strict=True):
         estimator = f"{binning}_bin"
@@ -28,14 +28,14 @@ def test_values_are_those_of_the_estimators(binning, norm):
 
 
 def test_by_default_the_choice_of_the_sweep_is_well_inside():
-    curve = bin_counts(read(*SQUARE.sample(2000, rng=0))[0])
+    curve = bin_counts(as_sample(*SQUARE.sample(2000, rng=0)))
     assert curve.n_bins[0] == 1
     assert curve.n_bins[-1] >= 2 * curve.sweep_bins
     assert len(curve.n_bins) <= 48
 
 
 def test_one_row():
-    curve = bin_counts(read([1], [0.4])[0])
+    curve = bin_counts(as_sample([1], [0.4]))
     assert curve.value == pytest.approx(np.full(len(curve.value), 0.6))
 
 
@@ -80,7 +80,7 @@ def test_what_is_not_in_the_study_is_refused(study):
 
 
 def test_bad_parameters_get_the_standard_message():
-    (sample,) = read([1, 0], [0.4, 0.2])
+    sample = as_sample([1, 0], [0.4, 0.2])
     with pytest.raises(ValueError, match="binning must be one of 'em', 'ew'"):
         bin_counts(sample, binning="mass")
     with pytest.raises(ValueError, match="n_bins must be a whole number"):

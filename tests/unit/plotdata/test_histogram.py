@@ -6,20 +6,19 @@ import pytest
 from scipy import stats
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.plotdata.histogram import SCALES, score_histogram, summarize_scores
 
 SKEWED = truecal.paper.population("resnet110_c10")
 
 
 def sample_of(scores, n, rng=0):
-    (sample,) = read(*truecal.Population(scores, truecal.simulation.IdentityCurve()).sample(n, rng=rng))
-    return sample
+    return as_sample(*truecal.Population(scores, truecal.simulation.IdentityCurve()).sample(n, rng=rng))
 
 
 def rounded(decimals, n=3000, scores=SKEWED.scores):
     y, p = truecal.Population(scores, truecal.simulation.IdentityCurve()).sample(n, rng=0)
-    return read(y, p.round(decimals))[0]
+    return as_sample(y, p.round(decimals))
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -31,10 +30,10 @@ def rounded(decimals, n=3000, scores=SKEWED.scores):
         sample_of(truecal.simulation.BetaScores(0.2, 0.3), 2000),
         rounded(2),
         rounded(6),
-        read([0, 1], [0.0, 1.0])[0],
-        read([0], [0.25])[0],
-        read([0, 1], np.array([0.25, 1e-30]))[0],
-        read([0, 1], np.array([0.25, 0.9999999], dtype=np.float32))[0],
+        as_sample([0, 1], [0.0, 1.0]),
+        as_sample([0], [0.25]),
+        as_sample([0, 1], np.array([0.25, 1e-30])),
+        as_sample([0, 1], np.array([0.25, 0.9999999], dtype=np.float32)),
     ],
     ids=["skewed", "uniform", "both ends", "2 decimals", "6 decimals", "only ends", "one", "tiny", "float32"],
 )
@@ -59,7 +58,7 @@ def test_shares_are_those_that_the_true_distribution_expects(scores, decimals, s
     """Chi-square over bins, rounded scores too: without care for rounding it would be in the hundreds."""
     n = 20_000
     y, p = truecal.Population(scores, truecal.simulation.IdentityCurve()).sample(n, rng=1)
-    (sample,) = read(y, p if decimals is None else p.round(decimals))
+    sample = as_sample(y, p if decimals is None else p.round(decimals))
     histogram = score_histogram(sample, fit=scores, scale=scale, n_bins=25)
     share = np.concatenate([[histogram.at_zero], histogram.share, [histogram.at_one]])
     expected = np.concatenate([[histogram.expected_at_zero], histogram.expected, [histogram.expected_at_one]])
@@ -72,7 +71,7 @@ def test_shares_are_those_that_the_true_distribution_expects(scores, decimals, s
 @pytest.mark.parametrize(("parts", "n_bins"), [(100, 40), (1000, 40), (12, 40), (97, 20)])
 def test_bins_hold_the_same_number_of_possible_scores(parts, n_bins):
     score = np.arange(1, parts) / parts
-    (sample,) = read(np.arange(parts - 1) % 2, score)
+    sample = as_sample(np.arange(parts - 1) % 2, score)
     histogram = score_histogram(sample, n_bins=n_bins)
     rows = np.round(histogram.share * (parts - 1)).astype(int)
     assert len(set(rows[:-1])) == 1  # the last may be smaller
@@ -96,7 +95,7 @@ def test_bins_are_equal_on_their_scale_where_nothing_is_rounded(scale):
 
 
 def test_weights_count():
-    (sample,) = read([0, 1], [0.2, 0.8], sample_weight=[1, 3])
+    sample = as_sample([0, 1], [0.2, 0.8], sample_weight=[1, 3])
     histogram = score_histogram(sample, n_bins=2)
     assert histogram.share.tolist() == [0.25, 0.75]
     assert histogram.expected is None
@@ -120,7 +119,7 @@ def test_bad_parameters_get_the_standard_message():
 
 def test_the_summary_agrees_with_the_rows():
     y, p = np.array([0, 1, 1, 0, 1]), np.array([0.0, 0.4, 0.4, 0.7, 1.0])
-    summary = summarize_scores(read(y, p)[0])
+    summary = summarize_scores(as_sample(y, p))
     assert (summary.mean_score, summary.observed_rate) == pytest.approx((p.mean(), y.mean()))
     assert (summary.at_zero, summary.at_one, summary.largest_tie, summary.distinct) == (0.2, 0.2, 0.4, 4)
     assert (summary.quantiles["min"], summary.quantiles["50%"], summary.quantiles["max"]) == (0, 0.4, 1)

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.estimators._binning import EqualMass, monotone_sweep
 from truecal.plotdata.reliability import clopper_pearson, reliability_curve
 
@@ -15,8 +15,7 @@ SKEWED = truecal.paper.population("resnet110_c10")
 
 
 def sample_of(population, n, rng=0, **options):
-    (sample,) = read(*population.sample(n, rng=rng), **options)
-    return sample
+    return as_sample(*population.sample(n, rng=rng), **options)
 
 
 def pooled(y, p):
@@ -39,7 +38,7 @@ def pooled(y, p):
 def test_isotonic_curve_pools_adjacent_violators(decimals):
     y, p = truecal.Population(UNIFORM, truecal.simulation.PowerCurve(2)).sample(200, rng=1)
     p = p.round(decimals)
-    curve = reliability_curve(read(y, p)[0], band=False)
+    curve = reliability_curve(as_sample(y, p), band=False)
     np.testing.assert_array_equal(curve.score, np.unique(p))
     np.testing.assert_allclose(curve.label, pooled(y, p), atol=1e-12)
 
@@ -63,7 +62,7 @@ def test_many_scores_are_seen_through_cells_without_changing_the_fit():
 
 def test_bins_are_those_of_the_estimators():
     y, p = SKEWED.sample(3000, rng=0)
-    (sample,) = read(y, p)
+    sample = as_sample(y, p)
     for binning in ("em", "ew"):
         curve = reliability_curve(sample, n_bins=7, binning=binning, band=False)
         bins = truecal.estimate(y, p, estimator=f"{binning}_bin", n_bins=7).bins
@@ -75,8 +74,8 @@ def test_bins_are_those_of_the_estimators():
 def test_order_of_rows_does_not_matter():
     y, p = SKEWED.sample(500, rng=0)
     order = np.random.default_rng(0).permutation(500)
-    one = reliability_curve(read(y, p)[0], n_resamples=20, rng=0)
-    other = reliability_curve(read(y[order], p[order])[0], n_resamples=20, rng=0)
+    one = reliability_curve(as_sample(y, p), n_resamples=20, rng=0)
+    other = reliability_curve(as_sample(y[order], p[order]), n_resamples=20, rng=0)
     np.testing.assert_array_equal(one.label, other.label)
     np.testing.assert_array_equal(one.lower, other.lower)
 
@@ -84,14 +83,14 @@ def test_order_of_rows_does_not_matter():
 def test_whole_weights_equal_repetition():
     y, p = truecal.Population(UNIFORM, truecal.simulation.PowerCurve(2)).sample(300, rng=0)
     weight = np.random.default_rng(1).integers(1, 4, 300)
-    one = reliability_curve(read(y, p, sample_weight=weight)[0], n_resamples=20, rng=0)
-    other = reliability_curve(read(np.repeat(y, weight), np.repeat(p, weight))[0], n_resamples=20, rng=0)
+    one = reliability_curve(as_sample(y, p, sample_weight=weight), n_resamples=20, rng=0)
+    other = reliability_curve(as_sample(np.repeat(y, weight), np.repeat(p, weight)), n_resamples=20, rng=0)
     np.testing.assert_allclose(one.label, other.label)
     np.testing.assert_allclose(one.upper, other.upper)
 
 
 def test_fractional_weights_have_a_curve_and_no_band():
-    (sample,) = read([0, 1, 1], [0.2, 0.5, 0.9], sample_weight=[0.5, 1.5, 1])
+    sample = as_sample([0, 1, 1], [0.2, 0.5, 0.9], sample_weight=[0.5, 1.5, 1])
     with pytest.raises(ValueError, match="band=False"):
         reliability_curve(sample)
     curve = reliability_curve(sample, band=False)
@@ -117,7 +116,7 @@ def test_plain_dictionary():
 def test_arrays_and_samples_are_accepted_alike():
     y, p = SKEWED.sample(300, rng=0)
     one = reliability_curve(y, p, n_resamples=9, rng=0)
-    assert one.to_dict() == reliability_curve(read(y, p)[0], n_resamples=9, rng=0).to_dict()
+    assert one.to_dict() == reliability_curve(as_sample(y, p), n_resamples=9, rng=0).to_dict()
 
 
 @pytest.mark.parametrize(("positives", "count"), [(0, 10), (3, 10), (10, 10), (1, 1), (40, 1000)])
@@ -162,7 +161,7 @@ def test_a_higher_level_is_a_wider_band():
 
 @pytest.mark.parametrize(("y", "p"), [([1], [0.3]), ([0, 1], [0.5, 0.5]), ([1, 0], [1.0, 0.0])])
 def test_very_little_data(y, p):
-    curve = reliability_curve(read(y, p)[0], n_resamples=5, rng=0)
+    curve = reliability_curve(as_sample(y, p), n_resamples=5, rng=0)
     assert (curve.lower <= curve.upper).all()
     assert curve.bins.count.sum() == len(y)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.plotdata.histogram import score_histogram
 from truecal.report.diagram import by_rank, by_score, thumbnail
 
@@ -20,7 +20,7 @@ def curve(request):
         "one score": ([1, 0], [0.25, 0.25]),
         "no band": uniform.sample(500, rng=0),
     }[request.param]
-    (sample,) = read(*data)
+    sample = as_sample(*data)
     band = request.param != "no band"
     return truecal.reliability_curve(sample, band=band, n_resamples=50, rng=0), sample
 

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.data.sample import Sample
 
 
 @pytest.fixture(scope="module")
 def sample():
-    (sample,) = read(*truecal.paper.population("resnet110_c100").sample(1000, rng=0))
-    return sample
+    return as_sample(*truecal.paper.population("resnet110_c100").sample(1000, rng=0))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_an_estimator_that_is_far_off_on_calibrated_data_is_not_recommended():
 def test_nothing_is_recommended_where_the_scores_do_not_fit():
     rng = np.random.default_rng(0)
     p = np.where(rng.random(3000) < 0.5, 0.3 + 0.01 * rng.random(3000), 0.8 + 0.01 * rng.random(3000))
-    (sample,) = read((rng.random(3000) < p).astype(int), p)
+    sample = as_sample((rng.random(3000) < p).astype(int), p)
     advice = truecal.advise(sample, estimators=["em_bin"], rng=0)
     assert not advice.reliable
     assert advice.recommended is None
@@ -102,7 +101,7 @@ def test_the_seed_fixes_it(sample, advice):
 @pytest.mark.slow
 def test_a_billion_rows_are_simulated_with_a_million():
     population = truecal.paper.population("resnet152_imgnet")
-    (sample,) = read(*population.sample(1000, rng=1))
+    sample = as_sample(*population.sample(1000, rng=1))
     positives = np.random.default_rng(0).binomial(10**6, population.curve(sample.score)).astype(float)
     large = Sample(sample.score, sample.count * 1e6, positives * sample.count)
     advice = truecal.advise(large, estimators=["ew_bin"], rng=0)

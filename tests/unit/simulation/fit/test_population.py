@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import read
+from truecal.data import as_sample
 from truecal.exceptions import CalibrationWarning
 from truecal.simulation.fit.population import fit_population
 
@@ -54,7 +54,7 @@ def test_weights_are_frequencies(predictions):
 
 
 def test_a_sample_stands_for_labels_and_scores(predictions, fit):
-    (sample,) = read(*predictions)
+    sample = as_sample(*predictions)
     assert fit_population(sample).to_dict() == fit.to_dict()
 
 
