@@ -30,7 +30,8 @@ import truecal
 from benchmarks._memory import peak_resident
 from benchmarks._tables import machine, markdown, power, seconds, write
 from truecal.data import as_sample
-from truecal.data.cells import Cells, cell_error
+from truecal.data.cell_error import cell_error
+from truecal.data.cells import Cells
 from truecal.data.frames import summarize
 from truecal.data.sample import Sample
 from truecal.estimators._registry import list_estimators

@@ -20,7 +20,7 @@ from truecal.assessment.verdict import agree
 from truecal.data import read_rows
 from truecal.data.groups import Split
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualMass, merge_groups, partition
+from truecal.estimators._binning import EqualMass, partition
 from truecal.estimators._registry import get_estimator
 from truecal.inference.calibration_test import TestResult, calibration_test
 from truecal.inference.interval import confidence_interval
@@ -558,7 +558,7 @@ def thinned(sample: Sample, most: int = 1024) -> Sample:
     """
     if len(sample) <= 2 * most or sample.squares is not None or sample.clusters is not None:
         return sample
-    return merge_groups(sample, partition(EqualMass(sample), most).start)
+    return sample.merge_groups(partition(EqualMass(sample), most).start)
 
 
 def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[PlannedRows, ...]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from truecal._lib.types import FloatArray
 
-#: How many spacings from either end a score counts as a cell and not as a point. At k spacings the error of a
+#: How many spacings from either end a score counts as an interval and not as a point. At k spacings the error of a
 #: point, relative to its likelihood, is below 1/(24 k^2).
-CELLS = 32
+N_INTERVALS = 32
 
 #: Fewest distinct scores from which to conclude that only some of the floats occur.
 _ENOUGH = 8
@@ -72,7 +72,7 @@ def resolution_of(score: FloatArray, dtype: np.dtype[Any]) -> Resolution:
         return Resolution(1 / parts, 1 / parts, parts)
     step = float(info.epsneg)
     multiple = (1 - score[score > 0.5]) / step
-    multiple = multiple[(multiple > 0) & (multiple <= 2 * CELLS)]
+    multiple = multiple[(multiple > 0) & (multiple <= 2 * N_INTERVALS)]
     if len(multiple) >= _ENOUGH and not (multiple % 2).any():
         step *= 2
     positive = score[score > 0]

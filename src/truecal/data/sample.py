@@ -256,6 +256,44 @@ class Sample:
             return np.asarray(end - start, dtype=np.float64)
         return self.cumulative_count[end] - self.cumulative_count[start]
 
+    @property
+    def rounding(self) -> float:
+        """A bound for the rounding error of sums of counts: zero if these are whole numbers."""
+        return 0.0 if self.whole and self.n < 2**53 else 1e-10 * self.n
+
+    def sums(self, start: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return count, sum of scores and sum of labels of the runs of groups that begin at `start`.
+
+        Sums within each run (NumPy adds pairwise) are more accurate than differences of prefix sums. All three
+        are added in the same order, so that rounding never makes a mean larger than 1.
+
+        Parameters
+        ----------
+        start : ndarray of int
+            Numbers of groups, ascending from 0.
+        """
+        positives = np.add.reduceat(self.positives, start)
+        if self.plain:
+            end = np.append(start[1:], len(self))
+            return self.rows_between(start, end), np.add.reduceat(self.score, start), positives
+        return np.add.reduceat(self.count, start), np.add.reduceat(self.score * self.count, start), positives
+
+    def merge_groups(self, start: NDArray[np.intp]) -> Sample:
+        """Return a coarser sample of counted rows, whose groups are the runs of groups that begin at `start`.
+
+        Parameters
+        ----------
+        start : ndarray of int
+            Numbers of groups, ascending from 0.
+
+        Examples
+        --------
+        >>> Sample.from_predictions([1, 0, 1], [0.2, 0.4, 0.9]).merge_groups(np.array([0, 2])).count
+        array([2., 1.])
+        """
+        count, score, positives = self.sums(start)
+        return Sample(score / count, count, positives, self.dtype, self.target)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled arrays forget that they are read-only, and a stride of zero is written out in full.
         count = None if self.plain else self.count

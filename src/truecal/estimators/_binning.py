@@ -135,7 +135,7 @@ class EqualMass(BinningRule):
         if self.sample.even:
             return len(self.sample)
         gap = max(float(np.diff(self.position).min()), self.sample.n / _MOST_BINS)
-        return math.ceil((self.sample.n - rounding(self.sample)) / gap)
+        return math.ceil((self.sample.n - self.sample.rounding) / gap)
 
     @cached_property
     def position(self) -> FloatArray:
@@ -149,7 +149,7 @@ class EqualMass(BinningRule):
         """Return the rank k n / b."""
         # A position on the edge may be below it by rounding.
         return np.asarray(
-            k * float(self.sample.n) / b - rounding(self.sample)
+            k * float(self.sample.n) / b - self.sample.rounding
         )  # a product of integers overflows
 
     def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
@@ -173,11 +173,6 @@ class EqualMass(BinningRule):
         return super().index(group, b)
 
 
-def rounding(sample: Sample) -> float:
-    """Return a bound for the rounding error of sums of counts: zero if these are whole numbers."""
-    return 0.0 if sample.whole and sample.n < 2**53 else 1e-10 * sample.n
-
-
 def partition(rule: BinningRule, n_bins: int) -> Partition:
     """Divide the groups of a sample into `n_bins` bins, and drop the empty ones."""
     groups, b = len(rule.sample), min(n_bins, _MOST_BINS)
@@ -195,31 +190,8 @@ def partition(rule: BinningRule, n_bins: int) -> Partition:
 
 def summarize_bins(sample: Sample, bins: Partition) -> BinTable:
     """Return count, mean score and mean label of each bin."""
-    count, score, positives = _sums(sample, bins.start)
+    count, score, positives = sample.sums(bins.start)
     return BinTable(bins.lower, bins.upper, count, score / count, positives / count)
-
-
-def merge_groups(sample: Sample, start: IntArray) -> Sample:
-    """Return a coarser sample, whose groups are the runs of groups that begin at `start`."""
-    count, score, positives = _sums(sample, start)
-    return Sample(score / count, count, positives, sample.dtype, sample.target)
-
-
-def _sums(sample: Sample, start: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return count, sum of scores and sum of labels of the runs of groups that begin at `start`.
-
-    Sums within each run (NumPy adds pairwise) are more accurate than differences of prefix sums. All three
-    are added in the same order, so that rounding never makes a mean larger than 1.
-    """
-    positives = np.add.reduceat(sample.positives, start)
-    if sample.plain:
-        end = np.append(start[1:], len(sample))
-        return sample.rows_between(start, end), np.add.reduceat(sample.score, start), positives
-    return (
-        np.add.reduceat(sample.count, start),
-        np.add.reduceat(sample.score * sample.count, start),
-        positives,
-    )
 
 
 def monotone_sweep(rule: BinningRule) -> int:
@@ -321,7 +293,7 @@ def _falls(
     sample: Sample, low: tuple[FloatArray, FloatArray], high: tuple[FloatArray, FloatArray]
 ) -> NDArray[np.bool_]:
     """Return whether the mean label falls from the lower bin to the higher by more than rounding error."""
-    return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > rounding(sample))
+    return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > sample.rounding)
 
 
 def lp_norm(gap: FloatArray, weight: FloatArray, p: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from truecal._lib.checks import check_count
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._binning import IntArray, lp_norm, rounding
+from truecal.estimators._binning import IntArray, lp_norm
 from truecal.estimators._registry import estimator
 from truecal.results import Estimate
 
@@ -61,7 +61,7 @@ def _radius_of(sample: Sample, k: float) -> FloatArray:
     they are equal, which bisection finds for all groups at once.
     """
     group, total = np.arange(len(sample)), sample.cumulative_count
-    last_of = total.searchsorted(total[:-1] + k - rounding(sample)) - 1  # the smallest one, for each `first`
+    last_of = total.searchsorted(total[:-1] + k - sample.rounding) - 1  # the smallest one, for each `first`
     score = np.append(sample.score, np.inf)  # no group is above the last
 
     def reach(first: IntArray) -> tuple[FloatArray, FloatArray]:

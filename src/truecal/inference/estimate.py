@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import check_fraction, check_norm
 from truecal._lib.types import RNGLike
 from truecal.data import Rows, as_samples, read_rows
-from truecal.data.cells import Cells, cell_error
+from truecal.data.cell_error import cell_error
+from truecal.data.cells import Cells
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError

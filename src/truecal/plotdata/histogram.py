@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample, no_use_for_clusters
-from truecal.data.resolution import CELLS, Resolution, resolution_of
+from truecal.data.resolution import N_INTERVALS, Resolution, resolution_of
 from truecal.data.sample import Sample
 from truecal.results import Result
 from truecal.simulation.scores._base import ScoreDistribution
@@ -290,7 +290,7 @@ def _decades(least: float) -> int:
 
 def _snapped(edges: FloatArray, spacing: float) -> FloatArray:
     """Return edges, those near the end moved to the middle between two possible scores."""
-    near = edges < CELLS * spacing
+    near = edges < N_INTERVALS * spacing
     edges[near] = (np.ceil(edges[near] / spacing) - 0.5) * spacing
     return edges
 

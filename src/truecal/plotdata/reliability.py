@@ -19,7 +19,6 @@ from truecal.estimators._binning import (
     EqualMass,
     EqualWidth,
     IntArray,
-    merge_groups,
     monotone_sweep,
     partition,
     summarize_bins,
@@ -173,7 +172,7 @@ def reliability_curve(
     cut = partition(rule, n_bins)
     bins = summarize_bins(sample, cut)
     start = _block_starts(sample, cut.start)
-    blocks = sample if len(start) == len(sample) else merge_groups(sample, start)
+    blocks = sample if len(start) == len(sample) else sample.merge_groups(start)
     curves, means = np.full((2, len(blocks)), np.nan), np.full((2, len(bins)), np.nan)
     if band:
         tails = (tail, 1 - tail)

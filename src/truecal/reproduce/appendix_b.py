@@ -133,12 +133,12 @@ def _draw(rows: Records, key: str) -> Figure:
     for line, (name, title) in enumerate(POPULATIONS.items()):
         mine = list(pick(rows, population=name))
         for column, estimator in enumerate(BINNED):
-            cells = [[next(pick(mine, estimator=estimator, n=n, n_bins=b)) for b in bins] for n in sizes]
-            image = _heat_map(axes[line, column], cells, key, top, [str(b) for b in bins], sizes)
+            squares = [[next(pick(mine, estimator=estimator, n=n, n_bins=b)) for b in bins] for n in sizes]
+            image = _heat_map(axes[line, column], squares, key, top, [str(b) for b in bins], sizes)
             axes[line, column].set_xlabel("bins")
             axes[line, column].set_title(f"{title}: {label_of(estimator)}", fontsize="small", loc="left")
-        cells = [[next(pick(mine, estimator=estimator, n=n)) for estimator in SWEEPS] for n in sizes]
-        _heat_map(axes[line, 4], cells, key, top, ["EW", "EM"], sizes)
+        squares = [[next(pick(mine, estimator=estimator, n=n)) for estimator in SWEEPS] for n in sizes]
+        _heat_map(axes[line, 4], squares, key, top, ["EW", "EM"], sizes)
         axes[line, 4].set_title("sweep", fontsize="small", loc="left")
         axes[line, 0].set_ylabel("number of samples")
     assert image is not None
@@ -148,17 +148,17 @@ def _draw(rows: Records, key: str) -> Figure:
 
 
 def _heat_map(
-    ax: Axes, cells: list[list[Any]], key: str, top: float, columns: list[str], sizes: list[int]
+    ax: Axes, squares: list[list[Any]], key: str, top: float, columns: list[str], sizes: list[int]
 ) -> Any:
-    values: FloatArray = 100 * np.array([[cell[key] for cell in line] for line in cells])
+    values: FloatArray = 100 * np.array([[square[key] for square in line] for line in squares])
     signed = key == "bias"
     image = ax.imshow(
         values, cmap="RdBu_r" if signed else "Purples", vmin=-top if signed else 0, vmax=top, aspect="auto"
     )
-    for y, line in enumerate(cells):
-        for x, cell in enumerate(line):
+    for y, line in enumerate(squares):
+        for x, square in enumerate(line):
             # The standard error of a standard deviation is that of a mean divided by the square root of two.
-            error = 100 * cell["bias_se"] / (1 if signed else np.sqrt(2))
+            error = 100 * square["bias_se"] / (1 if signed else np.sqrt(2))
             colour = "white" if abs(values[y, x]) > 0.7 * top else "black"
             text = f"{values[y, x]:+.2f}" if signed else f"{values[y, x]:.2f}"
             ax.text(x, y - 0.12, text, ha="center", va="center", fontsize=7, color=colour)

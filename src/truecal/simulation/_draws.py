@@ -20,12 +20,12 @@ from truecal.multiscale.omnibus import Omnibus
 from truecal.simulation.monte_carlo import draw_samples, keyed_generator
 from truecal.simulation.population import Population
 
-#: Up to this number of rows every score is drawn. Beyond, cells of scores give the same power at a fixed cost.
+#: Up to this number of rows every score is drawn. Beyond, blocks of scores give the same power at a fixed cost.
 _DRAWN_ROWS = 1 << 13
-#: Number of cells by mass and by width: a cell has at most 1/2048 of the scores and a width of at most 1/512.
-_CELLS_BY_MASS, _CELLS_BY_WIDTH = 1 << 11, 1 << 9
-#: Number of scores from which the cells are made.
-_CELL_DRAWS = 1 << 18
+#: Number of blocks by mass and by width: a block has at most 1/2048 of the scores and a width of at most 1/512.
+_BLOCKS_BY_MASS, _BLOCKS_BY_WIDTH = 1 << 11, 1 << 9
+#: Number of scores from which the blocks are made.
+_BLOCK_DRAWS = 1 << 18
 
 #: Data sets that share their scores, for the multiscale test.
 _LABELS_PER_SCORES = 20
@@ -98,7 +98,7 @@ class Simulator:
         ranks = np.empty((len(self.statistics), repeats))
         choices = [(row, choice) for row, choice in enumerate(self.statistics) if choice is not None]
         if choices:
-            draw = self._drawn if n <= _DRAWN_ROWS else self._from_cells
+            draw = self._drawn if n <= _DRAWN_ROWS else self._from_blocks
             for column, sample in enumerate(draw(population, n, repeats, stream)):
                 for row, choice in choices:
                     ranks[row, column] = rank_value(choice(sample, norm=self.norm))
@@ -108,7 +108,7 @@ class Simulator:
 
     def _multiscale(self, population: Population, n: int, repeats: int, stream: int) -> FloatArray:
         """Return the multiscale statistic on data sets that share scores in groups."""
-        draw = self._rows if n <= _DRAWN_ROWS else self._cells
+        draw = self._rows if n <= _DRAWN_ROWS else self._blocks
         found: list[FloatArray] = []
         for first, (score, count, chance) in zip(
             range(0, repeats, _LABELS_PER_SCORES), draw(population, n), strict=False
@@ -127,9 +127,9 @@ class Simulator:
             order = np.argsort(score, kind="stable")
             yield score[order], np.ones(n), population.curve(score[order], complement[order])
 
-    def _cells(self, population: Population, n: int) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Yield the same for scores that are rounded to cells."""
-        score, mass, chance = _cells(population, self._generator(_SCORES))
+    def _blocks(self, population: Population, n: int) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Yield the same for scores that are rounded to blocks."""
+        score, mass, chance = _blocks_of(population, self._generator(_SCORES))
         for number in count_from(0):
             drawn = self._generator(_SCORES, n, number).multinomial(n, mass)
             seen = drawn > 0
@@ -138,9 +138,9 @@ class Simulator:
     def _drawn(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
         return draw_samples(population, n, range(repeats), seed=self.seed, key=(stream, n))
 
-    def _from_cells(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
-        """Yield data sets of a population whose scores are rounded to cells: binomials, whatever n is."""
-        score, mass, chance = _cells(population, self._generator(_SCORES))
+    def _from_blocks(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
+        """Yield data sets of a population whose scores are rounded to blocks: binomials, whatever n is."""
+        score, mass, chance = _blocks_of(population, self._generator(_SCORES))
         dtype = population.scores.output_dtype
         for number in range(repeats):
             rng = self._generator(stream, n, number)
@@ -167,23 +167,23 @@ def choose_method(method: str | Mapping[str, Any]) -> Choice | None:
     return choose_estimators([{"estimator": name, **options}])[0]
 
 
-def _cells(population: Population, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return score, probability and chance of a positive label of cells that are small in mass and width."""
-    score, complement = population.draw(_CELL_DRAWS, rng)
+def _blocks_of(population: Population, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return score, probability and chance of a positive label of blocks that are small in mass and width."""
+    score, complement = population.draw(_BLOCK_DRAWS, rng)
     order = np.lexsort((-complement, score))
     score, complement = score[order], complement[order]
-    by_mass = np.arange(_CELL_DRAWS) * _CELLS_BY_MASS // _CELL_DRAWS
-    by_width = np.floor(score * _CELLS_BY_WIDTH)
+    by_mass = np.arange(_BLOCK_DRAWS) * _BLOCKS_BY_MASS // _BLOCK_DRAWS
+    by_width = np.floor(score * _BLOCKS_BY_WIDTH)
     start = np.flatnonzero(np.diff(by_mass, prepend=-1) + np.diff(by_width, prepend=-1))
-    size = np.diff(start, append=_CELL_DRAWS)
-    # Its middle score stands for a cell: an atom keeps its value, and a calibrated model stays calibrated.
+    size = np.diff(start, append=_BLOCK_DRAWS)
+    # Its middle score stands for a block: an atom keeps its value, and a calibrated model stays calibrated.
     middle = start + size // 2
     chance = population.curve(score[middle], complement[middle])
     # Scores that the model's own type cannot tell apart are one group.
     shown = score[middle].astype(population.scores.output_dtype).astype(np.float64)
     distinct, group = np.unique(shown, return_inverse=True)
     mass = np.bincount(group, size)
-    return distinct, mass / _CELL_DRAWS, np.clip(np.bincount(group, size * chance) / mass, 0.0, 1.0)
+    return distinct, mass / _BLOCK_DRAWS, np.clip(np.bincount(group, size * chance) / mass, 0.0, 1.0)
 
 
 def detection(ranks: FloatArray, null: FloatArray, alpha: float) -> Detection:

@@ -108,7 +108,7 @@ def power(
     Both probabilities are simulated. `calibration_test` finds its critical value from the scores at hand
     instead, and has nearly the same power.
 
-    Above 8,192 rows the scores are rounded to some 2,500 cells, so that more rows take no more time.
+    Above 8,192 rows the scores are rounded to some 2,500 blocks, so that more rows take no more time.
 
     Parameters
     ----------

@@ -170,3 +170,13 @@ def test_other_labels_on_the_same_scores(golden):
     other = sample.with_positives(1 - sample.positives)
     assert (other.score == sample.score).all()
     assert other.cumulative_positives[-1] == 20 - sample.cumulative_positives[-1]
+
+
+def test_merged_groups_hold_the_same_rows():
+    sample = Sample.from_rows(
+        np.array([0, 1, 0, 1]), np.array([0.1, 0.2, 0.2, 0.9]), np.array([1.0, 2, 3, 4])
+    )
+    merged = sample.merge_groups(np.array([0, 2]))
+    np.testing.assert_allclose(merged.score, [(0.1 + 5 * 0.2) / 6, 0.9])
+    assert merged.count.tolist() == [6, 4]
+    assert merged.positives.tolist() == [2, 4]

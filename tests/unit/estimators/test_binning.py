@@ -13,7 +13,6 @@ from truecal.estimators._binning import (
     _broken_anywhere,
     _broken_near,
     lp_norm,
-    merge_groups,
     monotone_sweep,
     partition,
     summarize_bins,
@@ -227,14 +226,6 @@ def test_means_of_fractional_weights_do_not_leave_the_unit_interval():
             table = summarize_bins(sample, partition(rule(sample), 7))
             assert table.mean_label.max() <= 1
             assert table.mean_score.max() <= 1
-
-
-def test_merged_groups_hold_the_same_rows():
-    sample = sample_of([0.1, 0.2, 0.2, 0.9], [0, 1, 0, 1], [1, 2, 3, 4])
-    merged = merge_groups(sample, np.array([0, 2]))
-    np.testing.assert_allclose(merged.score, [(0.1 + 5 * 0.2) / 6, 0.9])
-    assert merged.count.tolist() == [6, 4]
-    assert merged.positives.tolist() == [2, 4]
 
 
 # --- The sweep -------------------------------------------------------------------------------------

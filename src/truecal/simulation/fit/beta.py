@@ -8,7 +8,7 @@ With :math:`t = 1 - c`, the interval of the score 1 is :math:`0 \le t \le h/2`, 
 of floats just below 1: :math:`h = 2^{-53}` in float64 and :math:`2^{-24}` in float32 (at the tie
 :math:`t = h/2` rounding to even gives 1 as well). The next scores :math:`1 - kh` have the intervals
 :math:`(k \pm \frac12) h`. For small k the density, proportional to :math:`t^{b - 1}`, varies over such an
-interval, so the first `CELLS` scores are treated as intervals too. Beyond them the density is accurate enough.
+interval, so the first `N_INTERVALS` scores are treated as intervals too. Beyond them the density is accurate enough.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy.special import betainc, betaln, digamma, polygamma
 
 from truecal._lib.newton import maximise
 from truecal._lib.types import FloatArray
-from truecal.data.resolution import CELLS, Resolution, resolution_of
+from truecal.data.resolution import N_INTERVALS, Resolution, resolution_of
 from truecal.exceptions import InputError
 from truecal.results import Result
 
@@ -107,8 +107,8 @@ class CensoredScores:
 def censor(score: FloatArray, count: FloatArray, resolution: Resolution) -> CensoredScores:
     """Reduce grouped scores to sums over points and a few intervals at each end."""
     complement = 1 - score  # exact from 1/2 on, and below it never near 0
-    low = (score <= CELLS * resolution.at_zero) & (score < 0.5)
-    high = (complement <= CELLS * resolution.at_one) & (score >= 0.5)
+    low = (score <= N_INTERVALS * resolution.at_zero) & (score < 0.5)
+    high = (complement <= N_INTERVALS * resolution.at_one) & (score >= 0.5)
     point = ~(low | high)
     return CensoredScores(
         n=float(count.sum()),
@@ -391,7 +391,7 @@ def ks_distance(score: FloatArray, count: FloatArray, dtype: np.dtype[Any], a: f
     # From the nearer end: 1 - c is exact from 1/2 on, and keeps the digits that c has lost near 1.
     distance = np.where(right, 1 - score, score)
     step = np.where(right, resolution.at_one, resolution.at_zero)
-    half = np.where(distance <= CELLS * step, step / 2, 0.0)
+    half = np.where(distance <= N_INTERVALS * step, step / 2, 0.0)
     first, second = np.where(right, b, a), np.where(right, a, b)
     inner = betainc(first, second, np.maximum(distance - half, 0))
     outer = inner.copy()
