@@ -16,10 +16,11 @@ from truecal.cli._options import (
     output_options,
     seed_option,
 )
-from truecal.cli._output import as_table, check_target, finish, stage
+from truecal.cli._output import as_table, check_target, finish, stage, wrapped
 
 if TYPE_CHECKING:
     from truecal.inference.calibration_test import TestResult
+    from truecal.inference.decision import Decision
 
 
 @click.command("test", cls=Command)
@@ -65,6 +66,7 @@ def command(
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_TEST
     from truecal.inference.calibration_test import calibration_test
+    from truecal.inference.decision import SHOWN
 
     check_fraction("alpha", alpha)
     check_target(output, file)
@@ -74,32 +76,79 @@ def command(
     options: dict[str, Any] = {"norm": norm, "n_resamples": resamples, "rng": seed, "at_most": at_most}
     options["method"] = method or DEFAULT_TEST
     with stage("testing"), predictions.naming():
-        if group:
-            tests = test_groups(predictions.groups, **options)
-            pvalues = [_pvalue(test) for test in tests.values()]
-            content: dict[str, Any] = {
-                "results": [{"group": k, **test.to_dict()} for k, test in tests.items()]
-            }
-            text = _table(tests, ", ".join(group), alpha)
-        else:
-            result = calibration_test(**arguments, **options)
-            pvalues = [result.pvalue]
-            content, text = {"result": result.to_dict()}, str(result)
+        tests: dict[str, TestResult] = (
+            test_groups(predictions.groups, **options)
+            if group
+            else {"": calibration_test(**arguments, **options)}
+        )
+        decisions = {} if at_most is None else {name: test.decide(alpha) for name, test in tests.items()}
+    content: dict[str, Any] = {"alpha": alpha, "at_most": at_most}
     if at_most is None:
-        rejected = min(pvalues) <= alpha
-        outcome = f"Perfect calibration is {'' if rejected else 'not '}rejected at level {alpha:g}."
+        passed = min(map(_pvalue, tests.values())) > alpha
+        outcome = f"Perfect calibration is {'not ' if passed else ''}rejected at level {alpha:g}."
+        table = _table(tests, ", ".join(group), alpha)
     else:
-        rejected = max(pvalues) <= alpha
-        shown = "shown to be" if rejected else "not shown to be"
-        outcome = f"The calibration error is {shown} below {at_most:g} at level {alpha:g}."
-    content = {"alpha": alpha, "at_most": at_most, "rejected": rejected, **content}
-    text = f"{text}\n\n{outcome}"
+        passed = all(decision.state == SHOWN for decision in decisions.values())
+        outcome = _in_groups(decisions, at_most) if group else decisions[""].verdict
+        table = _decision_table(decisions, ", ".join(group))
+    content |= {"rejected": passed == (at_most is not None), "passed": passed}
+    if group:
+        content["results"] = [{"group": name, **_content(tests, decisions, name)} for name in tests]
+    else:
+        content["result"] = _content(tests, decisions, "")
+    text = f"{table if group else tests['']}\n\n{wrapped(outcome)}"
     finish("test", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
-    raise SystemExit(0 if rejected == (at_most is not None) else 1)
+    raise SystemExit(0 if passed else 1)
 
 
 def _pvalue(test: TestResult) -> float:
     return test.pvalue if test.adjusted_pvalue is None else test.adjusted_pvalue
+
+
+def _content(tests: dict[str, TestResult], decisions: dict[str, Decision], name: str) -> dict[str, Any]:
+    decision = {"decision": decisions[name].to_dict()} if decisions else {}
+    return {**tests[name].to_dict(), **decision}
+
+
+def _in_groups(decisions: dict[str, Decision], at_most: float) -> str:
+    """Return in how many groups the error is shown to be below the limit, contradicted or neither."""
+    from collections import Counter
+
+    from truecal._lib.text import counted
+
+    states = Counter(decision.state for decision in decisions.values())
+    parts = ", ".join(f"{state} in {number}" for state, number in states.items())
+    return (
+        f"That the calibration error is below {at_most:g} is {parts} of {counted(len(decisions), 'group')}."
+    )
+
+
+def _decision_table(decisions: dict[str, Decision], group: str) -> str:
+    from truecal._lib.text import format_pvalue, level
+
+    first = next(iter(decisions.values()))
+    head = [
+        group,
+        "rows",
+        "error",
+        f"{level(1 - first.alpha)} limits",
+        "p",
+        f"below {first.at_most:g}",
+        "rows needed",
+    ]
+    body = [
+        [
+            name,
+            f"{one.n:,.10g}",
+            f"{one.error:.4f}",
+            f"{one.lower:.4f}, {one.upper:.4f}",
+            format_pvalue(one.pvalue),
+            one.state,
+            "-" if one.n_needed is None else f"{one.n_needed:,}",
+        ]
+        for name, one in decisions.items()
+    ]
+    return as_table(head, body)
 
 
 def _table(tests: dict[str, TestResult], group: str, alpha: float) -> str:

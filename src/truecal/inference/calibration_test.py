@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal._lib.checks import as_generator, check_choice, check_count, check_real
+from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, check_real
 from truecal._lib.text import format_pvalue, p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.cells import Cells
@@ -19,10 +19,12 @@ from truecal.data.predictions import Rows, as_samples, read_rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_TEST, get_estimator, list_estimators
 from truecal.exceptions import CalibrationWarning, InputError
+from truecal.inference.decision import Decision, decide
+from truecal.inference.interval import assumption_of, limits_of
 from truecal.inference.resample import redraw_classes, redraws, require_whole_counts
 from truecal.inference.spiegelhalter import SpiegelhalterResult, rows_of_classes, z_of, z_of_classes
 from truecal.multiscale.analysis import analyse
-from truecal.multiscale.joint import joint_limits
+from truecal.multiscale.intervals import Limits
 from truecal.multiscale.null import (
     ClusterNull,
     JointClusterNull,
@@ -91,10 +93,12 @@ class TestResult(Result):
         Restrictions that a reader of the numbers must know.
     classes : tuple of TestResult
         For a classwise test, that of each class.
+    limits : Limits or None
+        With `at_most`: the confidence limits behind `decide`.
     """
 
     __test__: ClassVar[bool] = False  # not a test class for pytest
-    _omitted: ClassVar[tuple[str, ...]] = ("null",)
+    _omitted: ClassVar[tuple[str, ...]] = ("null", "limits")
     _derived: ClassVar[tuple[str, ...]] = ("null_quantiles",)
 
     statistic: float
@@ -114,6 +118,31 @@ class TestResult(Result):
     adjusted_pvalue: float | None = None
     notes: tuple[str, ...] = ()
     classes: tuple[TestResult, ...] = field(default=())
+    limits: Limits | None = None
+
+    def decide(self, alpha: float = 0.05) -> Decision:
+        """Return what a test with `at_most` shows, and how many rows would settle it.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+
+        Returns
+        -------
+        Decision
+
+        Examples
+        --------
+        >>> import truecal
+        >>> data = truecal.datasets.load("flights")
+        >>> test = calibration_test(data.y_true, data.y_proba, at_most=0.05)
+        >>> test.decide().verdict
+        'The data show that the calibration error is below 0.05 (upper one-sided 95% limit 0.0371, p < 0.001).'
+        """
+        if self.limits is None or self.at_most is None:
+            raise InputError("was not given to this test, so there is nothing to decide", argument="at_most")
+        return decide(self.limits, self.at_most, check_fraction("alpha", alpha), self.n)
 
     def __post_init__(self) -> None:
         null = self.null.view()
@@ -419,19 +448,12 @@ def _equivalence_test(
         raise InputError(f"must be 1 or 2 with at_most. Got {norm!r} instead", argument="norm", value=norm)
     samples = as_samples(y_true, y_proba, **reading)
     cores = [analyse(sample) for sample in samples]
-    if len(samples) == 1:
-        limits, target = cores[0].limits_for(norm), samples[0].target
-    else:
-        rows = [_kept(rows) for rows in read_rows(y_true, y_proba, **reading)]
-        influence = np.mean(
-            [core.influence(one.label, one.score, norm=norm) for core, one in zip(cores, rows, strict=True)],
-            axis=0,
-        )
-        cluster = rows[0].cluster
-        limits = joint_limits(cores, influence, norm=norm, weight=rows[0].weight, cluster=cluster)
+    target, rows = samples[0].target, None
+    if len(samples) > 1:
         target = f"mean over {len(samples)} classes, each against the rest"
+        rows = [_kept(rows) for rows in read_rows(y_true, y_proba, **reading)]
+    limits = limits_of(cores, norm, rows)
     pvalue = limits.at_most(at_most)
-    resolution = max(core.resolution for core in cores)
     return TestResult(
         statistic=limits.error,
         pvalue=pvalue,
@@ -444,7 +466,8 @@ def _equivalence_test(
         norm=float(norm),
         at_most=at_most,
         tail_pvalue=pvalue,
-        notes=(f"Assumes no structure finer than 1/{resolution} of the rows.",),
+        notes=(f"Assumption: {assumption_of(cores)}.",),
+        limits=limits,
     )
 
 

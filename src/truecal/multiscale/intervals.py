@@ -21,6 +21,9 @@ from scipy.special import chndtr, ndtr, ndtri
 from truecal._lib.types import FloatArray
 from truecal.multiscale.levels import Level
 
+#: Largest factor on the number of rows that is worth reporting.
+_MOST_ROWS = 1e4
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -105,6 +108,52 @@ class Limits:
             return 0.0, self.upper(alpha)
         return self.lower(alpha / 2), self.upper(alpha / 2)
 
+    def rows_factor(self, bound: float, alpha: float, power: float) -> float | None:
+        r"""Return how many times as many rows would show on which side of `bound` the error lies.
+
+        With k times the rows the scale v becomes v/k and the degrees of freedom stay as they are. The error is taken
+        to be its estimate, and the rows that are added to be like those at hand.
+
+        Parameters
+        ----------
+        bound : float
+            The error to compare with.
+        alpha : float
+            Tail of the one-sided limits.
+        power : float
+            Probability with which the limit, the upper one if the estimate is below `bound`, lies beyond it.
+
+        Returns
+        -------
+        float or None
+            None if more than 10,000 times as many would be needed.
+        """
+
+        def chance(factor: float) -> float:
+            scale = self._scale / factor
+            truth, edge = self.error**2 / scale, bound**2 / scale
+            if self.error < bound:
+                return below(_quantile(alpha, self._freedom, edge), self._freedom, truth)
+            return 1 - below(_quantile(1 - alpha, self._freedom, edge), self._freedom, truth)
+
+        if not self.reliable or self.error == bound:
+            return None
+        if chance(1e-3) >= power:
+            return 1e-3
+        low, high = math.log(1e-3), math.log(_MOST_ROWS)
+        if chance(_MOST_ROWS) < power:
+            return None
+        return math.exp(brentq(lambda x: chance(math.exp(x)) - power, low, high, xtol=1e-3))
+
+    def above(self, bound: float) -> float:
+        """Return the p-value of the hypothesis that the error is `bound` or less.
+
+        It is at most alpha exactly when ``lower(alpha)`` is at least `bound`.
+        """
+        if bound > self.error or not self.reliable:
+            return 1.0
+        return 1 - below(self._statistic(self.square), self._freedom, bound**2 / self._scale)
+
     def at_most(self, bound: float) -> float:
         """Return the p-value of the hypothesis that the error is `bound` or more.
 
@@ -116,6 +165,15 @@ class Limits:
             return 1.0
         statistic = self._statistic(max(self.square_above, 0.0))
         return below(statistic, self._freedom, bound**2 / self._scale)
+
+
+def _quantile(probability: float, freedom: float, shift: float) -> float:
+    """Return the value below which the noncentral chi-square lies with some probability."""
+    total = freedom + shift
+    spread = math.sqrt(2 * (freedom + 2 * shift))
+    most = total + 40 * spread + 80
+    root: float = brentq(lambda value: below(value, freedom, shift) - probability, 1e-12, most, xtol=1e-9)
+    return root
 
 
 def noncentrality(statistic: float, freedom: float, probability: float) -> float:

@@ -55,11 +55,18 @@ def test_what_it_refuses(plain, tmp_path):
 def test_equivalence(calibrated, plain, tmp_path):
     y, p = spread(8000, 1)
     path = write_csv(tmp_path / "a.csv", {"label": y, "score": p, "g": [k % 2 for k in range(8000)]})
-    assert "shown to be below 0.1" in run("test", path, "--at-most", "0.1").stdout
-    assert json.loads(run("test", path, "--at-most", "0.1", "--format", "json").stdout)["rejected"] is True
-    assert "not shown to be below 0.1" in run("test", plain, "--at-most", "0.1", code=1).stdout
+    assert "The data show that" in run("test", path, "--at-most", "0.1").stdout
+    content = json.loads(run("test", path, "--at-most", "0.1", "--format", "json").stdout)
+    assert content["rejected"] is content["passed"] is True
+    assert content["result"]["decision"]["state"] == "shown"
+    assert "The data contradict that" in run("test", plain, "--at-most", "0.1", code=1).stdout
+    printed = run("test", calibrated, "--at-most", "0.01", code=1).stdout
+    assert "The data do not show that" in printed
+    assert "more rows like these" in " ".join(printed.split())
     run("test", path, "--at-most", "0.2", "--group", "g")
-    run("test", path, "--at-most", "0.001", "--group", "g", code=1)
+    printed = run("test", path, "--at-most", "0.001", "--group", "g", code=1).stdout
+    assert "below 0.001 is not shown in 2 of 2" in " ".join(printed.split())
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_rows_in_clusters_count_less(tmp_path):
