@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
+from truecal.data.width_bins import width_edges
 from truecal.results import BinTable
 
 IntArray = NDArray[np.intp]
@@ -113,7 +114,7 @@ class EqualWidth(BinningRule):
 
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return k/b, rounded to the type of the scores."""
-        return np.asarray((k / b).astype(self.sample.dtype, copy=False), dtype=np.float64)
+        return width_edges(k, b, self.sample.dtype)
 
     def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
         """Return the edges."""

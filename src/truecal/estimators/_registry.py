@@ -69,6 +69,9 @@ class EstimatorSpec:
         Other names of the estimator.
     options : dict
         Its keyword parameters other than `norm`, with their defaults.
+    width_bins : bool
+        Whether it depends on the rows only through their sums over `n_bins` bins of equal width, so that they can be
+        counted and need not be sorted.
     fixed_norm : float or None
         Order of the norm that an alias implies, as 1 for ``"ece"``; None elsewhere.
     """
@@ -84,6 +87,7 @@ class EstimatorSpec:
     range: tuple[float, float]
     aliases: tuple[str, ...]
     options: dict[str, Any]
+    width_bins: bool = False
     fixed_norm: float | None = None
 
     def check_options(self, options: Iterable[str]) -> None:
@@ -195,6 +199,7 @@ def estimator(
     range: tuple[float, float] = (0.0, 1.0),
     aliases: tuple[str, ...] = (),
     alias_norms: Mapping[str, float] = MappingProxyType({}),
+    width_bins: bool = False,
 ) -> Callable[[EstimatorFunction], EstimatorFunction]:
     """Register a function ``(sample, *, norm, ...) -> Estimate`` under `name`.
 
@@ -220,6 +225,8 @@ def estimator(
         Other names of the estimator.
     alias_norms : mapping of str to float
         Order of the norm of those aliases that imply one.
+    width_bins : bool
+        Whether sums over `n_bins` bins of equal width are all that it needs.
 
     Returns
     -------
@@ -239,7 +246,18 @@ def estimator(
             if parameter.kind is parameter.KEYWORD_ONLY and key != "norm"
         }
         spec = EstimatorSpec(
-            name, function, summary, estimand, reference, norms, weights, random, range, aliases, options
+            name,
+            function,
+            summary,
+            estimand,
+            reference,
+            norms,
+            weights,
+            random,
+            range,
+            aliases,
+            options,
+            width_bins,
         )
         for key in (name, *aliases):
             if key in _SPECS and _SPECS[key].function.__module__ != function.__module__:

@@ -15,6 +15,7 @@ from truecal.results import Estimate
     reference="Naeini, Cooper, Hauskrecht (2015), AAAI; Guo et al. (2017), ICML",
     aliases=("ece",),
     alias_norms={"ece": 1.0},
+    width_bins=True,
 )
 def ew_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     r"""Return the binned calibration error over equal-width bins.

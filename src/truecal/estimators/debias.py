@@ -24,7 +24,12 @@ _SINGLE_ROWS = (
 )
 
 
-@estimator("ew_debias", summary="Binned error minus its noise, equal-width bins.", reference=_REFERENCE)
+@estimator(
+    "ew_debias",
+    summary="Binned error minus its noise, equal-width bins.",
+    reference=_REFERENCE,
+    width_bins=True,
+)
 def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     r"""Return the debiased binned calibration error over equal-width bins.
 

@@ -21,6 +21,7 @@ _ESTIMAND = "largest gap between score and conditional probability"
     estimand=_ESTIMAND,
     norms="none",
     aliases=("mce",),
+    width_bins=True,
 )
 def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     r"""Return the maximum calibration error over equal-width bins.

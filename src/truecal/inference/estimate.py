@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from truecal._lib.checks import check_fraction, check_norm
+from truecal._lib.checks import check_count, check_fraction, check_norm
 from truecal._lib.types import RNGLike
 from truecal.data import Rows, as_samples, read_rows
 from truecal.data.cell_error import cell_error
@@ -201,7 +201,8 @@ def _measure(
         samples = as_samples(y_true, y_proba, **reading)
     else:
         rows = read_rows(y_true, y_proba, **reading)
-        samples = tuple(one.group() for one in rows)
+        width_bins = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.width_bins else None
+        samples = tuple(one.group(width_bins=width_bins) for one in rows)
     outcomes = [
         replace(
             spec(sample, norm=norm, **options),

@@ -1,0 +1,83 @@
+"""Rows counted in equal-width bins give what sorted rows give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import truecal
+from truecal.data import read_rows
+from truecal.data.width_bins import can_count, count_in_width_bins, width_edges
+from truecal.estimators._registry import list_estimators
+
+COUNTED = [spec.name for spec in list_estimators() if spec.width_bins]
+
+
+def scores_on_edges(n_bins: int, dtype: Any, rng: np.random.Generator) -> Any:
+    """Return scores on the edges, one step below and above them, 0, 1, and anywhere."""
+    edges = (np.arange(n_bins + 1) / n_bins).astype(dtype)
+    near = [
+        edges,
+        np.nextafter(edges, dtype(0)),
+        np.nextafter(edges, dtype(1)),
+        rng.random(500).astype(dtype),
+    ]
+    return rng.permutation(np.concatenate([*near, near[-1][:50]]))
+
+
+def test_the_estimators_that_are_counted() -> None:
+    assert COUNTED == ["ew_bin", "ew_debias", "ew_mce"]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 10, 15, 49, 100, 250])
+@pytest.mark.parametrize("name", COUNTED)
+def test_same_bins_and_same_value_as_sorted_rows(name: str, n_bins: int, dtype: Any) -> None:
+    rng = np.random.default_rng(n_bins)
+    score = scores_on_edges(n_bins, dtype, rng)
+    label = rng.random(len(score)) < score
+    (rows,) = read_rows(label, score)
+    assert len(rows.group(width_bins=n_bins)) <= n_bins
+    counted = truecal.estimate(label, score, estimator=name, n_bins=n_bins)
+    ordered = truecal.estimate(truecal.Sample.from_predictions(label, score), estimator=name, n_bins=n_bins)
+    assert counted.value == pytest.approx(ordered.value, abs=1e-15 if name != "ew_debias" else 1e-8)
+    assert counted.bins is not None
+    assert ordered.bins is not None
+    for column in ("lower", "upper", "count", "mean_label"):
+        np.testing.assert_array_equal(getattr(counted.bins, column), getattr(ordered.bins, column))
+    np.testing.assert_allclose(counted.bins.mean_score, ordered.bins.mean_score, rtol=0, atol=4e-16)
+
+
+def test_sums_are_the_same_for_every_order_of_the_rows() -> None:
+    rng = np.random.default_rng(1)
+    score = rng.random(100_000) ** 5
+    label = rng.random(len(score)) < score
+    order = rng.permutation(len(score))
+    for one, other in zip(
+        count_in_width_bins(label, score, 15),
+        count_in_width_bins(label[order], score[order], 15),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_mean_stays_in_its_bin() -> None:
+    # The mean of rows that all lie just below an edge would be rounded to the edge.
+    score = np.full(3, np.nextafter(2 / 3, 0))
+    mean, count, positives = count_in_width_bins(np.array([0, 1, 1]), score, 3)
+    assert mean.tolist() == [score[0]]
+    assert (count.tolist(), positives.tolist()) == ([3.0], [2.0])
+
+
+def test_rows_are_sorted_where_counting_would_not_be_exact() -> None:
+    assert can_count(1000, 15, np.dtype(np.float64))
+    assert not can_count(10, 15, np.dtype(np.float64))
+    assert not can_count(10_000, 300, np.dtype(np.float16))
+    assert width_edges(np.array([3]), 10, np.dtype(np.float32)) == np.float32(0.3)
+    score = np.linspace(0, 1, 40)
+    label = score > 0.5
+    (weighted,) = read_rows(label, score, sample_weight=np.ones(40))
+    (clustered,) = read_rows(label, score, clusters=np.arange(40))
+    assert len(weighted.group(width_bins=4)) == len(clustered.group(width_bins=4)) == 40
