@@ -30,7 +30,7 @@ from truecal.recalibration.selection.results import IDENTITY, CandidateScore, Se
 from truecal.recalibration.selection.rows import Rows
 
 #: The default candidates, from the least to the most flexible.
-_CANDIDATES = {
+CANDIDATES = {
     "temperature": TemperatureScaling,
     "platt": PlattScaling,
     "beta": BetaCalibration,
@@ -209,7 +209,7 @@ def _read_criterion(name: str, norm: float, multiclass: str | None, options: dic
 
 def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any] | None, given: str) -> dict[str, Any]:
     if candidates is None:
-        candidates = _CANDIDATES
+        candidates = CANDIDATES
     if isinstance(candidates, str):
         raise InputError(f"must be a list or a mapping. Got {candidates!r} instead", argument="candidates")
     if not isinstance(candidates, Mapping):
@@ -229,7 +229,7 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any] | None, given
                 "must not be called 'identity', which is the model unchanged", argument="candidates"
             )
         if isinstance(part, str):
-            part = _CANDIDATES[check_choice("a candidate", part, _CANDIDATES)]
+            part = CANDIDATES[check_choice("a candidate", part, CANDIDATES)]
         if isinstance(part, type):
             part = part(input=given)
         if not (hasattr(part, "fit") and hasattr(part, "transform")):

@@ -1,0 +1,416 @@
+"""A classifier and its recalibrator as one estimator, which holds out the rows that the recalibrator is fitted to.
+
+>>> from sklearn.datasets import make_classification
+>>> from sklearn.naive_bayes import GaussianNB
+>>> X, y = make_classification(2000, n_redundant=10, random_state=0)
+>>> model = CalibratedModel(GaussianNB(), random_state=0).fit(X, y)
+>>> model.recalibrator_
+PlattScaling()
+>>> model.predict_proba(X[:2]).round(2)
+array([[0.99, 0.01], [0.98, 0.02]])
+"""
+
+# scikit-learn has no type hints.
+# mypy: disable-error-code="import-untyped,misc"
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
+
+from truecal._lib.checks import check_choice
+from truecal._lib.types import FloatArray
+from truecal.exceptions import CalibrationWarning, InputError
+from truecal.recalibration import IdentityCalibration
+from truecal.recalibration.selection.choose import CANDIDATES, select_recalibrator
+
+#: Recalibrators by name, for `CalibratedModel`.
+_RECALIBRATORS = {"identity": IdentityCalibration, **CANDIDATES}
+
+#: Folds in which a recalibrator is chosen.
+_SELECTION_FOLDS = 5
+
+
+class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose probabilities are recalibrated, fitted in one call.
+
+    The recalibrator is fitted to predictions of rows that the classifier was not trained on. There are three ways to
+    get them:
+
+    * Cross-fitting (`cv` is a number of folds or a splitter). Each fold is predicted by a clone that was fitted to the
+      others. The recalibrator is fitted to these predictions, and the classifier to all rows.
+    * A held-out part (`cv` is a fraction such as 0.25). The classifier is fitted to the rest only, which is faster.
+    * A fitted classifier, wrapped in `sklearn.frozen.FrozenEstimator`. The recalibrator is fitted to all rows that are
+      passed to `fit`, which must be new to the classifier.
+
+    Scores are what `predict_proba` of the classifier returns; a classifier without it is used through its
+    `decision_function`, whose values are read as logits. The parameter `input` of the recalibrator is set accordingly.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `predict_proba` or `decision_function`.
+    recalibrator : str, recalibrator, or several of them
+        ``"auto"`` lets `truecal.select_recalibrator` choose, which leaves a calibrated model unchanged. A list (or a
+        mapping of names) makes it choose from that. ``"temperature"``, ``"platt"``, ``"beta"``, ``"isotonic"``,
+        ``"histogram"``, ``"identity"``, or an object with `fit` and `transform` is used without a choice.
+    cv : int, float, splitter or iterable
+        Number of folds, fraction of the rows to hold out, or what scikit-learn takes as `cv`. With `groups` in `fit`,
+        a number or a fraction keeps groups together.
+    n_jobs : int, optional
+        Number of folds to fit at the same time.
+    random_state : int, RandomState or None
+        Seed of the rows to hold out, and of the choice of a recalibrator.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    recalibrator_ : recalibrator
+        The fitted recalibrator.
+    selection_ : Selection
+        How the recalibrator was chosen; only if it was.
+    classes_ : ndarray of shape (K,)
+        The class of each column of `predict_proba`.
+
+    Examples
+    --------
+    The recalibrator is a parameter like any other:
+
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> X, y = make_classification(600, random_state=0)
+    >>> forest = RandomForestClassifier(20, random_state=0)
+    >>> search = GridSearchCV(
+    ...     CalibratedModel(forest, cv=0.25, random_state=0),
+    ...     {"recalibrator": ["identity", "platt", "histogram"]},
+    ...     scoring="neg_log_loss",
+    ... )
+    >>> search.fit(X, y).best_params_
+    {'recalibrator': 'platt'}
+    """
+
+    estimator_: Any
+    recalibrator_: Any
+    selection_: Any
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any,
+        recalibrator: Any = "auto",
+        *,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.recalibrator = recalibrator
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit the classifier and the recalibrator.
+
+        Parameters
+        ----------
+        X : array-like
+            Features.
+        y : array-like of shape (n,)
+            Classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights, for the recalibrator and for the classifier if it takes them (with metadata routing, if it
+            requests them).
+        groups : array-like of shape (n,), optional
+            Rows of one group are never split: all of them are held out, or none.
+        **fit_params
+            Passed to the classifier.
+
+        Returns
+        -------
+        Self
+        """
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: classes are needed"
+            )
+        check_classification_targets(y)
+        labels = column_or_1d(y, warn=True)
+        X, labels, sample_weight, groups = indexable(X, labels, sample_weight, groups)
+        fit_params = self._params_of_estimator(sample_weight, groups, fit_params)
+        random_state = check_random_state(self.random_state)
+        if _is_frozen(self.estimator):
+            self.estimator_, held_out = self.estimator, np.arange(len(labels))
+            self.classes_ = np.asarray(self.estimator.classes_)
+            scores, given = _scores(self.estimator, X, self.classes_)
+        else:
+            self.classes_ = np.unique(labels)
+            if len(self.classes_) < 2:
+                raise InputError(
+                    f"has {len(labels)} rows of {len(self.classes_)} class; two classes are needed",
+                    argument="y",
+                )
+            held_out, scores, given = self._hold_out(X, labels, groups, fit_params, random_state)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[held_out]
+        group = None if groups is None else np.asarray(groups)[held_out]
+        truth = self._codes(labels[held_out])
+        self._fit_recalibrator(scores, truth, weight, group, given, random_state)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the recalibrated probabilities, one column for each of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        scores, _ = _scores(self.estimator_, X, self.classes_)
+        proba = np.asarray(self.recalibrator_.transform(scores), dtype=np.float64)
+        return np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return np.asarray(self.classes_[proba.argmax(axis=1)])
+
+    # -- The classifier ------------------------------------------------------------------------------
+
+    def _hold_out(
+        self, X: Any, labels: NDArray[Any], groups: Any, fit_params: dict[str, Any], random_state: Any
+    ) -> tuple[NDArray[np.intp], FloatArray, str]:
+        """Fit the classifier; return the rows that were held out, their scores and what these are."""
+        splits = self._splits(X, labels, groups, random_state)
+        done = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_and_score)(clone(self.estimator), X, labels, train, test, fit_params, self.classes_)
+            for train, test in splits
+        )
+        models, parts, given = zip(*done, strict=True)
+        held_out = np.concatenate([np.arange(len(labels))[test] for _, test in splits])
+        if len(np.unique(held_out)) < len(held_out):
+            raise InputError("must hold out each row at most once", argument="cv", value=self.cv)
+        if _is_fraction(self.cv):
+            self.estimator_ = models[0]
+        else:
+            self.estimator_ = clone(self.estimator).fit(X, labels, **fit_params)
+        return held_out, np.concatenate(parts), given[0]
+
+    def _splits(
+        self, X: Any, labels: NDArray[Any], groups: Any, random_state: Any
+    ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        fraction = _is_fraction(self.cv)
+        if fraction:
+            if groups is None:
+                splitter = StratifiedShuffleSplit(1, test_size=float(self.cv), random_state=random_state)
+            else:
+                parts = max(2, round(1 / self.cv))
+                splitter = StratifiedGroupKFold(parts, shuffle=True, random_state=random_state)
+        elif isinstance(self.cv, Integral) and groups is not None:
+            splitter = StratifiedGroupKFold(int(self.cv))
+        else:
+            splitter = check_cv(self.cv, labels, classifier=True)
+        splits = list(splitter.split(X, labels, groups))
+        return splits[:1] if fraction else splits
+
+    def _params_of_estimator(
+        self, sample_weight: Any, groups: Any, fit_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what to pass to `fit` of the classifier."""
+        if get_config()["enable_metadata_routing"]:
+            given = {"sample_weight": sample_weight, "groups": groups}
+            given = {name: value for name, value in given.items() if value is not None}
+            return dict(process_routing(self, "fit", **given, **fit_params).estimator.fit)
+        if sample_weight is None or _is_frozen(self.estimator):
+            return fit_params
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            warnings.warn(
+                f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights are used for the "
+                "recalibrator only.",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+            return fit_params
+        return {"sample_weight": sample_weight, **fit_params}
+
+    # -- The recalibrator ----------------------------------------------------------------------------
+
+    def _codes(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the number of each row's class."""
+        unknown = ~np.isin(labels, self.classes_)
+        if unknown.any():
+            first = int(unknown.argmax())
+            raise InputError(
+                f"has {int(unknown.sum())} labels that are not among classes_ of the fitted classifier",
+                argument="y",
+                count=int(unknown.sum()),
+                first_row=first,
+                value=labels[first],
+            )
+        order = np.argsort(self.classes_)
+        return np.asarray(order[np.searchsorted(self.classes_, labels, sorter=order)])
+
+    def _fit_recalibrator(
+        self,
+        scores: FloatArray,
+        truth: NDArray[np.intp],
+        weight: FloatArray | None,
+        group: NDArray[Any] | None,
+        given: str,
+        random_state: Any,
+    ) -> None:
+        candidates = self.recalibrator
+        if isinstance(candidates, str) and candidates != "auto":
+            check_choice("recalibrator", candidates, ["auto", *_RECALIBRATORS])
+            self.recalibrator_ = _RECALIBRATORS[candidates](input=given)
+        elif isinstance(candidates, str | Mapping | list | tuple):
+            rng = np.random.default_rng(random_state.randint(2**31 - 1))
+            self.selection_ = select_recalibrator(
+                truth,
+                scores,
+                candidates=None if isinstance(candidates, str) else candidates,
+                input=given,
+                sample_weight=weight,
+                cv=_selection_folds(group, len(truth), rng),
+                rng=rng,
+            )
+            self.recalibrator_ = self.selection_.recalibrator
+            return
+        else:
+            self.recalibrator_ = _copy(candidates, given)
+        weights = {} if weight is None else {"sample_weight": weight}
+        self.recalibrator_.fit(scores, truth, **weights)
+
+    # -- scikit-learn's conventions ------------------------------------------------------------------
+
+    def get_metadata_routing(self) -> Any:
+        """Return which metadata goes where: to the classifier, to the splitter, and to the recalibrator."""
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        if hasattr(self.cv, "get_metadata_routing"):
+            to_split = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=to_split)
+        return router
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags  # not in scikit-learn 1.5, which does not call this
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+
+def _is_fraction(cv: Any) -> bool:
+    if not isinstance(cv, float | np.floating):
+        return False
+    if not 0 < cv < 1:
+        raise InputError(
+            f"must be a number of folds or a fraction between 0 and 1. Got {cv} instead", argument="cv"
+        )
+    return True
+
+
+def _is_frozen(estimator: Any) -> bool:
+    # By name, because scikit-learn 1.5 has no such class.
+    return type(estimator).__name__ == "FrozenEstimator"
+
+
+def _fit_and_score(
+    model: Any,
+    X: Any,
+    labels: NDArray[Any],
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    params: dict[str, Any],
+    classes: NDArray[Any],
+) -> tuple[Any, FloatArray, str]:
+    """Fit to some rows; return the model, the scores of the other rows, and what these are."""
+    ours = {name: _part(value, train, len(labels)) for name, value in params.items()}
+    model.fit(_safe_indexing(X, train), labels[train], **ours)
+    return model, *_scores(model, _safe_indexing(X, test), classes)
+
+
+def _part(value: Any, rows: NDArray[np.intp], n: int) -> Any:
+    """Return the rows of a parameter that has one value for each; others are left as they are."""
+    has_rows = hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == n
+    return _safe_indexing(value, rows) if has_rows else value
+
+
+def _scores(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]:
+    """Return the model's probabilities or logits, and which of both they are."""
+    if not np.array_equal(model.classes_, classes):
+        missing = sorted(set(classes.tolist()) - set(np.asarray(model.classes_).tolist()))
+        raise InputError(
+            f"leaves no rows of class {missing[0]!r} to fit the classifier to",
+            argument="cv",
+            remedy="Use stratified folds, or fewer.",
+        )
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X)), "probabilities"
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(X)), "logits"
+    raise InputError(
+        f"must have predict_proba or decision_function. {type(model).__name__} has neither",
+        argument="estimator",
+    )
+
+
+def _selection_folds(group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> int | NDArray[np.intp]:
+    """Return the number of folds to choose a recalibrator in, or the fold of each row if there are groups."""
+    if group is None:
+        return min(_SELECTION_FOLDS, n)
+    code = np.unique(group, return_inverse=True)[1].reshape(-1)
+    return np.asarray((rng.permutation(code.max() + 1) % _SELECTION_FOLDS)[code])
+
+
+def _copy(recalibrator: Any, given: str) -> Any:
+    """Return a copy that can be fitted to scores of this kind."""
+    if not (hasattr(recalibrator, "fit") and hasattr(recalibrator, "transform")):
+        raise InputError(
+            f"must be a name or have fit and transform. Got {recalibrator!r} instead", argument="recalibrator"
+        )
+    fresh = clone(recalibrator) if hasattr(recalibrator, "get_params") else copy.deepcopy(recalibrator)
+    if "input" in getattr(fresh, "get_params", dict)():
+        fresh.set_params(input=given)
+    return fresh
