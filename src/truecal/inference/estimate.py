@@ -127,6 +127,7 @@ def calibration_error(
     estimator: str = DEFAULT_ESTIMATOR,
     norm: float = 2,
     n_bins: int | None = None,
+    squared: bool = False,
     sample_weight: ArrayLike | None = None,
     weights: str | None = None,
     clusters: Any = None,
@@ -143,6 +144,8 @@ def calibration_error(
     y_true, y_proba, estimator, norm, n_bins, sample_weight, weights, clusters, pos_label, labels, multiclass, rng, \
     **options
         As in `estimate`.
+    squared : bool
+        Whether to return the square of the l2 error, in the unit of the Brier score.
 
     Returns
     -------
@@ -163,7 +166,12 @@ def calibration_error(
         "labels": labels,
         "multiclass": multiclass,
     }
-    return _measure(y_true, y_proba, reading, estimator, norm, n_bins, None, rng, options).value
+    if squared and get_estimator(estimator).resolve_norm(norm) != 2:
+        raise InputError(
+            f"is for the l2 error; {estimator} is not computed with norm=2 here", argument="squared"
+        )
+    value = _measure(y_true, y_proba, reading, estimator, norm, n_bins, None, rng, options).value
+    return value**2 if squared else value
 
 
 def _measure(

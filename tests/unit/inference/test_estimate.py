@@ -28,9 +28,10 @@ def test_the_value_alone_is_that_of_the_estimate(golden):
         assert value == truecal.estimate(y, p, **options).value
 
 
-def test_both_functions_take_the_same_parameters_but_for_the_interval():
+def test_both_functions_take_the_same_parameters_but_for_interval_and_square():
     one, two = (dict(inspect.signature(f).parameters) for f in (truecal.estimate, truecal.calibration_error))
     assert one.pop("confidence_level").default is None
+    assert two.pop("squared").default is False
     assert list(one.items()) == list(two.items())
 
 
@@ -197,3 +198,19 @@ def test_row_order_and_the_callers_arrays(golden):
             assert truecal.calibration_error(y[::-1], p[::-1], estimator=spec.name) == value
     assert (y == kept[0]).all()
     assert (p == kept[1]).all()
+
+
+def test_the_square_of_the_l2_error_is_in_the_unit_of_the_brier_score(golden):
+    y, p = golden(500)
+    for name in ("multiscale", "em_bin"):
+        root = truecal.calibration_error(y, p, estimator=name)
+        assert truecal.calibration_error(y, p, estimator=name, squared=True) == root**2
+
+
+@pytest.mark.parametrize(
+    "options", [{"norm": 1}, {"estimator": "ks"}, {"estimator": "ece"}, {"estimator": "skce"}]
+)
+def test_only_the_l2_error_has_a_square(golden, options):
+    y, p = golden(100)
+    with pytest.raises(truecal.InputError, match="squared is for the l2 error"):
+        truecal.calibration_error(y, p, squared=True, **options)

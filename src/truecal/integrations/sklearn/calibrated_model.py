@@ -3,11 +3,9 @@
 >>> from sklearn.datasets import make_classification
 >>> from sklearn.naive_bayes import GaussianNB
 >>> X, y = make_classification(2000, n_redundant=10, random_state=0)
->>> model = CalibratedModel(GaussianNB(), random_state=0).fit(X, y)
->>> model.recalibrator_
-PlattScaling()
->>> model.predict_proba(X[:2]).round(2)
-array([[0.99, 0.01], [0.98, 0.02]])
+>>> model = CalibratedModel(GaussianNB(), "platt").fit(X, y)
+>>> print(*(one.predict_proba(X[5:6]).round(2) for one in (model.estimator_, model)))
+[[1. 0.]] [[0.97 0.03]]
 """
 
 # scikit-learn has no type hints.
@@ -92,12 +90,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     The recalibrator is a parameter like any other:
 
     >>> from sklearn.datasets import make_classification
-    >>> from sklearn.ensemble import RandomForestClassifier
     >>> from sklearn.model_selection import GridSearchCV
-    >>> X, y = make_classification(600, random_state=0)
-    >>> forest = RandomForestClassifier(20, random_state=0)
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(600, n_redundant=10, random_state=0)
     >>> search = GridSearchCV(
-    ...     CalibratedModel(forest, cv=0.25, random_state=0),
+    ...     CalibratedModel(GaussianNB()),
     ...     {"recalibrator": ["identity", "platt", "histogram"]},
     ...     scoring="neg_log_loss",
     ... )

@@ -25,7 +25,7 @@ from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.inference.estimate import calibration_error
 
 #: What `calibration_error` itself takes, beside the options of its estimators.
-_GENERAL_OPTIONS = ("norm", "n_bins", "multiclass", "pos_label")
+_GENERAL_OPTIONS = ("norm", "n_bins", "squared", "multiclass", "pos_label")
 
 
 class CalibrationScorer:
@@ -43,8 +43,8 @@ class CalibrationScorer:
     estimator : str
         One of `truecal.list_estimators`.
     **options
-        Options of `truecal.calibration_error`: `norm`, `n_bins`, `multiclass`, `pos_label`, and the options of the
-        estimator itself.
+        Options of `truecal.calibration_error`: `norm`, `n_bins`, `squared`, `multiclass`, `pos_label`, and the options
+        of the estimator itself.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class CalibrationScorer:
         if not hasattr(estimator, "predict_proba"):
             raise AttributeError(
                 f"{type(estimator).__name__} has no predict_proba: calibration is a property of "
-                f"probabilities. Wrap it in sklearn.calibration.CalibratedClassifierCV."
+                f"probabilities. Wrap it in truecal.integrations.sklearn.CalibratedModel."
             )
         error = calibration_error(
             y,

@@ -75,6 +75,14 @@ def test_cross_validate_measures_each_fold(two):
         assert score == -truecal.calibration_error(y[test], proba, estimator="em_bin", n_bins=5, norm=1)
 
 
+def test_squared(two):
+    X, y = two
+    model = GaussianNB().fit(X, y)
+    assert CalibrationScorer(squared=True)(model, X, y) == pytest.approx(
+        -(CalibrationScorer()(model, X, y) ** 2)
+    )
+
+
 def test_several_at_once(two):
     X, y = two
     few = {f"neg_{name}": CalibrationScorer(name) for name in ("em_sweep", "kde")} | {"accuracy": "accuracy"}
@@ -183,7 +191,7 @@ def test_copies_are_alike_and_apart(two, routing):
 
 def test_no_probabilities(two):
     X, y = two
-    with pytest.raises(AttributeError, match=r"LinearSVC has no predict_proba: .*CalibratedClassifierCV"):
+    with pytest.raises(AttributeError, match=r"LinearSVC has no predict_proba: .*CalibratedModel"):
         CalibrationScorer()(LinearSVC().fit(X, y), X, y)
 
 
