@@ -163,11 +163,18 @@ def summarize(
     rows = _rows_in_cells(data, groups, hit, value, faults, weighted=weight is not None)
     sums = expressions.collect(_sum_by_cell(rows, groups, weighted=weight is not None))
     _refuse(sums, rows, faults, weight)
-    dtype = np.dtype(np.float32 if all(schema[name] == nw.Float32 for name in scores) else np.float64)
+    dtype = _type_of_scores([schema[name] for name in scores])
     parts = _split(sums, groups, dtype, target)
     if by is None:
         return parts[()]
     return {key[0]: cells for key, cells in parts.items()} if isinstance(by, str) else parts
+
+
+def _type_of_scores(columns: list[nw.dtypes.DType]) -> np.dtype[Any]:
+    """Return the finest type among the columns, in which edges of bins are compared."""
+    kinds = {"Float16": np.float16, "Float32": np.float32}  # older versions of narwhals have no Float16
+    found = [np.dtype(kinds.get(str(column), np.float64)) for column in columns]
+    return max(found, key=lambda dtype: dtype.itemsize)
 
 
 def _check_options(scores: list[str], pos_label: Any, multiclass: str | None) -> None:

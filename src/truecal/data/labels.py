@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.text import counted, listing
 from truecal.data.arrays import NUMBERS, bad_values, check_length, refuse_missing, to_array, to_python
-from truecal.exceptions import InputError, Remedy
+from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 Codes = NDArray[np.intp]
 
@@ -136,6 +137,13 @@ class Labels:
             raise self._error(
                 f"holds the strings {listing(seen)}, and two columns of {self.scores_name} could be in either order",
                 Remedy.COLUMN_ORDER,
+            )
+        if all(re.fullmatch(r"\d+", label) for label in seen) and sorted(seen, key=int) != seen:
+            warnings.warn(
+                f"The columns of {self.scores_name} are taken in the order of the labels as text: "
+                f"{listing(seen)}. Pass labels if they are in the order of the numbers.",
+                CalibrationWarning,
+                stacklevel=5,
             )
         return seen
 

@@ -208,6 +208,15 @@ class Sample:
         """Kish's effective number of rows, (sum w)^2 / sum w^2; the number of rows if they are counted."""
         return self.n if self.squares is None else self.n**2 / float(self.squares.sum())
 
+    def on_the_scale_of_rows(self) -> Sample:
+        """Return the sample with weights that sum to the effective size, if they sum to less than a row per score.
+
+        Such weights, which may sum to 1, cannot be counts, and rules that depend on the number of rows need one.
+        """
+        if self.squares is None or self.n >= len(self):
+            return self
+        return self.scaled(self.effective_size / self.n)
+
     @cached_property
     def label(self) -> FloatArray:
         """Mean label of each group."""

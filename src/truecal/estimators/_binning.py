@@ -34,8 +34,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 #: Constants of the sweep: bins examined in one step, enough to hide Python's overhead; numbers of bins tried in
 #: the first step; number of bins from which only bins near descents are examined; limit if there are fewer groups
-#: (very unequal weights).
-_STEP_BINS, _FIRST, _NEAR_ONLY, _SWEEP_LIMIT = 1 << 16, 16, 512, 1 << 20
+#: (very unequal weights); number of descents examined in all if some groups are too light to be seen.
+_STEP_BINS, _FIRST, _NEAR_ONLY, _SWEEP_LIMIT, _SWEEP_WORK = 1 << 16, 16, 512, 1 << 20, 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,7 @@ def monotone_sweep(rule: BinningRule) -> int:
     neighbours are examined.
 
     Empty bins are skipped. With very unequal weights, light groups may never be in separate bins; the sweep stops
-    after a million bins, or as many as there are groups.
+    after a million bins, or as many as there are groups, and earlier if some are lighter than rounding error.
 
     References: Roelofs et al. (2022), Algorithm 1.
     """
@@ -221,7 +221,10 @@ def monotone_sweep(rule: BinningRule) -> int:
     if not n_descents:
         return rule.finest
     descents: IntArray | None = None
-    most = min(rule.finest, max(len(label), _SWEEP_LIMIT))
+    limit = max(len(label), _SWEEP_LIMIT)
+    if float(rule.sample.count.min()) <= rule.sample.rounding:
+        limit = min(limit, max(_NEAR_ONLY, _SWEEP_WORK // n_descents))
+    most = min(rule.finest, limit)
     while tried < most and not broken:
         b = tried + 1
         near = b > min(_NEAR_ONLY, 4 * n_descents)

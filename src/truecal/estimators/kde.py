@@ -53,6 +53,7 @@ def kde(sample: Sample, *, norm: float, bandwidth: float | None = None) -> Estim
     >>> round(truecal.calibration_error(y, p, estimator="kde"), 2)
     0.18
     """
+    sample = sample.on_the_scale_of_rows()
     if len(sample) == 1:
         return Estimate(abs(float(sample.score[0] - sample.label[0])))
     width = _default_bandwidth(sample) if bandwidth is None else _check_bandwidth(bandwidth)
@@ -61,9 +62,10 @@ def kde(sample: Sample, *, norm: float, bandwidth: float | None = None) -> Estim
     )  # a triweight kernel of half-width 3 has standard deviation 1
 
     curve = np.divide(hits, everything, out=np.ones_like(hits), where=everything > 0)
-    integrand = np.abs(_GRID - np.minimum(curve, 1.0)) ** norm * everything
-    power = float(np.trapezoid(integrand) / np.trapezoid(everything))
-    return Estimate(min(power, 1.0) ** (1 / norm))
+    gap = np.where(everything > 0, np.abs(_GRID - np.minimum(curve, 1.0)), 0.0)
+    largest = float(gap.max()) or 1.0  # the powers of a large norm would underflow
+    power = float(np.trapezoid((gap / largest) ** norm * everything) / np.trapezoid(everything))
+    return Estimate(largest * min(power, 1.0) ** (1 / norm))
 
 
 def _default_bandwidth(sample: Sample) -> float:

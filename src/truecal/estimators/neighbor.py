@@ -42,7 +42,11 @@ def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> 
     >>> truecal.calibration_error(y, p, estimator="neighbor", norm=1, n_neighbors=1)
     0.25
     """
-    k = math.ceil(sample.n / 15) if n_neighbors is None else check_count("n_neighbors", n_neighbors)
+    if n_neighbors is None:
+        sample = sample.on_the_scale_of_rows()
+        k = math.ceil(sample.n / 15)
+    else:
+        k = check_count("n_neighbors", n_neighbors)
     radius = _radius_of(sample, min(k, sample.n))
     # 0.3 - 0.2 and 0.4 - 0.3 count as equal, also in float32: scores are only as exact as their type.
     radius += np.minimum(2 * np.spacing((sample.score + radius).astype(sample.dtype)), radius / 8)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice
 from truecal.data import as_sample
-from truecal.data.arrays import to_array
+from truecal.data.arrays import check_length, to_array
 from truecal.data.cells import N_CELLS, Cells, check_same_target, merge_all
 from truecal.exceptions import InputError
 from truecal.inference.estimate import estimate
@@ -23,6 +23,8 @@ from truecal.results import Estimate
 Moment = float | datetime | np.datetime64
 Duration = float | timedelta | np.timedelta64
 
+#: Moments this close to the beginning of a step, in steps, belong to it; and the number of the last step.
+_SAME_MOMENT, _LATEST_STEP = 1e-9, 2.0**53
 _NOTHING = "Nothing has come in yet. Call update first."
 
 
@@ -204,6 +206,9 @@ class WindowedStream:
         """
         truth, proba = to_array(y_true, "y_true")[0], to_array(y_proba, "y_proba")[0]
         weight = None if sample_weight is None else to_array(sample_weight, "sample_weight")[0]
+        for name, values in (("y_true", truth), ("sample_weight", weight)):
+            if values is not None:
+                check_length(values, name, len(proba), "y_proba")
         steps = np.broadcast_to(self._steps_of(time), len(proba))
         end = max([*self._streams, *steps.tolist()], default=0)
         live = steps > end - self._n_steps
@@ -284,8 +289,16 @@ class WindowedStream:
         if missing:
             raise InputError(f"time has {missing} missing value{'s' if missing > 1 else ''}.")
         if self._dated:
-            moments = moments.astype("datetime64[us]").astype(np.int64)
-        return np.asarray(np.floor_divide(moments, self._step), dtype=np.int64)
+            moments = _microseconds(moments)
+            steps = np.floor_divide(moments, self._step)
+        else:
+            exact = moments / self._step
+            nearest = np.rint(exact)  # 0.3 / 0.1 is a little less than 3
+            is_edge = np.isclose(exact, nearest, rtol=_SAME_MOMENT, atol=_SAME_MOMENT)
+            steps = np.where(is_edge, nearest, np.floor(exact))
+        if (np.abs(steps) > _LATEST_STEP).any():
+            raise InputError(f"time is too far from 0 for steps of {self._step:g}. Got {time!r} instead.")
+        return np.asarray(steps, dtype=np.int64)
 
     def _start(self, step: int) -> float | np.datetime64:
         return np.datetime64(int(step * self._step), "us") if self._dated else step * self._step
@@ -300,6 +313,14 @@ def _duration(length: Any) -> float:
     if isinstance(length, timedelta | np.timedelta64):
         return float(np.timedelta64(length, "us").astype(np.int64))
     return float(length)
+
+
+def _microseconds(dates: NDArray[Any]) -> NDArray[np.int64]:
+    """Return dates in microseconds since 1970, or refuse those that are beyond their range."""
+    exact = dates.astype("datetime64[us]")
+    if (exact.astype(dates.dtype) != dates).any() and np.datetime_data(dates.dtype)[0] in "YMWDhms":
+        raise InputError("time has dates that are too far away to be counted in microseconds.")
+    return exact.astype(np.int64)
 
 
 def _in_utc(moment: Any) -> Any:

@@ -137,8 +137,9 @@ class Multiscale:
     def largest(self, norm: float) -> float:
         """Return the largest error that the scores allow: every label on the far side."""
         score = self.units.score
-        far = np.maximum(score, 1 - score) ** norm
-        return min(_power(float(self.units.weight @ far) / self.size, 1 / norm), 1.0)
+        far = np.maximum(score, 1 - score)
+        most = float(far.max())  # the powers of a large norm would underflow
+        return min(most * _power(float(self.units.weight @ (far / most) ** norm) / self.size, 1 / norm), 1.0)
 
     # --- the curve ---------------------------------------------------------------------------------
 

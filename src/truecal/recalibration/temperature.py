@@ -155,5 +155,6 @@ def fit_temperature(
     centre = np.log(spread)
     top = maximise(log_likelihood, np.zeros(1), lower=centre - reach, upper=centre + reach)
     # The gradient and curvature there are at hand: one more step costs nothing and squares the error.
-    last = 0.0 if top.at_bound[0] else float(top.gradient[0] / abs(top.hessian[0, 0]))
+    flat = top.at_bound[0] or top.hessian[0, 0] == 0
+    last = 0.0 if flat else float(top.gradient[0] / abs(top.hessian[0, 0]))
     return TemperatureFit(float(np.exp(top.x[0] + last)), n_steps, note)

@@ -293,3 +293,14 @@ def test_columns_go_by_the_numbers_in_their_names():
     three = pl.DataFrame({"p3": [0.2], "p1": [0.3], "p2": [0.5], "y": [1]})
     with pytest.raises(InputError, match="not in the order of their numbers"):
         summarize(three, score=["p3", "p1", "p2"], label="y")
+
+
+def test_edges_are_compared_in_the_type_of_half_precision_scores():
+    rng = np.random.default_rng(5)
+    p = rng.integers(0, 16, 400).astype(np.float16) / np.float16(15)
+    y = rng.random(400) < p
+    cells = summarize(pl.DataFrame({"y": y, "p": pl.Series(p, dtype=pl.Float16)}), label="y", score="p")
+    assert cells.dtype == np.float16
+    assert truecal.calibration_error(cells, estimator="ew_bin") == pytest.approx(
+        truecal.calibration_error(y, p, estimator="ew_bin"), abs=1e-12
+    )

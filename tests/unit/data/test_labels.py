@@ -6,7 +6,7 @@ import pytest
 from truecal import Sample
 from truecal.data import as_samples
 from truecal.data.labels import classes_of, read_clusters
-from truecal.exceptions import InputError, Remedy
+from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 Y, P = np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8])
 
@@ -82,3 +82,10 @@ def test_a_sample_keeps_clusters_and_sampling_weights():
     assert (counted.n, type(counted.n)) == (10, int)
     with pytest.raises(InputError, match="weights 'counts' needs sample_weight"):
         Sample.from_predictions(Y, P, weights="counts")
+
+
+def test_numbers_as_text_are_taken_in_the_order_of_text_with_a_warning():
+    labels = [str(k % 11) for k in range(22)]
+    with pytest.warns(CalibrationWarning, match="in the order of the labels as text: '0', '1', '10', '2'"):
+        Sample.from_predictions(labels, np.full((22, 11), 1 / 11))
+    Sample.from_predictions([str(k % 9) for k in range(18)], np.full((18, 9), 1 / 9))  # the same either way

@@ -112,3 +112,19 @@ def test_weights_that_sum_to_next_to_nothing():
 def test_bandwidth_must_fit_the_grid(bad):
     with pytest.raises(ValueError, match=r"bandwidth must be a number between 0\.00013.* Got"):
         error([0, 1], [0.2, 0.8], bandwidth=bad)
+
+
+def test_large_norms_do_not_underflow():
+    rng = np.random.default_rng(3)
+    p = rng.random(500)
+    y = rng.random(500) < p**2
+    errors = [error(y, p, norm=norm) for norm in (50, 300, 500, 5000, 1e308)]
+    assert errors == sorted(errors)
+    assert 0.2 < errors[-1] <= 1
+
+
+def test_the_bandwidth_does_not_depend_on_the_scale_of_weights_below_1():
+    rng = np.random.default_rng(3)
+    p = rng.random(500)
+    y = rng.random(500) < p**2
+    assert error(y, p, sample_weight=np.full(500, 1 / 500)) == pytest.approx(error(y, p), rel=1e-12)

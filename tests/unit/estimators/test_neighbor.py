@@ -77,3 +77,12 @@ def test_by_default_a_fifteenth_of_the_rows():
 def test_n_neighbors_must_be_a_whole_number(bad):
     with pytest.raises(ValueError, match="n_neighbors must be a whole number >= 1"):
         truecal.calibration_error([0, 1], [0.2, 0.7], estimator="neighbor", n_neighbors=bad)
+
+
+def test_weights_that_sum_to_1_do_not_shrink_the_neighbourhoods():
+    rng = np.random.default_rng(3)
+    p = rng.random(500)
+    y = rng.random(500) < p**2
+    plain = truecal.calibration_error(y, p, estimator="neighbor")
+    weighted = truecal.calibration_error(y, p, estimator="neighbor", sample_weight=np.full(500, 1 / 500))
+    assert weighted == pytest.approx(plain, rel=1e-12)

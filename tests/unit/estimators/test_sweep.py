@@ -115,3 +115,13 @@ def test_scaled_weights_give_the_same_bins(factor):
     scaled = truecal.estimate(y, p, estimator="em_sweep", sample_weight=np.full(400, factor))
     assert scaled.n_bins == plain.n_bins
     assert scaled.value == pytest.approx(plain.value, rel=1e-12)
+
+
+def test_very_uneven_weights_do_not_take_minutes():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    weight = np.full(300, 0.5)
+    weight[3] = 1e12
+    result = truecal.estimate(y, p, estimator="ew_sweep", sample_weight=weight)
+    assert result.n_bins < 1 << 17  # a million, and minutes, before there was a limit

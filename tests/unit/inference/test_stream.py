@@ -11,6 +11,7 @@ import pytest
 import truecal
 from truecal.data import as_sample
 from truecal.data.cells import Cells
+from truecal.exceptions import InputError
 from truecal.inference.stream import CalibrationStream, WindowedStream
 
 
@@ -242,3 +243,34 @@ def test_missing_dates():
         stream.update([0, 1], [0.1, 0.2], time=np.array(["NaT", "NaT"], dtype="datetime64[s]"))
     with pytest.raises(ValueError, match="time must be dates"):
         stream.update([0, 1], [0.1, 0.2], time=3)
+
+
+def test_steps_that_are_not_exact_in_binary_hold_the_right_rows():
+    stream = WindowedStream(window=0.3, step=0.1)
+    for k in range(6):
+        stream.update([0, 1], [0.2, 0.7], time=k / 10)
+    assert {round(float(start), 9): cells.n for start, cells in stream.steps.items()} == {
+        0.3: 2,
+        0.4: 2,
+        0.5: 2,
+    }
+
+
+@pytest.mark.parametrize("time", [np.inf, 1e300, -1e300])
+def test_times_beyond_all_steps_are_refused(time):
+    stream = WindowedStream(window=3, step=1)
+    stream.update([0, 1], [0.2, 0.7], time=1)
+    with pytest.raises(InputError, match="too far"):
+        stream.update([0, 1], [0.2, 0.7], time=time)
+    assert stream.cells.n == 2
+
+
+def test_dates_beyond_microseconds_are_refused():
+    stream = WindowedStream(window=timedelta(days=7), step=timedelta(days=1))
+    with pytest.raises(InputError, match="too far"):
+        stream.update([0, 1], [0.2, 0.7], time=np.datetime64("300000000", "Y"))
+
+
+def test_labels_of_another_length_are_refused():
+    with pytest.raises(InputError, match="same length"):
+        WindowedStream(window=3, step=1).update([0, 1, 1], [0.2, 0.7], time=1)

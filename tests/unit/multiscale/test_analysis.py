@@ -104,3 +104,10 @@ def test_with_weights_the_interval_of_a_calibrated_model_holds_zero():
         sample = Sample.from_rows(label, score, rng.lognormal(0, 1, 600), sampling=True)
         hits += analyse(sample).limits.interval(0.95)[0] == 0
     assert hits >= 88
+
+
+def test_large_norms_do_not_underflow(draw):
+    core = analyse(draw(2000, lambda p: p**1.5, seed=0))
+    errors = [core.error(norm) for norm in (2, 50, 500, 1e308)]
+    assert errors == sorted(errors)
+    assert 0.1 < errors[-1] <= 1

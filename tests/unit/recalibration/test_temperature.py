@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
+from truecal.exceptions import CalibrationWarning
 from truecal.recalibration import TemperatureScaling
 
 
@@ -76,3 +77,10 @@ def test_probabilities_of_exactly_0():
     after = TemperatureScaling(input="probabilities").fit(p, [0, 1, 1, 2]).transform(p)
     assert np.isfinite(after).all()
     np.testing.assert_allclose(after.sum(axis=1), 1)
+
+
+def test_equal_logits_and_equal_labels_have_a_finite_temperature():
+    with pytest.warns(CalibrationWarning, match="temperature 0"):
+        scaling = TemperatureScaling().fit([1 / 3] * 16, [1] * 16)
+    assert 0 < scaling.temperature_ < 1
+    assert np.isfinite(scaling.transform([0.2, -0.5])).all()
