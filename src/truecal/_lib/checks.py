@@ -119,8 +119,9 @@ def did_you_mean(value: object, known: Iterable[str]) -> str | None:
     >>> did_you_mean("em_sweeep", ["em_bin", "em_sweep"])
     "Did you mean 'em_sweep'?"
     """
-    close = difflib.get_close_matches(str(value), list(known), n=1, cutoff=0.6)
-    return f"Did you mean {close[0]!r}?" if close else None
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(str(value).lower(), list(names), n=1, cutoff=0.6)
+    return f"Did you mean {names[close[0]]!r}?" if close else None
 
 
 def _wrong(name: str, expected: str, value: object, hint: str | None = None) -> InputError:
@@ -131,6 +132,8 @@ def as_generator(rng: RNGLike) -> np.random.Generator:
     """Return a generator by SPEC 7: `None` is fresh entropy, a number is a seed, a generator is itself."""
     if isinstance(rng, bool) or not isinstance(rng, RNGLike):
         raise _wrong("rng", "None, a seed or a numpy.random.Generator", rng)
+    if isinstance(rng, numbers.Integral) and int(rng) < 0:
+        raise _wrong("rng", "a seed of at least 0", rng)
     return np.random.default_rng(rng)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sys
@@ -63,6 +64,8 @@ def whole_file(
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             _name_file(error, temporary, path)
+            if error.errno is None:  # from a library that has its own words for it
+                raise OSError(errno.EIO, str(error), str(path)) from error
         raise
 
 

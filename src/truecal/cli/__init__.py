@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import warnings
 from typing import Any
@@ -22,6 +23,9 @@ COMMANDS = {
     "reproduce": "Reproduce the figures and tables of the paper.",
     "estimators": "List the estimators.",
 }
+
+#: Bytes of address space with which NumPy, SciPy and Polars can be loaded and used.
+_LEAST_ADDRESSES = 1_500_000_000
 
 _EPILOG = """\b
 Exit codes: 0 done, or the answer is yes; 1 the answer is no; 2 bad input or a missing package.
@@ -60,6 +64,7 @@ class _Commands(click.Group):
         from truecal.exceptions import CalibrationWarning, InputError, MissingExtraError
 
         try:
+            _check_address_space()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CalibrationWarning)  # the results carry them as notes
                 return super().invoke(ctx)
@@ -83,6 +88,23 @@ class _Commands(click.Group):
             if loky is None or not isinstance(error, loky.BrokenProcessPool):
                 raise
             _fail("a worker process was killed, perhaps for lack of memory. Use a smaller --n-jobs.", 2)
+
+
+def _check_address_space() -> None:
+    """Refuse a limit on memory (``ulimit -v``) in which libraries abort, for then they do not say why."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    if limit < _LEAST_ADDRESSES:
+        message = f"the memory of this process is limited to {limit / 1e9:.1f} GB (ulimit -v). "
+        _fail(f"{message}At least {_LEAST_ADDRESSES / 1e9:.1f} GB of address space are needed.", 2)
+    if limit < 10 * _LEAST_ADDRESSES:  # every thread reserves some of it
+        for name in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
 
 
 def _fail(message: str, code: int) -> None:

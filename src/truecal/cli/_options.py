@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from truecal.cli._examples import EXAMPLES
+from truecal.cli._output import VERBOSE
 from truecal.cli.input.sniffing import FORMATS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -19,7 +21,14 @@ OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
 
 class Command(click.Command):
-    """A command that refuses an option given twice, instead of ignoring all but the last."""
+    """A command whose help has examples, and that refuses an option given twice instead of using the last."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        examples = EXAMPLES.get(self.name or "", ())
+        if examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in examples))
+        super().format_epilog(ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         single = {
@@ -98,7 +107,19 @@ def table_options(command: Function) -> Function:
         ),
         click.option("--encoding", help="Encoding of a text file.  [default: utf-8]"),
         click.option("-q", "--quiet", is_flag=True, help="Do not report the columns that were detected."),
+        click.option(
+            "-v",
+            "--verbose",
+            is_flag=True,
+            expose_value=False,
+            callback=_set_verbose,
+            help="Report how FILE was read and how long each step took.",
+        ),
     )
+
+
+def _set_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[VERBOSE] = value
 
 
 def input_options(command: Function) -> Function:

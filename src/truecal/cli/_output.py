@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Control characters, and those that reverse the direction of text.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: Where a command keeps whether to report each step.
+VERBOSE = "truecal.verbose"
 #: Columns of text output, and the smallest width of a text column in a table.
 WIDTH, _NARROWEST = 80, 12
 
@@ -63,9 +66,11 @@ def finish(
 
 
 def show_notes(predictions: Predictions | None, *, quiet: bool = False) -> None:
-    """Print what was detected, on standard error."""
+    """Print what was detected, on standard error; with --verbose also how the file was read."""
+    if predictions is not None and is_verbose():
+        click.echo(printable(f"truecal: {predictions.source} has {predictions.table.describe()}."), err=True)
     for note in predictions.notes if predictions is not None and not quiet else ():
-        click.echo(printable(f"truecal: {note}."), err=True)
+        click.echo(printable(f"truecal: {note}{'' if note.endswith('?') else '.'}"), err=True)
 
 
 def show_written(path: Path) -> None:
@@ -86,7 +91,12 @@ def check_target(path: Path | None, *sources: str) -> None:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Show on a terminal what is being done, and remove it when it is done."""
+    """Show on a terminal what is being done, and remove it when it is done; with --verbose, report the time."""
+    if is_verbose():
+        start = perf_counter()
+        yield
+        click.echo(f"truecal: {name} took {perf_counter() - start:.2f} s.", err=True)
+        return
     if not sys.stderr.isatty():
         yield
         return
@@ -95,6 +105,12 @@ def stage(name: str) -> Iterator[None]:
         yield
     finally:
         click.echo("\r\x1b[2K", err=True, nl=False)
+
+
+def is_verbose() -> bool:
+    """Return whether the running command was given --verbose."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(VERBOSE))
 
 
 def as_json(content: dict[str, Any]) -> str:

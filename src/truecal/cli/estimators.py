@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli._options import Command
 from truecal.cli._output import WIDTH, finish
 
 if TYPE_CHECKING:
     from truecal.estimators._registry import EstimatorSpec
 
 
-@click.command("estimators")
+@click.command("estimators", cls=Command)
 @click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(style: str) -> None:
     """List the estimators with what they estimate."""

@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
+from truecal.cli._options import Command
+
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-@click.command("reproduce")
+@click.command("reproduce", cls=Command)
 @click.option("--only", multiple=True, metavar="PART", help="Only this part; repeatable.")
 @click.option("--list", "list_parts", is_flag=True, help="List the parts and exit.")
 @click.option("--quick", is_flag=True, help="Fewer repetitions: one or two minutes instead of ten.")

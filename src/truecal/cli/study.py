@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from truecal.cli._options import Command
 from truecal.exceptions import InputError
 
 
-@click.command("study")
+@click.command("study", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--suite",

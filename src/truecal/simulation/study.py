@@ -38,6 +38,7 @@ COLUMNS = (
 )  # fmt: skip
 _TEXT = ("population", "estimator", "fingerprint")
 _WHOLE = ("n", "repeats", "seed")
+_LARGEST_SIZE = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,8 @@ def bias_study(
     norm = check_norm(norm)
     repeats = check_count("repeats", repeats)
     sizes = [check_count("sizes", n) for n in sizes]
+    if max(sizes, default=0) > _LARGEST_SIZE:
+        raise InputError(f"must be at most {_LARGEST_SIZE:,}. Got {max(sizes)} instead", argument="sizes")
     choices = choose_estimators(estimators)
     if not (populations and sizes and choices):
         raise InputError("bias_study needs at least one population, one size and one estimator")
@@ -367,6 +370,7 @@ def fingerprint(population: Population, true_error: float, choice: Choice) -> st
 def _seed(rng: RNGLike, known: Sequence[StudyRow] = ()) -> int:
     """Return a seed for `rng`; None continues with the seed of the rows that are known."""
     if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
+        as_generator(rng)  # refuses a negative one
         return int(rng)
     if rng is None and known:
         return int(known[0]["seed"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, check_norm, require
+from truecal.exceptions import InputError
 
 
 @pytest.mark.parametrize(
@@ -120,3 +121,8 @@ def test_require_imports_or_says_what_to_install():
         ImportError, match=r"The report needs the package 'no_such'.*pip install 'truecal\[app\]'"
     ):
         require("no_such.module", extra="app", purpose="The report")
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(InputError, match="a seed of at least 0"):
+        as_generator(-1)

@@ -52,3 +52,13 @@ def test_bytes(tmp_path):
     with whole_file(tmp_path / "a", "wb") as file:
         file.write(b"\0\1")
     assert (tmp_path / "a").read_bytes() == b"\0\1"
+
+
+def test_an_error_in_the_words_of_a_library_names_the_file(tmp_path):
+    def fail():
+        with whole_file(tmp_path / "a", "wb"):
+            raise OSError("No space left on device (os error 28)")
+
+    with pytest.raises(OSError, match="No space left") as caught:
+        fail()
+    assert caught.value.filename == str(tmp_path / "a")

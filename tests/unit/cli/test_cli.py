@@ -7,6 +7,7 @@ import pytest
 
 from support.command_line import refuse, run, write_csv
 from truecal.cli import COMMANDS
+from truecal.cli._examples import EXAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +131,38 @@ def test_a_full_disk_is_one_line_that_names_the_file(plain):
     assert (
         "/dev/full: No space left on device" in run("measure", plain, "-q", "-o", "/dev/full", code=2).stderr
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "line"), [(name, line) for name, lines in EXAMPLES.items() for line in lines]
+)
+def test_the_examples_in_the_help_run(name, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert line in run(name, "--help").stdout
+    study = run("study", "--help").stdout.split("TOML file:")[1].partition("Options:")[0]
+    (tmp_path / "study.toml").write_text(
+        study.replace("1000", "5").replace("[200, 800]", "[50]").replace("[pop", "\n[pop")
+    )
+    program, *words = line.split()
+    assert program == "truecal"
+    run(*words, code=(0, 1))
+
+
+def test_every_command_has_an_example():
+    assert set(EXAMPLES) == set(COMMANDS)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the module resource")
+def test_a_limit_on_memory_that_is_too_low_is_one_line(plain):
+    code = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (900_000_000, 900_000_000))
+from truecal.__main__ import main
+sys.argv = ["truecal", "measure", {str(plain)!r}]
+sys.stderr = sys.stdout
+main()
+"""
+    printed = python(code)
+    assert printed.count("\n") == 1
+    assert "limited to 0.9 GB (ulimit -v)" in printed

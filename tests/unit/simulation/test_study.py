@@ -294,3 +294,12 @@ def test_bad_parameters(change, says):
     }
     with pytest.raises(ValueError, match=says):
         bias_study(**{**settings, **change})
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"), [({"sizes": [10**20]}, "at most"), ({"rng": -1}, "at least 0")]
+)
+def test_sizes_and_seeds_beyond_all_limits_are_refused(options, problem):
+    given = {"sizes": [20], "rng": 0, **options}
+    with pytest.raises(InputError, match=problem):
+        bias_study({"one": truecal.paper.population("resnet110_c10")}, estimators=["ew_bin"], **given)

@@ -7,7 +7,9 @@ import codecs
 import csv
 import gzip
 import io
+import json
 import mmap
+import os
 import shutil
 import sys
 import tempfile
@@ -17,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -25,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import did_you_mean, require
-from truecal._lib.text import listing
+from truecal._lib.text import counted, listing
 from truecal.cli.input.sniffing import (
     GZIP,
     SUFFIXES,
@@ -85,7 +87,7 @@ class Table:
     scores: tuple[str, ...] = ()
     explain: Callable[[BaseException], str] = field(default=lambda error: _first_line(error), repr=False)
 
-    @property
+    @cached_property
     def is_large(self) -> bool:
         """Whether the table has too many rows for memory."""
         if isinstance(self.frame, Mapping):
@@ -95,6 +97,12 @@ class Table:
         import polars as pl
 
         return int(self.collect(self.frame.select(pl.len())).item()) > MANY_ROWS
+
+    def describe(self) -> str:
+        """Return the number of columns and how the rows are read, in words."""
+        separator = f" separated by {self.separator!r}" if self.separator else ""
+        rows = "summarised in batches" if self.is_large else "read into memory"
+        return f"{counted(len(self.columns), 'column')}{separator}, and its rows are {rows}"
 
     def scan(self, names: Sequence[str]) -> pl.LazyFrame:
         """Return the named columns, or fields of columns such as ``pred.p``, as ``c0``, ``c1`` and so on."""
@@ -180,7 +188,8 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
         return Table(source, opened.columns, opened.frame, opened.n_bytes, ",", label, scores)
     name = "standard input" if source == "-" else source
     paths = [] if source == "-" else _find(source)
-    if not paths or not paths[0].is_file():  # a pipe can be read once only
+    is_stream = source == "-" or source.startswith(("/dev/", "/proc/"))
+    if is_stream or not paths[0].is_file():  # a pipe can be read once only
         with _named(name), sys.stdin.buffer if source == "-" else paths[0].open("rb") as stream:
             head = stream.read(_HEAD)
             format = format or (paths and format_by_name(paths[0])) or format_by_content(_unpacked(head))
@@ -193,13 +202,46 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
             f"or .zst). Pass --input-format"
         )
     content = paths
-    if format in ("csv", "tsv", "jsonl") and len(paths) == 1:
+    if format in ("csv", "tsv", "jsonl"):
+        if len(paths) > 1:
+            return _joined(name, [open_table(str(path), format, encoding) for path in paths])
         with _named(name), paths[0].open("rb") as stream:
             head = stream.read(_HEAD)
             is_plain = not head.startswith(GZIP) and encoding_of(head) == (encoding or "utf-8")
             if not is_plain and not head.startswith(ZSTD):
                 content = _spool(name, head, stream, format, encoding)
     return _open(name, content, format)
+
+
+def _joined(name: str, parts: Sequence[Table]) -> Table:
+    """Return the rows of several text files, whose columns may differ in order."""
+    import polars as pl
+
+    first = parts[0]
+    for part in parts:
+        if sorted(part.columns) != sorted(first.columns) or repeated(part.columns):
+            raise InputError(f"{name}: {part.source} has other columns than {first.source}")
+    frames = [
+        cast("pl.LazyFrame", part.frame).select(
+            pl.nth(part.columns.index(column)).alias(f"c{k}") for k, column in enumerate(first.columns)
+        )
+        for part in parts
+    ]
+
+    def explain(error: BaseException) -> str:
+        found = (f"{part.source}: {part.explain(error)}" for part in parts)
+        return next(
+            (reason for reason in found if not reason.endswith(_first_line(error))), _first_line(error)
+        )
+
+    return Table(
+        name,
+        first.columns,
+        pl.concat(frames, how="vertical_relaxed"),
+        sum(part.n_bytes for part in parts) if all(part.n_bytes for part in parts) else 0,
+        first.separator,
+        explain=explain,
+    )
 
 
 def _find(source: str) -> list[Path]:
@@ -262,20 +304,31 @@ def _spool(name: str, head: bytes, stream: IO[bytes], format: str, encoding: str
     while chunk := raw.read(_CHUNK):
         kept.write(chunk if decode is None else encode(decode(chunk)))
         if path is None and kept.tell() > _IN_MEMORY:
-            path = Path(tempfile.mkstemp(prefix="truecal-")[1])
-            atexit.register(path.unlink, missing_ok=True)
+            path = _temporary_file()
             first = cast("io.BytesIO", kept).getvalue()
             kept = path.open("wb")
             kept.write(first)
-        if path is not None and shutil.disk_usage(path.parent).free < _DISK_RESERVE:
+        if path is not None and shutil.disk_usage(tempfile.gettempdir()).free < _DISK_RESERVE:
             kept.close()
-            path.unlink()
-            raise InputError(f"{name} does not fit on the disk of {path.parent} when unpacked")
+            os.truncate(path, 0)
+            raise InputError(f"{name} does not fit on the disk of {tempfile.gettempdir()} when unpacked")
     if decode is not None:
         kept.write(encode(decode(b"", True), True))
     content = [path] if path else cast("io.BytesIO", kept).getvalue()
     kept.close()
     return content
+
+
+def _temporary_file() -> Path:
+    """Return a file that is gone when this process ends, however it ends, where the system can do that."""
+    number, name = tempfile.mkstemp(prefix="truecal-")
+    path, alive = Path(name), Path(f"/proc/self/fd/{number}")
+    if alive.exists():  # the file has no name any more; `number` stays open until the end
+        path.unlink()
+        return alive
+    os.close(number)
+    atexit.register(path.unlink, missing_ok=True)
+    return path
 
 
 class _Chained(io.RawIOBase):
@@ -409,6 +462,7 @@ def _scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame
     import polars as pl
 
     first = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    _refuse_repeated_keys(first)
     lines = first.split(b"\n", 2)
     if first[:1] == b"[" or (len(lines) > 1 and not lines[0].rstrip().endswith(b"}")) or len(lines) == 1:
         parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
@@ -423,6 +477,29 @@ def _scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame
         text = {name: pl.String for name, dtype in schema.items() if not dtype.is_nested()}
         return pl.scan_ndjson(content, infer_schema_length=10_000, schema_overrides=text)
     return frame_of_lines
+
+
+def _refuse_repeated_keys(head: bytes) -> None:
+    """Refuse rows that give a key twice, of which programs take the first or the last.
+
+    A program that writes such rows writes all of them so; the first ones are enough to see it.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> None:
+        names = repeated([name for name, _ in pairs])
+        if names:
+            raise InputError(f"the key {names[0]!r} is given more than once in a row")
+
+    reader = json.JSONDecoder(object_pairs_hook=unique)
+    text = head.decode("utf-8", "replace").lstrip("[")
+    while text:
+        try:
+            _, end = reader.raw_decode(text)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
+            return  # damaged, or cut off: Polars reports the former
+        text = text[end:].lstrip(" \t\r\n,")
 
 
 def _scan_binary(content: Content, format: str, *, is_stream: bool) -> pl.LazyFrame:

@@ -3,7 +3,10 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -169,3 +172,46 @@ def test_text_of_a_pipe_that_is_not_text(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n\0\0")))
     with pytest.raises(ValueError, match="standard input cannot be read as csv: contains NUL bytes"):
         open_table("-")
+
+
+def test_a_device_that_is_a_file_is_read_as_a_pipe_is(plain, truth):
+    command = [sys.executable, "-m", "truecal", "measure", "/dev/stdin", "--format", "json"]
+    if not Path("/dev/stdin").exists():
+        pytest.skip("needs /dev/stdin")
+    with plain.open("rb") as file:
+        done = subprocess.run(command, stdin=file, capture_output=True, check=True)
+    assert json.loads(done.stdout)["value"] == pytest.approx(truth)
+
+
+@pytest.mark.parametrize("many", [10**9, 10])
+def test_a_glob_of_packed_text_files_whose_columns_differ_in_order(many, frame, truth, tmp_path, monkeypatch):
+    monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", many)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(frame[:250].write_csv().encode()))
+    rest = frame[250:].select("score", "weight", "region", "label")
+    (tmp_path / "b.csv").write_text(rest.write_csv(separator=";"))
+    asked = ("--format", "json", "--estimator", "ew_bin")
+    result = run("measure", tmp_path / "*.csv*", *asked)
+    assert json.loads(result.stdout)["n"] == 600
+    alone = run("measure", write_csv(tmp_path / "all.txt"), *asked)
+    assert value_of(result) == pytest.approx(value_of(alone), abs=1e-4 if many == 10 else 1e-12)
+    (tmp_path / "c.csv").write_text("label,p\n1,0.5\n")
+    assert "c.csv has other columns than" in refuse("measure", tmp_path / "*.csv*")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_a_temporary_file_has_no_name_so_nothing_is_left_behind(monkeypatch, frame, truth, tmp_path):
+    monkeypatch.setattr("truecal.cli.input.files._IN_MEMORY", 100)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(frame.write_csv().encode()))
+    table = open_table(str(tmp_path / "a.csv.gz"))
+    assert table.collect(table.scan(["score"])).height == 600
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ['{"label": 1, "score": 0.5, "score": 0.6}\n' * 3, '[{"label": 1, "label": 0}]']
+)
+def test_a_key_that_is_given_twice_is_refused(text, tmp_path):
+    (tmp_path / "a.json").write_text(text)
+    assert "is given more than once in a row" in refuse("measure", tmp_path / "a.json")
