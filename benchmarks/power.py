@@ -14,7 +14,6 @@ from benchmarks._tables import machine, markdown, write
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
-from truecal.inference.calibration_test import rank_value
 from truecal.multiscale.null import LabelNull, Trials
 from truecal.multiscale.omnibus import Omnibus, omnibus_test
 from truecal.simulation._draws import detection
@@ -185,7 +184,7 @@ def _statistics(score: FloatArray, label: np.ndarray) -> dict[str, FloatArray]:
     found = {"multiscale": Omnibus(null).statistic(by_cell), "Cox LRT": _likelihood_ratio(score, label)}
     for name in ESTIMATORS:
         spec = get_estimator(name)
-        found[name] = np.array([rank_value(spec(sample)) for sample in samples])
+        found[name] = np.array([spec(sample).rank_value for sample in samples])
     return found
 
 

@@ -209,6 +209,11 @@ class Estimate(Result):
     def __float__(self) -> float:
         return self.value
 
+    @property
+    def rank_value(self) -> float:
+        """The number by which tests compare estimates: the value, or its square before it was clipped at 0."""
+        return self.value if self.signed_square is None else self.signed_square
+
     def __str__(self) -> str:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
         bins = "" if self.n_bins is None else f", {counted(self.n_bins, 'bin')}"
@@ -218,6 +223,11 @@ class Estimate(Result):
 
     def __repr__(self) -> str:
         return f"<Estimate {self}>"
+
+
+def classes_target(n_classes: int) -> str:
+    """Return what a mean over classes is about, in words."""
+    return f"mean over {n_classes} classes, each against the rest"
 
 
 def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
@@ -248,7 +258,7 @@ def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
         estimator=outcomes[0].estimator,
         norm=outcomes[0].norm,
         n=outcomes[0].n,
-        target=f"mean over {len(outcomes)} classes, each against the rest",
+        target=classes_target(len(outcomes)),
         classes=tuple(outcomes),
         effective_size=outcomes[0].effective_size,
     )

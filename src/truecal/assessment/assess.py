@@ -23,7 +23,8 @@ from truecal.data.predictions import refuse_clusters
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError
-from truecal.inference.calibration_test import TestResult, calibration_test
+from truecal.inference._test_result import TestResult
+from truecal.inference.calibration_test import calibration_test
 from truecal.inference.decompose import SCORES, Decomposition, decompose
 from truecal.inference.interval import confidence_interval
 from truecal.inference.weak_calibration import WeakCalibration, weak_calibration

@@ -22,9 +22,10 @@ from truecal.data.groups import Split
 from truecal.data.sample import Sample
 from truecal.estimators._binning import EqualMass, partition
 from truecal.estimators._registry import get_estimator
-from truecal.inference.calibration_test import TestResult, calibration_test
+from truecal.inference._test_result import TestResult
+from truecal.inference.calibration_test import calibration_test
 from truecal.inference.interval import confidence_interval
-from truecal.inference.multiplicity import adjusted_pvalues
+from truecal.inference.multiplicity import adjusted_together
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.recalibration import IdentityCalibration
 from truecal.recalibration.selection import CandidateScore, Selection, select_recalibrator
@@ -263,15 +264,13 @@ def _rows(
     rng: np.random.Generator,
 ) -> tuple[Group, ...]:
     alpha = 1 - confidence_level
-    adjusted: FloatArray | None = None
-    if tests is not None:
-        statistic = np.array([test.statistic for test in tests])
-        adjusted = adjusted_pvalues(statistic, np.stack([test.null for test in tests]))
+    tests = None if tests is None else adjusted_together(tests)
     rows = []
     for k, sample in enumerate(samples):
         estimate = get_estimator(estimator)(sample)
         interval = confidence_interval(sample, confidence_level=1 - alpha / len(samples))
-        rejected = interval.low > 0 if adjusted is None else bool(adjusted[k] <= alpha + 1e-12)
+        adjusted = None if tests is None else tests[k].adjusted_pvalue
+        rejected = interval.low > 0 if adjusted is None else adjusted <= alpha + 1e-12
         interval = agree(interval, estimate.value, sample, rejected)
         rows.append(
             Group(
@@ -281,7 +280,7 @@ def _rows(
                 estimate=replace(estimate, interval=interval),
                 interval=interval,
                 pvalue=None if tests is None else tests[k].pvalue,
-                adjusted_pvalue=None if adjusted is None else float(adjusted[k]),
+                adjusted_pvalue=adjusted,
                 miscalibrated=rejected and (adjusted is not None or interval.low > 0),
                 small=sample.n < SMALL_GROUP,
                 reliability=reliability_curve(

@@ -9,7 +9,7 @@ import numpy as np
 
 from truecal._lib.text import counted, format_pvalue, level, percent
 from truecal.data.sample import Sample
-from truecal.inference.calibration_test import TestResult
+from truecal.inference._test_result import TestResult
 from truecal.results import Estimate, Interval
 
 #: What the data say about perfect calibration.

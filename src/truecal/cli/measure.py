@@ -71,10 +71,10 @@ def command(
     """
     from truecal._lib.checks import check_norm
     from truecal.assessment.verdict import data_warnings, show_pvalue
-    from truecal.cli._groups import test_groups
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
     from truecal.inference.calibration_test import calibration_test
+    from truecal.inference.multiplicity import adjusted_together
 
     check_norm(norm)
     check_target(output, file)
@@ -91,9 +91,9 @@ def command(
             for part, arguments in parts
             for name in names
         ]
-        test = calibration_test(**parts[0][1], rng=seed)
-        tests = test_groups(predictions.groups, rng=seed)
-        pvalues = {name: found.adjusted_pvalue for name, found in tests.items()}
+        test, *tests = (calibration_test(**arguments, rng=seed) for _, arguments in parts)
+        adjusted = (found.adjusted_pvalue for found in adjusted_together(tests))
+        pvalues = dict(zip(predictions.groups, adjusted, strict=True))
     first = results[0][1].to_dict()
     content = {key: first[key] for key in ("value", "interval", "estimator", "norm", "n", "target")}
     rows = [

@@ -19,7 +19,7 @@ from truecal.cli._options import (
 from truecal.cli._output import as_table, check_target, finish, stage, wrapped
 
 if TYPE_CHECKING:
-    from truecal.inference.calibration_test import TestResult
+    from truecal.inference._test_result import TestResult
     from truecal.inference.decision import Decision
 
 
@@ -62,11 +62,11 @@ def command(
     if the error is shown to be smaller, in every group, and else 1.
     """
     from truecal._lib.checks import check_fraction
-    from truecal.cli._groups import test_groups
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_TEST
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.decision import SHOWN
+    from truecal.inference.multiplicity import adjusted_together
 
     check_fraction("alpha", alpha)
     check_target(output, file)
@@ -76,11 +76,10 @@ def command(
     options: dict[str, Any] = {"norm": norm, "n_resamples": resamples, "rng": seed, "at_most": at_most}
     options["method"] = method or DEFAULT_TEST
     with stage("testing"), predictions.naming():
-        tests: dict[str, TestResult] = (
-            test_groups(predictions.groups, **options)
-            if group
-            else {"": calibration_test(**arguments, **options)}
-        )
+        tests: dict[str, TestResult] = {"": calibration_test(**arguments, **options)} if not group else {}
+        if group:
+            each = [calibration_test(sample, **options) for sample in predictions.groups.values()]
+            tests = dict(zip(predictions.groups, adjusted_together(each), strict=True))
         decisions = {} if at_most is None else {name: test.decide(alpha) for name, test in tests.items()}
     content: dict[str, Any] = {"alpha": alpha, "at_most": at_most}
     if at_most is None:

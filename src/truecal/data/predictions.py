@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,16 @@ class Rows:
     counts: bool = False
     cluster: Codes | None = None
 
+    def kept(self) -> Rows:
+        """Return the rows without those of weight 0."""
+        if self.weight is None or self.weight.all():
+            return self
+        kept, columns = self.weight > 0, vars(self).items()
+        chosen: dict[str, Any] = {
+            name: value[kept] for name, value in columns if isinstance(value, np.ndarray)
+        }
+        return replace(self, **chosen)
+
     def group(self, *, width_bins: int | None = None) -> Sample:
         """Return the sample; rows of weight 0 are left out.
 
@@ -71,13 +81,11 @@ class Rows:
         if counted and width_bins is not None and can_count(len(self.score), width_bins, self.score.dtype):
             sums = count_in_width_bins(self.label, self.score, width_bins)
             return Sample(*sums, self.score.dtype, self.target)
-        columns = (self.label, self.score, self.weight, self.cluster)
-        if self.weight is not None and not self.weight.all():
-            kept = self.weight > 0
-            columns = tuple(None if column is None else column[kept] for column in columns)  # type: ignore[assignment]
-        label, score, weight, cluster = columns
-        sampling = weight is not None and not self.counts
-        return Sample.from_rows(label, score, weight, target=self.target, sampling=sampling, clusters=cluster)
+        rows = self.kept()
+        sampling = rows.weight is not None and not rows.counts
+        return Sample.from_rows(
+            rows.label, rows.score, rows.weight, target=rows.target, sampling=sampling, clusters=rows.cluster
+        )
 
 
 def as_samples(
@@ -111,6 +119,24 @@ def as_samples(
             remedy="Give them when the Sample is built: Sample.from_predictions(...).",
         )
     return (y_true,)
+
+
+def samples_and_rows(
+    y_true: Any, y_proba: Any = None, *, width_bins: int | None = None, **reading: Any
+) -> tuple[tuple[Sample, ...], tuple[Rows, ...] | None]:
+    """Return what `as_samples` does, and the rows without those of weight 0; None for a Sample, whose rows are gone.
+
+    Parameters
+    ----------
+    y_true, y_proba, **reading
+        As for `as_samples`.
+    width_bins : int, optional
+        As for `Rows.group`.
+    """
+    if isinstance(y_true, Sample):
+        return as_samples(y_true, y_proba, **reading), None
+    rows = tuple(one.kept() for one in read_rows(y_true, y_proba, **reading))
+    return tuple(one.group(width_bins=width_bins) for one in rows), rows
 
 
 def as_sample(y_true: Any, y_proba: Any = None, **reading: Any) -> Sample:

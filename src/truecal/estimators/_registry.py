@@ -27,6 +27,8 @@ DEFAULT_ESTIMATOR: Final = "multiscale"
 
 #: Default of every parameter `method`: the test of calibration.
 DEFAULT_TEST: Final = "multiscale"
+#: The omnibus test; every other test is named after the estimator that is its statistic.
+MULTISCALE: Final = "multiscale"
 
 #: Default of every parameter `norm`.
 DEFAULT_NORM: Final = 2.0

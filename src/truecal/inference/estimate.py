@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_count, check_fraction, check_norm
 from truecal._lib.types import RNGLike
-from truecal.data import Rows, as_samples, read_rows
 from truecal.data.cell_error import cell_error
 from truecal.data.cells import Cells
+from truecal.data.predictions import samples_and_rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
@@ -203,14 +203,8 @@ def _measure(
                 f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself"
             )
         options = {"n_bins": n_bins, **options}
-    reading = {name: value for name, value in reading.items() if value is not None}
-    rows: tuple[Rows, ...] | None = None
-    if isinstance(y_true, Sample) or y_proba is None:
-        samples = as_samples(y_true, y_proba, **reading)
-    else:
-        rows = read_rows(y_true, y_proba, **reading)
-        width_bins = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.width_bins else None
-        samples = tuple(one.group(width_bins=width_bins) for one in rows)
+    width_bins = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.width_bins else None
+    samples, rows = samples_and_rows(y_true, y_proba, width_bins=width_bins, **reading)
     outcomes = [
         replace(
             spec(sample, norm=norm, **options),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_fraction, check_norm
-from truecal.data import Rows, as_samples, read_rows
+from truecal.data.predictions import Rows, samples_and_rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, analyse
@@ -92,19 +92,17 @@ def confidence_interval(
     check_choice("assume", assume, ASSUMPTIONS)
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
-    reading = {
-        "sample_weight": sample_weight,
-        "weights": weights,
-        "clusters": clusters,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-    }
-    reading = {name: value for name, value in reading.items() if value is not None}
-    if isinstance(y_true, Sample) or y_proba is None:
-        return interval_of(as_samples(y_true, y_proba, **reading), norm, level, assume=assume)
-    rows = read_rows(y_true, y_proba, **reading)
-    return interval_of(tuple(one.group() for one in rows), norm, level, assume=assume, rows=rows)
+    samples, rows = samples_and_rows(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        weights=weights,
+        clusters=clusters,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+    )
+    return interval_of(samples, norm, level, assume=assume, rows=rows)
 
 
 def interval_of(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from truecal._lib.types import FloatArray
+from truecal.estimators._registry import MULTISCALE
+from truecal.inference._test_result import TestResult
 
 
 def adjusted_pvalues(statistic: FloatArray, null: FloatArray) -> FloatArray:
@@ -53,3 +58,45 @@ def adjusted_pvalues(statistic: FloatArray, null: FloatArray) -> FloatArray:
     adjusted = np.empty(len(statistic))
     adjusted[order] = np.maximum.accumulate(raw)
     return adjusted
+
+
+def adjusted_together(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
+    """Return tests of as many draws each, with p-values that hold for all of them at once, by `adjusted_pvalues`.
+
+    Tests of "at most this error" have no draws and are returned as they are.
+    """
+    if not tests or tests[0].at_most is not None:
+        return tuple(tests)
+    statistic, null = np.array([test.statistic for test in tests]), np.stack([test.null for test in tests])
+    adjusted = adjusted_pvalues(statistic, null).tolist()
+    return tuple(replace(test, adjusted_pvalue=pvalue) for test, pvalue in zip(tests, adjusted, strict=True))
+
+
+def corrected_by_holm(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
+    """Return the tests with p-values that hold for all of them at once (Holm 1979).
+
+    For the multiscale test the p-values are extrapolated beyond the draws before they are multiplied, so that many
+    tests do not need many draws.
+    For estimators the smallest adjusted p-value is the number of tests divided by ``n_resamples + 1``; a note says so
+    where this is above 0.05.
+    """
+    pvalue = np.array([test.tail_pvalue for test in tests])
+    order = np.argsort(pvalue)
+    adjusted = np.empty_like(pvalue)
+    adjusted[order] = np.maximum.accumulate(pvalue[order] * np.arange(len(pvalue), 0, -1)).clip(max=1.0)
+    return tuple(
+        replace(
+            test,
+            adjusted_pvalue=max(float(value), test.pvalue),
+            notes=(*test.notes, *_floor(test, len(tests))),
+        )
+        for test, value in zip(tests, adjusted, strict=True)
+    )
+
+
+def _floor(test: TestResult, n_tests: int) -> tuple[str, ...]:
+    smallest = n_tests / (test.n_resamples + 1)
+    if test.method == MULTISCALE or smallest <= 0.05:
+        return ()
+    few = f"With {n_tests} tests and {test.n_resamples} resamples no adjusted p-value is below {smallest:.2g}"
+    return (f"{few}; use more resamples or method='multiscale'.",)

@@ -137,6 +137,26 @@ def require_whole_counts(sample: Sample, purpose: str) -> None:
         )
 
 
+def impossible_labels(*samples: Sample) -> tuple[str, ...]:
+    """Return a note on labels that scores of exactly 0 and 1 rule out."""
+    if len(samples) == 1:
+        wrong = _count_impossible(samples[0])
+    else:  # a true class of probability 0; another of probability 1 is the same row
+        wrong = sum(float(sample.positives[sample.score == 0].sum()) for sample in samples)
+    if not wrong:
+        return ()
+    rows = "1 row has" if wrong == 1 else f"{wrong:,.6g} rows have"
+    if samples[0].squares is not None:
+        rows = f"Rows with a total weight of {wrong:,.4g} have"
+    return (f"{rows} a label that a score of exactly 0 or 1 rules out.",)
+
+
+def _count_impossible(sample: Sample) -> float:
+    sure = sample.score == 1
+    wrong = sample.positives[sample.score == 0].sum() + (sample.count[sure] - sample.positives[sure]).sum()
+    return float(wrong)
+
+
 def _without_empty(sample: Sample, count: FloatArray, positives: FloatArray) -> Sample:
     kept = count > 0
     return Sample(sample.score[kept], count[kept], positives[kept], sample.dtype, sample.target)

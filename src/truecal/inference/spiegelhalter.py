@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,10 @@ from scipy.special import ndtr
 
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_samples, read_rows, refuse_clusters
+from truecal.data.predictions import refuse_clusters, samples_and_rows
 from truecal.data.sample import Sample
 from truecal.inference.resample import require_whole_counts
-from truecal.results import Result
+from truecal.results import Result, classes_target
 
 
 @dataclass(frozen=True)
@@ -107,23 +107,22 @@ def spiegelhalter_test(
     >>> print(spiegelhalter_test([0, 1, 0, 0], [0.1, 0.6, 0.8, 0.9]))
     Spiegelhalter's Z = 2.44, p = 0.015
     """
-    given = {
-        "sample_weight": sample_weight,
-        "weights": weights,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-        "clusters": clusters,
-    }
-    reading = {name: value for name, value in given.items() if value is not None}
-    samples = as_samples(y_true, y_proba, **reading)
+    samples, rows = samples_and_rows(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        weights=weights,
+        pos_label=pos_label,
+        labels=labels,
+        multiclass=multiclass,
+        clusters=clusters,
+    )
     for sample in samples:
         refuse_clusters(sample, "Spiegelhalter's test")
         if sample.squares is None:
             require_whole_counts(sample, "Spiegelhalter's test")
-    if len(samples) == 1:
+    if rows is None or len(samples) == 1:
         return z_of(samples[0])
-    rows = read_rows(y_true, y_proba, **reading)
     proba = np.column_stack([one.score for one in rows]).astype(np.float64)
     return z_of_classes(samples, proba, rows[0].weight)
 
@@ -148,8 +147,7 @@ def z_of_classes(
     # Rows with a certain class, or with equal probabilities, have no spread except for rounding.
     varies = spread > 1e-14
     variance = 4 * float(weight2[varies] @ spread[varies])
-    target = f"mean over {len(samples)} classes, each against the rest"
-    return _z_test(excess, variance, samples[0].n, target)
+    return _z_test(excess, variance, samples[0].n, classes_target(len(samples)))
 
 
 def _excess(sample: Sample) -> float:
@@ -164,11 +162,3 @@ def _z_test(excess: float, variance: float, n: float, target: str) -> Spiegelhal
         # Without variance any excess beyond rounding is an outcome that the scores rule out.
         z = math.copysign(math.inf, excess) if abs(excess) > 1e-9 * n else 0.0
     return SpiegelhalterResult(statistic=z, pvalue=2 * float(ndtr(-abs(z))), n=n, target=target)
-
-
-def rows_of_classes(y_true: Any, y_proba: Any, reading: Mapping[str, Any]) -> FloatArray:
-    """Return the probabilities of all classes, row by row; a row of weight 2 comes twice."""
-    classes = read_rows(y_true, y_proba, **reading)
-    proba = np.column_stack([rows.score for rows in classes]).astype(np.float64)
-    weight = classes[0].weight
-    return proba if weight is None else np.repeat(proba, weight.astype(np.intp), axis=0)

@@ -13,8 +13,8 @@ import numpy as np
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, check_norm
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
-from truecal.estimators._registry import Choice, choose_estimators
-from truecal.inference.calibration_test import MULTISCALE, method_names, rank_value
+from truecal.estimators._registry import MULTISCALE, Choice, choose_estimators
+from truecal.inference.calibration_test import method_names
 from truecal.multiscale.null import LabelNull, Trials
 from truecal.multiscale.omnibus import Omnibus
 from truecal.simulation.monte_carlo import draw_samples, keyed_generator
@@ -101,7 +101,7 @@ class Simulator:
             draw = self._drawn if n <= _DRAWN_ROWS else self._from_blocks
             for column, sample in enumerate(draw(population, n, repeats, stream)):
                 for row, choice in choices:
-                    ranks[row, column] = rank_value(choice(sample, norm=self.norm))
+                    ranks[row, column] = choice(sample, norm=self.norm).rank_value
         if len(choices) < len(self.statistics):
             ranks[self.statistics.index(None)] = self._multiscale(population, n, repeats, stream)
         return ranks

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from truecal.inference.multiplicity import adjusted_pvalues
+from support.draws import drawn
+from truecal.inference.calibration_test import calibration_test
+from truecal.inference.multiplicity import adjusted_pvalues, adjusted_together, corrected_by_holm
 
 
 def test_one_hypothesis_has_its_own_pvalue():
@@ -37,3 +39,25 @@ def test_the_family_wise_error_rate_is_exact():
 def test_infinite_and_constant_statistics():
     null = np.array([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]])
     assert adjusted_pvalues(np.array([np.inf, 5.0]), null).tolist() == [0.25, 1.0]
+
+
+def test_groups_are_corrected_beyond_the_number_of_resamples():
+    rng = np.random.default_rng(0)
+    p = np.full(100, 0.01)
+    tests = [calibration_test((rng.random(100) < p).astype(int), p, rng=i) for i in range(50)]
+    tests.append(calibration_test(np.ones(100, dtype=int), p, rng=50))
+    adjusted = [test.adjusted_pvalue for test in corrected_by_holm(tests)]
+    assert adjusted[-1] < 0.01
+    assert min(adjusted[:-1]) > 0.05
+
+
+def test_groups_adjusted_together_do_not_need_many_resamples():
+    y, p = drawn(400, d=3)
+    tests = [calibration_test(y, p, n_resamples=49, rng=0)] * 60
+    assert max(test.adjusted_pvalue for test in adjusted_together(tests)) <= 0.05
+    assert adjusted_together([]) == ()
+
+
+def test_p_values_of_equivalence_are_not_adjusted():
+    tests = [calibration_test(*drawn(400), at_most=0.5)] * 2
+    assert [test.adjusted_pvalue for test in adjusted_together(tests)] == [None, None]

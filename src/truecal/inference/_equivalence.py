@@ -1,0 +1,56 @@
+"""The test of "at least this error": a small p-value shows that the error is smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from truecal._lib.checks import check_real
+from truecal.data.predictions import Rows
+from truecal.data.sample import Sample
+from truecal.estimators._registry import MULTISCALE
+from truecal.exceptions import InputError
+from truecal.inference._test_result import TestResult
+from truecal.inference.interval import assumption_of, limits_of
+from truecal.multiscale.analysis import analyse
+from truecal.results import classes_target
+
+
+def equivalence_test(
+    samples: Sequence[Sample], rows: Sequence[Rows] | None, at_most: float, norm: float
+) -> TestResult:
+    """Return the test of the hypothesis that the error is at least `at_most`.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        One, or one for each class.
+    rows : sequence of Rows, or None
+        Their rows.
+    at_most : float
+        The error.
+    norm : {1, 2}
+        Order of the norm.
+    """
+    at_most = check_real("at_most", at_most, above=0)
+    if norm not in (1, 2):
+        raise InputError(f"must be 1 or 2 with at_most. Got {norm!r} instead", argument="norm", value=norm)
+    cores = [analyse(sample) for sample in samples]
+    limits = limits_of(cores, norm, rows)
+    pvalue = limits.at_most(at_most)
+    return TestResult(
+        statistic=limits.error,
+        pvalue=pvalue,
+        pvalue_range=(pvalue, pvalue),
+        null=np.empty(0),
+        n_resamples=0,
+        method=MULTISCALE,
+        n=samples[0].n,
+        target=samples[0].target if len(samples) == 1 else classes_target(len(samples)),
+        norm=float(norm),
+        at_most=at_most,
+        tail_pvalue=pvalue,
+        notes=(f"Assumption: {assumption_of(cores)}.",),
+        limits=limits,
+    )

@@ -1,0 +1,147 @@
+"""Tests whose statistic is an estimator, compared with its values on labels drawn from the scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.data.predictions import Rows
+from truecal.data.sample import Sample
+from truecal.estimators._registry import get_estimator
+from truecal.exceptions import CalibrationWarning, InputError
+from truecal.inference._test_result import TestResult
+from truecal.inference.multiplicity import corrected_by_holm
+from truecal.inference.resample import impossible_labels, redraw_classes, redraws, require_whole_counts
+from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes
+from truecal.multiscale.omnibus import rank_pvalue
+from truecal.results import Estimate, mean_over_classes
+
+
+def estimator_test(
+    samples: tuple[Sample, ...],
+    rows: Sequence[Rows] | None,
+    method: str,
+    norm: float,
+    options: dict[str, Any],
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> TestResult:
+    """Return the test whose statistic is an estimator, of one sample or of all classes at once.
+
+    Parameters
+    ----------
+    samples : tuple of Sample
+        One, or one for each class.
+    rows : sequence of Rows, or None
+        Their rows; several classes need them.
+    method, norm, options
+        Name of the estimator, order of the norm, and other options.
+    n_resamples : int
+        Number of Monte Carlo resamples.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
+    spec = get_estimator(method)
+    spec.check_options(options)
+    if spec.random:
+        options = {"rng": rng, **options}
+    for sample in samples:
+        _require_counts(sample, spec.name)
+    draws: Iterable[tuple[Sample, ...]]
+    if rows is None or len(samples) == 1:
+        draws = ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng))
+        beside = z_of(samples[0])
+    else:
+        proba, weight = np.column_stack([one.score for one in rows]).astype(np.float64), rows[0].weight
+        if weight is not None:
+            proba = np.repeat(proba, weight.astype(np.intp), axis=0)
+        draws = _joint_redraws(samples, proba, n_resamples, rng)
+        beside = z_of_classes(samples, proba)
+
+    def measure(each: tuple[Sample, ...]) -> list[Estimate]:
+        return [spec(sample, norm=norm, **options) for sample in each]
+
+    observed = measure(samples)
+    # The axes are draws, classes, and (value, ranking value).
+    null = np.array([[(one.value, one.rank_value) for one in measure(draw)] for draw in draws])
+    tests = [
+        _compare(one, one.rank_value, null[:, k], rng, z_of(sample), impossible_labels(sample))
+        for k, (one, sample) in enumerate(zip(observed, samples, strict=True))
+    ]
+    if len(tests) == 1:
+        outcome, notes = tests[0], observed[0].notes
+    else:
+        mean = mean_over_classes(observed)
+        rank, mean_null = float(np.mean([one.rank_value for one in observed])), null.mean(axis=1)
+        mean_null[:, 0] = np.mean(null[:, :, 0] ** (mean.norm or 1), axis=1) ** (1 / (mean.norm or 1))
+        whole = _compare(mean, rank, mean_null, rng, beside, impossible_labels(*samples))
+        outcome, notes = replace(whole, classes=corrected_by_holm(tests)), mean.notes
+    for note in notes:
+        warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
+    return outcome
+
+
+def _require_counts(sample: Sample, name: str) -> None:
+    problem = (
+        "clusters"
+        if sample.clusters is not None
+        else "sampling weights"
+        if sample.squares is not None
+        else ""
+    )
+    if problem:
+        raise InputError(
+            f"{name} cannot be tested by resampling labels with {problem}", remedy="Use method='multiscale'."
+        )
+    require_whole_counts(sample, "The test")
+
+
+def _compare(
+    estimate: Estimate,
+    rank: float,
+    null: FloatArray,
+    rng: np.random.Generator,
+    beside: SpiegelhalterResult,
+    notes: tuple[str, ...],
+) -> TestResult:
+    """Return the test of one estimate from the (value, ranking value) of each draw."""
+    values, ranks = null.T
+    # Sums in another order differ in their last digits, which is a tie.
+    rounding = 1e-9 * float(np.ptp(ranks)) + 1e-12 * abs(rank)
+    pvalue, bounds = rank_pvalue(rank, ranks, rng, rounding)
+    return TestResult(
+        statistic=estimate.value,
+        pvalue=pvalue,
+        pvalue_range=bounds,
+        null=values,
+        n_resamples=len(ranks),
+        method=estimate.estimator,
+        norm=estimate.norm,
+        n=estimate.n,
+        target=estimate.target,
+        spiegelhalter=beside,
+        tail_pvalue=pvalue,
+        notes=(*estimate.notes, *notes),
+    )
+
+
+def _joint_redraws(
+    samples: tuple[Sample, ...], proba: FloatArray, n_resamples: int, rng: np.random.Generator
+) -> Iterator[tuple[Sample, ...]]:
+    """Yield the samples of all classes, one class being drawn for each row."""
+    group = [sample.score.searchsorted(proba[:, k]) for k, sample in enumerate(samples)]
+    for drawn in redraw_classes(proba, n_resamples, rng=rng):
+        yield tuple(
+            sample.with_positives(_count(group[k][drawn == k], len(sample)))
+            for k, sample in enumerate(samples)
+        )
+
+
+def _count(group: NDArray[np.intp], n_groups: int) -> FloatArray:
+    return np.bincount(group, minlength=n_groups).astype(np.float64)

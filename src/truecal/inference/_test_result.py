@@ -1,0 +1,162 @@
+"""Result of a test of calibration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from truecal._lib.checks import check_fraction
+from truecal._lib.text import format_pvalue, p_equals
+from truecal._lib.types import FloatArray
+from truecal.estimators._registry import MULTISCALE
+from truecal.exceptions import InputError
+from truecal.inference.decision import Decision, decide
+from truecal.inference.spiegelhalter import SpiegelhalterResult
+from truecal.multiscale.intervals import Limits
+from truecal.multiscale.omnibus import Component
+from truecal.results import Result
+
+#: Quantiles of the null distribution in `TestResult.null_quantiles`.
+_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+@dataclass(frozen=True, eq=False)
+class TestResult(Result):
+    """Result of a test of calibration.
+
+    Attributes
+    ----------
+    statistic : float
+        Value of the test statistic on the data; with `at_most`, the estimated error.
+    pvalue : float
+        p-value.
+    pvalue_range : tuple of float
+        The p-value if all draws that tie with the data were below it, and if all were above. The two are equal unless
+        the data are few and discrete.
+    null : ndarray of shape (n_resamples,)
+        Statistic on the resamples, read-only.
+    n_resamples : int
+        Number of Monte Carlo resamples.
+    method : str
+        The test: ``"multiscale"``, or the name of the estimator that is the statistic.
+    n : float
+        Number of rows, or the total weight.
+    target : str
+        What the scores are probabilities of.
+    norm : float or None
+        Order of the norm, where the method has one.
+    component : str or None
+        Part of the calibration curve that contributes most to the multiscale statistic, such as "the slope".
+    components : tuple of Component
+        All components of the multiscale statistic, each with a p-value of its own.
+    at_most : float or None
+        If given, the null hypothesis is that the error is at least this large; else that it is 0.
+    spiegelhalter : SpiegelhalterResult or None
+        Spiegelhalter's test of the same hypothesis, which needs no resampling; None for rows in clusters.
+    tail_pvalue : float
+        The p-value, extrapolated beyond the draws if fewer than ten of them reach the statistic. It is used to correct
+        for many groups, where 1 / (n_resamples + 1) would be too large a smallest p-value.
+    adjusted_pvalue : float or None
+        For one of several classes or groups: the p-value corrected for their number.
+    notes : tuple of str
+        Restrictions that a reader of the numbers must know.
+    classes : tuple of TestResult
+        For a classwise test, that of each class.
+    limits : Limits or None
+        With `at_most`: the confidence limits behind `decide`.
+    """
+
+    __test__: ClassVar[bool] = False  # not a test class for pytest
+    _omitted: ClassVar[tuple[str, ...]] = ("null", "limits")
+    _derived: ClassVar[tuple[str, ...]] = ("null_quantiles",)
+
+    statistic: float
+    pvalue: float
+    pvalue_range: tuple[float, float]
+    null: FloatArray
+    n_resamples: int
+    method: str
+    n: float
+    target: str
+    norm: float | None = None
+    component: str | None = None
+    components: tuple[Component, ...] = ()
+    at_most: float | None = None
+    spiegelhalter: SpiegelhalterResult | None = None
+    tail_pvalue: float = math.nan
+    adjusted_pvalue: float | None = None
+    notes: tuple[str, ...] = ()
+    classes: tuple[TestResult, ...] = ()
+    limits: Limits | None = None
+
+    def decide(self, alpha: float = 0.05) -> Decision:
+        """Return what a test with `at_most` shows, and how many rows would settle it.
+
+        Parameters
+        ----------
+        alpha : float
+            Significance level.
+
+        Returns
+        -------
+        Decision
+
+        Examples
+        --------
+        >>> import truecal
+        >>> data = truecal.datasets.load("flights")
+        >>> test = truecal.calibration_test(data.y_true, data.y_proba, at_most=0.05)
+        >>> test.decide().verdict
+        'The data show that the calibration error is below 0.05 (upper one-sided 95% limit 0.0371, p < 0.001).'
+        """
+        if self.limits is None or self.at_most is None:
+            raise InputError("was not given to this test, so there is nothing to decide", argument="at_most")
+        return decide(self.limits, self.at_most, check_fraction("alpha", alpha), self.n)
+
+    def __post_init__(self) -> None:
+        null = self.null.view()
+        null.flags.writeable = False
+        object.__setattr__(self, "null", null)
+
+    @property
+    def null_quantiles(self) -> dict[str, float]:
+        """Quantiles of the statistic on the resamples."""
+        if not len(self.null):
+            return {}
+        values = np.quantile(self.null, _LEVELS).tolist()
+        return {f"{level:g}": value for level, value in zip(_LEVELS, values, strict=True)}
+
+    def __str__(self) -> str:
+        lines = [*self._headline(), *([] if self.spiegelhalter is None else [str(self.spiegelhalter)])]
+        if self.classes:
+            low = sum((part.adjusted_pvalue or 0.0) <= 0.05 for part in self.classes)
+            lines.append(f"{low} of {len(self.classes)} classes have an adjusted p-value of at most 0.05")
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+
+    def _headline(self) -> list[str]:
+        norm = "" if self.norm is None else f" (l{self.norm:g})"
+        if self.at_most is not None:
+            return [
+                f"error{norm} of {self.target}: {self.statistic:.4f}, n = {self.n:,.10g}",
+                f"H0: the error is at least {self.at_most:g}; {p_equals(self.pvalue)}",
+            ]
+        low, high = self.pvalue_range
+        ties = (
+            "" if high - low < 0.01 else f", between {format_pvalue(low)} and {format_pvalue(high)} with ties"
+        )
+        middle, critical = np.quantile(self.null, [0.5, 0.95])
+        digits = 2 if self.method == MULTISCALE else 4
+        lines = [
+            f"{self.method}{norm} test of {self.target}: statistic {self.statistic:.{digits}f}, n = {self.n:,.10g}",
+            f"Null distribution: median {middle:.{digits}f}, 95th percentile {critical:.{digits}f}",
+            f"{p_equals(self.pvalue)} ({self.n_resamples} resamples{ties})",
+        ]
+        if self.component is not None:
+            lines.append(f"Largest contribution: {self.component}")
+        return lines
+
+    def __repr__(self) -> str:
+        return f"<TestResult {self.method} {self.statistic:.4f}, n = {self.n:.10g}, {p_equals(self.pvalue)}>"
