@@ -45,7 +45,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("summarize", "Cells", "CalibrationStream", "WindowedStream", "CalibrationMonitor"),
     ),
     ("Plot", "Displays follow scikit-learn's conventions: ``from_predictions(...)``, then ``plot(ax=None)``.",
-     ("display.*",)),
+     ("display.*", "plotdata.confidence_band.confidence_band")),
     (
         "Simulate",
         "Populations whose true calibration error is known, fits to your data, and studies of bias.",
@@ -59,7 +59,8 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
      ("results.Result", "results.Estimate", "results.Interval", "results.BinTable", "assessment.Assessment",
       "inference.calibration_test.TestResult", "inference.spiegelhalter.SpiegelhalterResult",
       "inference.compare.Comparison", "inference.decompose.Decomposition", "recalibration.selection.Selection",
-      "recalibration.selection.CandidateScore", "plotdata.reliability.Reliability", "simulation.Advice",
+      "recalibration.selection.CandidateScore", "plotdata.reliability.Reliability",
+      "plotdata.confidence_band.ConfidenceBand", "simulation.Advice",
       "simulation.PopulationFit", "simulation.Study", "simulation.Power", "simulation.MissRates",
       "simulation.SamplePlan")),
     ("Errors and warnings", "", ("InputError", "CalibrationWarning", "MissingExtraError")),

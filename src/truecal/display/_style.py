@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -110,6 +111,18 @@ def width_of(ax: Axes) -> float:
     return float(ax.get_position(original=True).width * ax.figure.bbox.width / ax.figure.dpi)
 
 
+def wrapped(text: str, ax: Axes) -> str:
+    """Return a name broken into lines that fit the width of the axes; a long word is broken, too."""
+    # A letter is about half as wide as the font is high.
+    letters = int(width_of(ax) * 72 / (0.55 * _font_size()))
+    return "\n".join(textwrap.wrap(text, max(letters, 12))) or text
+
+
+def _font_size() -> float:
+    matplotlib = require("matplotlib", extra="app", purpose="Drawing")
+    return float(matplotlib.rcParams["font.size"])
+
+
 def tidy(ax: Axes, *, xlabel: str = "", ylabel: str = "", title: str = "") -> None:
     """Label the axes, drop the frame at the top and the right, and draw a faint grid behind."""
     colour = ink()
@@ -170,11 +183,8 @@ def legend_below(
         legend = ax.legend(loc="best", **options)
     else:
         # Some lines of text below the axes, so that tick labels and axis label have their room at any size.
-        matplotlib = require("matplotlib", extra="app", purpose="Drawing")
         transforms = require("matplotlib.transforms", extra="app", purpose="Drawing")
-        down = transforms.ScaledTranslation(
-            0, -3.7 * matplotlib.rcParams["font.size"] / 72, ax.figure.dpi_scale_trans
-        )
+        down = transforms.ScaledTranslation(0, -3.7 * _font_size() / 72, ax.figure.dpi_scale_trans)
         options |= {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + down, "borderaxespad": 0}
         room = 1.18 * width_of(ax) * ax.figure.dpi
         for ncols in range(columns, 0, -1):

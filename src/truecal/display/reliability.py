@@ -20,13 +20,16 @@ from truecal.display._style import (
     axis_floor,
     count_axis,
     draw_diagonal,
+    legend_below,
     legend_inside,
     score_axis,
     split_below,
     tidy,
+    wrapped,
 )
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
+from truecal.plotdata.confidence_band import ConfidenceBand, bin_confidence_band, confidence_band
 from truecal.plotdata.histogram import ScoreHistogram, score_histogram
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate
@@ -58,6 +61,10 @@ class ReliabilityDisplay(Display):
         A calibration error to write into the diagram.
     kind : {"isotonic", "bins", "sweep"}
         Which curve to draw; ``"sweep"`` are bins whose number the sweep chose.
+    confidence : ConfidenceBand, optional
+        Where the true curve may lie.
+    name : str, optional
+        Name of the model in title and legend.
 
     Attributes
     ----------
@@ -86,10 +93,14 @@ class ReliabilityDisplay(Display):
         *,
         estimate: Estimate | None = None,
         kind: str = "isotonic",
+        confidence: ConfidenceBand | None = None,
+        name: str | None = None,
     ) -> None:
         self.curve = curve
         self.histogram = histogram
         self.estimate = estimate
+        self.confidence = confidence
+        self.name = name
         self.kind = check_choice("kind", kind, KINDS)
 
     @classmethod
@@ -104,9 +115,12 @@ class ReliabilityDisplay(Display):
         scale: str = "linear",
         estimator: str | None = None,
         band: bool = True,
+        confidence: str | None = None,
         confidence_level: float = 0.95,
         n_resamples: int = 400,
         rng: RNGLike = None,
+        name: str | None = None,
+        ax: Any = None,
         **reading: Any,
     ) -> Self:
         """Make the display from labels and probabilities, or from a `Sample`.
@@ -126,7 +140,15 @@ class ReliabilityDisplay(Display):
         estimator : str, optional
             An estimator whose value is written into the diagram.
         band, confidence_level, n_resamples, rng
-            As in `truecal.reliability_curve`.
+            As in `truecal.reliability_curve`: `band` is the consistency band, where the curve would lie if the model
+            were calibrated.
+        confidence : {"pointwise", "simultaneous"}, optional
+            Draw a confidence band as well: where the true curve may lie, at each score or at all scores together.
+        name : str, optional
+            Name of the model in title and legend.
+        ax : matplotlib Axes, optional
+            If given, the display is drawn into these axes at once. Several models drawn into the same axes share
+            its histogram and legend.
         **reading
             As in `truecal.estimate`.
 
@@ -146,7 +168,14 @@ class ReliabilityDisplay(Display):
             rng=rng,
         )
         estimate = None if estimator is None else get_estimator(estimator)(sample)
-        return cls(curve, score_histogram(sample, scale=scale), estimate=estimate, kind=kind)
+        limits = None
+        if confidence is not None and kind == "isotonic":
+            limits = confidence_band(sample, kind=confidence, confidence_level=confidence_level)
+        elif confidence is not None:
+            limits = bin_confidence_band(curve, confidence)
+        shown = score_histogram(sample, scale=scale)
+        display = cls(curve, shown, estimate=estimate, kind=kind, confidence=limits, name=name)
+        return display if ax is None else display.plot(ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -171,6 +200,48 @@ class ReliabilityDisplay(Display):
             )
         options.setdefault("labels", np.asarray(estimator.classes_).tolist())
         return cls.from_predictions(y, estimator.predict_proba(X), **options)
+
+    @classmethod
+    def from_cv_results(cls, cv_results: Any, X: Any, y: Any, **options: Any) -> Self:
+        """Make the display from scikit-learn's `cross_validate`: one curve of all rows that were held out.
+
+        Each row is predicted by the model that was not fitted to it. A fold alone has few rows, so the folds are
+        taken together.
+
+        Parameters
+        ----------
+        cv_results : dict
+            From ``cross_validate(..., return_estimator=True, return_indices=True)``.
+        X, y
+            The data that was passed to `cross_validate`.
+        **options
+            As of `from_estimator`.
+
+        Returns
+        -------
+        Self
+        """
+        missing = {"estimator", "indices"} - set(cv_results)
+        if missing:
+            raise InputError(
+                f"lacks {' and '.join(sorted(missing))}",
+                argument="cv_results",
+                remedy="Pass return_estimator=True and return_indices=True to cross_validate.",
+            )
+        models, tests = cv_results["estimator"], cv_results["indices"]["test"]
+        rows = np.concatenate(list(tests))
+        if len(np.unique(rows)) < len(rows):
+            raise InputError(
+                "holds out rows several times; use folds without repetition", argument="cv_results"
+            )
+        classes = [np.asarray(model.classes_).tolist() for model in models]
+        if any(one != classes[0] for one in classes):
+            raise InputError("has models of different classes; use stratified folds", argument="cv_results")
+        take = getattr(X, "iloc", X if hasattr(X, "shape") else np.asarray(X))
+        proba = [model.predict_proba(take[test]) for model, test in zip(models, tests, strict=True)]
+        return cls.from_predictions(
+            np.asarray(y)[rows], np.concatenate(proba), **{"labels": classes[0], **options}
+        )
 
     @classmethod
     def from_assessment(
@@ -214,7 +285,8 @@ class ReliabilityDisplay(Display):
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         name : str, optional
-            Name of the curve in title and legend; by default what the scores are probabilities of.
+            Name of the curve in title and legend; by default that of the display, or what the scores are
+            probabilities of.
         color : color, optional
             Colour of curve and histogram; by default the next one that the axes do not have.
         histogram : bool
@@ -230,6 +302,7 @@ class ReliabilityDisplay(Display):
             With its axes in `ax_` and `histogram_ax_`, and its figure in `figure_`.
         """
         curve, shown = self.curve, self.histogram if histogram else None
+        name = self.name if name is None else name
         ax = axes_or_new(ax, figsize=(4.2, 4.6) if shown else (4.2, 3.9))
         before = [other for other in ax.lines if other.get_gid() == _CURVE]
         color = CYCLE[len(before) % len(CYCLE)] if color is None else color
@@ -238,13 +311,17 @@ class ReliabilityDisplay(Display):
             _HISTOGRAMS[ax] = below
         if not before:
             draw_diagonal(ax)
-        line = {"gid": _CURVE, **({} if name is None else {"label": name}), **line}
+        if name is not None:
+            line = {"label": wrapped(name, ax), **line}
+        line = {"gid": _CURVE, **line}
+        if self.confidence is not None:
+            self._draw_confidence(ax, self.confidence, color, name)
         if self.kind == "isotonic":
             self._draw(ax, curve.score, curve.label, curve.lower, curve.upper, color, line)
         else:
             bins = curve.bins
             self._draw(ax, bins.mean_score, bins.mean_label, curve.bins_lower, curve.bins_upper, color, line)
-        title = "" if before else f"{name or curve.target}, n = {curve.n:,.10g}"
+        title = "" if before else wrapped(f"{name or curve.target}, n = {curve.n:,.10g}", ax)
         tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
         if before:  # the band is that of one model, and so is the title
             ax.set_title("", loc="left")
@@ -255,13 +332,17 @@ class ReliabilityDisplay(Display):
         score_axis(ax, scale, floor)
         # A frequency nearer to an end than one row in n cannot be told from it.
         score_axis(ax, scale, max(10.0 ** -math.ceil(math.log10(max(curve.n, 10))), floor), "y")
-        if legend:
-            self._draw_legend(ax)
         if shown and below:
             draw_counts(below, shown, color, fill=not before)
             tidy(below, xlabel="score", ylabel="rows")
             ax.tick_params(labelbottom=False)
             ax.figure.align_ylabels([ax, below])
+        if legend and before:
+            if ax.get_legend() is not None:
+                ax.get_legend().remove()
+            legend_below([below or ax], handles=ax.get_legend_handles_labels()[0])
+        elif legend:
+            self._draw_legend(ax)
         self.histogram_ax_ = below
         return self._drawn(ax)
 
@@ -278,7 +359,7 @@ class ReliabilityDisplay(Display):
         few = len(score) <= _FEW
         alone = not any(other.get_gid() == _CURVE for other in ax.lines)
         if self.curve.has_band and alone:
-            band = f"{level(self.curve.confidence_level)} band if calibrated"
+            band = f"{level(self.curve.confidence_level)} consistency band, if calibrated"
             ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=band, gid=_BAND)
             if few:  # a band between two scores is nothing that a score can be in; show where they are
                 ax.vlines(score, lower, upper, color=INK, alpha=0.35, linewidth=2.5, gid=_BAND)
@@ -287,6 +368,19 @@ class ReliabilityDisplay(Display):
         if few:
             options |= {"marker": "o", "markersize": 4}
         ax.plot(score, label, color=color, **{**options, **line})
+
+    def _draw_confidence(self, ax: Axes, band: ConfidenceBand, color: Any, name: str | None) -> None:
+        """Draw where the true curve may lie, in the colour of the curve."""
+        what = "confidence band" if self.kind == "isotonic" else "confidence intervals"
+        label = f"{level(band.confidence_level)} {what}, {band.kind}"
+        if name is not None:
+            label = wrapped(f"{name}: {label}", ax)
+        if self.kind == "isotonic":
+            ax.fill_between(
+                band.score, band.lower, band.upper, color=color, alpha=0.3, linewidth=0, label=label
+            )
+        else:
+            ax.vlines(band.score, band.lower, band.upper, color=color, linewidth=1.2, label=label)
 
     def _draw_legend(self, ax: Axes) -> None:
         # An over-confident model leaves the upper left free, an under-confident one the lower right; an axis that

@@ -1,5 +1,6 @@
 """What each display draws is what it was given."""
 
+import itertools
 import math
 
 import numpy as np
@@ -55,7 +56,7 @@ def test_reliability_draws_the_isotonic_curve_and_its_band(predictions, ax):
     band = ax.collections[0].get_paths()[0].vertices
     assert band[:, 1].min() == curve.lower.min()
     assert band[:, 1].max() == curve.upper.max()
-    assert "95% band if calibrated" in legend_texts(ax)
+    assert "95% consistency band, if calibrated" in legend_texts(ax)
     assert display.histogram_ax_.get_xlabel() == "score"
 
 
@@ -159,14 +160,70 @@ def test_several_models_on_one_axes_differ_in_colour_and_name(predictions):
     ax = Figure(layout="constrained").subplots()
     y, p = predictions
     for k, name in enumerate(("one", "two", "three")):
-        display = ReliabilityDisplay.from_predictions(y, p ** (1 + k), n_resamples=9, rng=0)
-        display.plot(ax, name=name)
+        display = ReliabilityDisplay.from_predictions(y, p ** (1 + k), n_resamples=9, rng=0, name=name, ax=ax)
     curves = [labelled(ax, name) for name in ("one", "two", "three")]
     assert len({line.get_color() for line in curves}) == 3
-    assert legend_texts(ax) == ["one", "two", "three"]
+    assert legend_texts(display.histogram_ax_) == ["one", "two", "three"]
+    assert ax.get_legend() is None
     assert len(ax.figure.axes) == 2  # one histogram for all
     assert ax.get_title(loc="left") == ""
     assert not ax.collections  # a band would be that of one model
+
+
+def test_long_names_of_several_models_fit_the_figure(predictions):
+    y, p = predictions
+    figure = Figure(figsize=(3.3, 4.5), layout="constrained")
+    ax = figure.subplots()
+    names = ("a name of many words " * 4, "one_word_" * 12, "short")
+    for k, name in enumerate(names):
+        display = ReliabilityDisplay.from_predictions(y, p ** (1 + k), n_resamples=9, rng=0, name=name, ax=ax)
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert -0.02 <= box.x0 < box.x1 <= 3.32
+    assert box.y0 >= -0.02
+    entries = [text.get_window_extent() for text in display.histogram_ax_.get_legend().get_texts()]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(entries, 2))
+    assert ax.get_position().width > 0.55
+
+
+@pytest.mark.parametrize("which", ["pointwise", "simultaneous"])
+@pytest.mark.parametrize("kind", ["isotonic", "bins"])
+def test_a_confidence_band_is_told_from_the_consistency_band(predictions, ax, kind, which):
+    display = ReliabilityDisplay.from_predictions(
+        *predictions, kind=kind, confidence=which, n_resamples=9, rng=0, ax=ax
+    )
+    what = "band" if kind == "isotonic" else "intervals"
+    label = f"95% confidence {what}, {which}"
+    (drawn,) = [part for part in ax.collections if part.get_label() == label]
+    edges = np.concatenate([path.vertices for path in drawn.get_paths()])
+    for limit in (display.confidence.lower, display.confidence.upper):
+        assert all(np.isclose(edges[:, 1], value).any() for value in limit)
+    assert {label, "95% consistency band, if calibrated"} < set(legend_texts(ax))
+
+
+def test_reliability_from_cross_validation(ax):
+    model_selection = pytest.importorskip("sklearn.model_selection")
+    naive_bayes = pytest.importorskip("sklearn.naive_bayes")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    y = np.where(x[:, 0] + rng.normal(size=300) > 0, "yes", "no")
+    folds = model_selection.StratifiedKFold(3)
+    options = {"return_estimator": True, "return_indices": True}
+    results = model_selection.cross_validate(naive_bayes.GaussianNB(), x, y, cv=folds, **options)
+    display = ReliabilityDisplay.from_cv_results(results, x, y, n_resamples=9, rng=0, name="NB", ax=ax)
+    proba = model_selection.cross_val_predict(
+        naive_bayes.GaussianNB(), x, y, cv=folds, method="predict_proba"
+    )
+    expected = ReliabilityDisplay.from_predictions(y == "yes", proba[:, 1], n_resamples=9, rng=0)
+    np.testing.assert_array_equal(display.curve.label, expected.curve.label)
+    assert display.curve.target == "P(y = 'yes')"
+    assert ax.get_title(loc="left") == "NB, n = 300"
+    with pytest.raises(ValueError, match=r"cv_results lacks indices\. Pass return_estimator=True and"):
+        ReliabilityDisplay.from_cv_results({"estimator": results["estimator"]}, x, y)
+    repeated = model_selection.RepeatedStratifiedKFold(n_splits=2, n_repeats=2)
+    results = model_selection.cross_validate(naive_bayes.GaussianNB(), x, y, cv=repeated, **options)
+    with pytest.raises(ValueError, match="holds out rows several times"):
+        ReliabilityDisplay.from_cv_results(results, x, y)
 
 
 # --- BiasDisplay -----------------------------------------------------------------------------------
