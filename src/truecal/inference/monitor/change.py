@@ -1,0 +1,164 @@
+r"""When a change began: an estimate, and a confidence set for it.
+
+Sums of the evidence are kept at a bounded number of past times. A change at time t to alternative j is refused if
+
+- the rows before t show a change already: the mixture over earlier starts and all alternatives reaches
+  :math:`2 / \alpha`; or
+- the rows after t are much better explained by a later start: with :math:`L_j(t)` the likelihood ratio of alternative
+  j over the rows after t,
+
+  .. math:: \sum_{s \ge t} v_{s-t} \sum_k w_k L_k(s) \ge \frac2\alpha \max_j L_j(t) .
+
+Under a change at t to one of the alternatives both have probability at most :math:`\alpha / 2`, by the inequalities of
+Markov and Ville, whenever one looks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from truecal._lib.text import level
+from truecal._lib.types import FloatArray
+from truecal.inference.monitor.alternatives import LOG_PRIOR, N_CURVES, N_LEAVES, SHIFTS, log_sum_exp
+from truecal.results import Result
+
+#: Checkpoints are kept at ages of 2^k windows, so many for each k.
+_PER_OCTAVE = 8
+#: Regions for which checkpoints hold evidence and sums.
+N_REGIONS = 8
+_WIDTH = len(SHIFTS)
+_NODE = N_CURVES + (N_REGIONS - 1) * _WIDTH
+#: The alternatives of a checkpoint: curves, the level, and shifts in the regions.
+KEPT = np.concatenate([np.arange(N_CURVES + _WIDTH), np.arange(_NODE, _NODE + N_REGIONS * _WIDTH)])
+_PRIOR: FloatArray = LOG_PRIOR[KEPT] - log_sum_exp(LOG_PRIOR[KEPT])
+N_SUMS = 3 * N_REGIONS
+
+
+def region_sums(leaf: Any, count: FloatArray, positives: FloatArray, score: FloatArray) -> FloatArray:
+    """Return rows, labels and scores of each region, added up."""
+    region = leaf.astype(np.intp) * N_REGIONS // N_LEAVES
+    columns = (count, positives, score * count)
+    return np.concatenate([np.bincount(region, column, N_REGIONS) for column in columns])
+
+
+@dataclass(frozen=True)
+class ChangePoint(Result):
+    """When a change began.
+
+    Attributes
+    ----------
+    row : float
+        Rows before the change, estimated.
+    low, high : float
+        Ends of the confidence interval, in rows.
+    time, low_time, high_time : object
+        The same as times, where batches have them: the end of the batch before.
+    level : float
+        Probability that such an interval contains the true change, whenever one looks, if the predictions were
+        calibrated before it and follow one of the alternatives after it.
+    """
+
+    row: float
+    low: float
+    high: float
+    level: float
+    time: Any = None
+    low_time: Any = None
+    high_time: Any = None
+
+    def __str__(self) -> str:
+        if self.time is None:
+            return f"after row {self.row:,.10g} ({level(self.level)}: {self.low:,.10g} to {self.high:,.10g})"
+        return f"{self.time} ({level(self.level)}: {self.low_time} to {self.high_time})"
+
+
+@dataclass(eq=False)
+class Checkpoints:
+    """Sums of the evidence at past times; close together for recent ones, and a bounded number.
+
+    Attributes
+    ----------
+    window : list of int
+        Number of batches before each checkpoint.
+    rows : list of float
+        Number of rows before it.
+    time : list
+        The time of the batch that begins there, or None.
+    evidence : list of ndarray
+        Log-likelihood ratios of the alternatives `KEPT` over all rows before it.
+    sums : list of ndarray
+        What `region_sums` gives for all rows before it.
+    """
+
+    window: list[int] = field(default_factory=list)
+    rows: list[float] = field(default_factory=list)
+    time: list[Any] = field(default_factory=list)
+    evidence: list[FloatArray] = field(default_factory=list)
+    sums: list[FloatArray] = field(default_factory=list)
+
+    def add(self, window: int, rows: float, time: Any, evidence: FloatArray, sums: FloatArray) -> None:
+        """Take in a checkpoint, and drop those that are no longer needed."""
+        self.window.append(window)
+        self.rows.append(rows)
+        self.time.append(time)
+        self.evidence.append(evidence)
+        self.sums.append(sums)
+        kept = [place for place, past in enumerate(self.window) if past % _step(window - past) == 0]
+        if len(kept) < len(self.window):
+            for name in ("window", "rows", "time", "evidence", "sums"):
+                values = getattr(self, name)
+                setattr(self, name, [values[place] for place in kept])
+
+    def locate(self, evidence: FloatArray, rows: float, time: Any, alpha: float) -> tuple[ChangePoint, int]:
+        """Return when the change began, and the number of its checkpoint.
+
+        Parameters
+        ----------
+        evidence : ndarray
+            The sums now, as in a checkpoint.
+        rows : float
+            Rows so far.
+        time : object
+            Time of the last row.
+        alpha : float
+            1 less the level of the interval.
+        """
+        past, window = np.array(self.evidence), np.array(self.window)
+        since = evidence - past
+        mixture, best = log_sum_exp(since + _PRIOR), since.max(axis=1)
+        needed = math.log(2 / alpha)
+        possible = []
+        for t in range(len(past)):
+            distance = window[t:] - window[t]
+            later = float(log_sum_exp(mixture[t:] - np.log((distance + 1.0) * (distance + 2.0))))
+            earlier = -math.inf
+            if t:
+                before = log_sum_exp((past[t] - past[:t] + _PRIOR).ravel())
+                earlier = float(before) - math.log(max(window[t] - window[0], 1))
+            if later - best[t] < needed and earlier < needed:
+                possible.append(t)
+        start = int(mixture.argmax())
+        first, last = (min(possible), max(possible)) if possible else (0, len(past) - 1)
+        # The change may lie between two checkpoints, so the interval goes on to the next on either side.
+        ends = [*self.rows, rows], [*self.time, time]
+        low, high = max(first - 1, 0), last + 1
+        dated = self.time[start] is not None
+        return (
+            ChangePoint(
+                self.rows[start],
+                ends[0][low],
+                ends[0][high],
+                1 - alpha,
+                *((self.time[start], ends[1][low], ends[1][high]) if dated else ()),
+            ),
+            start,
+        )
+
+
+def _step(age: int) -> int:
+    """Return the distance of checkpoints of an age, in windows: a power of 2."""
+    return 1 << max((age // _PER_OCTAVE).bit_length() - 1, 0)

@@ -1,0 +1,87 @@
+"""What changed: the level, the slope, the shape, or a region of scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal._lib.text import counted, percent
+from truecal._lib.types import FloatArray
+from truecal.inference.monitor.alternatives import LOG_PRIOR, N_CURVES, N_SLOPES, SHIFTS, node_edges
+from truecal.inference.monitor.change import N_REGIONS
+from truecal.results import Result
+
+
+@dataclass(frozen=True)
+class Diagnosis(Result):
+    """What changed.
+
+    Attributes
+    ----------
+    change : {"level", "slope", "shape", "region", "certain"}
+        What the evidence points to: all probabilities are too low or too high; too extreme or not extreme enough;
+        another smooth curve; an error in a region of scores; or labels that contradict scores of exactly 0 or 1.
+    share : float
+        Share of the evidence that is due to this kind of change, given that there is one.
+    low, high : float
+        The scores concerned.
+    gap : float
+        Observed frequency less mean score of these scores since the change, or of all rows for certain failures.
+    rows : float
+        Rows with such scores since then.
+    failures : int
+        Labels that contradict scores of exactly 0 or 1.
+    """
+
+    change: str
+    share: float
+    low: float
+    high: float
+    gap: float
+    rows: float
+    failures: int = 0
+
+    def __str__(self) -> str:
+        if self.change == "certain":
+            return f"{counted(self.failures, 'label')} contradicted a score of exactly 0 or 1"
+        direction = "above" if self.gap > 0 else "below"
+        gap = f"the observed frequency is {percent(abs(self.gap))} {direction} the mean score"
+        if self.change == "level":
+            return f"the level changed: {gap}"
+        if self.change == "region":
+            return f"scores from {self.low:.3g} to {self.high:.3g} changed: {gap} there"
+        kind = "the slope" if self.change == "slope" else "the shape of the calibration curve"
+        return f"{kind} changed: the error is not the same for low and for high scores"
+
+
+def diagnose(detector: FloatArray, sums: FloatArray, failures: int) -> Diagnosis:
+    """Return what changed.
+
+    Parameters
+    ----------
+    detector : ndarray of shape (N_ALTERNATIVES,)
+        Logarithm of the evidence for each alternative, from any time on.
+    sums : ndarray
+        Sums of regions since the change, as `truecal.inference.monitor.change.region_sums` gives them.
+    failures : int
+        Labels that contradict scores of exactly 0 or 1.
+    """
+    weight = LOG_PRIOR + detector
+    weight = np.exp(weight - weight.max())
+    weight /= weight.sum()
+    nodes = weight[N_CURVES:].reshape(-1, len(SHIFTS)).sum(axis=1)
+    shares = {
+        "level": nodes[0],
+        "slope": weight[:N_SLOPES].sum(),
+        "shape": weight[N_SLOPES:N_CURVES].sum(),
+        "region": nodes[1:].sum(),
+    }
+    change = "certain" if failures else max(shares, key=lambda name: float(shares[name]))
+    low, high = node_edges(1 + int(nodes[1:].argmax())) if change == "region" else (0.0, 1.0)
+    rows, labels, scores = sums.reshape(3, N_REGIONS)
+    edges = [node_edges(N_REGIONS - 1 + k) for k in range(N_REGIONS)]
+    inside = np.array([start < high and end > low for start, end in edges])
+    n = float(rows[inside].sum())
+    gap = float((labels - scores)[inside].sum()) / n if n else 0.0
+    return Diagnosis(change, float(shares.get(change, 1.0)), low, high, gap, n, failures)

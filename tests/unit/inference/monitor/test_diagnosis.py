@@ -1,0 +1,48 @@
+"""The diagnosis names what changed."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from truecal.inference.monitor.alternatives import leaves, weigh
+from truecal.inference.monitor.change import region_sums
+from truecal.inference.monitor.diagnosis import diagnose
+
+
+def _diagnosis(curve, failures=0):
+    rng = np.random.default_rng(0)
+    score = rng.random(20_000)
+    y = (rng.random(20_000) < curve(score)).astype(float)
+    one = np.ones(20_000)
+    return diagnose(weigh(score, one, y).log_ratio, region_sums(leaves(score), one, y, score), failures)
+
+
+def test_level():
+    found = _diagnosis(lambda p: expit(logit(p) + 0.4))
+    assert found.change == "level"
+    assert found.gap == pytest.approx(0.064, abs=0.01)
+    assert "above the mean score" in str(found)
+
+
+@pytest.mark.parametrize("slope", [0.7, 1.4])
+def test_slope(slope):
+    found = _diagnosis(lambda p: expit(slope * logit(p)))
+    assert found.change == "slope"
+    assert str(found).startswith("the slope changed")
+
+
+def test_shape():
+    assert _diagnosis(lambda p: expit(logit(p) + 0.42 * np.log(p))).change == "shape"
+
+
+def test_region():
+    found = _diagnosis(lambda p: np.where((p > 0.5) & (p < 0.6), p - 0.2, p))
+    assert found.change == "region"
+    assert 0.45 <= found.low < found.high <= 0.65
+    assert found.gap < 0
+    assert "below the mean score there" in str(found)
+
+
+def test_certain_failures_come_first():
+    found = _diagnosis(lambda p: p, failures=2)
+    assert str(found) == "2 labels contradicted a score of exactly 0 or 1"

@@ -1,0 +1,45 @@
+"""State files: exact, whole, and refused if changed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from truecal.exceptions import InputError
+from truecal.inference.monitor.state_file import decode, encode, read_state, write_state
+
+
+def test_numbers_are_exact():
+    numbers = np.array([0.1, -np.inf, 1e-300, np.pi])
+    assert decode(encode(numbers)).tobytes() == numbers.tobytes()
+
+
+def test_round_trip(tmp_path):
+    path = tmp_path / "state.json"
+    write_state(path, "thing", {"value": 0.1, "names": ["ä"]})
+    assert read_state(path, "thing")["value"] == 0.1
+    assert [file.name for file in tmp_path.iterdir()] == ["state.json"]
+
+
+def test_a_changed_file_is_refused(tmp_path):
+    path = tmp_path / "state.json"
+    write_state(path, "thing", {"value": 1})
+    body = json.loads(path.read_text())
+    path.write_text(json.dumps({**body, "value": 2}))
+    with pytest.raises(InputError, match="checksum does not match"):
+        read_state(path, "thing")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"checksum": 1', "7"])
+def test_other_files_are_refused(tmp_path, text):
+    path = tmp_path / "state.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="not a state file"):
+        read_state(path, "thing")
+
+
+def test_another_kind_is_refused(tmp_path):
+    path = tmp_path / "state.json"
+    write_state(path, "thing", {})
+    with pytest.raises(InputError, match="holds 'thing', version 1"):
+        read_state(path, "other")
