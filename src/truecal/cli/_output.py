@@ -19,7 +19,7 @@ from truecal.exceptions import InputError
 from truecal.results import plain
 
 if TYPE_CHECKING:
-    from truecal.cli.input.predictions import Predictions
+    from truecal.cli.input.loaded import Predictions
 
 #: Control characters, and those that reverse the direction of text.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")

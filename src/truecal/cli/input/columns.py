@@ -26,6 +26,21 @@ _NUMBERED = re.compile(
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How the columns are read: the options of the command line of the same names."""
+
+    pos_label: str | None = None
+    classes: str | None = None
+    multiclass: str | None = None
+    logits: bool = False
+    percent: bool = False
+    normalize: bool = False
+    clip: bool = False
+    drop_missing: bool = False
+    counts: bool = False
+
+
+@dataclass(frozen=True)
 class Columns:
     """The columns of a table that are used.
 

@@ -1,0 +1,161 @@
+"""From the columns of labels to what the library takes: one column, words, classes, one-hot, or right and wrong."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from truecal._lib.text import counted, listing
+from truecal.cli.input.columns import Columns, Reading, without_common_prefix
+from truecal.cli.input.values import MARKS, Field, Frame, Labels, called
+from truecal.exceptions import InputError, Remedy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Negative and positive labels in words.
+_PAIRS = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos"))
+
+
+class LabelReader:
+    """The rules by which the labels of a table are read; what was detected is added to `notes`."""
+
+    def __init__(self, frame: Frame, columns: Columns, reading: Reading, notes: list[str]) -> None:
+        self.frame, self.columns, self.reading, self.notes = frame, columns, reading, notes
+
+    def read(self, scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
+        """Return the labels, and the arguments pos_label and labels of the library."""
+        columns, reading = self.columns, self.reading
+        parts = [part for name in columns.label for part in self.frame.expand(name)]
+        if columns.predicted:
+            if len(parts) > 1 or len(scores) > 1:
+                raise InputError("--predicted needs one column of labels and one of scores")
+            return self._was_right(parts[0], self.frame.field(columns.predicted)), {}
+        if len(parts) > 1:
+            return self._one_hot(parts, scores)
+        labels = self.frame.labels(parts[0])
+        pos_label = _as_label(reading.pos_label, labels.kind, "--pos-label")
+        if reading.classes is not None:
+            names = next(csv.reader([reading.classes], skipinitialspace=True), [])
+            classes = [_as_label(name.strip(), labels.kind, "--classes") for name in names]
+            return labels.values, {"pos_label": pos_label, "labels": classes}
+        if len(scores) > 1:
+            found = self._classes(scores, labels)
+            if (
+                found
+                and len(found) == 2
+                and labels.kind != "text"
+                and not (reading.pos_label or reading.multiclass)
+            ):
+                pos_label = max(found)  # and not the class of the second column
+            return labels.values, {"pos_label": pos_label, "labels": found}
+        if pos_label is None and labels.kind == "text":
+            return self._words(labels), {}
+        if pos_label is None and re.fullmatch(r".*[a-z_]0", scores[0].name):
+            self.notes.append(
+                f"column {scores[0].name!r} is read as the probability of label 1; if it is that of label 0, add "
+                f"--pos-label 0"
+            )
+        return labels.values, {"pos_label": pos_label}
+
+    def _words(self, labels: Labels) -> pl.Expr:
+        """Return labels such as no and yes as booleans, and others as they are."""
+        import polars as pl
+
+        words = {word.lower() for word in labels.seen} - set(MARKS)
+        for negative, positive in _PAIRS:
+            if words and words <= {negative, positive}:
+                self.notes.append(f"using {positive!r} as the positive label")
+                lower = labels.values.str.to_lowercase()
+                return pl.when(lower.is_in([negative, positive])).then(lower == positive)
+        return labels.values
+
+    def _classes(self, scores: Sequence[Field], labels: Labels) -> list[Any] | None:
+        """Return the class of each column of scores, from the names of columns or of the fields of one."""
+        first, *others = self.columns.score
+        names = [first, *others]
+        if not others:
+            names = [part.name[len(first) + 1 :] for part in scores]
+            if scores[0].name.endswith("]"):  # numbers without names
+                if labels.kind != "text":
+                    return None
+                problem = f"has {len(scores)} numbers in each row, and the labels are {listing(labels.seen)}"
+                raise InputError(problem, argument=called([first]), remedy=Remedy.LABELS)
+        from truecal.data.labels import classes_of
+
+        found = classes_of(names, labels.seen) if labels.seen else None
+        if labels.kind == "boolean" and {name.lower() for name in names} == {"true", "false"}:
+            return [name.lower() == "true" for name in names]
+        if found is None and labels.kind == "text":
+            return names  # which the validator refuses, with the reason
+        if found is None:
+            shown = ", ".join(f"{k} for {name!r}" for k, name in list(enumerate(names))[:6])
+            self.notes.append(f"using the labels by the order of the columns: {shown}")
+        if len(scores) > 2 and labels.seen and set(labels.seen) <= {0, 1}:
+            self.notes.append(f"only the labels {listing(labels.seen)} occur, for {len(scores)} classes")
+        return found
+
+    def _was_right(self, label: Field, predicted: Field) -> pl.Expr:
+        """Return whether the predicted class is the true one."""
+        import polars as pl
+
+        sides = [self.frame.labels(part) for part in (label, predicted)]
+        kinds = ["text" if side.kind == "text" else "numbers" for side in sides]
+        if kinds[0] != kinds[1]:
+            problem = f"holds {kinds[0]} and column {predicted.name!r} {kinds[1]}, so they cannot be compared"
+            raise label.error(problem, remedy="Write both in the same way.")
+        values = [side.values.cast(pl.Float64) if side.kind == "boolean" else side.values for side in sides]
+        for part, value in zip((label, predicted), values, strict=True):
+            n = self.frame.ask(n=value.is_null().sum())["n"]
+            if n and not self.reading.drop_missing:
+                row, _ = self.frame.first(value.is_null())
+                problem = f"has {counted(n, 'missing value')}"
+                raise part.error(problem, count=n, first_row=row, remedy=Remedy.DROP_ROWS)
+        return values[0] == values[1]
+
+    def _one_hot(self, parts: Sequence[Field], scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
+        """Return the class of each row from one column of 0 and 1 for each class."""
+        import polars as pl
+
+        if len(parts) != len(scores):
+            raise InputError(f"has {len(parts)} columns of labels for {len(scores)} columns of scores")
+        if self.reading.classes is not None:
+            raise InputError("--classes cannot be combined with a column of labels for each class")
+        label_ends = without_common_prefix([part.name for part in parts])
+        score_ends = without_common_prefix([part.name for part in scores])
+        if set(label_ends) == set(score_ends):
+            parts = [parts[label_ends.index(end)] for end in score_ends]
+        hot = self.frame.numbers(parts)
+        known = pl.all_horizontal(*((value == 0) | (value == 1) for value in hot))
+        wrong = (pl.sum_horizontal(*(value == 1 for value in hot)) != 1) | ~known
+        if self.reading.drop_missing:
+            wrong &= ~pl.any_horizontal(*(value.is_null() for value in hot))
+        n = self.frame.ask(n=wrong.sum())["n"]
+        if n:
+            names = called([part.name for part in parts])
+            row, _ = self.frame.first(wrong)
+            raise InputError(
+                f"has {counted(n, 'row')} without a single 1 among 0s", argument=names, first_row=row
+            )
+        weighted = (value * k for k, value in enumerate(hot))
+        number = pl.sum_horizontal(*weighted, ignore_nulls=False).cast(pl.Int64)
+        if scores[0].name.endswith("]") or not all(score_ends):
+            return number, {"pos_label": _as_label(self.reading.pos_label, "number", "--pos-label")}
+        named = number.replace_strict(dict(enumerate(score_ends)), return_dtype=pl.String)
+        return named, {"pos_label": self.reading.pos_label, "labels": score_ends}
+
+
+def _as_label(text: str | None, kind: str, option: str) -> Any:
+    """Return a label in the type of the labels."""
+    if text is None or kind == "text":
+        return text
+    if kind == "boolean":
+        if text.lower() not in ("true", "false", "1", "0"):
+            raise InputError(f"must be true or false, like the labels. Got {text!r} instead", argument=option)
+        return text.lower() in ("true", "1")
+    try:
+        return int(text) if float(text).is_integer() else float(text)
+    except ValueError:
+        raise InputError(f"must be numeric, like the labels. Got {text!r} instead", argument=option) from None

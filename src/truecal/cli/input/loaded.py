@@ -1,0 +1,140 @@
+"""The predictions of a file, as the commands use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from truecal.cli._errors import naming
+from truecal.cli.input.columns import Columns
+from truecal.cli.input.files import Table
+from truecal.cli.input.values import called
+from truecal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from truecal.data.sample import Sample
+
+#: Names of columns in the frame that predictions are made from.
+WEIGHT, CLUSTER = "weight of the row", "cluster of the row"
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The predictions of a file, read as the options say.
+
+    Attributes
+    ----------
+    table : Table
+        The file.
+    columns : Columns
+        The columns used.
+    notes : tuple of str
+        What was detected or left out.
+    y_true : ndarray, or None
+        Labels; None if the table is too large for memory.
+    models : dict of str to ndarray
+        Probabilities, or logits, by column or group of columns; one entry unless several models were asked for.
+    options : dict
+        Arguments of the library: pos_label, labels, multiclass, and sample_weight and clusters where given.
+    group, features : dict of str to ndarray
+        Columns of groups, and of features.
+    kept : ndarray, or None
+        Numbers of the rows that were kept, if rows were dropped.
+    cells : dict of tuple to Cells
+        For a large table: the summary of each group, with the key () for all rows.
+    """
+
+    table: Table
+    columns: Columns
+    notes: tuple[str, ...]
+    y_true: NDArray[Any] | None = None
+    models: dict[str, NDArray[Any]] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    group: dict[str, NDArray[Any]] = field(default_factory=dict)
+    features: dict[str, NDArray[Any]] = field(default_factory=dict)
+    kept: NDArray[Any] | None = None
+    cells: dict[tuple[Any, ...], Sample] = field(default_factory=dict)
+    target: str = ""
+
+    @property
+    def source(self) -> str:
+        """The file, as messages name it."""
+        return self.table.source
+
+    @property
+    def y_proba(self) -> NDArray[Any]:
+        """Probabilities, or logits, of the first model."""
+        return next(iter(self.models.values()))
+
+    def require_rows(self, purpose: str) -> None:
+        """Refuse a table that is too large for memory."""
+        if self.y_true is None:
+            raise InputError(f"{self.source} has too many rows for {purpose}, which needs them in memory")
+
+    def naming(self) -> Any:
+        """Return a context in which errors of the library name the file and its columns."""
+        return naming(self.source, names_of(self.columns))
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        """Labels, probabilities and options as the library takes them; empty if the table is too large."""
+        return {} if self.y_true is None else {"y_true": self.y_true, "y_proba": self.y_proba, **self.options}
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments for `truecal.estimate` and its like: one sample, or arrays for classwise."""
+        is_classwise = self.options["multiclass"] == "classwise" and self.options.get("pos_label") is None
+        return self.rows if is_classwise and self.rows else {"y_true": self.sample}
+
+    @cached_property
+    def _rows(self) -> Any:
+        from truecal.data import read_rows
+
+        with self.naming():
+            (rows,) = read_rows(self.y_true, self.y_proba, **self.options)
+        return replace(rows, target=self.target) if self.target else rows
+
+    @cached_property
+    def sample(self) -> Sample:
+        """All rows."""
+        if self.y_true is None:
+            from truecal.data.cells import merge_all
+
+            sample: Sample = merge_all(self.cells.values())  # type: ignore[arg-type]
+        else:
+            sample = self._rows.group()
+        return replace(sample, target=self.target) if self.target else sample
+
+    @cached_property
+    def groups(self) -> dict[str, Sample]:
+        """The sample of each group, by its name."""
+        from truecal.assessment.sections import split_sample
+        from truecal.data.groups import split_rows
+
+        if not self.columns.group:
+            return {}
+        if self.y_true is not None:
+            split = split_rows(self.group, len(self.y_true))
+            return {split.names[k]: sample for k, sample in split_sample(self._rows, split).items()}
+        keys = list(zip(*self.cells, strict=True))
+        split = split_rows(dict(zip(self.columns.group, keys, strict=True)), len(self.cells))
+        samples = dict(zip(split.group.tolist(), self.cells.values(), strict=True))
+        return {name: samples[k] for k, name in enumerate(split.names)}
+
+    @property
+    def by(self) -> dict[str, Any] | None:
+        """The groups as `truecal.assess` takes them."""
+        if not self.columns.group:
+            return None
+        return dict(self.group) if self.rows else {", ".join(self.columns.group): self.groups}
+
+
+def names_of(columns: Columns) -> dict[str, str]:
+    """Return what messages call the arguments of the library."""
+    label, score = called(columns.label), called(columns.score)
+    weight = called([columns.weight or "weight"])
+    names = {"y_true": label, "y": label, "sample_weight": weight, called([WEIGHT]): weight}
+    names |= dict.fromkeys(("y_proba", "logits", "scores", "X"), score)
+    return names | ({"clusters": called([columns.cluster])} if columns.cluster else {})
