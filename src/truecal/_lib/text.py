@@ -22,16 +22,29 @@ def format_pvalue(value: float) -> str:
     return f"{value:.2g}" if value >= SMALLEST_PVALUE else f"< {SMALLEST_PVALUE:g}"
 
 
-def p_equals(value: float) -> str:
-    """Return "p = 0.012", or "p < 0.001".
+def p_equals(value: float, n_resamples: int | None = None) -> str:
+    """Return "p = 0.012", "p < 0.001", or "p ≤ 0.001" for the smallest value that `n_resamples` resamples can give.
 
     Examples
     --------
-    >>> p_equals(0.01234), p_equals(0.0001)
-    ('p = 0.012', 'p < 0.001')
+    >>> p_equals(0.01234), p_equals(0.0001), p_equals(0.001, 999)
+    ('p = 0.012', 'p < 0.001', 'p ≤ 0.001')
     """
     shown = format_pvalue(value)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+    if shown.startswith("<"):
+        return f"p {shown}"
+    return f"p {'≤' if n_resamples and value <= 1.0001 / (n_resamples + 1) else '='} {shown}"
+
+
+def statistic(value: float, digits: int = 4) -> str:
+    """Return a test statistic with `digits` digits after the point, or with an exponent if it is large.
+
+    Examples
+    --------
+    >>> statistic(3.14159, 2), statistic(0.0123), statistic(8.18e149)
+    ('3.14', '0.0123', '8.2e+149')
+    """
+    return f"{value:.{digits}f}" if abs(value) < 1e5 else f"{value:.2g}"
 
 
 def percent(value: float, digits: int = 1) -> str:

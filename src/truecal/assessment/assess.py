@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_count, check_fraction
+from truecal._lib.text import p_equals
 from truecal._lib.types import RNGLike
 from truecal.assessment import sections
 from truecal.assessment.sections import Groups, PlannedRows, Recalibration
-from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, show_pvalue, verdict
+from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
 from truecal.data.groups import MISSING, split_rows
 from truecal.data.predictions import refuse_clusters
@@ -171,7 +172,7 @@ class Assessment(Result):
         lines.append(f"{first.estimator:<{width}}  {first.value:.4f}, {self.interval}")
         lines += [f"{other.estimator:<{width}}  {other.value:.4f}" for other in self.estimates[1:]]
         if self.test is not None:
-            shown = show_pvalue(self.test.pvalue, self.test.n_resamples)
+            shown = p_equals(self.test.pvalue, self.test.n_resamples)
             lines += ["", f"test of perfect calibration: {shown} ({self.test.n_resamples} resamples)"]
         lines += ["", f"{'':<12}   score = miscalibration - discrimination + uncertainty"]
         lines += [

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from truecal._lib.text import counted, format_pvalue, level, percent
+from truecal._lib.text import counted, level, p_equals, percent
 from truecal.data.sample import Sample
 from truecal.inference._test_result import TestResult
 from truecal.results import Estimate, Interval
@@ -19,27 +19,6 @@ CONTRADICTED, NOT_CONTRADICTED, INCONCLUSIVE = "contradicted", "not contradicted
 LARGE_ERROR = 0.1
 #: A difference of this many standard deviations is reported as a direction.
 _CLEAR = 2.5
-
-
-def show_pvalue(pvalue: float, n_resamples: int) -> str:
-    """Return "p = 0.012", or "p ≤ 0.001" where a resampled p-value is the smallest possible.
-
-    Parameters
-    ----------
-    pvalue : float
-        The p-value.
-    n_resamples : int
-        Number of Monte Carlo resamples behind it.
-
-    Examples
-    --------
-    >>> show_pvalue(0.036, 999), show_pvalue(0.001, 999), show_pvalue(0.0001, 9999)
-    ('p = 0.036', 'p ≤ 0.001', 'p < 0.001')
-    """
-    text = format_pvalue(pvalue)
-    if text.startswith("<"):
-        return f"p {text}"
-    return f"p ≤ {text}" if pvalue <= 1.0001 / (n_resamples + 1) else f"p = {text}"
 
 
 def agree(interval: Interval, value: float, sample: Sample, rejected: bool) -> Interval:
@@ -95,7 +74,7 @@ def verdict(sample: Sample, estimate: Estimate, interval: Interval, test: TestRe
     """
     state = judge(interval, test)
     low, high, confidence = percent(interval.low), percent(interval.high), level(interval.confidence_level)
-    evidence = "" if test is None else f" ({show_pvalue(test.pvalue, test.n_resamples)})"
+    evidence = "" if test is None else f" ({p_equals(test.pvalue, test.n_resamples)})"
     if state == CONTRADICTED:
         first = f"The data contradict perfect calibration{evidence}."
         if interval.low > 0:

@@ -70,7 +70,8 @@ def command(
     points.
     """
     from truecal._lib.checks import check_norm
-    from truecal.assessment.verdict import data_warnings, show_pvalue
+    from truecal._lib.text import p_equals
+    from truecal.assessment.verdict import data_warnings
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
     from truecal.inference.calibration_test import calibration_test
@@ -104,7 +105,7 @@ def command(
     content["test"] = {"method": test.method, "pvalue": test.pvalue}
     content["warnings"] = data_warnings(predictions.sample) if len(parts[0][1]) == 1 else ()
     text = _text(
-        predictions.source, results, show_pvalue(test.pvalue, test.n_resamples), pvalues, ", ".join(group)
+        predictions.source, results, p_equals(test.pvalue, test.n_resamples), pvalues, ", ".join(group)
     )
     text = "\n".join([text, *(wrapped(f"Note: {warning}") for warning in content["warnings"])])
     finish("measure", content, text, style=style, output=output, predictions=predictions, quiet=quiet)

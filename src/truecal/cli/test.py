@@ -151,13 +151,13 @@ def _decision_table(decisions: dict[str, Decision], group: str) -> str:
 
 
 def _table(tests: dict[str, TestResult], group: str, alpha: float) -> str:
-    from truecal._lib.text import format_pvalue
+    from truecal._lib.text import format_pvalue, statistic
 
     body = [
         [
             name,
             f"{test.n:,.10g}",
-            f"{test.statistic:.4f}",
+            statistic(test.statistic),
             format_pvalue(test.pvalue),
             format_pvalue(_pvalue(test)),
             "yes" if _pvalue(test) <= alpha else "no",

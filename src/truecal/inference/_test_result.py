@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.text import format_pvalue, p_equals
+from truecal._lib.text import format_pvalue, p_equals, statistic
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import MULTISCALE
 from truecal.exceptions import InputError
@@ -150,13 +150,14 @@ class TestResult(Result):
         middle, critical = np.quantile(self.null, [0.5, 0.95])
         digits = 2 if self.method == MULTISCALE else 4
         lines = [
-            f"{self.method}{norm} test of {self.target}: statistic {self.statistic:.{digits}f}, n = {self.n:,.10g}",
+            f"{self.method}{norm} test of {self.target}: "
+            f"statistic {statistic(self.statistic, digits)}, n = {self.n:,.10g}",
             f"Null distribution: median {middle:.{digits}f}, 95th percentile {critical:.{digits}f}",
-            f"{p_equals(self.pvalue)} ({self.n_resamples} resamples{ties})",
+            f"{p_equals(self.pvalue, self.n_resamples)} ({self.n_resamples} resamples{ties})",
         ]
         if self.component is not None:
             lines.append(f"Largest contribution: {self.component}")
         return lines
 
     def __repr__(self) -> str:
-        return f"<TestResult {self.method} {self.statistic:.4f}, n = {self.n:.10g}, {p_equals(self.pvalue)}>"
+        return f"<TestResult {self.method} {statistic(self.statistic)}, n = {self.n:.10g}, {p_equals(self.pvalue)}>"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from truecal import __version__
 from truecal._lib.checks import require
 from truecal._lib.files import write_text
-from truecal._lib.text import counted, format_pvalue, level, percent
-from truecal.assessment.verdict import CONTRADICTED, NOT_CONTRADICTED, show_pvalue
+from truecal._lib.text import counted, format_pvalue, level, p_equals, percent
+from truecal.assessment.verdict import CONTRADICTED, NOT_CONTRADICTED
 from truecal.estimators._registry import get_estimator
 from truecal.report.diagram import by_rank, by_score, thumbnail
 
@@ -76,7 +76,7 @@ def render(
         diagrams=diagrams,
         after=after,
         spec=get_estimator,
-        pvalue=show_pvalue,
+        pvalue=p_equals,
         counted=counted,
         thumbnail=thumbnail,
         pictures=_MOST_PICTURES,

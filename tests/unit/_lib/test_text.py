@@ -1,6 +1,6 @@
 import pytest
 
-from truecal._lib.text import counted, format_pvalue, level, listing, p_equals, percent
+from truecal._lib.text import counted, format_pvalue, level, listing, p_equals, percent, statistic
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,20 @@ from truecal._lib.text import counted, format_pvalue, level, listing, p_equals, 
 def test_pvalues(value, text, equation):
     assert format_pvalue(value) == text
     assert p_equals(value) == equation
+
+
+def test_the_smallest_resampled_pvalue_is_a_bound():
+    assert [p_equals(0.01, 99), p_equals(0.02, 99)] == ["p ≤ 0.01", "p = 0.02"]
+    assert p_equals(1e-12, 10**15) == "p < 0.001"
+
+
+def test_large_statistics_have_an_exponent():
+    assert [statistic(value, 2) for value in (1.234, -99999, 1e5, 8.18e149)] == [
+        "1.23",
+        "-99999.00",
+        "1e+05",
+        "8.2e+149",
+    ]
 
 
 def test_percentages_have_no_space():
