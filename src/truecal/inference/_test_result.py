@@ -150,8 +150,10 @@ class TestResult(Result):
         middle, critical = np.quantile(self.null, [0.5, 0.95])
         digits = 2 if self.method == MULTISCALE else 4
         lines = [
-            f"{self.method}{norm} test of {self.target}: "
-            f"statistic {statistic(self.statistic, digits)}, n = {self.n:,.10g}",
+            (
+                f"{self.method}{norm} test of {self.target}: "
+                f"statistic {statistic(self.statistic, digits)}, n = {self.n:,.10g}"
+            ),
             f"Null distribution: median {middle:.{digits}f}, 95th percentile {critical:.{digits}f}",
             f"{p_equals(self.pvalue, self.n_resamples)} ({self.n_resamples} resamples{ties})",
         ]
