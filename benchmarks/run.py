@@ -9,7 +9,7 @@ from pathlib import Path
 # Started as a file, Python sees only this folder; the benchmarks are a package.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import accuracy, core, coverage, engines, leaderboard, peers, power, study
+from benchmarks import accuracy, core, coverage, engines, leaderboard, measures, peers, power, study
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "peers": peers.main,
     "study": study.main,
     "leaderboard": leaderboard.main,
+    "measures": measures.main,
     "coverage": coverage.main,
     "power": power.main,
     "engines": engines.main,
@@ -26,7 +27,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=BENCHMARKS)
     parser.add_argument("--quick", action="store_true", help="little data; print, and write nothing")
-    parser.add_argument("--draws", type=int, help="draws per population, for accuracy and coverage")
+    parser.add_argument("--draws", type=int, help="draws per population, for accuracy, measures and coverage")
     arguments = parser.parse_args()
     options = {} if arguments.draws is None else {"draws": arguments.draws}
     for name in arguments.names:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from truecal._lib.checks import check_choice, check_norm
 from truecal.exceptions import CalibrationWarning, InputError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from truecal.data.sample import Sample
     from truecal.results import Estimate
 
+#: A function of a census and the estimator's arguments; or the estimator itself.
+Truth = Callable[..., float] | Literal["plug-in"] | None
 EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate"])
 
 #: Default of every parameter `estimator`: the flagship, whose confidence interval is reported.
@@ -74,6 +76,11 @@ class EstimatorSpec:
     width_bins : bool
         Whether it depends on the rows only through their sums over `n_bins` bins of equal width, so that they can be
         counted and need not be sorted.
+    truth : callable, "plug-in" or None
+        How to compute the estimand of a population, if it is not the true calibration error; see `true_value`.
+    limit : callable or None
+        For large n and a calibrated model, the probability that the value divided by
+        sigma = sqrt(sum of f (1 - f)) / n exceeds its argument.
     fixed_norm : float or None
         Order of the norm that an alias implies, as 1 for ``"ece"``; None elsewhere.
     """
@@ -90,6 +97,8 @@ class EstimatorSpec:
     aliases: tuple[str, ...]
     options: dict[str, Any]
     width_bins: bool = False
+    truth: Truth = None
+    limit: Callable[[float], float] | None = None
     fixed_norm: float | None = None
 
     def check_options(self, options: Iterable[str]) -> None:
@@ -131,6 +140,26 @@ class EstimatorSpec:
                 remedy=f"Pass estimator={self.name!r}.",
             )
         return self.fixed_norm
+
+    def true_value(self, census: Sample, *, norm: float = DEFAULT_NORM, **options: Any) -> float | None:
+        """Return the estimand of a population, or None if it is not known.
+
+        Parameters
+        ----------
+        census : Sample
+            The whole population: scores, their probabilities as counts, and expected labels.
+        norm : float
+            Order of the norm.
+        **options
+            Options of the estimator.
+        """
+        if self.truth is None:
+            return None
+        order = self.resolve_norm(norm)
+        arguments = {**self.options, **options, **({} if order is None else {"norm": order})}
+        if self.truth == "plug-in":
+            return self.function(census, **arguments).value
+        return self.truth(census, **arguments)
 
     def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimate:
         """Apply the estimator to a sample; the result names the estimator, the norm and the target."""
@@ -202,6 +231,8 @@ def estimator(
     aliases: tuple[str, ...] = (),
     alias_norms: Mapping[str, float] = MappingProxyType({}),
     width_bins: bool = False,
+    truth: Truth = None,
+    limit: Callable[[float], float] | None = None,
 ) -> Callable[[EstimatorFunction], EstimatorFunction]:
     """Register a function ``(sample, *, norm, ...) -> Estimate`` under `name`.
 
@@ -229,6 +260,13 @@ def estimator(
         Order of the norm of those aliases that imply one.
     width_bins : bool
         Whether sums over `n_bins` bins of equal width are all that it needs.
+    truth : callable or "plug-in", optional
+        How to compute the estimand of a population, where it is not the true calibration error: a function of a
+        sample whose counts are probabilities and whose labels are expected ones, and of the arguments of the
+        estimator; or ``"plug-in"`` if that is the estimator itself.
+    limit : callable, optional
+        For large n and a calibrated model, the probability that the value divided by
+        sigma = sqrt(sum of f (1 - f)) / n exceeds its argument.
 
     Returns
     -------
@@ -248,18 +286,20 @@ def estimator(
             if parameter.kind is parameter.KEYWORD_ONLY and key != "norm"
         }
         spec = EstimatorSpec(
-            name,
-            function,
-            summary,
-            estimand,
-            reference,
-            norms,
-            weights,
-            random,
-            range,
-            aliases,
-            options,
-            width_bins,
+            name=name,
+            function=function,
+            summary=summary,
+            estimand=estimand,
+            reference=reference,
+            norms=norms,
+            weights=weights,
+            random=random,
+            range=range,
+            aliases=aliases,
+            options=options,
+            width_bins=width_bins,
+            truth=truth,
+            limit=limit,
         )
         for key in (name, *aliases):
             if key in _SPECS and _SPECS[key].function.__module__ != function.__module__:
@@ -305,7 +345,7 @@ def list_estimators() -> list[EstimatorSpec]:
     --------
     >>> import truecal
     >>> [spec.name for spec in truecal.list_estimators()][:4]
-    ['em_bin', 'em_debias', 'em_label', 'em_mce']
+    ['atb', 'em_bin', 'em_debias', 'em_label']
     """
     _discover()
     return [_SPECS[name] for name in sorted({spec.name for spec in _SPECS.values()})]

@@ -44,14 +44,17 @@ def ew_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 @estimator(
     "em_bin",
     summary="Gap between mean score and mean label over bins of equal mass.",
-    reference="Zadrozny, Elkan (2001), ICML; Nguyen, O'Connor (2015), EMNLP",
+    reference="Zadrozny, Elkan (2001), ICML; Nguyen, O'Connor (2015), EMNLP; Nixon et al. (2019), CVPR Workshops",
+    aliases=("ace",),
+    alias_norms={"ace": 1.0},
 )
 def em_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     r"""Return the binned calibration error over equal-mass bins.
 
     .. math:: \Big(\sum_{k=1}^{b} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p}
 
-    Estimand: the true calibration error, with the biases of `ew_bin`.
+    Estimand: the true calibration error, with the biases of `ew_bin`. With norm 1 it is the adaptive calibration error
+    (ACE); for several classes Nixon et al. average over all of them, which is ``multiclass="classwise"``.
 
     References
     ----------
@@ -60,6 +63,9 @@ def em_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
     K. Nguyen, B. O'Connor (2015), Posterior calibration and exploratory analysis for natural language processing
     models, EMNLP.
+
+    J. Nixon, M. W. Dusenberry, L. Zhang, G. Jerfel, D. Tran (2019), Measuring calibration in deep learning, CVPR
+    Workshops.
 
     Examples
     --------

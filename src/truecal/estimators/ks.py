@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from truecal.data.sample import Sample
 from truecal.estimators._registry import estimator
 from truecal.results import Estimate
+
+
+def largest_value_exceeds(x: float) -> float:
+    r"""Return the probability that the largest absolute value of a Brownian motion on [0, 1] exceeds x.
+
+    .. math:: P(M \le x) = \frac 4\pi \sum_{k \ge 0} \frac{(-1)^k}{2k + 1}
+              \exp\Big(-\frac{(2k + 1)^2 \pi^2}{8 x^2}\Big)
+
+    Examples
+    --------
+    >>> round(largest_value_exceeds(2.2414), 4)
+    0.05
+    """
+    if x <= 0:
+        return 1.0
+    if x > 4:  # the reflection principle; paths that meet both levels add less than 1e-30
+        return 2 * math.erfc(x / math.sqrt(2))
+    odd = 2 * np.arange(20) + 1
+    terms = np.exp(-((odd * math.pi / x) ** 2) / 8) / odd
+    return min(max(1 - 4 / math.pi * float(np.sum(terms * (-1.0) ** np.arange(20))), 0.0), 1.0)
 
 
 @estimator(
@@ -15,6 +37,9 @@ from truecal.results import Estimate
     reference="Gupta et al. (2021), ICLR; Arrieta-Ibarra et al. (2022), JMLR",
     estimand="largest cumulative difference between score and conditional probability",
     norms="none",
+    aliases=("ecce_mad",),
+    truth="plug-in",
+    limit=largest_value_exceeds,
 )
 def ks(sample: Sample) -> Estimate:
     r"""Return the Kolmogorov-Smirnov calibration error, which does not need bins.

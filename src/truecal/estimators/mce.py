@@ -14,6 +14,10 @@ _REFERENCE = "Naeini, Cooper, Hauskrecht (2015), AAAI"
 _ESTIMAND = "largest gap between score and conditional probability"
 
 
+def _largest_gap(census: Sample, *, n_bins: int) -> float:
+    return float(np.abs(census.score - census.label).max())
+
+
 @estimator(
     "ew_mce",
     summary="Largest gap of any equal-width bin.",
@@ -22,6 +26,7 @@ _ESTIMAND = "largest gap between score and conditional probability"
     norms="none",
     aliases=("mce",),
     width_bins=True,
+    truth=_largest_gap,
 )
 def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     r"""Return the maximum calibration error over equal-width bins.
@@ -51,6 +56,7 @@ def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     reference=_REFERENCE,
     estimand=_ESTIMAND,
     norms="none",
+    truth=_largest_gap,
 )
 def em_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     r"""Return the maximum calibration error over equal-mass bins.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from truecal.exceptions import InputError
 from truecal.results import Estimate
 
 
+def _true_skce(census: Sample, *, bandwidth: float, **_: Any) -> float:
+    """Return the expectation over two independent scores with known gaps; a score may meet itself."""
+    residual = census.score * census.count - census.positives
+    return (_between(census, residual, bandwidth) + float(np.sum(residual**2))) / census.n**2
+
+
 @estimator(
     "skce",
     summary="Unbiased estimate of the squared kernel calibration error; may be negative.",
@@ -21,6 +28,7 @@ from truecal.results import Estimate
     estimand="squared kernel calibration error",
     norms="none",
     range=(-1.0, 1.0),
+    truth=_true_skce,
 )
 def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: RNGLike = 0) -> Estimate:
     r"""Return an unbiased estimate of the squared kernel calibration error; it may be negative.
@@ -68,13 +76,18 @@ def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: R
 def _full(sample: Sample, bandwidth: float) -> float:
     """Average over all pairs: within groups by their sums, between groups by prefix sums."""
     residual = sample.score * sample.count - sample.positives
-    # exp(-(s_j - s_i) / g) = exp(s_i / g) / exp(s_j / g): the sum over all i < j is a prefix sum.
-    growth = np.exp((sample.score - sample.score[-1]) / bandwidth)
-    before = np.cumsum(residual * growth) - residual * growth
-    between = 2 * float(np.sum(residual * before / growth))
+    between = _between(sample, residual, bandwidth)
     squares = (sample.count - sample.positives) * sample.score**2 + sample.positives * (1 - sample.score) ** 2
     within = float(np.sum(residual**2 - squares))
     return (between + within) / (sample.n * (sample.n - 1))
+
+
+def _between(sample: Sample, residual: FloatArray, bandwidth: float) -> float:
+    """Return the sum over all pairs of groups."""
+    # exp(-(s_j - s_i) / g) = exp(s_i / g) / exp(s_j / g): the sum over all i < j is a prefix sum.
+    growth = np.exp((sample.score - sample.score[-1]) / bandwidth)
+    before = np.cumsum(residual * growth) - residual * growth
+    return 2 * float(np.sum(residual * before / growth))
 
 
 def _block(sample: Sample, bandwidth: float, rng: RNGLike) -> float:

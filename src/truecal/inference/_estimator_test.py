@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,6 +75,11 @@ def estimator_test(
         _compare(one, one.rank_value, null[:, k], rng, z_of(sample), impossible_labels(sample))
         for k, (one, sample) in enumerate(zip(observed, samples, strict=True))
     ]
+    if spec.limit is not None:
+        tests = [
+            replace(test, asymptotic_pvalue=_asymptotic(spec.limit, test.statistic, sample))
+            for test, sample in zip(tests, samples, strict=True)
+        ]
     if len(tests) == 1:
         outcome, notes = tests[0], observed[0].notes
     else:
@@ -85,6 +91,14 @@ def estimator_test(
     for note in notes:
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
     return outcome
+
+
+def _asymptotic(limit: Callable[[float], float], statistic: float, sample: Sample) -> float:
+    """Return the p-value of a statistic whose limit is a functional of a Brownian motion."""
+    deviation = math.sqrt(float(np.sum(sample.count * sample.score * (1 - sample.score)))) / sample.n
+    if deviation == 0:
+        return 1.0 if statistic == 0 else 0.0
+    return limit(statistic / deviation)
 
 
 def _require_counts(sample: Sample, name: str) -> None:

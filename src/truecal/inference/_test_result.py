@@ -59,6 +59,8 @@ class TestResult(Result):
     tail_pvalue : float
         The p-value, extrapolated beyond the draws if fewer than ten of them reach the statistic. It is used to correct
         for many groups, where 1 / (n_resamples + 1) would be too large a smallest p-value.
+    asymptotic_pvalue : float or None
+        Closed-form p-value for large samples, where the method has one (`ks`, `kuiper`).
     adjusted_pvalue : float or None
         For one of several classes or groups: the p-value corrected for their number.
     notes : tuple of str
@@ -87,6 +89,7 @@ class TestResult(Result):
     at_most: float | None = None
     spiegelhalter: SpiegelhalterResult | None = None
     tail_pvalue: float = math.nan
+    asymptotic_pvalue: float | None = None
     adjusted_pvalue: float | None = None
     notes: tuple[str, ...] = ()
     classes: tuple[TestResult, ...] = ()
@@ -157,6 +160,8 @@ class TestResult(Result):
             f"Null distribution: median {middle:.{digits}f}, 95th percentile {critical:.{digits}f}",
             f"{p_equals(self.pvalue, self.n_resamples)} ({self.n_resamples} resamples{ties})",
         ]
+        if self.asymptotic_pvalue is not None:
+            lines.append(f"Asymptotic {p_equals(self.asymptotic_pvalue)}")
         if self.component is not None:
             lines.append(f"Largest contribution: {self.component}")
         return lines

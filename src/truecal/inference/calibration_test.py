@@ -50,7 +50,9 @@ def calibration_test(
     error that would be detected.
 
     **An estimator as the statistic** (``method="em_sweep"`` and so on) is tested in the same way. Debiased
-    estimators are compared before they are clipped at 0.
+    estimators are compared before they are clipped at 0. For ``"ks"`` and ``"kuiper"`` the result also has the p-value
+    of their limit, the largest absolute value and the range of a Brownian motion, as `asymptotic_pvalue`. It is
+    conservative in small samples and where scores tie, because the path is then observed at fewer points.
 
     **Ties.** With few rows, or scores near 0 and 1, draws can have the same labels as the data. T takes a random
     place among such ties, which keeps the level exact; `pvalue_range` shows the smallest and the largest p-value that

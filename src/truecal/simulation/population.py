@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import as_generator, check_count, check_norm
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.sample import Sample
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, PowerCurve
 from truecal.simulation.scores._base import ScoreDistribution
@@ -19,6 +22,9 @@ from truecal.simulation.scores.uniform import UniformScores
 
 # true_error is accurate to 1e-8; the quadrature aims at this to leave a margin.
 _ACCURACY = 1e-11
+
+# Edges of the cells between 0 and 1/2 of a census: narrow near 0, where many populations have most of their scores.
+_CELLS = np.concatenate([[0.0], np.geomspace(1e-12, 2e-3, 2000)[:-1], np.linspace(2e-3, 0.5, 2**15)])
 
 # Predictions per block, so that a block and its temporary arrays fit in the cache.
 _BLOCK = 2**14
@@ -157,6 +163,75 @@ class Population:
         if total < 1e-4 * max(map(abs, terms)):
             return None
         return float(total ** (1 / p))
+
+    def true_value(
+        self, estimator: str = DEFAULT_ESTIMATOR, *, norm: float = 2, **options: Any
+    ) -> float | None:
+        """Return the population's own value of what an estimator estimates, or None if it is not known.
+
+        For most estimators that is the true error. For others, such as ``"ks"`` or ``"smece"``, it is the same
+        functional of the whole population, accurate to about 1e-6.
+
+        Parameters
+        ----------
+        estimator : str
+            Name of an estimator.
+        norm : float
+            Order of the norm.
+        **options
+            Options of the estimator.
+
+        Examples
+        --------
+        >>> population = Population(UniformScores(), PowerCurve(2))
+        >>> round(population.true_value("ks"), 5)  # the mean of c - c^2
+        0.16667
+        """
+        spec = get_estimator(estimator)
+        if spec.estimand == TRUE_ERROR:
+            return self.true_error(spec.resolve_norm(norm) or norm)
+        return spec.true_value(self.census(), norm=norm, **options)
+
+    def census(self) -> Sample:
+        """Return the whole population as a sample: narrow cells and point masses, with their expected labels."""
+        atoms, masses = self.scores.point_masses
+        lower, upper = (np.sort(np.append(_CELLS, points)) for points in self._cuts())
+        edges = np.concatenate([lower, 1 - upper[-2::-1]])
+        share = np.diff(self.scores.cdf(edges))
+        np.subtract.at(share, np.searchsorted(edges, atoms[atoms > 0]) - 1, masses[atoms > 0])
+        middle, other = (lower[1:] + lower[:-1]) / 2, ((upper[1:] + upper[:-1]) / 2)[::-1]
+        score = np.concatenate([middle, 1 - other, atoms])
+        complement = np.concatenate([1 - middle, other, 1 - atoms])
+        share = np.concatenate([share, masses])
+        chance = np.asarray(self.curve(score, complement), dtype=np.float64)
+        # Next to 0 and 1 a curve may vary by more than floating-point scores can show.
+        for cell, edge in ((0, _CELLS[1]), (len(edges) - 2, 1 - _CELLS[1])):
+            if share[cell] > 1e-15:
+                chance[cell] = self._mean_chance(edge, cell > 0) / share[cell]
+        kept = share > 1e-15
+        score, place = np.unique(score[kept], return_inverse=True)
+        count, positives = (
+            np.bincount(place, weight[kept]).astype(np.float64) for weight in (share, share * chance)
+        )
+        return Sample(score, count, np.minimum(positives, count))
+
+    def _mean_chance(self, edge: float, above: bool) -> float:
+        """Return E[curve(C)] over scores strictly between `edge` and the end next to it."""
+
+        def height(score: FloatArray, complement: FloatArray) -> FloatArray:
+            inside = (complement < 1 - edge) & (complement > 0) if above else (score < edge) & (score > 0)
+            return np.where(inside, self.curve(score, complement), 0.0)
+
+        atoms, masses = self.scores.point_masses
+        points = [*self.curve.breakpoints, edge]
+        total = self.scores.expect(height, points=points)
+        return total - float(np.sum(masses * height(atoms, 1 - atoms)))
+
+    def _cuts(self) -> tuple[FloatArray, FloatArray]:
+        """Return where the curve breaks, below 1/2 as scores and above as complements."""
+        points = np.asarray(self.curve.breakpoints, dtype=np.float64)
+        points = points[(points > 0) & (points < 1)]
+        return points[points < 0.5], 1 - points[points > 0.5]
 
     @property
     def mean_label(self) -> float:

@@ -22,7 +22,7 @@ import truecal
 from truecal._lib.checks import as_generator, check_count, check_norm, require
 from truecal._lib.files import exclusive, whole_file
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.estimators._registry import TRUE_ERROR, Choice, choose_estimators
+from truecal.estimators._registry import TRUE_ERROR, Choice, choose_estimators, list_estimators
 from truecal.exceptions import InputError
 from truecal.results import Result
 from truecal.simulation.monte_carlo import blocks_of, draw_estimates, in_parallel
@@ -51,15 +51,16 @@ class Study(Result):
         One for each population, size and estimator, with the keys
 
         - ``population``, ``n``, ``estimator``, ``norm``, ``repeats``, ``seed``: the settings;
-        - ``true_error``: the true calibration error; ``mean``: mean of the estimates; ``bias``: the difference;
+        - ``true_error``: the true value of what is estimated, in most cases the true calibration error;
+        - ``mean``: mean of the estimates; ``bias``: its difference from the true value;
         - ``bias_se``: Monte Carlo standard error of the bias, ``sd / sqrt(repeats)``;
         - ``sd``, ``rmse``: standard deviation of the estimates, and their root mean square error;
         - ``median_bias``: median of the estimates minus the true error;
         - ``mean_bins``: mean number of bins, None for estimators without bins;
         - ``fingerprint``: identifies the population, the estimator and the version of truecal.
 
-        Where the estimand is not the true calibration error, ``true_error`` and what follows from it are
-        None.
+        For an estimator of something else, ``true_error`` is its own estimand (`Population.true_value`); where that
+        is not known, it and what follows from it are None.
     """
 
     rows: list[StudyRow]
@@ -144,7 +145,7 @@ def bias_study(
     r"""Measure the bias, the standard deviation and the error of estimators where the truth is known.
 
     For each population and size n, draw `repeats` samples, apply every estimator to each of them, and compare
-    with the true calibration error:
+    with what it estimates, in most cases the true calibration error:
 
     .. math:: \widehat{\mathrm{Bias}}(n) = \frac 1m \sum_{i=1}^m \mathrm{ECE}_i - \mathrm{TCE}
 
@@ -276,7 +277,10 @@ class _Plan:
         for task, blocks in groupby(pairs, key=lambda pair: pair[0][0]):
             values = np.concatenate([block for _, block in blocks], axis=2)
             for choice, (estimates, bins) in zip(missing[task], values, strict=True):
-                truth = truths[task.name] if choice.spec.estimand == TRUE_ERROR else None
+                truth: float | None = truths[task.name]
+                if choice.spec.estimand != TRUE_ERROR:
+                    population = self.populations[task.name]
+                    truth = population.true_value(choice.spec.name, norm=self.norm, **choice.options)
                 finished[task.name, task.n, choice.label] = self._row(
                     task, choice, truth, estimates, bins, prints[task.name, choice.label]
                 )
@@ -292,6 +296,7 @@ class _Plan:
         prints: Mapping[tuple[str, str], str],
     ) -> None:
         """Refuse to mix results with those of other settings, populations or versions."""
+        of_the_error = {spec.name for spec in list_estimators() if spec.estimand == TRUE_ERROR}
         for row in known:
             for key in ("norm", "repeats", "seed"):
                 if row[key] != getattr(self, key):
@@ -300,7 +305,13 @@ class _Plan:
                     )
             name, label = row["population"], row["estimator"]
             truth = row["true_error"]
-            if name in truths and truth is not None and not math.isclose(truths[name], truth, abs_tol=1e-9):
+            same_estimand = label.partition("(")[0] in of_the_error
+            if (
+                same_estimand
+                and name in truths
+                and truth is not None
+                and not math.isclose(truths[name], truth, abs_tol=1e-9)
+            ):
                 raise InputError(
                     f"{path} contains results for another population called {name!r}: its true error is "
                     f"{truth:.6g}, not {truths[name]:.6g}. Use another file or another name"

@@ -3,6 +3,7 @@ import math
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 
 import joblib
@@ -12,7 +13,8 @@ import pytest
 import truecal
 from truecal._lib.files import exclusive
 from truecal.data.sample import Sample
-from truecal.estimators._registry import choose_estimators
+from truecal.estimators import _registry
+from truecal.estimators._registry import choose_estimators, get_estimator
 from truecal.exceptions import InputError
 from truecal.simulation.study import COLUMNS, Study, bias_study, fingerprint
 
@@ -91,7 +93,16 @@ def test_rows_come_in_the_order_asked_for_with_options_in_the_name():
     assert {row["mean_bins"] for row in study.rows if row["estimator"].startswith("em_bin")} == {4}
 
 
-def test_another_estimand_has_no_bias_against_the_true_calibration_error():
+def test_another_estimand_has_its_own_truth():
+    (row,) = bias_study({"square": SQUARE}, estimators=["ks"], sizes=[1000], repeats=5, rng=0).rows
+    assert row["true_error"] == pytest.approx(1 / 6, abs=1e-6)
+    assert abs(row["bias"]) < 5 * row["bias_se"] + 0.01
+    assert row["mean_bins"] is None
+
+
+def test_an_estimand_without_a_known_truth(monkeypatch):
+    spec = replace(get_estimator("ks"), truth=None)
+    monkeypatch.setitem(_registry._SPECS, "ks", spec)
     (row,) = bias_study({"square": SQUARE}, estimators=["ks"], sizes=[100], repeats=5, rng=0).rows
     assert row["true_error"] is row["bias"] is row["rmse"] is row["median_bias"] is row["mean_bins"] is None
     assert row["mean"] > 0
@@ -268,7 +279,7 @@ def test_prints_as_a_table():
     assert head.split() == ["population", "n", "estimator", "truth", "mean", "bias", "±", "se", "sd", "rmse"]
     assert first.startswith("square")
     assert "0.1826" in first
-    assert second.split()[2:4] == ["ks", "-"]
+    assert second.split()[2:4] == ["ks", "0.1667"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""ATB: the squared differences of scores and labels in two bins, averaged over the edge between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truecal.data.sample import Sample
+from truecal.estimators._registry import estimator
+from truecal.results import Estimate
+
+
+@estimator(
+    "atb",
+    summary="Averaged two-bin error: squared differences in two bins, over all edges.",
+    reference="Hartline, Hu, Wu (2026), COLT",
+    estimand="averaged two-bin calibration error (a square)",
+    norms="none",
+    range=(0.0, 1.0),
+    truth="plug-in",
+)
+def atb(sample: Sample) -> Estimate:
+    r"""Return the averaged two-bin calibration error, the first that is truthful on a finite sample.
+
+    .. math:: \int_0^1 \Big(\frac 1n \sum_{i : f_i < q} (f_i - y_i)\Big)^2
+              + \Big(\frac 1n \sum_{i : f_i \ge q} (f_i - y_i)\Big)^2 \,dq
+
+    Truthful means that its expectation is smallest for the true probabilities. It is a square: compare its root with
+    other errors. Estimand: the same number for the population. A calibrated model has the expectation
+    :math:`\frac 1{n^2} \sum_i f_i (1 - f_i)`, because each row is in exactly one of the bins.
+
+    References
+    ----------
+    J. Hartline, L. Hu, Y. Wu (2026), A perfectly truthful calibration measure, COLT.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> round(truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="atb"), 5)
+    0.035
+    """
+    residual = sample.score * sample.count - sample.positives
+    below = np.concatenate([[0.0], np.cumsum(residual)]) / sample.n
+    above = below[-1] - below
+    width = np.diff(sample.score, prepend=0.0, append=1.0)
+    return Estimate(min(float(np.sum(width * (below**2 + above**2))), 1.0))

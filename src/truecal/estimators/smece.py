@@ -1,0 +1,120 @@
+"""smECE: the mean absolute residual after smoothing with a kernel as wide as the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from scipy.fft import dct, idct
+
+from truecal._lib.checks import check_choice
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
+from truecal.estimators._registry import estimator
+from truecal.results import Estimate
+
+#: Cells of the grid of the exact variant.
+_CELLS = 2**13
+#: Bandwidths tried by relplot are multiples of 2^-10 and at least 0.001.
+_HALVINGS, _NARROWEST = 10, 0.001
+
+
+@estimator(
+    "smece",
+    summary="Mean absolute residual after smoothing; the bandwidth equals the error.",
+    reference="Błasiok, Nakkiran (2024), ICLR",
+    estimand="smooth calibration error (smECE)",
+    norms="none",
+    truth="plug-in",
+)
+def smece(sample: Sample, *, variant: str = "relplot") -> Estimate:
+    r"""Return the smooth calibration error, a distance to calibration that does not need bins.
+
+    .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Big|\frac 1n \sum_i K_\sigma(t, f_i)\,(f_i - y_i)\Big|\,dt,
+              \qquad \mathrm{smECE} = \mathrm{smECE}_{\sigma^*} \text{ with } \sigma^* = \mathrm{smECE}_{\sigma^*}
+
+    with a Gaussian kernel reflected at 0 and 1.
+
+    Estimand: the same number for the population. It is not the true calibration error: it is within a constant factor
+    of the distance to the nearest calibrated predictor, and gaps that alternate within a bandwidth cancel. On a
+    calibrated model it is above 0 by about as much as its noise.
+
+    Parameters
+    ----------
+    variant : {"relplot", "exact"}
+        ``"relplot"`` follows the authors' program and agrees with it to 1e-4. That program tries bandwidths that are
+        multiples of 1/1024, cuts the kernel at a distance of 1/2, integrates by a sum over 200 or more points, and
+        gives half of its weight to a row at an end point of its grid of about 1000 points. ``"exact"`` evaluates the
+        formula. The two differ by 0.001 at most for errors up to 0.2, except where many scores are within 0.001 of
+        0 or 1: then by a few percent of the value.
+
+    References
+    ----------
+    J. Błasiok, P. Nakkiran (2024), Smooth ECE: principled reliability diagrams via kernel smoothing, ICLR.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> y, p = truecal.paper.population("resnet152_imgnet").sample(5000, rng=0)
+    >>> round(truecal.calibration_error(y, p, estimator="smece"), 3)
+    0.06
+    """
+    check_choice("variant", variant, ("relplot", "exact"))
+    smooth = _relplot(sample) if variant == "relplot" else _exact(sample)
+    halvings, narrowest = (_HALVINGS, _NARROWEST) if variant == "relplot" else (30, 0.0)
+    high, low = 1.0, 0.0
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        if middle < narrowest or middle < smooth(middle):
+            low = middle
+        else:
+            high = middle
+    return Estimate(min(smooth(high), 1.0))
+
+
+def _on_grid(position: FloatArray, weight: FloatArray, size: int) -> FloatArray:
+    """Divide weights between the two grid points next to each position; the points are 0, 1, ..., size - 1."""
+    left = np.minimum(position.astype(np.intp), size - 2)
+    share = position - left
+    total = np.bincount(left, weight * (1 - share), size) + np.bincount(left + 1, weight * share, size)
+    return total.astype(np.float64)
+
+
+def _exact(sample: Sample) -> Callable[[float], float]:
+    """Return the error as a function of the bandwidth."""
+    # Grid points are the midpoints of cells; half a cell at either end is reflected onto the first and the last.
+    position = np.clip(sample.score * _CELLS - 0.5, 0.0, _CELLS - 1.0)
+    residual = sample.score * sample.count - sample.positives
+    spectrum = dct(_on_grid(position, residual, _CELLS) / sample.n, type=2)
+    frequency = np.pi * np.arange(_CELLS)
+
+    def smooth(sigma: float) -> float:
+        # Cosines are the eigenfunctions of the reflected Gaussian kernel.
+        damped = spectrum * np.exp(-0.5 * np.minimum(frequency * sigma, 40.0) ** 2)
+        return float(np.abs(idct(damped, type=2)).sum())
+
+    return smooth
+
+
+def _relplot(sample: Sample) -> Callable[[float], float]:
+    """Return the error as a function of the bandwidth, on the grids of relplot."""
+    residual = sample.score * sample.count - sample.positives
+
+    @cache  # most bandwidths have the same grid
+    def spectra(size: int) -> FloatArray:
+        position = sample.score * (size - 1)
+        return np.asarray(
+            dct([_on_grid(position, weight, size) for weight in (residual, sample.count)], type=1)
+        )
+
+    def smooth(sigma: float) -> float:
+        size = max(2000, round(20 / sigma)) // 2 + 1
+        grid = np.linspace(0, 1, size)
+        kernel = np.where(grid <= 0.5, np.exp(-0.5 * (grid / sigma) ** 2), 0.0)
+        # The cosine transform continues a function evenly at both ends: that is the reflection.
+        difference, density = idct(spectra(size) * dct(kernel, type=1), type=1)
+        mesh = np.linspace(0, 1, max(round(10 / sigma), 200))
+        return float(np.abs(np.interp(mesh, grid, difference)).sum() / np.interp(mesh, grid, density).sum())
+
+    return smooth
