@@ -23,7 +23,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "Measure",
         "Calibration error of a set of predictions.",
         ("calibration_error", "estimate", "confidence_interval", "reliability_curve", "decompose",
-         "weak_calibration", "net_benefit"),
+         "weak_calibration", "calibration_index", "net_benefit"),
     ),
     ("Report", "Estimates, interval, test, verdict and plots in one call.", ("assess", "advise")),
     ("Test", "Is the model calibrated?", ("calibration_test", "spiegelhalter_test")),

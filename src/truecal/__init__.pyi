@@ -13,6 +13,7 @@ from truecal.exceptions import CalibrationWarning as CalibrationWarning
 from truecal.exceptions import InputError as InputError
 from truecal.exceptions import MissingExtraError as MissingExtraError
 from truecal.inference.audit import audit as audit
+from truecal.inference.calibration_index import calibration_index as calibration_index
 from truecal.inference.calibration_test import calibration_test as calibration_test
 from truecal.inference.compare import compare as compare
 from truecal.inference.decompose import decompose as decompose
