@@ -51,9 +51,16 @@ def lay_out(cells: Cells, rng: np.random.Generator) -> Sample:
     first, *second = rng.standard_normal((3, len(cells)))
     halves, source = _halved(columns, first)
     is_right = np.append(False, source[1:] == source[:-1])
-    quarters, _ = _halved(halves, np.where(is_right, second[1][source], second[0][source]))
+    quarters, quarter = _halved(halves, np.where(is_right, second[1][source], second[0][source]))
     score, count, positives, _, _ = quarters
-    return Sample(score, count, positives, cells.dtype, cells.target)
+    squares = {}
+    if cells.squares is not None and cells.positive_squares is not None:
+        # The weights are spread alike over the parts of a cell, among its positive rows as among all.
+        cell = source[quarter]
+        squares["squares"] = cells.squares[cell] * (count / cells.count[cell])
+        hits = np.maximum(cells.positives[cell], np.finfo(np.float64).tiny)
+        squares["positive_squares"] = cells.positive_squares[cell] * (positives / hits)
+    return Sample(score, count, positives, cells.dtype, cells.target, **squares)
 
 
 def _halved(columns: list[FloatArray], noise: FloatArray) -> tuple[list[FloatArray], NDArray[np.intp]]:

@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.checks import check_choice
 from truecal.data import _expressions as expressions
 from truecal.data._expressions import Fault, Frame
 from truecal.data.arrays import to_python
@@ -34,6 +35,7 @@ from truecal.exceptions import InputError, Remedy
 _LEFT_OUT = -1000
 
 _SUMS = ("count", "score_sum", "positives", "lower")
+_SQUARES = ("squares", "positive_squares")
 
 
 @overload
@@ -43,6 +45,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
+    weights: str = "counts",
     by: None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
@@ -56,6 +59,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
+    weights: str = "counts",
     by: str | Sequence[str],
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
@@ -68,6 +72,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
+    weights: str = "counts",
     by: str | Sequence[str] | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
@@ -88,7 +93,10 @@ def summarize(
         Column of the probability of the positive class; or one column for each class. Two columns give the
         same answer as the second, more are measured on their top label.
     weight : str, optional
-        Column of frequencies: weight 2 equals the row twice, weight 0 leaves it out.
+        Column of weights: weight 2 counts as the row twice, weight 0 leaves it out.
+    weights : {"counts", "sampling"}
+        What the weights mean where uncertainty is reported: ``"counts"`` if weight 2 stands for two rows,
+        ``"sampling"`` for survey, inverse-probability or normalised weights, whose squares are added up too.
     by : str or sequence of str, optional
         Columns of groups. One summary for each group, all of them in the same pass.
     pos_label : label, optional
@@ -132,6 +140,7 @@ def summarize(
     expressions.require_columns(schema, [*numbers, label, *groups], numbers)
     _check_groups(schema, groups)
     _check_options(scores, pos_label, multiclass)
+    is_sampling = check_choice("weights", weights, ("counts", "sampling")) == "sampling" and bool(weight)
     text = expressions.is_text(schema[label])
 
     data = data.select(
@@ -161,7 +170,7 @@ def summarize(
 
     groups = [f"_g{k}" for k in range(len(groups))]
     rows = _rows_in_cells(data, groups, hit, value, faults, weighted=weight is not None)
-    sums = expressions.collect(_sum_by_cell(rows, groups, weighted=weight is not None))
+    sums = expressions.collect(_sum_by_cell(rows, groups, weighted=weight is not None, squares=is_sampling))
     _refuse(sums, rows, faults, weight)
     dtype = _type_of_scores([schema[name] for name in scores])
     parts = _split(sums, groups, dtype, target)
@@ -231,10 +240,14 @@ def _rows_in_cells(
     return data.select(*groups, "_s", "_w", _cell=cell.cast(nw.Int32), _hits=weigh[0], _scores=weigh[1])
 
 
-def _sum_by_cell(rows: Frame, groups: list[str], *, weighted: bool) -> Frame:
+def _sum_by_cell(rows: Frame, groups: list[str], *, weighted: bool, squares: bool) -> Frame:
+    weight = nw.col("_w")
+    if squares:  # in steps, for some engines do not add up expressions
+        rows = rows.with_columns(_w2=weight * weight, _hits2=nw.col("_hits") * weight)
     return rows.group_by(*groups, "_cell").agg(
+        **({"squares": nw.col("_w2").sum(), "positive_squares": nw.col("_hits2").sum()} if squares else {}),
         **({"rows": nw.len()} if weighted else {}),
-        count=nw.col("_w").sum(),  # not nw.len(), which Polars counts in 32 bits
+        count=weight.sum(),  # not nw.len(), which Polars counts in 32 bits
         score_sum=nw.col("_scores").sum(),
         positives=nw.col("_hits").sum(),
         # The largest score would be as useful, and costs a tenth of the whole query.
@@ -288,7 +301,7 @@ def _split(
 ) -> dict[tuple[Any, ...], Cells]:
     """Return the cells of each group, in the order of their keys."""
     cell = sums["_cell"].to_numpy()
-    columns = {name: sums[name].to_numpy() for name in _SUMS}
+    columns = {name: sums[name].to_numpy() for name in (*_SUMS, *_SQUARES) if name in sums.columns}
     rows_of: dict[tuple[Any, ...], NDArray[np.intp]] = {(): np.flatnonzero(cell >= 0)}
     if groups:
         keys = list(zip(*(_keys(sums[name]) for name in groups), strict=True))
