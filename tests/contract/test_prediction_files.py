@@ -3,6 +3,7 @@
 import json
 import warnings
 
+import polars as pl
 import pytest
 
 import truecal
@@ -76,3 +77,38 @@ def test_every_command_reads_every_kind_of_file(case, folder, tmp_path):
         return  # recalibrators take all classes
     run("recalibrate", source, *case.options, "--write", tmp_path / "better.csv")
     assert len((tmp_path / "better.csv").read_text().splitlines()) > 1
+
+
+@pytest.mark.parametrize(
+    "options", [("--weight", "w"), ("--weight", "w", "--counts"), ("--weight", "w", "--group", "g")]
+)
+def test_weights_give_the_same_interval_and_p_value_by_both_paths(options, tmp_path, monkeypatch):
+    case = next(case for case in CASES if case.name == "plain.csv")
+    lines = case.content.decode().splitlines()
+    rows = [f"{line},{k % 5 + 1},{GROUP[k]}" for k, line in enumerate(lines[1:])]
+    path = tmp_path / "weights.csv"
+    path.write_text("\n".join(["label,score,w,g", *rows]))
+    asked = (*options, "--estimator", "multiscale", "--format", "json")
+    found = []
+    for many in (10**9, 10):
+        monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", many)
+        found.append(json.loads(run("measure", path, *asked).stdout))
+    small, large = found
+    for one, two in zip(small["results"], large["results"], strict=True):
+        assert [two["value"], two["n"], *map(two["interval"].get, ("low", "high"))] == pytest.approx(
+            [one["value"], one["n"], *map(one["interval"].get, ("low", "high"))], abs=1e-9
+        )
+    assert large["test"] == small["test"]
+
+
+def test_clusters_do_not_depend_on_the_format(tmp_path):
+    case = next(case for case in CASES if case.name == "plain.csv")
+    rows = [f"{line},{k % 40}" for k, line in enumerate(case.content.decode().splitlines()[1:])]
+    (tmp_path / "a.csv").write_text("\n".join(["label,score,c", *rows]))
+    pl.read_csv(tmp_path / "a.csv").write_parquet(tmp_path / "a.parquet")
+    asked = ("--cluster", "c", "--resamples", "99", "--format", "json")
+    one, two = (
+        json.loads(run("test", tmp_path / f"a.{end}", *asked, code=(0, 1)).stdout)
+        for end in ("csv", "parquet")
+    )
+    assert two["result"] == one["result"]

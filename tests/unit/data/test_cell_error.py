@@ -84,3 +84,13 @@ def test_an_estimate_tells_what_cells_may_have_cost(skewed):
     lossless = truecal.estimate(cells_of([0, 1, 1], [0.2, 0.2, 0.9]), estimator="ew_bin")
     assert lossless.cell_error == 0
     assert str(lossless).endswith("15 bins")
+
+
+def test_rows_laid_out_keep_the_effective_size():
+    rng = np.random.default_rng(8)
+    p = rng.random(40_000)
+    sample = Sample.from_predictions(rng.random(40_000) < p, p, sample_weight=rng.gamma(1.0, size=40_000))
+    cells = Cells.from_sample(sample)
+    laid_out = lay_out(cells, rng)
+    assert laid_out.effective_size == pytest.approx(sample.effective_size, rel=1e-9)
+    assert (laid_out.positive_squares <= laid_out.squares * (1 + 1e-9)).mean() > 0.9

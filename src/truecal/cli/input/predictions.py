@@ -102,7 +102,7 @@ class _Preparation:
             comma = self.table.separator != ","  # else "1,234" between quotes may be a thousand
             (tidy[WEIGHT],) = self.frame.numbers([self.frame.field(columns.weight)], decimal_comma=comma)
         if columns.cluster:
-            tidy[CLUSTER] = self.frame.field(columns.cluster).values
+            tidy[CLUSTER] = self.frame.names_of_rows(self.frame.field(columns.cluster))
         groups = {f"group {k}": part for k, part in enumerate(self.frame.groups(columns.group))}
         fields = [part for part in map(self.frame.field, columns.feature) if not part.dtype.is_nested()]
         features = {f"feature {k}": self.frame.labels(part).values for k, part in enumerate(fields)}
@@ -225,13 +225,11 @@ class _Preparation:
                 "comparing models" if self.as_models else "--cluster" if self.columns.cluster else "classwise"
             )
             raise InputError(f"has too many rows for {what}, which needs them in memory")
-        if self.columns.weight and not self.reading.counts:
-            problem = "has too many rows for sampling weights, which are needed in memory"
-            raise InputError(problem, remedy="If the weights are counts, add --counts.")
         given: dict[str, Any] = {
             "score": scores if len(scores) > 1 else scores[0],
             "label": label,
             "weight": WEIGHT if self.columns.weight else None,
+            "weights": "counts" if self.reading.counts else "sampling",
             "logits": self.reading.logits,
             **{name: value for name, value in options.items() if value is not None},
         }

@@ -257,18 +257,22 @@ class Frame:
                 values, kind = label.text, "text"
         return Labels(values, kind, _listed(self.distinct(values)))
 
+    def names_of_rows(self, part: Field) -> pl.Expr:
+        """Return a column as text, or as whole numbers where all of it is: groups, or clusters."""
+        import polars as pl
+
+        if part.dtype.is_nested():
+            raise part.error(f"contains {part.dtype} values, which cannot name groups of rows")
+        seen = self.distinct(part.text)
+        _refuse_replaced(part, seen)
+        whole = len(seen) > 0 and seen.str.contains(r"^(0|-?[1-9]\d{0,17})$").all()
+        return part.text.cast(pl.Int64) if whole else part.text
+
     def groups(self, names: Sequence[str]) -> list[pl.Expr]:
         """Return columns of groups as text, or as integers where all are."""
         import polars as pl
 
-        groups = []
-        for part in map(self.field, names):
-            if part.dtype.is_nested():
-                raise part.error(f"contains {part.dtype} values, which cannot be groups")
-            seen = self.distinct(part.text)
-            _refuse_replaced(part, seen)
-            whole = len(seen) > 0 and seen.str.contains(r"^(0|-?[1-9]\d{0,17})$").all()
-            groups.append(part.text.cast(pl.Int64) if whole else part.text)
+        groups = [self.names_of_rows(part) for part in map(self.field, names)]
         if groups:
             keys = self.lazy.select(**{f"g{k}": part for k, part in enumerate(groups)}).unique()
             n = self.table.collect(keys.select(pl.len())).item()
