@@ -219,7 +219,13 @@ class Estimate(Result):
         bins = "" if self.n_bins is None else f", {counted(self.n_bins, 'bin')}"
         value = f"{self.value:.4f}" if self.interval is None else f"{self.value:.4f}, {self.interval}"
         cells = f", cells ± {self.cell_error:.0e}" if self.cell_error else ""
-        return f"{self.estimator}{norm} of {self.target}: {value}, n = {self.n:.10g}{bins}{cells}"
+        # The sum of sampling weights says nothing about the number of rows.
+        size = (
+            f"n = {self.n:.10g}"
+            if self.effective_size is None
+            else f"effective n = {self.effective_size:.1f}"
+        )
+        return f"{self.estimator}{norm} of {self.target}: {value}, {size}{bins}{cells}"
 
     def __repr__(self) -> str:
         return f"<Estimate {self}>"

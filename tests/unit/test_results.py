@@ -94,3 +94,8 @@ def test_a_classwise_estimate_carries_its_classes_into_json():
     )
     assert "schema_version" not in plain["classes"][0]
     assert plain["bins"] is None
+
+
+def test_sampling_weights_show_the_effective_number_of_rows():
+    estimate = Estimate(0.1, estimator="kde", n=1.0, target="P(y = 1)", effective_size=812.34)
+    assert str(estimate) == "kde of P(y = 1): 0.1000, effective n = 812.3"

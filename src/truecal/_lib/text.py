@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
+#: Control characters, and those that reverse the direction of text.
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: Columns of text output, and the smallest width of a text column in a table.
+WIDTH, _NARROWEST = 80, 12
 #: The smallest p-value that is printed as a number.
 SMALLEST_PVALUE = 0.001
 
@@ -59,14 +65,15 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def level(value: float) -> str:
-    """Return a confidence level in percent, with no more digits than it has.
+    """Return a confidence level in percent, with no more digits than it has, and two below 100.
 
     Examples
     --------
-    >>> level(0.95), level(0.999)
-    ('95%', '99.9%')
+    >>> level(0.95), level(0.999), level(1 - 0.05 / 3), level(1 - 0.05 / 60)
+    ('95%', '99.9%', '98.3%', '99.917%')
     """
-    return f"{100 * value:.6g}%"
+    digits = max(1, 1 - math.floor(math.log10(max(100 * (1 - value), 1e-9))))
+    return f"{100 * value:.{digits}f}".rstrip("0").rstrip(".") + "%"
 
 
 def counted(number: float, noun: str, plural: str | None = None) -> str:
@@ -90,3 +97,35 @@ def listing(values: Sequence[Any], most: int = 6) -> str:
     """
     shown = ", ".join(repr(value) for value in values[:most])
     return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"
+
+
+def printable(text: str) -> str:
+    r"""Return text whose control characters are escaped, so that a terminal does not obey them.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb")
+    'a\\u001b[2Jb'
+    """
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def as_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> str:
+    """Lay out a table in at most 80 columns; the first columns are text, which is shortened, the others numbers."""
+    lines = [[printable(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for _ in range(text_columns):
+        widest = max(range(text_columns), key=widths.__getitem__)
+        excess = sum(widths) + 2 * (len(widths) - 1) - WIDTH
+        widths[widest] = max(widths[widest] - max(excess, 0), min(widths[widest], _NARROWEST))
+    return "\n".join(
+        "  ".join(
+            _shortened(cell, width).ljust(width) if k < text_columns else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in lines
+    )
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri, chndtr, expit, logit
 
 from truecal._lib.logistic import fit_logistic
-from truecal._lib.text import counted
+from truecal._lib.text import as_table, counted, format_pvalue, level, p_equals
 from truecal._lib.types import FloatArray
 from truecal.assessment.verdict import agree
 from truecal.data import read_rows
@@ -145,6 +145,29 @@ class Groups(Result):
     def miscalibrated(self) -> tuple[str, ...]:
         """Names of the groups whose calibration is rejected."""
         return tuple(row.name for row in self.rows if row.miscalibrated)
+
+    def __str__(self) -> str:
+        head = [
+            ", ".join(self.columns),
+            "rows",
+            "error",
+            f"{level(self.confidence_level)} interval",
+            "adjusted p",
+        ]
+        body = [
+            [
+                row.name,
+                f"{row.n:,.10g}",
+                f"{row.estimate.value:.4f}",
+                f"{row.interval.low:.4f} to {row.interval.high:.4f}",
+                "-" if row.adjusted_pvalue is None else format_pvalue(row.adjusted_pvalue),
+            ]
+            for row in self.rows
+        ]
+        lines = [as_table(head, body), "", f"Miscalibrated: {', '.join(self.miscalibrated) or 'none shown'}"]
+        if self.difference is not None:
+            lines.append(f"Test of no difference between groups: {p_equals(self.difference.pvalue)}")
+        return "\n".join(lines)
 
     def __len__(self) -> int:
         return len(self.rows)

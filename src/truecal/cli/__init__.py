@@ -108,7 +108,7 @@ def _check_address_space() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    from truecal.cli._output import printable
+    from truecal._lib.text import printable
 
     click.echo(f"truecal: {printable(message)}", err=True)
     sys.exit(code)

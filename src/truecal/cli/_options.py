@@ -65,7 +65,7 @@ def complete_estimators(ctx: click.Context, param: click.Parameter, incomplete: 
 
 def check_estimators(names: Iterable[str]) -> None:
     """Refuse names that are not estimators; report packages whose estimators cannot be loaded."""
-    from truecal.cli._output import printable
+    from truecal._lib.text import printable
     from truecal.estimators._registry import get_estimator, list_estimators
 
     with warnings.catch_warnings(record=True) as caught:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -15,29 +14,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal._lib.files import write_text
+from truecal._lib.text import WIDTH, printable
 from truecal.exceptions import InputError
 from truecal.results import plain
 
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
 
-#: Control characters, and those that reverse the direction of text.
-_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: Where a command keeps whether to report each step.
 VERBOSE = "truecal.verbose"
-#: Columns of text output, and the smallest width of a text column in a table.
-WIDTH, _NARROWEST = 80, 12
-
-
-def printable(text: str) -> str:
-    r"""Return text whose control characters are escaped, so that a terminal does not obey them.
-
-    Examples
-    --------
-    >>> printable("a\x1b[2Jb")
-    'a\\u001b[2Jb'
-    """
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def finish(
@@ -116,27 +101,6 @@ def is_verbose() -> bool:
 def as_json(content: dict[str, Any]) -> str:
     """Return JSON; a value that is not finite is null, for JSON has no NaN."""
     return json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def as_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> str:
-    """Lay out a table in at most 80 columns; the first columns are text, which is shortened, the others numbers."""
-    lines = [[printable(cell) for cell in row] for row in [head, *rows]]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for _ in range(text_columns):
-        widest = max(range(text_columns), key=widths.__getitem__)
-        excess = sum(widths) + 2 * (len(widths) - 1) - WIDTH
-        widths[widest] = max(widths[widest] - max(excess, 0), min(widths[widest], _NARROWEST))
-    return "\n".join(
-        "  ".join(
-            _shortened(cell, width).ljust(width) if k < text_columns else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in lines
-    )
-
-
-def _shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 def wrapped(*sentences: str) -> str:

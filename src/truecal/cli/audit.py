@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal._lib.text import as_table
 from truecal.cli._options import Command, column_option, input_options, output_options, seed_option
-from truecal.cli._output import as_table, check_target, finish, stage
+from truecal.cli._output import check_target, finish, stage
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from truecal._lib.text import as_table
 from truecal.cli._options import Command, column_option, norm_option, output_options, table_options
-from truecal.cli._output import as_table, check_target, finish, stage, wrapped
+from truecal.cli._output import check_target, finish, stage, wrapped
 from truecal.exceptions import InputError
 
 

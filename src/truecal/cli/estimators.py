@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal._lib.text import WIDTH
 from truecal.cli._options import Command
-from truecal.cli._output import WIDTH, finish
+from truecal.cli._output import finish
 
 if TYPE_CHECKING:
     from truecal.estimators._registry import EstimatorSpec

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from truecal._lib.text import as_table
 from truecal.cli._options import Command, norm_option, output_options, seed_option
-from truecal.cli._output import as_table, check_target, finish, show_written, stage
+from truecal.cli._output import check_target, finish, show_written, stage
 from truecal.exceptions import InputError
 
 _PICTURES = (".png", ".svg", ".pdf")

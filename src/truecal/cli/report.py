@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from truecal._lib.text import printable
 from truecal.cli._options import OUTPUT, Command, group_option, input_options, seed_option
-from truecal.cli._output import check_target, printable, show_notes, show_written, stage, wrapped
+from truecal.cli._output import check_target, show_notes, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
 

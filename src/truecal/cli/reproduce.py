@@ -47,7 +47,7 @@ def command(
     import sys
 
     from truecal import reproduce
-    from truecal.cli._output import as_table
+    from truecal._lib.text import as_table
 
     if list_parts:
         parts = [reproduce.load_part(name) for name in reproduce.NAMES]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal._lib.text import as_table
 from truecal.cli._options import (
     Command,
     complete_estimators,
@@ -16,7 +17,7 @@ from truecal.cli._options import (
     output_options,
     seed_option,
 )
-from truecal.cli._output import as_table, check_target, finish, stage, wrapped
+from truecal.cli._output import check_target, finish, stage, wrapped
 
 if TYPE_CHECKING:
     from truecal.inference._test_result import TestResult

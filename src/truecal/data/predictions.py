@@ -115,7 +115,8 @@ def as_samples(
     given = [name for name, value in {"y_proba": y_proba, **reading}.items() if value is not None]
     if given:
         raise InputError(
-            f"A Sample already holds labels, scores, weights and clusters. Leave out {', '.join(given)}",
+            "cannot be given beside a Sample, which already holds labels, scores, weights and clusters",
+            argument=" and ".join(given),
             remedy="Give them when the Sample is built: Sample.from_predictions(...).",
         )
     return (y_true,)

@@ -78,7 +78,7 @@ def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, colu
         given = [one for one in np.ravel(np.asarray(ax, dtype=object)) if one is not None]
         if len(given) < count:
             raise InputError(
-                f"ax must be None, axes, or at least {count} axes. Got {len(given)} axes instead."
+                f"must be None, axes, or at least {count} axes. Got {len(given)} axes instead", argument="ax"
             )
         return given[:count]
     if count == 1:
@@ -92,7 +92,9 @@ def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, colu
     else:
         place, figure = ax.get_subplotspec(), ax.figure
         if place is None:
-            raise InputError(f"{count} panels need axes that were made by subplots, or {count} axes.")
+            raise InputError(
+                f"must be made by subplots, or be {count} axes, for {count} panels", argument="ax"
+            )
         # As many beside one another as can be read, in inches.
         columns = max(1, min(columns, count, int(width_of(ax) / 1.5)))
         grid = place.subgridspec(-(-count // columns), columns)

@@ -196,7 +196,8 @@ class ReliabilityDisplay(Display):
         """
         if not hasattr(estimator, "predict_proba"):
             raise InputError(
-                f"estimator must be a classifier with predict_proba. Got {type(estimator).__name__} instead."
+                f"must be a classifier with predict_proba. Got {type(estimator).__name__} instead",
+                argument="estimator",
             )
         options.setdefault("labels", np.asarray(estimator.classes_).tolist())
         return cls.from_predictions(y, estimator.predict_proba(X), **options)

@@ -101,7 +101,8 @@ class ScoreDisplay(Display):
         if isinstance(fit, str):
             if fit != "beta":
                 raise InputError(
-                    f"fit must be 'beta', a fit, a score distribution or None. Got {fit!r} instead."
+                    f"must be 'beta', a fit, a score distribution or None. Got {fit!r} instead",
+                    argument="fit",
                 )
             fit = fit_population(sample)
         scores = fit.scores if isinstance(fit, PopulationFit) else fit

@@ -111,9 +111,12 @@ def _require_counts(sample: Sample, name: str) -> None:
     )
     if problem:
         raise InputError(
-            f"{name} cannot be tested by resampling labels with {problem}", remedy="Use method='multiscale'."
+            f"{name!r} cannot be tested by resampling labels with {problem}",
+            argument="method",
+            value=name,
+            remedy="Use method='multiscale'.",
         )
-    require_whole_counts(sample, "The test")
+    require_whole_counts(sample, "the test")
 
 
 def _compare(

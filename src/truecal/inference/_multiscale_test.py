@@ -97,7 +97,7 @@ def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
     if sample.clusters is not None:
         return _cluster_null(sample)
     if sample.squares is None:
-        require_whole_counts(sample, "The test")
+        require_whole_counts(sample, "the test")
         return LabelNull(Trials(sample.score, sample.count, sample.positives, None, _excess_of(sample)))
     if rows is not None and rows.weight is not None:
         # Sorted by all three, so that any order of the rows gives the same draws.

@@ -153,7 +153,7 @@ def calibration_test(
             raise InputError("needs method='multiscale'", argument="at_most")
         return estimator_test(samples, rows, method, norm, options, n_resamples, generator)
     if options:
-        raise InputError(f"The multiscale test has no option {next(iter(options))!r}")
+        raise InputError("is not an option of the multiscale test", argument=next(iter(options)))
     if at_most is not None:
         return equivalence_test(samples, rows, at_most, norm)
     return multiscale_test(samples, rows, n_resamples, generator)

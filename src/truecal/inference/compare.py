@@ -293,7 +293,9 @@ class _Model:
     def read(cls, name: str, y_true: Any, y_proba: Any, reading: dict[str, Any]) -> _Model:
         rows = read_rows(y_true, y_proba, **reading)
         if len(rows) > 1:
-            raise InputError("compare takes one class at a time", remedy=Remedy.ONE_CLASS)
+            raise InputError(
+                "must be one class at a time for compare", argument="multiclass", remedy=Remedy.ONE_CLASS
+            )
         return cls(name, rows[0].group(), rows[0])
 
 

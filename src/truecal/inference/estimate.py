@@ -190,7 +190,8 @@ def _measure(
         check_fraction("confidence_level", confidence_level)
         if spec.name != DEFAULT_ESTIMATOR:
             raise InputError(
-                f"Intervals belong to the estimator {DEFAULT_ESTIMATOR!r}, not to {spec.name!r}",
+                f"is for the estimator {DEFAULT_ESTIMATOR!r}, which has an interval, and not for {spec.name!r}",
+                argument="confidence_level",
                 remedy=f"Leave out confidence_level, or set estimator={DEFAULT_ESTIMATOR!r}.",
             )
         if check_norm(norm) not in (1, 2):
@@ -200,7 +201,8 @@ def _measure(
     if n_bins is not None:
         if "n_bins" not in spec.options:
             raise InputError(
-                f"{spec.name} does not take n_bins: it has no bins, or it chooses their number itself"
+                f"is not an option of {spec.name}: it has no bins, or it chooses their number itself",
+                argument="n_bins",
             )
         options = {"n_bins": n_bins, **options}
     width_bins = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.width_bins else None

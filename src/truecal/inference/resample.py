@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from truecal._lib.checks import as_generator, check_count
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
-from truecal.exceptions import InputError
+from truecal.exceptions import InputError, Remedy
 
 
 def redraws(sample: Sample, n_resamples: int, *, rng: RNGLike = None) -> Iterator[Sample]:
@@ -47,7 +47,7 @@ def redraws(sample: Sample, n_resamples: int, *, rng: RNGLike = None) -> Iterato
     [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
     """
     n_resamples = check_count("n_resamples", n_resamples)
-    require_whole_counts(sample, "Resampling labels")
+    require_whole_counts(sample, "resampling labels")
     return _redraws(sample, n_resamples, as_generator(rng))
 
 
@@ -115,7 +115,7 @@ def bootstrap(sample: Sample, rng: RNGLike = None) -> Sample:
     >>> drawn.score.tolist(), drawn.count.tolist(), drawn.positives.tolist()
     ([0.2, 0.5], [1.0, 3.0], [0.0, 3.0])
     """
-    require_whole_counts(sample, "The bootstrap")
+    require_whole_counts(sample, "the bootstrap")
     rng = as_generator(rng)
     rows = round(sample.n)
     if rows == len(sample):
@@ -132,8 +132,10 @@ def require_whole_counts(sample: Sample, purpose: str) -> None:
     """Raise InputError for a sample with fractional weights, which do not count rows."""
     if not sample.whole:
         raise InputError(
-            f"{purpose} needs whole-number weights, which count rows. Fractional weights do not give the number of "
-            f"rows, and so the noise of the labels. Leave out sample_weight, or pass counts."
+            f"must be whole numbers, which count rows, for {purpose}. Fractional weights do not give the number of "
+            f"rows, and so the noise of the labels",
+            argument="sample_weight",
+            remedy=Remedy.COUNTS,
         )
 
 

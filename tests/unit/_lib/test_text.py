@@ -1,6 +1,16 @@
 import pytest
 
-from truecal._lib.text import counted, format_pvalue, level, listing, p_equals, percent, statistic
+from truecal._lib.text import (
+    as_table,
+    counted,
+    format_pvalue,
+    level,
+    listing,
+    p_equals,
+    percent,
+    printable,
+    statistic,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +44,13 @@ def test_large_statistics_have_an_exponent():
 def test_percentages_have_no_space():
     assert percent(0.5) == "50.0%"
     assert percent(0.00123, 2) == "0.12%"
-    assert [level(value) for value in (0.9, 0.95, 0.999)] == ["90%", "95%", "99.9%"]
+    assert [level(value) for value in (0.9, 0.95, 0.999, 1 - 0.05 / 3, 0.9999)] == [
+        "90%",
+        "95%",
+        "99.9%",
+        "98.3%",
+        "99.99%",
+    ]
 
 
 def test_nouns_agree_with_numbers():
@@ -51,3 +67,15 @@ def test_long_lists_are_cut():
     assert listing([]) == ""
     assert listing([1, 2, 3], most=3) == "1, 2, 3"
     assert listing([1, 2, 3], most=2) == "1, 2, ... (3 in all)"
+
+
+def test_control_characters_are_escaped():
+    assert printable("a\x1b[2J\x07\u202eb\nc") == "a\\u001b[2J\\u0007\\u202eb\nc"
+
+
+def test_tables_fit_80_columns():
+    lines = as_table(["name", "n"], [["x" * 90, "1"], ["y\x1b", "22"]]).splitlines()
+    assert lines[1] == "x" * 73 + "...   1"
+    assert lines[2].split() == ["y\\u001b", "22"]
+    wide = as_table(["a", "b", "n"], [["x" * 60, "y" * 60, "1234567"]], text_columns=2)
+    assert max(map(len, wide.splitlines())) <= 80

@@ -50,6 +50,19 @@ def test_adjusted_pvalues_are_at_least_the_single_ones_and_intervals_agree():
     assert groups["1"].miscalibrated
 
 
+def test_groups_print_as_a_table():
+    rng = np.random.default_rng(1)
+    groups = look([sample_of(400, curve, rng) for curve in (lambda p: p, lambda p: p**3)], rng)
+    lines = str(groups).splitlines()
+    assert lines[0].split("  ")[0] == "group"
+    assert "95% interval" in lines[0]
+    row = groups["1"]
+    assert f"{row.interval.low:.4f} to {row.interval.high:.4f}" in lines[2]
+    assert "Miscalibrated: 1" in lines
+    assert lines[-1].startswith("Test of no difference between groups: p ")
+    assert "(97.5%)" in str(row.estimate)
+
+
 def test_small_groups_are_marked():
     rng = np.random.default_rng(2)
     groups = look(

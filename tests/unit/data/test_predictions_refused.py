@@ -604,7 +604,7 @@ def test_as_sample_is_one():
         function=as_sample,
     )
     refused(
-        "A Sample already holds ... Leave out y_proba, pos_label. ...",
+        "y_proba and pos_label cannot be given beside a Sample, ...",
         sample,
         P,
         pos_label=1,

@@ -121,7 +121,7 @@ def test_too_few_axes_are_refused(displays):
 
 def test_panels_need_a_place_to_divide(displays):
     ax = Figure().add_axes((0.1, 0.1, 0.8, 0.8))
-    with pytest.raises(ValueError, match="3 panels need axes that were made by subplots"):
+    with pytest.raises(ValueError, match="ax must be made by subplots, or be 3 axes, for 3 panels"):
         displays["bias, panels"].plot(ax)
 
 

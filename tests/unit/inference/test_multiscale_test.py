@@ -63,7 +63,7 @@ def test_clusters():
     few = calibration_test(y, p, clusters=np.arange(1000) // 200, rng=0)
     assert few.n_resamples == 15
     assert "only 5 clusters: the smallest possible p-value is 1/16" in few.notes[0]
-    with pytest.raises(InputError, match="ks cannot be tested by resampling labels with clusters"):
+    with pytest.raises(InputError, match="method 'ks' cannot be tested by resampling labels with clusters"):
         calibration_test(y, p, clusters=who, method="ks")
 
 

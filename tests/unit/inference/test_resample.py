@@ -69,7 +69,7 @@ def test_cells_are_redrawn_as_any_other_groups():
 @pytest.mark.parametrize("resample", [bootstrap, lambda sample, rng: redraws(sample, 2, rng=rng)])
 def test_fractional_weights_are_refused_at_once(resample):
     sample = as_sample([0, 1], [0.2, 0.9], sample_weight=[0.5, 2])
-    with pytest.raises(ValueError, match="whole-number weights"):
+    with pytest.raises(ValueError, match="sample_weight must be whole numbers"):
         resample(sample, 0)
 
 

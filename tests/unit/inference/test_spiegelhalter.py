@@ -102,7 +102,7 @@ def test_weights_of_rows_with_several_classes():
 
 
 def test_fractional_weights_are_refused():
-    with pytest.raises(ValueError, match="Spiegelhalter's test needs whole-number weights"):
+    with pytest.raises(ValueError, match=r"sample_weight must be whole numbers.* for Spiegelhalter's test"):
         spiegelhalter_test(Sample(np.array([0.3]), np.array([1.5]), np.array([0.5])))
 
 

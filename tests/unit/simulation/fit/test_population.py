@@ -127,7 +127,7 @@ def test_standard_errors_are_reproducible_and_leave_the_fit_alone(predictions, f
 
 def test_standard_errors_need_whole_number_weights(predictions):
     y, p = predictions
-    with pytest.raises(ValueError, match="bootstrap needs whole-number weights"):
+    with pytest.raises(ValueError, match=r"sample_weight must be whole numbers.* for the bootstrap"):
         fit_population(y, p, sample_weight=np.full(len(y), 0.5), standard_errors=True)
 
 
