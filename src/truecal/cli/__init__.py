@@ -17,6 +17,7 @@ COMMANDS = {
     "test": "Test the null hypothesis of perfect calibration.",
     "compare": "Compare the calibration of several models.",
     "audit": "Search the features in a file for miscalibrated segments.",
+    "monitor": "Watch the calibration of predictions over time.",
     "recalibrate": "Choose a recalibrator by cross-validation and apply it.",
     "plan": "Plan the number of labels needed to detect an error.",
     "study": "Measure the bias of estimators where the truth is known.",

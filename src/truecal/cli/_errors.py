@@ -40,7 +40,8 @@ _OPTIONS = {
     "rng": "--seed",
 }
 _SAME = (
-    "alpha", "at_most", "confidence_level", "criterion", "estimator", "max_depth", "method", "min_rows", "multiclass",
+    "alpha", "at_most", "average_run_length",
+    "confidence_level", "criterion", "estimator", "max_depth", "method", "min_rows", "multiclass",
     "n_bins", "n_jobs", "norm", "pos_label", "power", "repeats",
 )  # fmt: skip
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _SAME}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import MULTISCALE
@@ -100,3 +101,36 @@ def _floor(test: TestResult, n_tests: int) -> tuple[str, ...]:
         return ()
     few = f"With {n_tests} tests and {test.n_resamples} resamples no adjusted p-value is below {smallest:.2g}"
     return (f"{few}; use more resamples or method='multiscale'.",)
+
+
+def e_benjamini_hochberg(log_evalues: FloatArray, alpha: float) -> NDArray[np.bool_]:
+    """Return which hypotheses are rejected at a false discovery rate of alpha, from their e-values.
+
+    The k hypotheses with the largest e-values are rejected, with k the largest number such that the k-th largest of
+    K e-values is at least K / (k alpha). It is valid under any dependence, and for e-processes at any stopping time.
+
+    Parameters
+    ----------
+    log_evalues : ndarray of shape (K,)
+        Natural logarithms of the e-values.
+    alpha : float
+        False discovery rate.
+
+    References
+    ----------
+    Wang, Ramdas (2022), False discovery rate control with e-values, JRSS B 84, 822-852.
+
+    Examples
+    --------
+    >>> e_benjamini_hochberg(np.log([70.0, 25.0, 0.5]), 0.05).tolist()
+    [True, False, False]
+    >>> e_benjamini_hochberg(np.log([70.0, 35.0, 0.5]), 0.05).tolist()
+    [True, True, False]
+    """
+    count = len(log_evalues)
+    rank = np.arange(1, count + 1)
+    ordered = np.sort(log_evalues)[::-1]
+    passed = np.flatnonzero(ordered >= np.log(count / (rank * alpha)))
+    if not passed.size:
+        return np.zeros(count, dtype=bool)
+    return np.asarray(log_evalues >= ordered[passed[-1]])

@@ -3,7 +3,12 @@ import pytest
 
 from support.draws import drawn
 from truecal.inference.calibration_test import calibration_test
-from truecal.inference.multiplicity import adjusted_pvalues, adjusted_together, corrected_by_holm
+from truecal.inference.multiplicity import (
+    adjusted_pvalues,
+    adjusted_together,
+    corrected_by_holm,
+    e_benjamini_hochberg,
+)
 
 
 def test_one_hypothesis_has_its_own_pvalue():
@@ -61,3 +66,10 @@ def test_groups_adjusted_together_do_not_need_many_resamples():
 def test_p_values_of_equivalence_are_not_adjusted():
     tests = [calibration_test(*drawn(400), at_most=0.5)] * 2
     assert [test.adjusted_pvalue for test in adjusted_together(tests)] == [None, None]
+
+
+def test_false_discovery_rate_from_evalues():
+    found = e_benjamini_hochberg(np.array([np.inf, np.log(21.0), 0.0, -np.inf]), 0.1)
+    assert found.tolist() == [True, True, False, False]
+    assert not e_benjamini_hochberg(np.zeros(3), 0.05).any()
+    assert e_benjamini_hochberg(np.log([20.0]), 0.05).tolist() == [True]

@@ -7,8 +7,9 @@ An alternative multiplies the odds of a score p by r(p), so the likelihood ratio
 whose expectation is 1 if the label is Bernoulli(p). The alternatives are fixed in advance. The logarithms of the ratios
 add up over rows, so a vector of sums is all that the evidence of any number of rows needs.
 
-- **Level and regions**: log r is a constant in one dyadic interval of scores; the interval of all scores is a change of
-  level. The intervals are even in sqrt(p) / (sqrt(p) + sqrt(1 - p)), so that rare events have intervals of their own.
+- **Level**: log r is a constant; or the probability is p + c, a shift by points.
+- **Regions**: log r is a constant in one dyadic interval of scores, and 0 elsewhere. The intervals are even in
+  sqrt(p) / (sqrt(p) + sqrt(1 - p)), so that rare events have intervals of their own.
 - **Slope**: log r = (b - 1)(logit(p) - c) for slopes b around centres c.
 - **Shape**: log r = k log(p) or -k log(1 - p), the two ways in which a beta calibration map leaves the logistic one.
 
@@ -39,13 +40,17 @@ _LOG_SLOPES = np.array([-0.7, -0.35, -0.16, -0.08, 0.08, 0.16, 0.35, 0.7])
 _CENTRES = np.array([-3.0, 0.0, 3.0])
 #: Powers of p, 1 - p and their ratio: the slope less 1.
 _POWERS = np.expm1(_LOG_SLOPES)
+#: Slope of each alternative that has one.
+SLOPES: FloatArray = np.repeat(1 + _POWERS, len(_CENTRES))
 N_SLOPES, N_SHAPES = len(_POWERS) * len(_CENTRES), 2 * len(_POWERS)
-N_CURVES = N_SLOPES + N_SHAPES
-#: Number of alternatives: slopes, shapes, and each shift in each dyadic interval.
+#: Shifts of the probability itself.
+_POINTS = np.array([-0.08, -0.04, -0.02, -0.01, 0.01, 0.02, 0.04, 0.08])
+N_CURVES = N_SLOPES + N_SHAPES + len(_POINTS)
+#: Number of alternatives: slopes, shapes, shifts by points, and each shift in each dyadic interval.
 N_ALTERNATIVES = N_CURVES + N_NODES * len(SHIFTS)
 
-#: Prior weights of a slope, a shape, a change of level, and a change in a region.
-_FAMILY_PRIOR = (0.22, 0.08, 0.4, 0.3)
+#: Prior weights of a slope, a shape, a shift by points, a shift of the logit, and a change in a region.
+_FAMILY_PRIOR = (0.22, 0.08, 0.2, 0.2, 0.3)
 #: Largest |log r|.
 _CAP = 2.0
 #: Beyond this logit a score is 0 or 1 in float64.
@@ -58,11 +63,11 @@ def _log_prior() -> FloatArray:
     slope = np.outer([1, 2, 2, 1, 1, 2, 2, 1], [1, 2, 1]).ravel() / (12 * 4)
     shape = np.tile(np.array([1, 2, 2, 1, 1, 2, 2, 1]) / 24, 2)
     node = np.concatenate([np.full(1 << b, 1 / (DEPTH * (1 << b))) for b in range(1, DEPTH + 1)])
-    on_slope, on_shape, on_level, on_region = _FAMILY_PRIOR
+    points = np.array([1, 2, 2, 1, 1, 2, 2, 1]) / 12
+    on_slope, on_shape, on_points, on_level, on_region = _FAMILY_PRIOR
     nodes = np.concatenate([[on_level], on_region * node])
-    prior: FloatArray = np.concatenate(
-        [on_slope * slope, on_shape * shape, np.outer(nodes, SHIFT_PRIOR).ravel()]
-    )
+    families = [on_slope * slope, on_shape * shape, on_points * points, np.outer(nodes, SHIFT_PRIOR).ravel()]
+    prior: FloatArray = np.concatenate(families)
     return np.log(prior)
 
 
@@ -238,15 +243,25 @@ def sum_nodes(leaf: FloatArray) -> FloatArray:
 
 
 def curve_terms(score: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return log r, 1 + p (r - 1) and |r - 1| / (1 + p (r - 1)) of each score under slopes and shapes."""
+    """Return log r, 1 + p (r - 1) and |r - 1| / (1 + p (r - 1)) of each score under slopes, shapes and points."""
     with np.errstate(divide="ignore"):
         low, high = np.log(score), np.log1p(-score)
     low, high = np.maximum(low, -_LOGIT_LIMIT), np.maximum(high, -_LOGIT_LIMIT)
     shapes = [np.multiply.outer(low, _POWERS), np.multiply.outer(-high, _POWERS)]
     slopes = (shapes[0] + shapes[1])[:, :, np.newaxis] - np.multiply.outer(_POWERS, _CENTRES)
-    log_r = np.concatenate([slopes.reshape(len(score), N_SLOPES), *shapes], axis=1)
+    log_r = np.concatenate([slopes.reshape(len(score), N_SLOPES), *shapes, _points(score)], axis=1)
     np.clip(log_r, -_CAP, _CAP, out=log_r)
     return log_r, *_mean_terms(score, np.exp(log_r) - 1)
+
+
+def _points(score: FloatArray) -> FloatArray:
+    """Return log r of shifts by points; where the shifted score leaves [0, 1] it is as large as it may be."""
+    p = score[:, np.newaxis]
+    shifted, bound = p + _POINTS, np.exp(_CAP)
+    up, down = shifted * (1 - p), p * (1 - shifted)
+    # Clipped before the division, which could be by 0.
+    up, down = np.maximum(up, 1e-300), np.maximum(down, 1e-300)
+    return np.asarray(np.log(np.clip(up / np.maximum(down, up / bound / 2), 1 / bound, bound)))
 
 
 def shift_terms(score: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -267,7 +282,8 @@ def _sensitivity() -> FloatArray:
     share = np.concatenate([np.full(1 << b, 2.0 ** (-b / 2)) for b in range(DEPTH + 1)])
     slope = np.repeat(2 * np.abs(_POWERS), len(_CENTRES))
     shape = np.tile(1.4 * np.abs(_POWERS), 2)
-    return np.concatenate([slope, shape, np.outer(share, np.abs(SHIFTS)).ravel()])
+    points = np.abs(_POINTS) / 0.16
+    return np.concatenate([slope, shape, points, np.outer(share, np.abs(SHIFTS)).ravel()])
 
 
 #: How much each alternative gains, in the root mean square, from an error of 1 that the null hypothesis allows.

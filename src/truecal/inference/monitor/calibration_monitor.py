@@ -147,7 +147,7 @@ class CalibrationMonitor:
     >>> monitor.alarm
     True
     >>> print(monitor.change)
-    22 (95%: 20 to 24)
+    22 (95%: 19 to 24)
     >>> monitor.diagnosis.change
     'level'
     """

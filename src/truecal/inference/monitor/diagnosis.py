@@ -8,7 +8,15 @@ import numpy as np
 
 from truecal._lib.text import counted, percent
 from truecal._lib.types import FloatArray
-from truecal.inference.monitor.alternatives import LOG_PRIOR, N_CURVES, N_SLOPES, SHIFTS, node_edges
+from truecal.inference.monitor.alternatives import (
+    LOG_PRIOR,
+    N_CURVES,
+    N_SHAPES,
+    N_SLOPES,
+    SHIFTS,
+    SLOPES,
+    node_edges,
+)
 from truecal.inference.monitor.change import N_REGIONS
 from truecal.results import Result
 
@@ -30,6 +38,8 @@ class Diagnosis(Result):
         Observed frequency less mean score of these scores since the change, or of all rows for certain failures.
     rows : float
         Rows with such scores since then.
+    slope : float or None
+        For a change of slope, what it is now on the logit scale, averaged over the alternatives.
     failures : int
         Labels that contradict scores of exactly 0 or 1.
     """
@@ -40,6 +50,7 @@ class Diagnosis(Result):
     high: float
     gap: float
     rows: float
+    slope: float | None = None
     failures: int = 0
 
     def __str__(self) -> str:
@@ -51,8 +62,10 @@ class Diagnosis(Result):
             return f"the level changed: {gap}"
         if self.change == "region":
             return f"scores from {self.low:.3g} to {self.high:.3g} changed: {gap} there"
-        kind = "the slope" if self.change == "slope" else "the shape of the calibration curve"
-        return f"{kind} changed: the error is not the same for low and for high scores"
+        if self.slope is not None:
+            extreme = "too extreme" if self.slope < 1 else "not extreme enough"
+            return f"the slope changed to about {self.slope:.2f}: scores are {extreme}"
+        return f"the shape of the calibration curve changed: {gap}"
 
 
 def diagnose(detector: FloatArray, sums: FloatArray, failures: int) -> Diagnosis:
@@ -72,9 +85,9 @@ def diagnose(detector: FloatArray, sums: FloatArray, failures: int) -> Diagnosis
     weight /= weight.sum()
     nodes = weight[N_CURVES:].reshape(-1, len(SHIFTS)).sum(axis=1)
     shares = {
-        "level": nodes[0],
+        "level": nodes[0] + weight[N_SLOPES + N_SHAPES : N_CURVES].sum(),
         "slope": weight[:N_SLOPES].sum(),
-        "shape": weight[N_SLOPES:N_CURVES].sum(),
+        "shape": weight[N_SLOPES : N_SLOPES + N_SHAPES].sum(),
         "region": nodes[1:].sum(),
     }
     change = "certain" if failures else max(shares, key=lambda name: float(shares[name]))
@@ -84,4 +97,5 @@ def diagnose(detector: FloatArray, sums: FloatArray, failures: int) -> Diagnosis
     inside = np.array([start < high and end > low for start, end in edges])
     n = float(rows[inside].sum())
     gap = float((labels - scores)[inside].sum()) / n if n else 0.0
-    return Diagnosis(change, float(shares.get(change, 1.0)), low, high, gap, n, failures)
+    slope = float(weight[:N_SLOPES] @ SLOPES / shares["slope"]) if change == "slope" else None
+    return Diagnosis(change, float(shares.get(change, 1.0)), low, high, gap, n, slope, failures)

@@ -1,0 +1,235 @@
+"""Rows in windows of time, or of a number of rows, from a table or from a stream of JSON lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.exceptions import InputError
+
+#: Rows of a window where there is no time.
+_ROWS = 1000
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+#: A Monday, from which weeks are counted, in seconds.
+_MONDAY = 4 * 86400
+
+
+class Batch(NamedTuple):
+    """A window: its time, and the rows of each group, by the names of their columns."""
+
+    time: Any
+    parts: dict[str, dict[str, Any]]
+
+
+def split_windows(columns: dict[str, Any], first: int, end: int, every: str | None) -> Iterator[Batch]:
+    """Yield the windows of the rows from `first` to `end`, in the order of time.
+
+    Parameters
+    ----------
+    columns : dict
+        Arrays under label, score, cluster, time and group, and the names of the groups.
+    first, end : int
+        The rows.
+    every : str, optional
+        Length of a window.
+    """
+    n = end - first
+    if columns["time"] is None:
+        code, labels = np.arange(n) // _row_count(every), None
+    else:
+        code, labels = _windows_of(np.asarray(columns["time"])[first:end], every)
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    for number, rows in enumerate(np.split(order, starts[1:])):
+        yield Batch(None if labels is None else labels[number], _parts(columns, first + rows))
+
+
+def _parts(columns: dict[str, Any], rows: NDArray[np.intp]) -> dict[str, dict[str, Any]]:
+    names = [name for name in ("label", "score", "cluster") if columns.get(name) is not None]
+
+    def take(chosen: NDArray[np.intp]) -> dict[str, Any]:
+        return {name: columns[name][chosen] for name in names}
+
+    if columns.get("group") is None:
+        return {"": take(rows)}
+    group = columns["group"][rows]
+    return {columns["names"][k]: take(rows[group == k]) for k in np.unique(group)}
+
+
+def _row_count(every: str | None) -> int:
+    if every is None:
+        return _ROWS
+    if not every.isdecimal() or int(every) == 0:
+        raise InputError(
+            f"must be a number of rows where there is no --time. Got {every!r} instead", argument="--every"
+        )
+    return int(every)
+
+
+def _windows_of(time: NDArray[Any], every: str | None) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return the number of each row's window, and the time at which each window begins."""
+    moments = _moments(time)
+    if moments.dtype.kind == "M":
+        length = _length(every or "1d")
+        offset = _MONDAY if length % _SECONDS["w"] == 0 else 0
+        seconds = moments.astype("datetime64[s]").astype(np.int64)
+        start = np.floor_divide(seconds - offset, length) * length + offset
+        values, code = np.unique(start, return_inverse=True)
+        unit = "D" if length % _SECONDS["d"] == 0 else "s"
+        return code, [str(np.datetime64(int(value), "s").astype(f"datetime64[{unit}]")) for value in values]
+    step = 1.0 if every is None else _number(every)
+    values, code = np.unique(np.floor(moments / step) * step, return_inverse=True)
+    return code, values.tolist()
+
+
+def _moments(time: NDArray[Any]) -> NDArray[Any]:
+    """Return times as numbers or dates, or say which cannot be read."""
+    if time.dtype.kind == "M":
+        wrong = np.isnat(time)
+        moments = time
+    elif time.dtype.kind in "iufb":
+        moments = time.astype(np.float64)
+        wrong = ~np.isfinite(moments)
+    else:
+        distinct, place = np.unique(np.array([str(value) for value in time]), return_inverse=True)
+        parsed = np.array([_parse(text) for text in distinct], dtype="datetime64[us]")
+        moments = parsed[place]
+        wrong = np.isnat(moments)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError(
+            "has missing times, or times that are neither numbers nor ISO dates such as 2026-03-01",
+            argument="--time",
+            first_row=row,
+            value=str(time[row]),
+        )
+    return moments
+
+
+def _parse(text: str) -> np.datetime64:
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return np.datetime64("NaT")
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return np.datetime64(moment, "us")
+
+
+def _length(every: str) -> int:
+    match = re.fullmatch(r"(\d+)([smhdw])", every)
+    if match is None or int(match[1]) == 0:
+        raise InputError(
+            f"must be a length of time such as 1h, 1d or 1w. Got {every!r} instead", argument="--every"
+        )
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def _number(every: str) -> float:
+    try:
+        step = float(every)
+    except ValueError:
+        step = 0.0
+    if not 0 < step < float("inf"):
+        raise InputError(
+            f"must be a positive number, as the times are. Got {every!r} instead", argument="--every"
+        )
+    return step
+
+
+def read_lines(
+    stream: IO[str],
+    *,
+    label: Sequence[str],
+    score: Sequence[str],
+    group: Sequence[str] = (),
+    cluster: str | None = None,
+    moment: str | None = None,
+    every: str | None = None,
+    **reading: Any,
+) -> Iterator[Batch]:
+    """Yield the windows of a stream of JSON objects, one for each line, as soon as each is complete.
+
+    A window is complete with the first row of a later one, or with its number of rows; at the end of the stream with
+    what it has. Rows that come late belong to the window that is open.
+
+    Parameters
+    ----------
+    stream : file
+        The lines.
+    label, score, group, cluster, moment
+        Keys of the objects.
+    every : str, optional
+        Length of a window.
+    **reading
+        Options of tables; those that need the whole table are refused.
+    """
+    refused = [name for name, value in reading.items() if value and name not in ("quiet", "input_format")]
+    if refused or len(label) > 1 or len(score) > 1:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in refused) or "several columns of classes"
+        raise InputError(f"standard input takes one label and one score for each line, without {names}")
+    keys = {
+        "label": label[0] if label else "label",
+        "score": score[0] if score else "score",
+        **({"cluster": cluster} if cluster else {}),
+        **({"time": moment} if moment else {}),
+    }
+    size = _row_count(every) if moment is None else 0
+    rows: list[dict[str, Any]] = []
+    open_window: Any = None
+    for number, line in enumerate(stream, 1):
+        if not line.strip():
+            continue
+        row = _row(line, number, keys, group)
+        if moment is None:
+            rows.append(row)
+            if len(rows) == size:
+                yield _gather(rows, None)
+                rows = []
+            continue
+        (start,) = _windows_of(np.array([row["time"]]), every)[1]
+        if rows and start > open_window:
+            yield _gather(rows, open_window)
+            rows = []
+        open_window = start if open_window is None else max(start, open_window)
+        rows.append(row)
+    if rows:
+        yield _gather(rows, open_window)
+
+
+def _row(line: str, number: int, keys: dict[str, str], group: Sequence[str]) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+        row = {name: content[key] for name, key in keys.items()}
+        row["group"] = ", ".join(str(content[key]) for key in group)
+    except (ValueError, TypeError):
+        raise InputError(f"line {number} of standard input is not a JSON object") from None
+    except KeyError as error:
+        raise InputError(f"line {number} of standard input has no {error.args[0]!r}") from None
+    valid = row["label"] in (0, 1) and isinstance(row["score"], int | float) and 0 <= row["score"] <= 1
+    if not valid:
+        raise InputError(
+            f"line {number} of standard input must have a label of 0 or 1 and a score in [0, 1]. "
+            f"Got {row['label']!r} and {row['score']!r} instead"
+        )
+    return row
+
+
+def _gather(rows: list[dict[str, Any]], time: Any) -> Batch:
+    parts: dict[str, dict[str, Any]] = {}
+    for name in dict.fromkeys(row["group"] for row in rows):
+        own = [row for row in rows if row["group"] == name]
+        parts[name] = {
+            "label": np.array([row["label"] for row in own], dtype=np.int64),
+            "score": np.array([row["score"] for row in own], dtype=np.float64),
+        }
+        if "cluster" in rows[0]:
+            parts[name]["cluster"] = [row["cluster"] for row in own]
+    return Batch(time, parts)

@@ -1,0 +1,308 @@
+"""``truecal monitor``: watch the calibration of a file or a stream of predictions."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time as clock
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from truecal._lib.text import counted, p_equals
+from truecal.cli._options import OUTPUT, Command, column_option, group_option, input_options
+from truecal.cli._output import check_target, printable, show_notes, stage
+from truecal.cli.input.windows import Batch, read_lines, split_windows
+from truecal.exceptions import InputError
+from truecal.results import plain
+
+if TYPE_CHECKING:
+    from truecal.inference.monitor.calibration_monitor import CalibrationMonitor, Look
+
+_KIND = "truecal monitor"
+#: Seconds between two writes of the state file.
+_SAVE_EVERY = 1.0
+
+
+@click.command("monitor", cls=Command)
+@input_options
+@group_option
+@column_option("--time", "moment", help="Column of times: dates, or numbers.")
+@click.option("--every", help="Length of a window: 1h, 1d, 1w; without --time a number of rows.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Probability of any false alarm.")
+@click.option("--at-most", type=float, help="Calibration error that is tolerated, such as 0.02.")
+@click.option(
+    "--reference", type=click.Path(), help="File of earlier predictions: alarm if the error is larger."
+)
+@click.option("--average-run-length", type=float, help="Rows to a false alarm of the change detector.")
+@click.option(
+    "--control",
+    type=click.Choice(["family", "discovery"]),
+    default="family",
+    show_default=True,
+    help="With --group: family-wise error, or false discovery rate.",
+)
+@click.option("--state", type=OUTPUT, help="File that keeps the state, to go on from there.")
+@click.option("--once", is_flag=True, help="Exit with code 1 if there has been an alarm.")
+@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(
+    file: str,
+    group: tuple[str, ...],
+    moment: str | None,
+    every: str | None,
+    alpha: float,
+    at_most: float | None,
+    reference: str | None,
+    average_run_length: float | None,
+    control: str,
+    state: Path | None,
+    once: bool,
+    style: str,
+    quiet: bool,
+    **reading: Any,
+) -> None:
+    """Watch the calibration of the predictions in FILE; - reads JSON lines, one prediction each, without end.
+
+    One line is printed for each window, and a sentence at the end. The alarm may be looked at as often as one
+    likes: the probability that a calibrated model ever raises one is at most --alpha.
+
+    With --state the next run goes on where this one ended. Rows of the same FILE that were counted before are left
+    out, so a file may grow; other files, and standard input, are taken as new rows.
+    """
+    from truecal._lib.files import exclusive
+
+    check_target(state, file)
+    if reading["weight"]:
+        raise InputError("monitor takes no weights", remedy="Leave out --weight.")
+    settings = {"alpha": alpha, "at_most": at_most, "average_run_length": average_run_length}
+    with exclusive(state) if state else nullcontext():
+        watch = _Watch(settings, control=control, grouped=bool(group), state=state, style=style)
+        if reference is not None and not watch.monitors:
+            watch.references = _references(reference, group, reading)
+        if file == "-":
+            batches = read_lines(sys.stdin, group=group, moment=moment, every=every, **reading)
+        else:
+            batches = _batches(watch, file, group, moment, every, quiet, reading)
+        for batch in batches:
+            watch.take(batch)
+        watch.finish()
+    raise SystemExit(1 if once and watch.alarm else 0)
+
+
+def _batches(
+    watch: _Watch,
+    file: str,
+    group: tuple[str, ...],
+    moment: str | None,
+    every: str | None,
+    quiet: bool,
+    reading: dict[str, Any],
+) -> Iterator[Batch]:
+    """Yield the windows of a file that were not counted yet: those of an interrupted run, then new rows."""
+    from truecal.cli.input.predictions import load
+
+    with stage("reading"):
+        predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
+        predictions.require_rows("monitor")
+        rows = predictions._rows
+    show_notes(predictions, quiet=quiet)
+    columns: dict[str, Any] = {"label": rows.label, "score": rows.score, "cluster": rows.cluster}
+    columns["time"] = next(iter(predictions.features.values())) if moment else None
+    if group:
+        from truecal.data.groups import split_rows
+
+        split = split_rows(predictions.group, len(rows.label))
+        columns["group"], columns["names"] = split.group, split.names
+    n = len(rows.label)
+    first, end, done = watch.progress(str(Path(file).resolve()), n)
+    if first:
+        click.echo(printable(f"truecal: {counted(first, 'row')} of {file} counted before."), err=True)
+    for start, stop in ((first, end), (end, n)):
+        if start < stop:
+            watch.begin(start, stop)
+            windows = split_windows(columns, start, stop, every)
+            for number, batch in enumerate(windows):
+                if number >= done:
+                    yield batch
+        done = 0
+
+
+def _references(file: str, group: tuple[str, ...], reading: dict[str, Any]) -> dict[str, Any]:
+    from truecal.cli.input.predictions import load
+
+    predictions = load(file, group=group, **reading)
+    return predictions.groups if group else {"": predictions.sample}
+
+
+class _Watch:
+    """The monitors of all groups, what they print, and their state file."""
+
+    def __init__(
+        self, settings: dict[str, Any], *, control: str, grouped: bool, state: Path | None, style: str
+    ) -> None:
+        self.settings, self.control, self.grouped, self.style = settings, control, grouped, style
+        self.path = state
+        self.monitors: dict[str, CalibrationMonitor] = {}
+        self.references: dict[str, Any] = {}
+        self.source: dict[str, Any] = {"file": None, "first": 0, "end": 0, "windows": 0}
+        self._saved = clock.monotonic()
+        self._shares = 0  # groups of the first window
+        if state is not None and state.exists():
+            self._load(state)
+
+    def _load(self, path: Path) -> None:
+        from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
+        from truecal.inference.monitor.state_file import read_state
+
+        content = read_state(path, _KIND)
+        given = {**self.settings, "control": self.control, "grouped": self.grouped}
+        for name, value in given.items():
+            if content["options"][name] != value:
+                raise InputError(
+                    f"{path} was made with {name} = {content['options'][name]}, and now it is {value}",
+                    remedy="Use the same options, or another state file.",
+                )
+        self.source, self._shares = content["source"], content["shares"]
+        self.monitors = {
+            name: CalibrationMonitor.from_state(one["settings"], one["state"])
+            for name, one in content["monitors"].items()
+        }
+
+    def progress(self, file: str, n: int) -> tuple[int, int, int]:
+        """Return the first row of a file that an interrupted run began with, the end of that run, and its windows."""
+        known = self.source
+        if known["file"] != file:
+            self.source = {"file": file, "first": 0, "end": 0, "windows": 0}
+            return 0, 0, 0
+        if n < known["end"]:
+            raise InputError(
+                f"{file} has {n:,} rows, and {known['end']:,} were read before. It must only grow"
+            )
+        return known["first"], known["end"], known["windows"]
+
+    def begin(self, first: int, end: int) -> None:
+        """Start on a range of rows of the file, unless it was begun before."""
+        if (self.source["first"], self.source["end"]) != (first, end):
+            self.source |= {"first": first, "end": end, "windows": 0}
+
+    def take(self, batch: Batch) -> None:
+        """Take in a window."""
+        if self.grouped and not self._shares:
+            self._shares = len(batch.parts)
+        for name, rows in batch.parts.items():
+            if name not in self.monitors:
+                self.monitors[name] = self._new(name)
+            look = self.monitors[name].update(
+                rows["label"], rows["score"], time=batch.time, clusters=rows.get("cluster")
+            )
+            if look is not None:
+                self._show(name, look)
+        self.source["windows"] += 1
+        if clock.monotonic() - self._saved > _SAVE_EVERY:
+            self._save()
+
+    def _new(self, name: str) -> CalibrationMonitor:
+        from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
+
+        settings = dict(self.settings)
+        if self.grouped and self.control == "family":
+            # Groups of the first window have equal shares of alpha, and one more share is for later ones.
+            settings["alpha"] /= self._shares + 1
+            later = len(self.monitors) - self._shares + 1
+            if later > 0:
+                settings["alpha"] /= later * (later + 1)
+        if self.references:
+            if name not in self.references:
+                raise InputError(f"group {name!r} is not in the reference file")
+            settings["reference"] = self.references[name]
+        return CalibrationMonitor(**settings)
+
+    @property
+    def found(self) -> list[str]:
+        """The groups with an alarm."""
+        from truecal.inference.multiplicity import e_benjamini_hochberg
+
+        if self.grouped and self.control == "discovery" and self.monitors:
+            logs = np.array([one.log_evalue for one in self.monitors.values()])
+            flagged = e_benjamini_hochberg(logs, self.settings["alpha"])
+        else:
+            flagged = np.array([one.alarm for one in self.monitors.values()], dtype=bool)
+        changed = [one.change_alarm for one in self.monitors.values()]
+        return [name for name, *one in zip(self.monitors, flagged, changed, strict=True) if any(one)]
+
+    @property
+    def alarm(self) -> bool:
+        """Whether there has been an alarm."""
+        return bool(self.found)
+
+    def _show(self, name: str, look: Look) -> None:
+        if self.style == "json":
+            content = {"group": name} if self.grouped else {}
+            click.echo(json.dumps(plain({**content, **look.to_dict()}), ensure_ascii=False, allow_nan=False))
+            return
+        when = "" if look.time is None else f"{look.time!s:<19}  "
+        group = f"{name[:16]:<16}  " if self.grouped else ""
+        state = "ALARM" if look.alarm else "CHANGE" if look.change_alarm else ""
+        gap = f"{100 * look.gap:+6.2f}% ({100 * look.gap_low:+.2f}% to {100 * look.gap_high:+.2f}%)"
+        evidence = f"e {look.evalue:<9.3g} {p_equals(look.pvalue):<9}"
+        line = f"{when}{group}{look.rows:>11,.10g} rows  {evidence} {gap}  {state}"
+        click.echo(printable(line.rstrip()))
+
+    def finish(self) -> None:
+        """Save the state and print the last sentence."""
+        self._save()
+        if self.style == "json":
+            groups = {
+                name: {"alarm": name in self.found, **_summary(one)} for name, one in self.monitors.items()
+            }
+            content = {"groups": groups} if self.grouped else groups.get("", {})
+            final = {"schema_version": 1, "command": "monitor", "alarm": self.alarm, **content}
+            click.echo(json.dumps(plain(final), ensure_ascii=False, allow_nan=False))
+        elif not self.grouped:
+            click.echo(printable(str(self.monitors[""]) if self.monitors else "No rows."))
+        else:
+            what = "family-wise error" if self.control == "family" else "false discovery rate"
+            found = self.found
+            click.echo(
+                printable(
+                    f"{'ALARM' if found else 'No alarm'} in {len(found)} of {counted(len(self.monitors), 'group')} "
+                    f"({what} at most {self.settings['alpha']:g})."
+                )
+            )
+            for name in found:
+                click.echo(printable(f"{name}: {self.monitors[name]}"))
+
+    def _save(self) -> None:
+        if self.path is None:
+            return
+        from truecal.inference.monitor.state_file import write_state
+
+        content = {
+            "options": {**self.settings, "control": self.control, "grouped": self.grouped},
+            "source": self.source,
+            "shares": self._shares,
+            "monitors": {
+                name: {"settings": one._settings(), "state": one.to_state()}
+                for name, one in self.monitors.items()
+            },
+        }
+        write_state(self.path, _KIND, content)
+        self._saved = clock.monotonic()
+
+
+def _summary(monitor: CalibrationMonitor) -> dict[str, Any]:
+    return {
+        "rows": monitor.n,
+        "log_evalue": monitor.log_evalue,
+        "evalue": monitor.evalue,
+        "threshold": monitor.threshold,
+        "pvalue": monitor.pvalue,
+        "change_alarm": monitor.change_alarm,
+        "change": monitor.change,
+        "diagnosis": monitor.diagnosis,
+        "text": str(monitor),
+    }

@@ -1,0 +1,204 @@
+import json
+
+import numpy as np
+import pytest
+
+from support.command_line import refuse, run, write_csv
+from truecal import CalibrationMonitor
+
+_rng = np.random.default_rng(0)
+N = 6000
+P = _rng.uniform(0.05, 0.85, N).round(4)
+DAY = np.repeat(np.arange(1, 31), N // 30)
+DATE = np.array([f"2026-03-{day:02d}" for day in DAY])
+SITE = np.array(["north", "south"])[_rng.integers(0, 2, N)]
+LATE = DAY > 20
+Y = (_rng.random(N) < P + 0.12 * LATE).astype(int)
+GOOD = (_rng.random(N) < P).astype(int)
+COLUMNS = {"y": Y, "good": GOOD, "p": P, "date": DATE, "day": DAY, "site": SITE}
+NAMES = ("--label", "y", "--score", "p", "--time", "date")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("monitor") / "m.csv", COLUMNS)
+
+
+def _json(*arguments, code=0):
+    return [
+        json.loads(line)
+        for line in run("monitor", *arguments, "--format", "json", code=code).stdout.splitlines()
+    ]
+
+
+def test_a_line_for_each_window_and_a_sentence(path):
+    lines = run("monitor", path, *NAMES).stdout.splitlines()
+    assert len(lines) == 31
+    assert lines[0].startswith("2026-03-01")
+    assert "ALARM" not in lines[19]
+    assert lines[-1].startswith("ALARM: 6,000 rows")
+    assert "The level changed" in lines[-1]
+
+
+def test_the_same_numbers_as_in_python(path):
+    *looks, final = _json(path, *NAMES)
+    monitor = CalibrationMonitor()
+    for day in range(1, 31):
+        monitor.update(Y[day == DAY], P[day == DAY], time=f"2026-03-{day:02d}")
+    assert looks[-1]["log_evalue"] == monitor.log_evalue
+    assert final["evalue"] == pytest.approx(monitor.evalue)
+    assert final["change"]["time"] == monitor.change.time
+    assert final["diagnosis"]["change"] == "level"
+
+
+def test_exit_code(path):
+    run("monitor", path, *NAMES, "--once", code=1)
+    run("monitor", path, "--label", "good", *NAMES[2:], "--once")
+    run("monitor", path, *NAMES, "--at-most", "0.2", "--once")
+    run(
+        "monitor",
+        path,
+        "--label",
+        "good",
+        *NAMES[2:],
+        "--at-most",
+        "0.02",
+        "--average-run-length",
+        "100000",
+        "--once",
+    )
+
+
+@pytest.mark.parametrize(("options", "windows"), [((), 6), (("--every", "2500"), 3)])
+def test_windows_of_rows(path, options, windows):
+    assert len(run("monitor", path, *NAMES[:4], *options).stdout.splitlines()) == windows + 1
+
+
+def test_windows_of_weeks_and_of_numbers(path):
+    weeks = [look["time"] for look in _json(path, *NAMES, "--every", "1w")[:-1]]
+    assert weeks == ["2026-02-23", "2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23", "2026-03-30"]
+    numbers = [look["time"] for look in _json(path, *NAMES[:4], "--time", "day", "--every", "10")[:-1]]
+    assert numbers == [0, 10, 20, 30]
+
+
+def test_a_growing_file_goes_on_where_it_ended(path, tmp_path):
+    state, growing = tmp_path / "state.json", tmp_path / "growing.csv"
+    results = []
+    for days in (10, 10, 25, 30):
+        kept = days >= DAY
+        write_csv(growing, {name: column[kept] for name, column in COLUMNS.items()})
+        results += _json(growing, *NAMES, "--state", state)[:-1]
+    whole = _json(path, *NAMES)[:-1]
+    assert [look["time"] for look in results] == [look["time"] for look in whole]
+    assert results == whole
+
+
+def test_a_killed_run_is_resumed_with_the_same_numbers(path, tmp_path, monkeypatch):
+    """The state is saved after every window; the process dies in the twelfth."""
+    import truecal.cli.monitor as module
+
+    state = tmp_path / "state.json"
+    monkeypatch.setattr(module, "_SAVE_EVERY", -1.0)
+    show, shown = module._Watch._show, []
+
+    def die(self, name, look):
+        shown.append(look)
+        if len(shown) == 12:
+            raise KeyboardInterrupt
+        show(self, name, look)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module._Watch, "_show", die)
+        run("monitor", path, *NAMES, "--state", state, code=130)
+    rest = _json(path, *NAMES, "--state", state)
+    assert len(rest) == 20
+    assert rest[-1]["log_evalue"] == _json(path, *NAMES)[-1]["log_evalue"]
+
+
+def test_state_that_was_changed_or_does_not_fit_is_refused(path, tmp_path):
+    state = tmp_path / "state.json"
+    run("monitor", path, *NAMES, "--state", state)
+    assert "alpha = 0.05, and now it is 0.01" in refuse(
+        "monitor", path, *NAMES, "--state", state, "--alpha", "0.01"
+    )
+    short = write_csv(tmp_path / "m.csv", {name: column[:100] for name, column in COLUMNS.items()})
+    fresh = tmp_path / "fresh.json"
+    run("monitor", short, *NAMES, "--state", fresh)
+    write_csv(short, {name: column[:50] for name, column in COLUMNS.items()})
+    assert "must only grow" in refuse("monitor", short, *NAMES, "--state", fresh)
+    state.write_text(state.read_text().replace('"alpha": 0.05', '"alpha": 0.5'))
+    assert "checksum does not match" in refuse("monitor", path, *NAMES, "--state", state)
+
+
+def _lines(rows):
+    names = {"y": Y, "p": P, "t": DATE, "g": SITE}
+    return "".join(
+        json.dumps({name: column[row].item() for name, column in names.items()}) + "\n" for row in rows
+    ).encode()
+
+
+def test_json_lines_from_standard_input(path):
+    options = ("--label", "y", "--score", "p", "--time", "t", "--format", "json")
+    found = run("monitor", "-", *options, stdin=_lines(range(N))).stdout.splitlines()
+    whole = _json(path, *NAMES)
+    assert [json.loads(line)["log_evalue"] for line in found[:-1]] == [
+        look["log_evalue"] for look in whole[:-1]
+    ]
+    by_rows = run("monitor", "-", "--label", "y", "--score", "p", "--every", "100", stdin=_lines(range(250)))
+    assert len(by_rows.stdout.splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no\n", "line 1 of standard input is not a JSON object"),
+        ('{"label": 1, "score": 0.2}\n{"label": 1}\n', "line 2 of standard input has no 'score'"),
+        ('{"label": 2, "score": 0.2}\n', "label of 0 or 1"),
+        ('{"label": 1, "score": NaN}\n', "score in [0, 1]"),
+    ],
+)
+def test_bad_lines(text, message):
+    assert message in refuse("monitor", "-", stdin=text.encode())
+
+
+def test_groups(tmp_path):
+    y = np.where((SITE == "south") & LATE, Y, GOOD)
+    path = write_csv(tmp_path / "g.csv", {**COLUMNS, "y": y})
+    *looks, final = _json(path, *NAMES, "--group", "site", "--once", code=1)
+    assert {look["group"] for look in looks} == {"north", "south"}
+    assert [final["groups"][name]["alarm"] for name in ("north", "south")] == [False, True]
+    assert final["groups"]["north"]["threshold"] == pytest.approx(60)
+    text = run("monitor", path, *NAMES, "--group", "site", "--control", "discovery", "--once", code=1).stdout
+    assert "ALARM in 1 of 2 groups (false discovery rate at most 0.05)" in text
+    state = tmp_path / "state.json"
+    run("monitor", path, *NAMES, "--group", "site", "--state", state)
+    later = write_csv(tmp_path / "later.csv", {**COLUMNS, "y": GOOD, "site": np.full(N, "east")})
+    again = _json(later, *NAMES, "--group", "site", "--state", state)[-1]
+    assert again["groups"]["east"]["threshold"] == pytest.approx(120)
+
+
+def test_reference(path, tmp_path):
+    reference = write_csv(tmp_path / "r.csv", {name: column[LATE] for name, column in COLUMNS.items()})
+    final = _json(path, *NAMES, "--reference", reference)[-1]
+    assert final["threshold"] == pytest.approx(40)
+    assert not final["alarm"]
+
+
+def test_clusters_need_fewer_alarms(path, tmp_path):
+    many = {name: np.repeat(column, 3) for name, column in COLUMNS.items()}
+    many |= {"good": np.repeat(GOOD, 3), "who": np.repeat(np.arange(N), 3)}
+    copied = write_csv(tmp_path / "c.csv", many)
+    names = ("--label", "good", *NAMES[2:])
+    clustered = _json(copied, *names, "--cluster", "who")[-1]
+    single = _json(path, *names)[-1]
+    assert clustered["rows"] == 3 * N
+    assert clustered["log_evalue"] < single["log_evalue"] + 1
+
+
+def test_what_it_refuses(path, tmp_path):
+    assert "--every" in refuse("monitor", path, *NAMES, "--every", "often")
+    assert "--every" in refuse("monitor", path, *NAMES[:4], "--every", "1d")
+    assert "takes no weights" in refuse("monitor", path, *NAMES, "--weight", "day")
+    assert "--alpha" in refuse("monitor", path, *NAMES, "--alpha", "2")
+    assert "ISO dates" in refuse("monitor", path, *NAMES[:4], "--time", "site")
+    assert "one label and one score" in refuse("monitor", "-", "--percent", stdin=b"")
