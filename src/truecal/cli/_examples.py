@@ -16,6 +16,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "compare": ("truecal compare flights --score boosting --score balanced",),
     "audit": ("truecal audit flights --feature origin --feature carrier",),
+    "monitor": (
+        "truecal monitor flights --every 500 --once",
+        "truecal monitor flights --every 500 --at-most 0.1 --group origin",
+    ),
     "recalibrate": ("truecal recalibrate flights --score balanced --write better.csv",),
     "plan": ("truecal plan --error 0.1", "truecal plan --rows 1000"),
     "study": ("truecal study study.toml -o results.csv",),
