@@ -73,16 +73,19 @@ def command(
 
 
 def _text(selection: Selection) -> str:
-    head = ["", "recalibrator", "criterion", "(se)", "change", "(se)", "Brier gain"]
+    from truecal._lib.text import level
+
+    interval = f"{level(selection.candidates[0].interval.level)} interval"
+    head = ["", "recalibrator", "criterion", "change", "(se)", "error", interval]
     body = [
         [
             "*" if one.name == selection.chosen else "",
             one.name,
             f"{one.criterion:.4f}",
-            f"({one.criterion_se:.4f})",
             f"{one.difference:+.4f}",
             f"({one.difference_se:.4f})",
-            f"{one.brier_gain:+.5f}",
+            f"{one.error:.4f}",
+            f"{one.interval.low:.4f} to {one.interval.high:.4f}",
         ]
         for one in selection.candidates
     ]

@@ -230,7 +230,7 @@ def read_rows(
         )
     common: dict[str, Any] = {
         "weight": read_weights(sample_weight, len(proba)),
-        "counts": _weights_are_counts(sample_weight, weights),
+        "counts": weights_are_counts(sample_weight, weights),
         "cluster": None if clusters is None else read_clusters(clusters, len(proba)),
     }
     classes = None if labels is None else to_array(labels, "labels")[0].ravel().tolist()
@@ -271,7 +271,8 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
         )
 
 
-def _weights_are_counts(sample_weight: Any, kind: str | None) -> bool:
+def weights_are_counts(sample_weight: Any, kind: str | None) -> bool:
+    """Return whether a weight of 2 stands for two rows; refuse an unknown meaning, or one without weights."""
     if kind is None:
         return False
     check_choice("weights", kind, WEIGHT_KINDS)

@@ -51,6 +51,6 @@ def equivalence_test(
         norm=float(norm),
         at_most=at_most,
         tail_pvalue=pvalue,
-        notes=(f"Assumption: {assumption_of(cores)}.",),
+        notes=(f"Assumption: {assumption_of(cores, limits)}.",),
         limits=limits,
     )

@@ -145,7 +145,7 @@ def interval_of(
         )
     low, high = limits.interval(level, pvalue)
     resolution = min(core.resolution for core in cores)
-    return Interval(low, high, level, assumption_of(cores), resolution)
+    return Interval(low, high, level, assumption_of(cores, limits), resolution)
 
 
 def limits_of(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | None = None) -> Limits:
@@ -171,15 +171,17 @@ def limits_of(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | N
     return joint_limits(cores, influence, norm=norm, weight=rows[0].weight, cluster=cluster)
 
 
-def assumption_of(cores: Sequence[Multiscale]) -> str:
+def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:
     """Return what the limits of one sample, or of several classes, assume about the calibration curve.
 
     Parameters
     ----------
     cores : sequence of Multiscale
         One, or one for each class.
+    limits : Limits
+        Their confidence limits.
     """
-    if not all(core.reliable for core in cores):
+    if not limits.reliable:
         return f"none: there are fewer than {MIN_CLUSTERS} clusters, so nothing is excluded"
     bins = min(core.resolution for core in cores)
     if all(core.resolution == len(core.sample) for core in cores):

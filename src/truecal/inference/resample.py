@@ -128,6 +128,49 @@ def bootstrap(sample: Sample, rng: RNGLike = None) -> Sample:
     return _without_empty(sample, count, positives)
 
 
+def row_factors(
+    n_rows: int,
+    n_resamples: int,
+    *,
+    counts: FloatArray | None = None,
+    clusters: NDArray[np.intp] | None = None,
+    rng: RNGLike = None,
+) -> Iterator[FloatArray]:
+    """Return an iterator over draws with replacement: by what factor each row counts more or less than it did.
+
+    Multiplied with the weights of rows, the factors make a weighted sample a bootstrap resample of it.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    n_resamples : int
+        Number of draws.
+    counts : ndarray of shape (n_rows,), optional
+        Whole numbers: how many rows each of them stands for; all of these are drawn one by one.
+    clusters : ndarray of shape (n_rows,), optional
+        Numbers of clusters, from 0; whole clusters are drawn.
+    rng : seed or numpy.random.Generator, optional
+        Random seed.
+
+    Examples
+    --------
+    >>> [draw.tolist() for draw in row_factors(3, 2, rng=0)]
+    [[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]]
+    >>> [draw.tolist() for draw in row_factors(3, 2, clusters=np.array([0, 0, 1]), rng=0)]
+    [[0.0, 0.0, 2.0], [1.0, 1.0, 1.0]]
+    """
+    n_resamples, generator = check_count("n_resamples", n_resamples), as_generator(rng)
+    units = n_rows if clusters is None else int(clusters.max()) + 1
+    for _ in range(n_resamples):
+        if counts is not None and clusters is None:
+            total = int(counts.sum())
+            yield generator.multinomial(total, counts / total) / counts
+        else:
+            drawn = np.bincount(generator.integers(units, size=units), minlength=units).astype(np.float64)
+            yield drawn if clusters is None else drawn[clusters]
+
+
 def require_whole_counts(sample: Sample, purpose: str) -> None:
     """Raise InputError for a sample with fractional weights, which do not count rows."""
     if not sample.whole:

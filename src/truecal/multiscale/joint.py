@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale.analysis import Multiscale, pvalue_of_evidence
+from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, pvalue_of_evidence
 from truecal.multiscale.intervals import Limits
 
 
@@ -27,6 +27,7 @@ def joint_limits(
     norm: float = 2,
     weight: FloatArray | None = None,
     cluster: NDArray[np.intp] | None = None,
+    independent: bool = False,
 ) -> Limits:
     """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2.
 
@@ -43,10 +44,17 @@ def joint_limits(
         Weights of the rows.
     cluster : ndarray of int, optional
         Numbers of the clusters of the rows.
+    independent : bool
+        Whether the parts are not classes of the same rows but different rows, such as folds.
     """
     count = len(classes)
     parts = [one.limits_for(norm) for one in classes]
-    if influence is None:
+    reliable = all(one.reliable for one in classes)
+    if independent:
+        variance = sum(one.variance(norm) for one in classes) / count**2
+        tables = [one.units.clusters for one in classes]
+        reliable = sum(table.n_clusters if table else MIN_CLUSTERS for table in tables) >= MIN_CLUSTERS
+    elif influence is None:
         variance = (sum(math.sqrt(one.variance(norm)) for one in classes) / count) ** 2
     else:
         variance = float(mean_covariance(influence[np.newaxis], weight, cluster)[0, 0])
@@ -64,12 +72,12 @@ def joint_limits(
         error=math.sqrt(mean([part.error**2 for part in parts])),
         square=mean([part.square for part in parts]),
         square_above=mean([part.square_above for part in parts]),
-        slope=slope + 2 / classes[0].size ** 2,
+        slope=slope + 2 / (sum(one.size for one in classes) if independent else classes[0].size) ** 2,
         null_variance=sum(part.null_variance for part in parts) / count**2,
         noise_variance=sum(part.noise_variance for part in parts) / count**2,
         largest=math.sqrt(mean([part.largest**2 for part in parts])),
         pvalue=pvalue_of_evidence(float(logsumexp(log_evidence)) - math.log(count)),
-        reliable=all(one.reliable for one in classes),
+        reliable=reliable,
     )
 
 

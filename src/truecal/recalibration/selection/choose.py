@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from truecal._lib.checks import as_generator, check_choice, check_count
+from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
 from truecal.exceptions import CalibrationWarning, InputError
+from truecal.inference.resample import row_factors
 from truecal.recalibration import (
     BetaCalibration,
     HistogramBinning,
@@ -25,9 +26,9 @@ from truecal.recalibration import (
     TemperatureScaling,
 )
 from truecal.recalibration._scores import read_scores
-from truecal.recalibration.selection.criterion import PROPER_SCORES, Criterion, gain_over
+from truecal.recalibration.selection.criterion import PROPER_SCORES, Criterion, gain_over, held_out_error
 from truecal.recalibration.selection.results import IDENTITY, CandidateScore, Selection
-from truecal.recalibration.selection.rows import Rows
+from truecal.recalibration.selection.rows import FitRows
 
 #: The default candidates, from the least to the most flexible.
 CANDIDATES = {
@@ -49,20 +50,22 @@ _RISK = 0.05
 
 
 def select_recalibrator(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     candidates: Mapping[str, Any] | Iterable[Any] | None = None,
     criterion: str = "log_loss",
     norm: float = 2,
     cv: int | ArrayLike = 5,
-    validation: Sequence[Any] | None = None,
+    validation: Sequence[Any] | Sample | None = None,
     input: str = "probabilities",
     sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
     clusters: Any = None,
+    confidence_level: float = 0.95,
     n_resamples: int = 100,
     rng: RNGLike = None,
     **options: Any,
@@ -78,10 +81,15 @@ def select_recalibrator(
     that is, if such a gain would be unlikely for labels drawn from p. Of those that pass and the model itself the
     one with the smallest criterion is chosen. A calibrated model is left alone in at least 95 of 100 samples.
 
+    The calibration error of each candidate is estimated in each fold by itself, and the squares are averaged. An
+    estimate from all folds together would promise far too little: what chance adds to the labels of one fold is missing
+    from the fit that it is judged by, and over all folds these differences cancel.
+
     Parameters
     ----------
-    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K)
-        Labels of the calibration rows: 0 and 1, the numbers of the columns, or `labels`.
+    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
+        Labels of the calibration rows: 0 and 1, the numbers of the columns, or `labels`. A `Sample` (or `Cells`) stands
+        for both labels and scores; its rows are put into folds one by one.
     y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
         Probabilities, or logits if `input` is ``"logits"``, of rows that the model was not trained on.
     candidates : mapping, or iterable of str or recalibrators, optional
@@ -92,22 +100,26 @@ def select_recalibrator(
     norm : float
         Order of the norm of the estimator.
     cv : int or array-like of shape (n,)
-        Number of folds, drawn at random and without regard to the labels; or the fold of each row, which
-        can keep rows together that belong together.
-    validation : (y_true, y_proba) or (y_true, y_proba, sample_weight), optional
+        Number of folds, drawn at random and without regard to the labels; or the fold of each row.
+    validation : (y_true, y_proba), (y_true, y_proba, sample_weight) or Sample, optional
         Rows to compare candidates on instead of folds; candidates are then fitted to the rows above only.
     input : {"probabilities", "logits"}
         What `y_proba` are. That is never guessed.
     sample_weight : array-like of shape (n,), optional
-        Weights: weight 2 equals the row twice.
+        Weights; weight 0 leaves a row out.
+    weights : {"sampling", "counts"}, optional
+        What they mean for the variance: ``"counts"`` if a weight of 2 stands for two rows.
     pos_label : label, optional
         The positive class of two.
     labels : sequence, optional
         The class of each column.
     multiclass : {"top", "classwise"}, optional
         What an estimator is computed for with several classes; the top label by default.
-    clusters : array-like, optional
-        Not supported; pass the fold of each row as `cv` to keep rows of a cluster together.
+    clusters : array-like of shape (n,), optional
+        Rows that depend on each other have the same value. Folds never split a cluster, resamples draw whole clusters,
+        and a gain must exceed the variation between clusters.
+    confidence_level : float
+        Level of the intervals of the calibration errors.
     n_resamples : int
         Bootstrap resamples of the held-out rows, for standard errors and for how often each is chosen.
     rng : int, Generator or None
@@ -131,58 +143,47 @@ def select_recalibrator(
     >>> from truecal.recalibration.selection import select_recalibrator
     >>> model = paper.population("resnet110_c100")
     >>> y_true, y_proba = model.sample(2000, rng=0)
-    >>> selection = select_recalibrator(y_true, y_proba, candidates=["temperature", "isotonic"], rng=0)
+    >>> selection = select_recalibrator(y_true, y_proba, candidates=["platt", "isotonic"], rng=0)
     >>> print(selection)
     log_loss of P(y = 1), 5 folds, n = 2000
-                    value (se)      difference (se)    Brier gain  log loss gain         z  chosen
-     identity      0.7258 (0.0366)   +0.0000 (0.0000)    +0.00000       +0.00000       0.0      0%
-    *temperature   0.3898 (0.0098)   -0.3360 (0.0277)    +0.03348       +0.33599      56.4     52%
-     isotonic      0.3909 (0.0188)   -0.3350 (0.0295)    +0.04061       +0.33495      16.3     48%
-    Use temperature: log_loss of P(y = 1) is 0.3898 instead of 0.7258 (z = 56.4 against the null hypothesis
-    of a calibrated model).
+                 value (se)      difference (se)         z  chosen   error  95% interval
+     identity   0.7258 (0.0366)   +0.0000 (0.0000)       0.0      0%  0.2041  0.1827 to 0.2254
+    *platt      0.3746 (0.0102)   -0.3512 (0.0276)      46.4     85%  0.0282  0.0000 to 0.0587
+     isotonic   0.3909 (0.0188)   -0.3350 (0.0295)      16.3     15%  0.0026  0.0000 to 0.0435
+    Use platt: log_loss of P(y = 1) is 0.3746 instead of 0.7258 (z = 46.4 against the null hypothesis of a
+    calibrated model). Calibration error of held-out rows: 0.0282, 0.0000 to 0.0587 (95%), instead of 0.2041.
     >>> selection.transform([0.5, 0.99]).round(3)
-    array([0.5  , 0.757])
+    array([0.322, 0.709])
     >>> y_true, y_proba = model.calibrated().sample(2000, rng=0)
     >>> print(select_recalibrator(y_true, y_proba, rng=0).verdict)
     Leave the model alone. ...
     """
     generator = as_generator(rng)
     check_count("n_resamples", n_resamples)
-    if clusters is not None:
-        raise InputError(
-            "are not supported by select_recalibrator",
-            argument="clusters",
-            remedy="Pass the fold of each row as cv, with all rows of a cluster in one fold.",
-        )
-    if isinstance(y_true, Sample):
-        raise InputError(
-            "must be labels: recalibrators are fitted to rows, which a Sample does not keep",
-            argument="y_true",
-        )
+    check_fraction("confidence_level", confidence_level)
     measure = _read_criterion(criterion, norm, multiclass, options)
-    rows = Rows.read(y_true, y_proba, sample_weight, input, pos_label, labels)
+    common: dict[str, Any] = {"pos_label": pos_label, "labels": labels}
+    weighting = {"sample_weight": sample_weight, "weights": weights, "clusters": clusters}
+    rows = FitRows.read(y_true, y_proba, input, **weighting, **common)
     entrants = _read_candidates(candidates, input)
     if validation is None:
-        fold = rows.folds(cv, generator)
-        judged, predictions = rows, _cross_predict(entrants, rows, fold)
+        judged, fold = rows.folds(cv, generator)
+        predictions = _cross_predict(entrants, judged, fold)
         z, design = _Z_FOLDS, f"{len(np.unique(fold))} folds"
     else:
-        if len(validation) not in (2, 3):
-            raise InputError(
-                "must be (y_true, y_proba) or (y_true, y_proba, sample_weight)", argument="validation"
-            )
-        y, held_out, weight = (*validation, None)[:3]
-        judged = Rows.read(y, held_out, weight, input, pos_label, labels)
+        judged = _read_validation(validation, input, weights, common)
         _check_same_columns(rows, judged)
+        fold = np.zeros(len(judged.label), dtype=np.intp)
         predictions = {name: _predict(candidate, rows, judged) for name, candidate in entrants.items()}
         z, design = float(ndtri(1 - _RISK / len(entrants))), f"{len(judged.label)} validation rows"
-    chosen, results = _judge(predictions, judged, measure, z, n_resamples, generator)
+    contest = _Contest(predictions, judged, fold, measure, z)
+    chosen, results = contest.decide(confidence_level, n_resamples, generator)
     final = IdentityCalibration(input) if chosen == IDENTITY else copy.deepcopy(entrants[chosen])
     return Selection(
         chosen=chosen,
         recalibrator=_fit(final, rows),
         candidates=results,
-        criterion=measure.describe(rows.scores.n_classes, rows.positive),
+        criterion=measure.describe(rows),
         z=z,
         design=design,
         n=judged.n,
@@ -242,7 +243,27 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any] | None, given
     return entrants
 
 
-def _check_same_columns(rows: Rows, judged: Rows) -> None:
+def _read_validation(
+    validation: Sequence[Any] | Sample, given: str, weights: str | None, common: dict[str, Any]
+) -> FitRows:
+    if isinstance(validation, Sample):
+        validation = (validation, None)
+    if len(validation) not in (2, 3):
+        raise InputError(
+            "must be (y_true, y_proba), (y_true, y_proba, sample_weight) or a Sample", argument="validation"
+        )
+    y, scores, weight = (*validation, None)[:3]
+    weighting = {
+        "sample_weight": weight,
+        "weights": weights if weight is not None else None,
+        "clusters": None,
+    }
+    if isinstance(y, Sample):
+        common = dict.fromkeys(common)
+    return FitRows.read(y, scores, given, **weighting, **common)
+
+
+def _check_same_columns(rows: FitRows, judged: FitRows) -> None:
     if rows.scores.n_columns != judged.scores.n_columns:
         raise InputError(
             f"has {judged.scores.n_columns} columns of scores, but the rows to fit have {rows.scores.n_columns}",
@@ -253,13 +274,13 @@ def _check_same_columns(rows: Rows, judged: Rows) -> None:
 # --- Predictions of the candidates -----------------------------------------------------------------------
 
 
-def _fit(candidate: Any, rows: Rows) -> Any:
+def _fit(candidate: Any, rows: FitRows) -> Any:
     if rows.weight is None:
         return candidate.fit(rows.scores.values, rows.label)
     return candidate.fit(rows.scores.values, rows.label, sample_weight=rows.weight)
 
 
-def _predict(candidate: Any, train: Rows, test: Rows) -> FloatArray:
+def _predict(candidate: Any, train: FitRows, test: FitRows) -> FloatArray:
     """Return probabilities of `test` by the candidate fitted to `train`."""
     with warnings.catch_warnings():
         # A candidate that cannot be fitted well loses; if it wins, the fit to all rows will warn.
@@ -268,7 +289,7 @@ def _predict(candidate: Any, train: Rows, test: Rows) -> FloatArray:
     return read_scores(mapped, "probabilities").probabilities
 
 
-def _cross_predict(entrants: dict[str, Any], rows: Rows, fold: NDArray[np.intp]) -> dict[str, FloatArray]:
+def _cross_predict(entrants: dict[str, Any], rows: FitRows, fold: NDArray[np.intp]) -> dict[str, FloatArray]:
     predictions = {name: np.empty_like(rows.scores.probabilities) for name in entrants}
     for k in np.unique(fold):
         train, test = rows.take(fold != k), rows.take(fold == k)
@@ -280,46 +301,73 @@ def _cross_predict(entrants: dict[str, Any], rows: Rows, fold: NDArray[np.intp])
 # --- Comparison ---------------------------------------------------------------------------------
 
 
-def _judge(
-    predictions: dict[str, FloatArray],
-    rows: Rows,
-    criterion: Criterion,
-    z: float,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> tuple[str, tuple[CandidateScore, ...]]:
-    """Return the name of the choice, and how each candidate did."""
-    model = rows.scores.probabilities
-    names = [IDENTITY, *predictions]
-    everything = (model, *predictions.values())
-    prepared = [criterion.prepare(q, rows.label) for q in everything]
-    gains = [[gain_over(model, q, rows.label, score) for score in PROPER_SCORES] for q in everything]
+class _Contest:
+    """The predictions of the model and of all candidates for the same held-out rows."""
 
-    def judge(weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        value = [criterion.measure(judged, weight) for judged in prepared]
-        gain = [[part.summarize(weight) for part in pair] for pair in gains]
+    def __init__(
+        self,
+        predictions: dict[str, FloatArray],
+        rows: FitRows,
+        fold: NDArray[np.intp],
+        criterion: Criterion,
+        z: float,
+    ) -> None:
+        model = rows.scores.probabilities
+        self.rows, self.fold, self.criterion, self.z = rows, fold, criterion, z
+        self.probability = {IDENTITY: model, **predictions}
+        self.prepared = [criterion.prepare(q, rows.label, fold) for q in self.probability.values()]
+        self.gains = [
+            [gain_over(model, q, rows.label, score) for score in PROPER_SCORES]
+            for q in self.probability.values()
+        ]
+
+    def measure(self, factor: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return the criterion and the gains of all; `factor` says how much more each row counts."""
+        weight = np.ones(len(self.fold)) if self.rows.weight is None else self.rows.weight
+        weight = weight if factor is None else factor * weight
+        value = [self.criterion.measure(one, weight) for one in self.prepared]
+        gain = [[part.summarize(self.rows, factor) for part in pair] for pair in self.gains]
         return np.array(value), np.array(gain)
 
-    value, gain = judge(rows.weight)
-    choice = _choose(value, _evidence(gain), z)
-    resampled, share = np.empty((n_resamples, len(names))), np.zeros(len(names))
-    for i, weight in enumerate(rows.resamples(n_resamples, rng)):
-        resampled[i], resampled_gain = judge(weight)
-        share[_choose(resampled[i], _evidence(resampled_gain), z)] += 1 / n_resamples
-    columns = zip(
-        names,
-        value.tolist(),
-        resampled.std(axis=0).tolist(),
-        (value - value[0]).tolist(),
-        (resampled - resampled[:, :1]).std(axis=0).tolist(),
-        gain[:, 0, 0].tolist(),
-        gain[:, 1, 0].tolist(),
-        _evidence(gain).tolist(),
-        (_evidence(gain) > z).tolist(),
-        share.tolist(),
-        strict=True,
-    )
-    return names[choice], tuple(CandidateScore(*row) for row in columns)
+    def decide(
+        self, level: float, n_resamples: int, rng: np.random.Generator
+    ) -> tuple[str, tuple[CandidateScore, ...]]:
+        """Return the name of the choice, and how each candidate did."""
+        names, rows = list(self.probability), self.rows
+        value, gain = self.measure()
+        evidence = _evidence(gain)
+        choice = _choose(value, evidence, self.z)
+        resampled, share = np.empty((n_resamples, len(names))), np.zeros(len(names))
+        counts = rows.weight if rows.counts else None
+        draws = row_factors(len(self.fold), n_resamples, counts=counts, clusters=rows.cluster, rng=rng)
+        for i, factor in enumerate(draws):
+            resampled[i], resampled_gain = self.measure(factor)
+            share[_choose(resampled[i], _evidence(resampled_gain), self.z)] += 1 / n_resamples
+        spread, spread_of_difference = resampled.std(axis=0), (resampled - resampled[:, :1]).std(axis=0)
+        scores = []
+        for k, name in enumerate(names):
+            # The unchanged model was fitted to none of these rows, so they are one fold.
+            fold = np.zeros_like(self.fold) if name == IDENTITY else self.fold
+            error, interval = held_out_error(
+                self.probability[name], rows, fold, self.criterion.multiclass, level
+            )
+            scores.append(
+                CandidateScore(
+                    name=name,
+                    criterion=float(value[k]),
+                    criterion_se=float(spread[k]),
+                    difference=float(value[k] - value[0]),
+                    difference_se=float(spread_of_difference[k]),
+                    brier_gain=float(gain[k, 0, 0]),
+                    log_loss_gain=float(gain[k, 1, 0]),
+                    evidence=float(evidence[k]),
+                    passes=bool(evidence[k] > self.z),
+                    chosen_share=float(share[k]),
+                    error=error,
+                    interval=interval,
+                )
+            )
+        return names[choice], tuple(scores)
 
 
 def _evidence(gain: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.data.labels import Codes
 from truecal.data.sample import Sample
 from truecal.estimators._registry import EstimatorSpec
-from truecal.results import mean_over_classes
+from truecal.inference.interval import assumption_of
+from truecal.multiscale.analysis import analyse
+from truecal.multiscale.joint import joint_limits
+from truecal.recalibration.selection.rows import FitRows
+from truecal.results import Interval
 
 #: Proper scores, smaller is better. For two classes Brier's is (p - y)^2; for more it sums over the classes.
 PROPER_SCORES = ("brier", "log_loss")
@@ -59,17 +65,29 @@ class Gain:
     value: FloatArray
     variance: FloatArray
 
-    def summarize(self, weight: FloatArray | None = None) -> tuple[float, float]:
-        """Return the mean gain and its standard deviation by chance; a weight of 0 leaves a row out."""
-        if weight is None:
-            return float(self.value.mean()), float(np.sqrt(self.variance.sum())) / len(self.value)
-        total = weight.sum()
-        # A whole weight stands for so many rows of their own; any other for one row that counts so much.
-        spread = weight if (weight == np.floor(weight)).all() else weight**2
-        return float(weight @ self.value / total), float(np.sqrt(spread @ self.variance) / total)
+    def summarize(self, rows: FitRows, factor: FloatArray | None = None) -> tuple[float, float]:
+        """Return the mean gain and its standard deviation by chance; `factor` says how much more each row counts.
+
+        Rows of a cluster depend on each other. What the model implies for single rows is then not enough, and the
+        variance between clusters is used where it is larger.
+        """
+        weight = np.ones(len(self.value)) if rows.weight is None else rows.weight
+        squares, each = rows.squares, weight
+        if factor is not None:
+            weight, squares = factor * weight, factor * squares
+        total = float(weight.sum())
+        mean = float(weight @ self.value) / total
+        variance = float(squares @ self.variance)
+        if rows.cluster is not None:
+            sums = np.bincount(rows.cluster, each * (self.value - mean))
+            times = np.ones(len(sums))
+            if factor is not None:
+                times[rows.cluster] = factor
+            variance = max(variance, float(times @ sums**2))
+        return mean, math.sqrt(variance) / total
 
 
-def gain_over(model: FloatArray, candidate: FloatArray, label: NDArray[np.intp], score: str) -> Gain:
+def gain_over(model: FloatArray, candidate: FloatArray, label: Codes, score: str) -> Gain:
     r"""Return the gain of a candidate over the model in each row.
 
     With :math:`d_k` the gain if class k occurs and p the model's probabilities, the variance is
@@ -91,52 +109,61 @@ def gain_over(model: FloatArray, candidate: FloatArray, label: NDArray[np.intp],
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """Rows of labels and scores, sorted into groups once, to be counted with many weights.
+class Part:
+    """Held-out rows of one fold, for one class: sorted into groups once, to be counted with many weights.
 
     Attributes
     ----------
-    label : ndarray of shape (n,)
+    rows : ndarray of shape (m,)
+        Numbers of the rows.
+    label : ndarray of shape (m,)
         0 or 1.
     score : ndarray of shape (n_groups,)
         The different scores, ascending.
-    group : ndarray of shape (n,)
+    group : ndarray of shape (m,)
         Which score each row has.
     """
 
+    rows: Codes
     label: FloatArray
     score: FloatArray
-    group: NDArray[np.intp]
+    group: Codes
 
     @classmethod
-    def from_rows(cls, label: NDArray[np.bool_], score: FloatArray) -> Column:
+    def of(cls, rows: Codes, label: NDArray[np.bool_], score: FloatArray) -> Part:
         """Sort rows into groups."""
         distinct, group = np.unique(score, return_inverse=True)
-        return cls(label.astype(np.float64), distinct, group)
+        return cls(rows, label.astype(np.float64), distinct, group)
 
-    def sample(self, weight: FloatArray | None) -> Sample:
+    def sample(self, weight: FloatArray) -> Sample:
         """Return the sample in which each row counts `weight` times."""
-        w = np.ones(len(self.group)) if weight is None else weight
+        w = weight[self.rows]
         count = np.asarray(np.bincount(self.group, w), dtype=np.float64)
         positives = np.asarray(np.bincount(self.group, w * self.label), dtype=np.float64)
         kept = count > 0
-        return Sample(self.score[kept], count[kept], positives[kept])
+        return Sample(self.score[kept], count[kept], np.minimum(positives, count)[kept])
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Predictions of one candidate, ready to be measured with any weights.
+def parts_of(
+    probability: FloatArray, label: Codes, fold: Codes, multiclass: str | None
+) -> Iterator[tuple[Part, ...]]:
+    """Yield what is measured in each fold: one part, or one for each class.
 
-    Attributes
-    ----------
-    columns : tuple of Column
-        What the estimator measures: one, or one for each class. Empty for a proper score.
-    loss : ndarray of shape (n,) or None
-        The proper score of each row, if that is the criterion.
+    Folds are measured one by one. A recalibrator that was fitted without a fold misses the luck of its labels, in the
+    opposite direction to its luck in the rows that it was fitted to; put together, the folds cancel each other's error.
     """
-
-    columns: tuple[Column, ...] = ()
-    loss: FloatArray | None = None
+    for k in range(int(fold.max()) + 1):
+        rows = np.flatnonzero(fold == k)
+        truth, table = label[rows], probability[rows]
+        if probability.ndim == 1 and multiclass is None:
+            yield (Part.of(rows, truth == 1, table),)
+            continue
+        table = np.column_stack([1 - table, table]) if table.ndim == 1 else table
+        if multiclass == "classwise":
+            yield tuple(Part.of(rows, truth == c, column) for c, column in enumerate(table.T))
+        else:
+            top = table.argmax(axis=1)
+            yield (Part.of(rows, top == truth, table[np.arange(len(table)), top]),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,38 +175,68 @@ class Criterion:
     options: dict[str, Any]
     multiclass: str | None
 
-    def prepare(self, probability: FloatArray, label: NDArray[np.intp]) -> Judged:
-        """Reduce predictions to what the criterion looks at."""
+    def prepare(self, probability: FloatArray, label: Codes, fold: Codes) -> FloatArray | tuple[Part, ...]:
+        """Return the proper score of each row, or the parts that the estimator measures."""
         if self.spec is None:
-            return Judged(loss=losses(probability, self.name)[np.arange(len(label)), label])
-        return Judged(columns=tuple(self._columns(probability, label)))
+            return np.asarray(losses(probability, self.name)[np.arange(len(label)), label])
+        folds = parts_of(probability, label, fold, self.multiclass)
+        return tuple(part for parts in folds for part in parts)
 
-    def _columns(self, probability: FloatArray, label: NDArray[np.intp]) -> Iterator[Column]:
-        if probability.ndim == 1 and self.multiclass is None:
-            yield Column.from_rows(label == 1, probability)
-            return
-        table = np.column_stack([1 - probability, probability]) if probability.ndim == 1 else probability
-        if self.multiclass == "classwise":
-            yield from (Column.from_rows(label == k, column) for k, column in enumerate(table.T))
-        else:
-            top = table.argmax(axis=1)
-            yield Column.from_rows(top == label, table[np.arange(len(table)), top])
+    def measure(self, prepared: FloatArray | tuple[Part, ...], weight: FloatArray) -> float:
+        """Return the criterion; a weight of 0 leaves a row out.
 
-    def measure(self, judged: Judged, weight: FloatArray | None = None) -> float:
-        """Return the criterion; a weight of 0 leaves a row out."""
-        if judged.loss is not None:
-            return float(np.average(judged.loss, weights=weight))
-        assert self.spec is not None
-        return mean_over_classes(
-            [self.spec(column.sample(weight), **self.options) for column in judged.columns]
-        ).value
+        For an estimator that is the lp mean over folds and classes. Debiased squares are averaged before they are
+        clipped at 0.
+        """
+        if self.spec is None:
+            return float(np.average(prepared, weights=weight))  # type: ignore[arg-type]
+        powers, total, order = [], [], 1.0
+        for part in prepared:
+            if (size := float(weight[part.rows].sum())) > 0:
+                found = self.spec(part.sample(weight), **self.options)
+                order = found.norm or 1.0
+                square = found.signed_square if order == 2 else None
+                powers.append(found.value**order if square is None else square)
+                total.append(size)
+        return float(max(np.average(powers, weights=total), 0.0) ** (1 / order))
 
-    def describe(self, n_classes: int, positive: Any) -> str:
+    def describe(self, rows: FitRows) -> str:
         """Return in words what is measured, and on what."""
+        n_classes = rows.scores.n_classes
         if n_classes == 2 and (self.multiclass is None or self.spec is None):
-            return f"{self.name} of P(y = {positive!r})"
+            return f"{self.name} of {rows.target}"
         if self.spec is None:
             return f"{self.name} of {n_classes} classes"
         if self.multiclass == "classwise":
             return f"{self.name} of {n_classes} classes, each against the rest"
         return f"{self.name} of the top label of {n_classes} classes"
+
+
+def held_out_error(
+    probability: FloatArray, rows: FitRows, fold: Codes, multiclass: str | None, level: float
+) -> tuple[float, Interval]:
+    """Return the calibration error of held-out rows by the default estimator, and its confidence interval.
+
+    It is the root mean square of the errors of the folds, for recalibrators that were fitted without them.
+
+    Parameters
+    ----------
+    probability : ndarray
+        Predictions for the rows, each by a recalibrator that was not fitted to its fold.
+    rows : FitRows
+        The rows.
+    fold : ndarray of int
+        Their folds.
+    multiclass : {"top", "classwise"} or None
+        What to measure for several classes.
+    level : float
+        Level of the interval.
+    """
+    cores, several = [], False
+    for parts in parts_of(probability, rows.label, fold, multiclass):
+        several = several or len(parts) > 1
+        for part in parts:
+            sample = rows.take(part.rows).sample_of(part.label, part.score[part.group], rows.target)
+            cores.append(analyse(sample))
+    limits = joint_limits(cores, independent=not several)
+    return limits.error, Interval(*limits.interval(level), level, assumption_of(cores, limits))

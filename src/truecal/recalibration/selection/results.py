@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice
+from truecal._lib.text import level
 from truecal._lib.types import FloatArray
-from truecal.results import Result
+from truecal.results import Interval, Result
 
 #: The name of the unchanged model.
 IDENTITY = "identity"
@@ -37,6 +38,11 @@ class CandidateScore(Result):
         Whether that exceeds the threshold `Selection.z`.
     chosen_share : float
         Share of the resamples in which it was chosen.
+    error : float
+        Calibration error on held-out rows by the default estimator: the root mean square over folds. It is that of
+        recalibrators fitted without one fold; the one that is returned has seen all rows and does slightly better.
+    interval : Interval
+        Confidence interval of that error.
     """
 
     name: str
@@ -49,6 +55,8 @@ class CandidateScore(Result):
     evidence: float
     passes: bool
     chosen_share: float
+    error: float
+    interval: Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +124,8 @@ class Selection(Result):
             return (
                 f"Use {self.chosen}: {self.criterion} is {best.criterion:.4f} instead of "
                 f"{self.candidates[0].criterion:.4f} (z = {best.evidence:.1f} against the null hypothesis of a "
-                f"calibrated model).{worse}"
+                f"calibrated model).{worse} Calibration error of held-out rows: {best.error:.4f}, {best.interval}, "
+                f"instead of {self.candidates[0].error:.4f}."
             )
         passed = ", ".join(candidate.name for candidate in rest if candidate.passes)
         if passed:
@@ -131,17 +140,18 @@ class Selection(Result):
 
     def __str__(self) -> str:
         width = max(len(candidate.name) for candidate in self.candidates) + 1
+        heading = f"{level(self.candidates[0].interval.level)} interval"
         lines = [
             f"{self.criterion}, {self.design}, n = {self.n:g}",
-            f"{'':{width}}    value (se)      difference (se)    Brier gain  log loss gain         z  chosen",
+            f"{'':{width}}    value (se)      difference (se)         z  chosen   error  {heading}",
         ]
         for row in self.candidates:
             mark = "*" if row.name == self.chosen else " "
             lines.append(
                 f"{mark + row.name:{width}} {row.criterion:8.4f} ({row.criterion_se:.4f})  "
                 f"{row.difference:+8.4f} ({row.difference_se:.4f})  "
-                f"{row.brier_gain:+10.5f}  {row.log_loss_gain:+13.5f}  {row.evidence:8.1f}  "
-                f"{row.chosen_share:6.0%}"
+                f"{row.evidence:8.1f}  {row.chosen_share:6.0%}  {row.error:.4f}  "
+                f"{row.interval.low:.4f} to {row.interval.high:.4f}"
             )
         return "\n".join([*lines, self.verdict])
 

@@ -1,8 +1,7 @@
-"""The rows that a recalibrator is chosen on: checked, ordered, split into folds, resampled."""
+"""The rows that a recalibrator is chosen on: checked, ordered, and split into folds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,14 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_count
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import read_weights
+from truecal.data.labels import Codes, read_clusters
+from truecal.data.predictions import as_samples, read_weights, weights_are_counts
+from truecal.data.sample import Sample
 from truecal.exceptions import InputError
+from truecal.inference.resample import require_whole_counts
 from truecal.recalibration._scores import Scores, read_labels, read_scores
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Checked scores with the numbers of their classes, and weights if there are any.
+class FitRows:
+    """Checked scores with the numbers of their classes, and weights and clusters if there are any.
 
     Attributes
     ----------
@@ -28,29 +30,55 @@ class Rows:
         Number of each row's class.
     weight : ndarray of shape (n,) or None
         Positive weights.
+    counts : bool
+        Whether a weight of 2 stands for two rows.
+    cluster : ndarray of shape (n,) or None
+        Number of each row's cluster, from 0.
     origin : ndarray of shape (n,)
-        Where each row was when it came in.
+        Position of each row in the input.
     n_given : int
-        How many rows came in.
+        Number of rows in the input.
     positive : label
         The positive class of two.
+    grouped : bool
+        Whether equal predictions were put together, as in a `Sample`; each weight counts several rows.
     """
 
     scores: Scores
-    label: NDArray[np.intp]
+    label: Codes
     weight: FloatArray | None
-    origin: NDArray[np.intp]
+    counts: bool
+    cluster: Codes | None
+    origin: Codes
     n_given: int
     positive: Any
+    grouped: bool = False
 
     @classmethod
-    def read(
-        cls, y: Any, scores: Any, weight: Any, given: str, pos_label: Any, labels: Sequence[Any] | None
-    ) -> Rows:
-        """Check scores, labels and weights; rows of weight 0 are left out."""
-        read = read_scores(scores, given)
+    def read(cls, y: Any, scores: Any, given: str, **reading: Any) -> FitRows:
+        """Check scores, labels and weights, or take a Sample apart; rows of weight 0 are left out.
+
+        Parameters
+        ----------
+        y, scores
+            Labels and scores; or a `Sample` and None.
+        given : {"probabilities", "logits"}
+            What the scores are.
+        **reading
+            `sample_weight`, `weights`, `pos_label`, `labels` and `clusters`, as in `truecal.estimate`.
+        """
+        if isinstance(y, Sample):
+            if given != "probabilities":
+                raise InputError("must be 'probabilities' for a Sample", argument="input", value=given)
+            as_samples(y, scores, **reading)
+            return cls._of_sample(y)
+        if scores is None:
+            raise InputError(
+                "is missing", argument="y_proba", remedy="Pass labels and probabilities, or one Sample."
+            )
+        read, pos_label = read_scores(scores, given), reading["pos_label"]
         if pos_label is None:
-            label, classes = read_labels(y, read, labels)
+            label, classes = read_labels(y, read, reading["labels"])
             pos_label = classes.tolist()[1]
         elif read.n_classes == 2:
             label, _ = read_labels(np.asarray(y) == pos_label, read)
@@ -58,59 +86,130 @@ class Rows:
             raise InputError(
                 f"is for two classes. Scores have {read.n_columns} columns", argument="pos_label"
             )
-        checked = read_weights(weight, len(read))
-        order = _order(read, label, checked)
-        if checked is not None:
-            order = order[checked[order] > 0]
-        return cls(read, label, checked, np.arange(len(read)), len(read), pos_label).take(order)
+        clusters = reading["clusters"]
+        return cls(
+            scores=read,
+            label=label,
+            weight=read_weights(reading["sample_weight"], len(read)),
+            counts=weights_are_counts(reading["sample_weight"], reading["weights"]),
+            cluster=None if clusters is None else read_clusters(clusters, len(read)),
+            origin=np.arange(len(read)),
+            n_given=len(read),
+            positive=pos_label,
+        )._in_order()
+
+    @classmethod
+    def _of_sample(cls, sample: Sample) -> FitRows:
+        if sample.squares is not None:
+            raise InputError(
+                "is a Sample with sampling weights, which does not keep the weights of single rows",
+                argument="y_true",
+                remedy="Pass y_true, y_proba and sample_weight.",
+            )
+        require_whole_counts(sample, "Choosing a recalibrator")
+        score, count, positives, cluster = sample.score, sample.count, sample.positives, None
+        if (table := sample.clusters) is not None:
+            score, count, positives = sample.score[table.group], table.weight, table.positives
+            cluster = np.tile(table.cluster, 2)
+        label, total = np.repeat([0, 1], len(score)), 2 * len(score)
+        values = Scores(np.tile(score, 2).astype(sample.dtype), False, None, True)
+        weight, positive = np.concatenate([count - positives, positives]), sample.target
+        rows = cls(values, label, weight, True, cluster, np.arange(total), total, positive, True)
+        return rows._in_order()
 
     @property
     def n(self) -> float:
         """Number of rows, or their total weight."""
         return len(self.label) if self.weight is None else float(self.weight.sum())
 
-    def take(self, rows: NDArray[Any]) -> Rows:
+    @property
+    def target(self) -> str:
+        """What the scores are probabilities of."""
+        if self.grouped:
+            return str(self.positive)
+        two = self.scores.n_classes == 2
+        return f"P(y = {self.positive!r})" if two else f"top label of {self.scores.n_classes} classes"
+
+    @property
+    def squares(self) -> FloatArray:
+        """Sum of the squared weights of the rows that each row stands for."""
+        if self.weight is None:
+            return np.ones(len(self.label))
+        return self.weight if self.counts else self.weight**2
+
+    def take(self, rows: NDArray[Any]) -> FitRows:
         """Return some of the rows."""
-        weight = None if self.weight is None else self.weight[rows]
         return replace(
-            self, scores=self.scores[rows], label=self.label[rows], weight=weight, origin=self.origin[rows]
+            self,
+            scores=self.scores[rows],
+            label=self.label[rows],
+            weight=None if self.weight is None else self.weight[rows],
+            cluster=None if self.cluster is None else self.cluster[rows],
+            origin=self.origin[rows],
         )
 
-    def folds(self, cv: int | ArrayLike, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Return the fold of each row."""
+    def sample_of(self, label: NDArray[Any], score: FloatArray, target: str) -> Sample:
+        """Return the sample of these rows with other scores, and labels of 0 and 1."""
+        sampling = self.weight is not None and not self.counts
+        return Sample.from_rows(
+            label, score, self.weight, target=target, sampling=sampling, clusters=self.cluster
+        )
+
+    def _in_order(self) -> FitRows:
+        """Return the rows that have weight, in an order that is the same however they are shuffled."""
+        weight = np.ones(len(self.label)) if self.weight is None else self.weight
+        # With many classes one number that tells rows apart is enough, and quicker than sorting by all columns.
+        apart = np.cos(np.arange(self.scores.n_columns))
+        two = self.scores.n_classes == 2
+        key = self.scores.columns[0].values if two else self.scores.values @ apart
+        cluster = np.zeros(len(weight)) if self.cluster is None else self.cluster
+        order = np.lexsort((cluster, weight, self.label, key))
+        rows = self.take(order[weight[order] > 0])
+        if rows.cluster is None:
+            return rows
+        return replace(rows, cluster=np.unique(rows.cluster, return_inverse=True)[1].reshape(-1))
+
+    def folds(self, cv: int | ArrayLike, rng: np.random.Generator) -> tuple[FitRows, Codes]:
+        """Return the rows and the fold of each; the rows of a cluster are in one fold.
+
+        The rows behind the counts of a `Sample` may be in different folds, so that there may be more rows than before.
+        """
         if np.ndim(cv):
-            given = np.asarray(cv)
-            if given.shape != (self.n_given,):
-                raise InputError(
-                    f"has shape {given.shape}. One fold is needed for each of {self.n_given} rows",
-                    argument="cv",
-                )
-            fold = np.unique(given[self.origin], return_inverse=True)[1].reshape(-1)
-            if fold.max() == 0:
-                raise InputError("must have at least two different folds", argument="cv")
-            return fold
-        n, number = len(self.label), check_count("cv", cv, least=2)
-        if number > n:
-            raise InputError(f"must be at most the number of rows, {n}. Got {number} instead", argument="cv")
+            return self, self._given_folds(np.asarray(cv))
+        number = check_count("cv", cv, least=2)
+        units = self.n if self.cluster is None else len(np.unique(self.cluster))
+        if number > units:
+            what = "rows" if self.cluster is None else "clusters"
+            raise InputError(
+                f"must be at most the number of {what}, {units:g}. Got {number} instead", argument="cv"
+            )
         # Without regard to labels. Folds that are balanced by label share each other's luck, and every
         # candidate seems to gain.
-        return rng.permutation(n) % number
+        if self.cluster is not None:
+            return self, (rng.permutation(int(self.cluster.max()) + 1) % number)[self.cluster]
+        if not self.grouped:
+            return self, rng.permutation(len(self.label)) % number
+        assert self.weight is not None
+        each = rng.multinomial(self.weight.astype(np.int64), np.full(number, 1 / number))
+        row, fold = np.nonzero(each)
+        return replace(self.take(row), weight=each[row, fold].astype(np.float64)), fold
 
-    def resamples(self, number: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Draw rows with replacement, and yield how much each counts."""
-        n = len(self.label)
-        whole = self.weight is not None and bool((self.weight == np.floor(self.weight)).all())
-        for _ in range(number):
-            if self.weight is not None and whole:
-                yield rng.multinomial(int(self.n), self.weight / self.n).astype(np.float64)
-            else:
-                count = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
-                yield count if self.weight is None else count * self.weight
-
-
-def _order(scores: Scores, label: NDArray[np.intp], weight: FloatArray | None) -> NDArray[np.intp]:
-    """Return an order of rows that is the same however they are shuffled."""
-    # With many classes one number that tells rows apart is enough, and quicker than sorting by all columns.
-    apart = np.cos(np.arange(scores.n_columns))
-    key = scores.columns[0].values if scores.n_classes == 2 else scores.values @ apart
-    return np.lexsort((np.zeros(len(label)) if weight is None else weight, label, key))
+    def _given_folds(self, cv: NDArray[Any]) -> Codes:
+        if self.grouped:
+            raise InputError("must be a number for a Sample, which does not keep single rows", argument="cv")
+        if cv.shape != (self.n_given,):
+            raise InputError(
+                f"has shape {cv.shape}. One fold is needed for each of {self.n_given} rows", argument="cv"
+            )
+        fold = np.unique(cv[self.origin], return_inverse=True)[1].reshape(-1)
+        if fold.max() == 0:
+            raise InputError("must have at least two different folds", argument="cv")
+        if self.cluster is not None:
+            pairs = np.unique(np.column_stack([self.cluster, fold]), axis=0)
+            if len(pairs) > len(np.unique(self.cluster)):
+                raise InputError(
+                    "has clusters whose rows are in several folds",
+                    argument="cv",
+                    remedy="Put each cluster into one fold.",
+                )
+        return fold

@@ -12,7 +12,9 @@ from truecal.exceptions import InputError
 from truecal.recalibration import BetaCalibration, HistogramBinning, PlattScaling, TemperatureScaling
 from truecal.recalibration.selection import Selection, select_recalibrator
 from truecal.recalibration.selection.criterion import gain_over, losses
+from truecal.recalibration.selection.rows import FitRows
 
+NO_OPTIONS = dict.fromkeys(("sample_weight", "weights", "pos_label", "labels", "clusters"))
 FAST = {"n_resamples": 5, "rng": 0}
 
 
@@ -29,6 +31,13 @@ def classes():
     logits = rng.normal(size=(800, 4)) * 2
     label = (rng.random((800, 1)) > softmax(logits, axis=1).cumsum(axis=1)).sum(axis=1)
     return label, 2 * logits
+
+
+def assert_alike(one, two):
+    """Check that all candidates have the same numbers."""
+    for ours, theirs in zip(one.to_dict()["candidates"], two.to_dict()["candidates"], strict=True):
+        assert ours.pop("interval") == pytest.approx(theirs.pop("interval"))
+        assert ours == pytest.approx(theirs)
 
 
 # --- The choice ------------------------------------------------------------------------------------
@@ -116,9 +125,12 @@ def test_every_criterion(golden, criterion):
 
 def test_options_of_the_criterion(bad):
     y, p = bad
-    selection = select_recalibrator(y, p, criterion="em_bin", norm=1, n_bins=7, **FAST)
-    expected = truecal.calibration_error(y, p, estimator="em_bin", norm=1, n_bins=7)
-    assert selection["identity"].criterion == pytest.approx(expected)
+    fold, options = np.arange(len(y)) % 4, {"norm": 1, "n_bins": 7}
+    selection = select_recalibrator(y, p, criterion="em_bin", cv=fold, **options, **FAST)
+    folds = [
+        truecal.calibration_error(y[fold == k], p[fold == k], estimator="em_bin", **options) for k in range(4)
+    ]
+    assert selection["identity"].criterion == pytest.approx(np.mean(folds))
 
 
 @pytest.mark.parametrize("multiclass", [None, "top", "classwise"])
@@ -129,7 +141,8 @@ def test_several_classes(classes, multiclass):
     assert not selection.leave_alone
     proba = softmax(logits, axis=1)
     before = truecal.calibration_error(label, proba, multiclass=multiclass, estimator="em_sweep")
-    assert selection["identity"].criterion == pytest.approx(before)
+    own = truecal.calibration_error(label, proba, multiclass=multiclass)
+    assert selection["identity"].error == pytest.approx(own, rel=1e-6)
     after = truecal.calibration_error(
         label, selection.transform(logits), multiclass=multiclass, estimator="em_sweep"
     )
@@ -156,8 +169,7 @@ def test_two_columns_are_the_second(bad, multiclass):
     y, p = bad
     one = select_recalibrator(y, p, multiclass=multiclass, **FAST)
     two = select_recalibrator(y, np.column_stack([1 - p, p]), multiclass=multiclass, **FAST)
-    for ours, theirs in zip(one.to_dict()["candidates"], two.to_dict()["candidates"], strict=True):
-        assert ours == pytest.approx(theirs)
+    assert_alike(one, two)
     assert two.transform([[0.3, 0.7]])[0, 1] == one.transform([0.7])[0]
 
 
@@ -205,7 +217,12 @@ def test_whole_weights_are_repetition(golden):
     weight = np.arange(400) % 3
     y_val, p_val = y[200:], p[200:]
     weighted = select_recalibrator(
-        y[:200], p[:200], sample_weight=weight[:200], validation=(y_val, p_val, weight[200:]), **FAST
+        y[:200],
+        p[:200],
+        sample_weight=weight[:200],
+        weights="counts",
+        validation=(y_val, p_val, weight[200:]),
+        **FAST,
     )
     times = weight[:200], weight[200:]
     repeated = select_recalibrator(
@@ -216,7 +233,7 @@ def test_whole_weights_are_repetition(golden):
     )
     assert weighted.n == repeated.n
     for ours, theirs in zip(weighted.candidates, repeated.candidates, strict=True):
-        for name in ("criterion", "difference", "brier_gain", "log_loss_gain", "evidence"):
+        for name in ("criterion", "difference", "brier_gain", "log_loss_gain", "evidence", "error"):
             assert getattr(ours, name) == pytest.approx(getattr(theirs, name), abs=1e-6), (ours.name, name)
 
 
@@ -231,8 +248,7 @@ def test_the_order_of_rows_does_not_matter(classes):
     shuffled = np.random.default_rng(0).permutation(len(label))
     there = select_recalibrator(label, logits, input="logits", **FAST)
     back = select_recalibrator(label[shuffled], logits[shuffled], input="logits", **FAST)
-    for ours, theirs in zip(there.to_dict()["candidates"], back.to_dict()["candidates"], strict=True):
-        assert ours == pytest.approx(theirs)
+    assert_alike(there, back)
 
 
 def test_the_same_rng_gives_the_same_selection(bad):
@@ -252,12 +268,12 @@ def test_folds_can_be_given(bad):
         **FAST,
     )
     assert selection.design == "3 folds"
-    after = np.empty_like(p)
+    squares = []
     for k in range(3):
-        after[fold == k] = PlattScaling().fit(p[fold != k], y[fold != k]).transform(p[fold == k])
-    assert selection["platt"].criterion == pytest.approx(
-        truecal.calibration_error(y, after, estimator="ew_bin")
-    )
+        after = PlattScaling().fit(p[fold != k], y[fold != k]).transform(p[fold == k])
+        squares.append(truecal.calibration_error(y[fold == k], after, estimator="ew_bin") ** 2)
+    share = np.bincount(fold) / len(fold)
+    assert selection["platt"].criterion == pytest.approx(np.sqrt(share @ squares))
 
 
 # --- Candidates ------------------------------------------------------------------------------------
@@ -363,7 +379,8 @@ def test_the_variance_by_chance_is_that_of_drawn_labels(score):
     found = gain_over(model, candidate, np.zeros(30, dtype=int), score)
     np.testing.assert_allclose(found.variance, variance, rtol=1e-9)
     assert (mean <= 0).all()  # a proper score: the truth cannot be improved on
-    value, chance = found.summarize()
+    rows = FitRows.read(np.zeros(30, dtype=int), model, "probabilities", **NO_OPTIONS)
+    value, chance = found.summarize(rows)
     assert value == pytest.approx(found.value.mean())
     assert chance == pytest.approx(np.sqrt(variance.sum()) / 30)
 
@@ -376,9 +393,65 @@ def test_two_columns_have_the_gain_of_one():
     np.testing.assert_allclose(one.variance, two.variance)
 
 
-def test_clusters_and_samples_are_refused(bad):
+# --- Samples and clusters --------------------------------------------------------------------------
+
+
+def test_a_sample_takes_the_place_of_rows(bad):
     y, p = bad
-    with pytest.raises(InputError, match=r"clusters are not supported .* as cv"):
+    rounded = p.round(2)
+    sample = truecal.Sample.from_predictions(y, rounded)
+    frame = pytest.importorskip("polars").DataFrame({"y": y, "p": rounded})
+    of_rows = select_recalibrator(y, rounded, candidates=["platt"], **FAST)
+    for given in (sample, truecal.summarize(frame, label="y", score="p")):
+        selection = select_recalibrator(given, candidates=["platt"], **FAST)
+        assert (selection.n, selection.criterion) == (1000, "log_loss of P(y = 1)")
+        np.testing.assert_allclose(selection.transform(p), of_rows.transform(p), rtol=1e-3)
+        for name in ("identity", "platt"):
+            assert selection[name].criterion == pytest.approx(of_rows[name].criterion, rel=0.02)
+    held_out = select_recalibrator(sample, validation=sample, **FAST)
+    assert held_out.n == 1000
+
+
+def test_what_a_sample_cannot_say(bad):
+    y, p = bad
+    sample = truecal.Sample.from_predictions(y, p)
+    weighted = truecal.Sample.from_predictions(y, p, sample_weight=np.linspace(0.5, 2, len(y)))
+    for given, options, says in [
+        (sample, {"clusters": y}, "already holds .* Leave out clusters"),
+        (sample, {"y_proba": p}, "Leave out y_proba"),
+        (sample, {"cv": y}, "cv must be a number for a Sample"),
+        (sample, {"input": "logits"}, "input must be 'probabilities' for a Sample"),
+        (weighted, {}, "does not keep the weights of single rows"),
+        (y, {}, "y_proba is missing"),
+    ]:
+        with pytest.raises(InputError, match=says):
+            select_recalibrator(given, **options)
+
+
+def test_folds_never_split_a_cluster(bad):
+    y, p = bad
+    clusters = np.arange(len(y)) // 7
+    rows = FitRows.read(y, p, "probabilities", **{**NO_OPTIONS, "clusters": clusters})
+    same, fold = rows.folds(5, np.random.default_rng(0))
+    assert same is rows
+    assert set(fold) == set(range(5))
+    assert len(np.unique(np.column_stack([rows.cluster, fold]), axis=0)) == len(np.unique(clusters))
+    sample = truecal.Sample.from_predictions(y, p, clusters=clusters)
+    of_sample = select_recalibrator(sample, **FAST)
+    assert of_sample["platt"].evidence == pytest.approx(
+        select_recalibrator(y, p, clusters=clusters, **FAST)["platt"].evidence, rel=0.1
+    )
+    with pytest.raises(InputError, match="clusters whose rows are in several folds"):
+        select_recalibrator(y, p, clusters=clusters, cv=np.arange(len(y)) % 5)
+    with pytest.raises(InputError, match="cv must be at most the number of clusters, 2"):
         select_recalibrator(y, p, clusters=y)
-    with pytest.raises(InputError, match="must be labels"):
-        select_recalibrator(truecal.Sample.from_predictions(y, p), None)
+
+
+def test_repeated_rows_in_clusters_are_no_evidence(golden):
+    y, p = golden(60)
+    single = select_recalibrator(y, p, **FAST)
+    again = select_recalibrator(np.tile(y, 10), np.tile(p, 10), clusters=np.tile(np.arange(60), 10), **FAST)
+    naive = select_recalibrator(np.tile(y, 10), np.tile(p, 10), **FAST)
+    assert again["platt"].evidence == pytest.approx(single["platt"].evidence, rel=0.5)
+    assert naive["platt"].evidence > 2 * again["platt"].evidence
+    assert naive["platt"].interval.low > 0 == again["platt"].interval.low
