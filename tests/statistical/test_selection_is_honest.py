@@ -52,8 +52,8 @@ def test_fresh_rows_confirm_the_error(draw, n):
         claimed.append(chosen.error)
         fresh.append(truecal.calibration_error(y_new, selection.transform(p_new)))
         inside += fresh[-1] in chosen.interval
-    # Not the model `boosting`, which is left alone in few rows: its own error is then pulled towards 0 (by 0.011 for 600
-    # rows), as for any estimate without evidence; see the guide.
+    # Not the model `boosting`: it is left alone in few rows, and the estimate of its own error is then pulled towards
+    # 0 (by 0.013 for 600 rows), as for any estimate without evidence; see the guide.
     # Of fits to four fifths of the rows, so that it may promise less than the final fit gives, but not more.
     difference = np.array(claimed) - fresh
     assert difference.mean() > -3 * difference.std() / np.sqrt(REPEATS)
