@@ -30,6 +30,7 @@ ELSEWHERE = {
     "display/miss_rate.py": _DISPLAYS,
     "display/reliability.py": _DISPLAYS,
     "display/scores.py": _DISPLAYS,
+    "integrations/inspect_ai.py": "engines/test_inspect_ai.py",  # needs inspect_ai
     "integrations/torchmetrics.py": "engines/test_torchmetrics.py",  # needs torch
     "multiscale/clusters.py": "unit/multiscale/test_analysis.py",
     "multiscale/null.py": "unit/multiscale/test_omnibus.py",

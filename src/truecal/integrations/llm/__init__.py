@@ -1,0 +1,18 @@
+"""Answers of language models: stated confidences, log files, and calibration with questions as clusters.
+
+The readers need the standard library only; the packages that write the logs do not have to be installed.
+"""
+
+from truecal.integrations.llm.answers import AnswerComparison, Answers, compare_answers
+from truecal.integrations.llm.eval_log import read_eval_log
+from truecal.integrations.llm.lm_eval_samples import read_lm_eval_samples
+from truecal.integrations.llm.verbal import parse_confidence
+
+__all__ = [
+    "AnswerComparison",
+    "Answers",
+    "compare_answers",
+    "parse_confidence",
+    "read_eval_log",
+    "read_lm_eval_samples",
+]

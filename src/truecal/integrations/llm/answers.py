@@ -1,0 +1,372 @@
+"""Graded answers of a language model with their confidences; a question is a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from truecal._lib.checks import as_generator, check_fraction
+from truecal._lib.text import counted, level, percent
+from truecal._lib.types import FloatArray, RNGLike
+from truecal.exceptions import InputError
+from truecal.inference.estimate import calibration_error, estimate
+from truecal.inference.risk_coverage import RiskCoverage, risk_coverage
+from truecal.integrations.llm.verbal import parse_confidence
+from truecal.results import Estimate, Interval, Result
+
+#: Groups of questions that the jackknife leaves out in turn.
+_GROUPS = 50
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer as a log has it.
+
+    Attributes
+    ----------
+    question : str
+        Id of the question.
+    repeat : int
+        Number of the attempt at the question.
+    correct : bool or None
+        Whether it is right; None if it was not graded.
+    confidence : str, float or None
+        As stated, or as a number.
+    refused : bool
+        Whether the model did not answer.
+    cluster : str, optional
+        What it belongs to; by default the question.
+    """
+
+    question: str
+    repeat: int
+    correct: bool | None
+    confidence: str | float | None
+    refused: bool = False
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answers(Result):
+    """Graded answers with confidences. Answers without both are counted and left out.
+
+    Attributes
+    ----------
+    correct : ndarray of bool of shape (n,)
+        Whether each answer is right.
+    confidence : ndarray of shape (n,)
+        Confidence in each answer, in [0, 1].
+    question, cluster : ndarray of str of shape (n,)
+        Question of each answer, and what answers depend on each other by; the question unless said otherwise.
+    repeat : ndarray of int of shape (n,)
+        Number of the attempt.
+    model, task : str
+        Names.
+    n_refused, n_unparsed, n_ungraded : int
+        Answers left out because the model refused, because its confidence could not be read, or because they were not
+        graded right or wrong.
+    """
+
+    _omitted: ClassVar[tuple[str, ...]] = ("correct", "confidence", "question", "cluster", "repeat")
+    _derived: ClassVar[tuple[str, ...]] = ("n", "n_questions", "accuracy", "mean_confidence")
+
+    correct: NDArray[np.bool_]
+    confidence: FloatArray
+    question: NDArray[Any]
+    cluster: NDArray[Any]
+    repeat: NDArray[np.intp]
+    model: str
+    task: str
+    n_refused: int
+    n_unparsed: int
+    n_ungraded: int
+
+    @classmethod
+    def from_rows(
+        cls, rows: Iterable[Answer], *, model: str = "", task: str = "", scale: str = "fraction"
+    ) -> Self:
+        """Read the confidences, and count what cannot be used.
+
+        Parameters
+        ----------
+        rows : iterable of Answer
+            The answers.
+        model, task : str
+            Names.
+        scale : {"fraction", "percent"}
+            As in `parse_confidence`.
+        """
+        kept, refused, unparsed, ungraded = [], 0, 0, 0
+        for row in rows:
+            confidence = parse_confidence(row.confidence, scale=scale)
+            if row.refused:
+                refused += 1
+            elif row.correct is None:
+                ungraded += 1
+            elif confidence is None:
+                unparsed += 1
+            else:
+                kept.append((row, confidence))
+        if not kept:
+            raise InputError(
+                f"No answer has both a grade and a confidence: {refused} refused, {unparsed} without a readable "
+                f"confidence, {ungraded} not graded"
+            )
+        return cls(
+            correct=np.array([row.correct for row, _ in kept], dtype=bool),
+            confidence=np.array([confidence for _, confidence in kept]),
+            question=np.array([row.question for row, _ in kept]),
+            cluster=np.array([row.question if row.cluster is None else row.cluster for row, _ in kept]),
+            repeat=np.array([row.repeat for row, _ in kept], dtype=np.intp),
+            model=model,
+            task=task,
+            n_refused=refused,
+            n_unparsed=unparsed,
+            n_ungraded=ungraded,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of answers."""
+        return len(self.correct)
+
+    @property
+    def n_questions(self) -> int:
+        """Number of questions."""
+        return len(np.unique(self.question))
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct answers."""
+        return float(self.correct.mean())
+
+    @property
+    def mean_confidence(self) -> float:
+        """Mean confidence."""
+        return float(self.confidence.mean())
+
+    @property
+    def clusters(self) -> NDArray[Any] | None:
+        """What to pass as `clusters=`: None where each cluster has one answer only."""
+        return self.cluster if len(np.unique(self.cluster)) < self.n else None
+
+    def take(self, rows: Any) -> Self:
+        """Return some of the answers; what was left out before is no longer counted.
+
+        Parameters
+        ----------
+        rows : array-like
+            Row numbers, or which rows to keep.
+        """
+        names = ("correct", "confidence", "question", "cluster", "repeat")
+        part = {name: getattr(self, name)[rows] for name in names}
+        return replace(self, **part, n_refused=0, n_unparsed=0, n_ungraded=0)
+
+    def estimate(self, *, norm: float = 2, confidence_level: float = 0.95) -> Estimate:
+        """Return the calibration error with its interval.
+
+        Parameters
+        ----------
+        norm : {1, 2}
+            Order of the norm.
+        confidence_level : float
+            Level of the interval.
+        """
+        return estimate(
+            self.correct,
+            self.confidence,
+            norm=norm,
+            confidence_level=confidence_level,
+            clusters=self.clusters,
+        )
+
+    def risk_coverage(self, *, confidence_level: float = 0.95) -> RiskCoverage:
+        """Return the accuracy of the most confident answers.
+
+        Parameters
+        ----------
+        confidence_level : float
+            Level of the intervals.
+        """
+        return risk_coverage(
+            self.correct, self.confidence, confidence_level=confidence_level, clusters=self.clusters
+        )
+
+    @cached_property
+    def _default(self) -> Estimate:
+        return self.estimate()
+
+    def sentence(self) -> str:
+        """Return the result in words, for a paper."""
+        found = self._default
+        assert found.interval is not None
+        left_out = [
+            text
+            for number, text in (
+                (self.n_refused, counted(self.n_refused, "refusal")),
+                (self.n_unparsed, counted(self.n_unparsed, "answer") + " without a readable confidence"),
+                (self.n_ungraded, counted(self.n_ungraded, "answer") + " not graded right or wrong"),
+            )
+            if number
+        ]
+        name = " on ".join(filter(None, (self.model or "The model", self.task)))
+        method = "clustered by question" if self.clusters is not None else "one answer per question"
+        rest = f" Left out: {', '.join(left_out)}." if left_out else " No answer was left out."
+        return (
+            f"{name} gave {counted(self.n, 'answer')} to {counted(self.n_questions, 'question')} with an accuracy of "
+            f"{percent(self.accuracy)} and a mean confidence of {percent(self.mean_confidence)}. Its calibration error "
+            f"(l2, {found.estimator}) is {percent(found.value)}, {level(found.interval.level)} CI "
+            f"{percent(found.interval.low)} to {percent(found.interval.high)}, {method}.{rest}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerComparison(Result):
+    """Two models on the same questions: the first minus the second, with intervals that are paired by question.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Names.
+    calibration_error, brier_score, accuracy, mean_confidence : tuple of float
+        The value of each model.
+    calibration_error_difference, brier_score_difference, accuracy_difference, mean_confidence_difference : Interval
+        Confidence interval of the difference.
+    n_questions : int
+        Questions that both answered.
+    n_unmatched : int
+        Questions that only one of them answered, which are left out.
+    """
+
+    models: tuple[str, str]
+    calibration_error: tuple[float, float]
+    brier_score: tuple[float, float]
+    accuracy: tuple[float, float]
+    mean_confidence: tuple[float, float]
+    calibration_error_difference: Interval
+    brier_score_difference: Interval
+    accuracy_difference: Interval
+    mean_confidence_difference: Interval
+    n_questions: int
+    n_unmatched: int
+
+    def __str__(self) -> str:
+        a, b = self.models
+        left_out = f", {self.n_unmatched} left out" if self.n_unmatched else ""
+        lines = [f"{a} minus {b}, {counted(self.n_questions, 'question')} of both{left_out}"]
+        for name in _MEASURES:
+            first, second = getattr(self, name)
+            interval = getattr(self, f"{name}_difference")
+            lines.append(
+                f"  {name.replace('_', ' '):18} {first:.4f} - {second:.4f} = {first - second:+.4f}, "
+                f"{interval.low:+.4f} to {interval.high:+.4f} ({level(interval.level)})"
+            )
+        return "\n".join(lines)
+
+
+_MEASURES = ("calibration_error", "brier_score", "accuracy", "mean_confidence")
+
+
+def compare_answers(
+    first: Answers, second: Answers, *, confidence_level: float = 0.95, rng: RNGLike = 0
+) -> AnswerComparison:
+    """Compare two models on the questions that both answered.
+
+    Each model has its own right and wrong answers, so `truecal.compare`, which has one set of labels, does not apply.
+    Intervals come from a jackknife that leaves out questions (in up to 50 groups) from both models at once.
+
+    Parameters
+    ----------
+    first, second : Answers
+        The answers of each model.
+    confidence_level : float
+        Level of the intervals.
+    rng : int, Generator or None
+        Random seed of the groups.
+
+    Returns
+    -------
+    AnswerComparison
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truecal.integrations.llm import Answers, compare_answers
+    >>> from truecal.integrations.llm.answers import Answer
+    >>> rng = np.random.default_rng(0)
+    >>> right = rng.random(400) < 0.7
+    >>> sure, modest = (
+    ...     Answers.from_rows((Answer(f"q{i}", 1, bool(y), c) for i, y in enumerate(right)), model=name)
+    ...     for name, c in (("sure", "95%"), ("modest", "75%"))
+    ... )
+    >>> result = compare_answers(sure, modest)
+    >>> result.calibration_error_difference.low > 0
+    True
+    """
+    check_fraction("confidence_level", confidence_level)
+    shared = np.intersect1d(first.question, second.question)
+    if len(shared) < 2:
+        raise InputError(f"The models share {len(shared)} questions; at least 2 are needed")
+    unmatched = len(np.union1d(first.question, second.question)) - len(shared)
+    parts = [answers.take(np.isin(answers.question, shared)) for answers in (first, second)]
+    # Clusters of questions, where there are any, are left out as a whole.
+    names, code = np.unique(parts[0].cluster, return_inverse=True)
+    cluster_of = dict(zip(parts[0].question.tolist(), code.reshape(-1).tolist(), strict=True))
+    n_groups = min(_GROUPS, len(names))
+    if n_groups < 2:
+        raise InputError("All questions are in one cluster; at least 2 are needed")
+    group_of_cluster = as_generator(rng).permutation(len(names)) % n_groups
+    groups = [np.array([group_of_cluster[cluster_of[q]] for q in part.question.tolist()]) for part in parts]
+    value = np.array([_measures(part) for part in parts])
+    left_out = np.array(
+        [
+            np.subtract(
+                *(_measures(part.take(group != k)) for part, group in zip(parts, groups, strict=True))
+            )
+            for k in range(n_groups)
+        ]
+    )
+    spread = np.sqrt((n_groups - 1) * left_out.var(axis=0))
+    half = stdtrit(n_groups - 1, 0.5 + confidence_level / 2) * spread
+    difference = value[0] - value[1]
+    method = f"jackknife over {n_groups} groups of questions"
+    results: dict[str, Any] = {}
+    for name, pair, d, h in zip(_MEASURES, value.T, difference, half, strict=True):
+        results[name] = (float(pair[0]), float(pair[1]))
+        results[f"{name}_difference"] = Interval(float(d - h), float(d + h), confidence_level, method)
+    return AnswerComparison(
+        models=(first.model or "first", second.model or "second"),
+        n_questions=len(shared),
+        n_unmatched=unmatched,
+        **results,
+    )
+
+
+def _measures(answers: Answers) -> FloatArray:
+    """Return the measures of one model, in the order of `_MEASURES`."""
+    brier = float(np.mean((answers.confidence - answers.correct) ** 2))
+    error = calibration_error(answers.correct, answers.confidence, clusters=answers.clusters)
+    return np.array([error, brier, answers.accuracy, answers.mean_confidence])
+
+
+def paths_of(paths: Any, patterns: Sequence[str]) -> list[Path]:
+    """Return files: a path or several, where a folder stands for its files of these patterns."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    files: list[Path] = []
+    for path in map(Path, given):
+        inside = (
+            [file for pattern in patterns for file in sorted(path.rglob(pattern))]
+            if path.is_dir()
+            else [path]
+        )
+        if not inside:
+            raise InputError(f"{path} has no files {' or '.join(patterns)}")
+        files += inside
+    return files

@@ -1,0 +1,90 @@
+"""Samples as lm-evaluation-harness 0.4.13 logs them; tests/engines reads those that it wrote itself."""
+
+import json
+
+import pytest
+from scipy.special import softmax
+
+from truecal.exceptions import InputError
+from truecal.integrations.llm import read_lm_eval_samples
+
+TIME = "2026-11-16T14-17-14.869352"
+
+
+def choice(number, likelihood, acc, **more):
+    return {
+        "doc_id": number,
+        "doc": {"passage": f"p{number // 2}"},
+        "target": "1",
+        "filtered_resps": [[str(value), "False"] for value in likelihood],
+        "filter": "none",
+        "metrics": ["acc", "acc_norm"],
+        "acc": acc,
+        "acc_norm": 1.0 - acc,
+        **more,
+    }
+
+
+def text(number, answer, match, **more):
+    return {
+        "doc_id": number, "doc": {}, "filtered_resps": [answer], "filter": "none", "metrics": ["exact_match"],
+        "exact_match": match, **more,
+    }  # fmt: skip
+
+
+def write(folder, task, samples):
+    path = folder / f"samples_{task}_{TIME}.jsonl"
+    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    return path
+
+
+def test_multiple_choice(tmp_path):
+    likelihood = [[-1.0, -0.2, -3.0], [-0.5, -0.6, -0.1], [-2.0, -2.0, -2.0]]
+    path = write(tmp_path, "my_task", [choice(k, one, k % 2) for k, one in enumerate(likelihood)])
+    answers = read_lm_eval_samples(path, model="dummy")
+    assert answers.confidence.tolist() == pytest.approx([softmax(one).max() for one in likelihood])
+    assert answers.correct.tolist() == [False, True, False]
+    assert answers.question.tolist() == ["my_task/0", "my_task/1", "my_task/2"]
+    assert (answers.task, answers.model) == ("my_task", "dummy")
+    assert read_lm_eval_samples(path, metric="acc_norm").correct.tolist() == [True, False, True]
+    assert read_lm_eval_samples(path, cluster="passage").cluster.tolist() == ["p0", "p0", "p1"]
+    with pytest.raises(InputError, match="no metric 'f1'; there are acc, acc_norm"):
+        read_lm_eval_samples(path, metric="f1")
+    with pytest.raises(InputError, match="Document 0 of my_task has no 'author'"):
+        read_lm_eval_samples(path, cluster="author")
+
+
+def test_generated_text(tmp_path):
+    lines = [text(0, "4\nConfidence: 90%", 1.0), text(1, "5", 0.0), text(2, "6\nConfidence: 20%", 0.0)]
+    answers = read_lm_eval_samples(write(tmp_path, "gen", lines))
+    assert answers.confidence.tolist() == [0.9, 0.2]
+    assert answers.n_unparsed == 1
+    other = read_lm_eval_samples(tmp_path, confidence=lambda sample: 0.5)
+    assert other.confidence.tolist() == [0.5] * 3
+
+
+def test_several_tasks_in_a_folder(tmp_path):
+    for task in ("a", "b"):
+        write(tmp_path, task, [choice(0, [-1, -2], 1.0)])
+    answers = read_lm_eval_samples(tmp_path)
+    assert answers.question.tolist() == ["a/0", "b/0"]
+    assert answers.task == "a, b"
+
+
+def test_what_is_refused(tmp_path):
+    path = write(tmp_path, "x", [text(0, "1%", 1.0), text(0, "1%", 1.0, filter="strict")])
+    with pytest.raises(InputError, match=r"has the filters none, strict\. Choose one with filter="):
+        read_lm_eval_samples(path)
+    assert read_lm_eval_samples(path, filter="strict").n == 1
+    with pytest.raises(InputError, match="has no filter 'lax'"):
+        read_lm_eval_samples(path, filter="lax")
+    with pytest.raises(InputError, match="the same question of the same task twice"):
+        read_lm_eval_samples([path, path], filter="strict")
+    path.write_text("{}\n")
+    with pytest.raises(InputError, match=r"Line 1 of .* is not a logged sample"):
+        read_lm_eval_samples(path)
+    with pytest.raises(InputError, match="is not a readable file"):
+        read_lm_eval_samples(tmp_path / "absent.jsonl")
+    two = write(tmp_path, "y", [text(0, "1%", 1.0, metrics=["bleu", "rouge"])])
+    with pytest.raises(InputError, match="There are the metrics bleu, rouge"):
+        read_lm_eval_samples(two)
