@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -243,6 +244,8 @@ def read_rows(
         if classes is not None and pos_label is not None:  # the one column is that of pos_label
             classes.sort(key=lambda label: bool(label == pos_label))
     column, classes = truth.columns(proba.shape[1], pos_label=pos_label, classes=classes, names=names)
+    if multiclass is not None and multiclass.startswith("top_"):
+        return (Rows(**_top_k(proba, column, multiclass), **common),)
     if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
         top = proba.argmax(axis=1)
         score = np.take_along_axis(proba, top[:, np.newaxis], axis=1)[:, 0]
@@ -254,6 +257,23 @@ def read_rows(
     return tuple(Rows(column == k, proba[:, k], target=class_target(classes, k), **common) for k in chosen)
 
 
+def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str) -> dict[str, Any]:
+    """Return whether the true class is among the k most probable ones, and their total probability."""
+    classes = proba.shape[1]
+    k = min(5, classes - 1) if multiclass == "top_k" else int(multiclass.removeprefix("top_"))
+    if not 1 <= k < classes:
+        raise InputError(
+            f"'top_{k}' needs more than {k} classes. Got {classes} instead",
+            argument="multiclass",
+            value=multiclass,
+        )
+    # A stable order of the negative values: of equal probabilities the first columns count, as for the top label.
+    best = np.argsort(-proba, axis=1, kind="stable")[:, :k]
+    score = np.minimum(np.take_along_axis(proba, best, axis=1).sum(axis=1, dtype=np.float64), 1.0)
+    label = (best == column[:, np.newaxis]).any(axis=1)
+    return {"label": label, "score": score, "target": f"top {k} of {classes} classes"}
+
+
 def class_target(classes: list[Any], k: int) -> str:
     """Return what a score of class k is the probability of, in words."""
     return f"P(y = {classes[k]!r}){'' if len(classes) == 2 else ' against the rest'}"
@@ -263,10 +283,18 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
     """Refuse an unknown way to measure several classes, and a positive class with the top label."""
     if multiclass is None:
         return
-    check_choice("multiclass", multiclass, ("top", "classwise"))
-    if pos_label is not None and multiclass == "top":
+    if multiclass == "canonical":
         raise InputError(
-            "cannot be combined with multiclass='top': the top class differs from row to row",
+            "'canonical' is for calibration_error, estimate and calibration_test only",
+            argument="multiclass",
+            value=multiclass,
+            remedy="Use 'top', 'top_k' or 'classwise'.",
+        )
+    if not (isinstance(multiclass, str) and re.fullmatch("top_(k|[1-9][0-9]*)", multiclass)):
+        check_choice("multiclass", multiclass, ("top", "classwise", "top_k", "canonical"))
+    if pos_label is not None and multiclass.startswith("top"):
+        raise InputError(
+            f"cannot be combined with multiclass={multiclass!r}: the top class differs from row to row",
             argument="pos_label",
         )
 

@@ -152,12 +152,12 @@ class TestResult(Result):
         )
         middle, critical = np.quantile(self.null, [0.5, 0.95])
         digits = 2 if self.method == MULTISCALE else 4
+        small = max(abs(self.statistic), abs(critical)) < 0.01  # as squares are
+        shown = [f"{value:.2e}" if small else f"{value:.{digits}f}" for value in (middle, critical)]
+        value = f"{self.statistic:.2e}" if small else statistic(self.statistic, digits)
         lines = [
-            (
-                f"{self.method}{norm} test of {self.target}: "
-                f"statistic {statistic(self.statistic, digits)}, n = {self.n:,.10g}"
-            ),
-            f"Null distribution: median {middle:.{digits}f}, 95th percentile {critical:.{digits}f}",
+            (f"{self.method}{norm} test of {self.target}: statistic {value}, n = {self.n:,.10g}"),
+            f"Null distribution: median {shown[0]}, 95th percentile {shown[1]}",
             f"{p_equals(self.pvalue, self.n_resamples)} ({self.n_resamples} resamples{ties})",
         ]
         if self.asymptotic_pvalue is not None:

@@ -17,6 +17,7 @@ from truecal.inference._equivalence import equivalence_test
 from truecal.inference._estimator_test import estimator_test
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference._test_result import TestResult
+from truecal.inference.canonical import CANONICAL, canonical_test, check_arguments, read_vectors
 
 
 def calibration_test(
@@ -67,6 +68,10 @@ def calibration_test(
     is the mean over the classes. The p-value of each class is also adjusted for their number: by the distribution of
     the largest statistic for the multiscale test, by Holm's method for an estimator.
 
+    **Canonical.** ``multiclass="canonical"`` tests the whole probability vector. The statistic is the squared kernel
+    calibration error over all pairs of rows, and classes are drawn from the predicted vectors, so that the level is
+    exact. Beyond 512 rows the kernel is projected on 512 of them, which keeps the time linear.
+
     **Equivalence.** With ``at_most=eps`` the null hypothesis is that the error is `eps` or more, and a small p-value
     shows that it is below. The p-value is at most alpha exactly when the one-sided upper confidence limit of the error
     is at most `eps`, under the same assumption: no structure finer than `truecal.confidence_interval` states.
@@ -96,8 +101,8 @@ def calibration_test(
         The positive class.
     labels : sequence of K labels, optional
         The class of each column.
-    multiclass : {"top", "classwise"}, optional
-        What to test for several classes; the top label by default.
+    multiclass : {"top", "classwise", "top_k", "canonical"}, optional
+        What to test for several classes; the top label by default. See `truecal.estimate`.
     clusters : array-like of shape (n,), optional
         Rows that depend on each other have the same value.
     rng : seed or numpy.random.Generator, optional
@@ -119,6 +124,7 @@ def calibration_test(
     Bröcker, Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting 22, 651-661.
     Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS.
     Davison, Hinkley (1997), Bootstrap methods and their application, section 4.2.
+    Widmann, Lindsten, Zachariah (2019), Calibration tests in multi-class classification, NeurIPS.
     Westfall, Young (1993), Resampling-based multiple testing.
     Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
 
@@ -137,6 +143,11 @@ def calibration_test(
     """
     n_resamples = check_count("n_resamples", n_resamples)
     generator = as_generator(rng)
+    if multiclass == CANONICAL:
+        bandwidth = check_arguments(method, options, at_most=at_most)
+        reading = {"sample_weight": sample_weight, "weights": weights, "pos_label": pos_label}
+        vectors = read_vectors(y_true, y_proba, {**reading, "labels": labels, "clusters": clusters})
+        return canonical_test(vectors, n_resamples, generator, bandwidth)
     samples, rows = samples_and_rows(
         y_true,
         y_proba,

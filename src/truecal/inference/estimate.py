@@ -17,6 +17,7 @@ from truecal.data.predictions import samples_and_rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
+from truecal.inference.canonical import CANONICAL, canonical_error, check_arguments, read_vectors
 from truecal.inference.interval import interval_of
 from truecal.results import Estimate, mean_over_classes
 
@@ -71,8 +72,11 @@ def estimate(
         The positive class; with K > 2 columns, that class against the rest.
     labels : sequence, optional
         The class of each column of `y_proba`.
-    multiclass : {"top", "classwise"}, optional
-        ``"classwise"`` is the lp mean over the classes of the error of each against the rest.
+    multiclass : {"top", "classwise", "top_k", "canonical"}, optional
+        ``"classwise"`` is the lp mean over the classes of the error of each against the rest. ``"top_5"`` (any number)
+        is the sum of the five largest probabilities, and whether the true class is among them; ``"top_k"`` is
+        ``"top_5"``, or one less than the number of classes if that is smaller. ``"canonical"`` is the squared kernel
+        calibration error of the whole vector, an unbiased estimate that may be negative, with the option `bandwidth`.
     confidence_level : float, optional
         Level of a confidence interval, such as 0.95, for the default estimator and norm 1 or 2; see
         `truecal.confidence_interval`.
@@ -186,6 +190,9 @@ def _measure(
     options: dict[str, Any],
 ) -> Estimate:
     spec = get_estimator(estimator)
+    if reading.get("multiclass") == CANONICAL:
+        bandwidth = check_arguments(spec.name, options, confidence_level=confidence_level, n_bins=n_bins)
+        return canonical_error(read_vectors(y_true, y_proba, reading), bandwidth)
     if confidence_level is not None:
         check_fraction("confidence_level", confidence_level)
         if spec.name != DEFAULT_ESTIMATOR:
