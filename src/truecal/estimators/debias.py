@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln, hyp1f1
 
 from truecal._lib.checks import check_count
+from truecal._lib.docs import fill_docstring
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
@@ -23,6 +24,18 @@ _SINGLE_ROWS = (
     "bins or more rows; weights are frequencies, so that weights that sum to 1 count as one row."
 )
 
+_FORMULA = r""".. math:: \Big(\sum_k \frac{m_k}{n} \Big[(\bar f_k - \bar y_k)^2
+          - \frac{\bar y_k (1 - \bar y_k)}{m_k - 1}\Big]\Big)_+^{1/2}"""
+
+_REFERENCES = """\
+C. A. T. Ferro, T. E. Fricker (2012), A bias-corrected decomposition of the Brier score, Quarterly Journal of the
+Royal Meteorological Society 138.
+
+J. Bröcker (2012), Estimating reliability and resolution of probability forecasts through decomposition of the
+empirical score, Climate Dynamics 39.
+
+A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS."""
+
 
 @estimator(
     "ew_debias",
@@ -30,13 +43,13 @@ _SINGLE_ROWS = (
     reference=_REFERENCE,
     width_bins=True,
 )
+@fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     r"""Return the debiased binned calibration error over equal-width bins.
 
     For p = 2, an unbiased estimate of the variance of the mean label is subtracted from each squared gap:
 
-    .. math:: \Big(\sum_k \frac{m_k}{n} \Big[(\bar f_k - \bar y_k)^2
-              - \frac{\bar y_k (1 - \bar y_k)}{m_k - 1}\Big]\Big)_+^{1/2}
+    {formula}
 
     The variance in a bin of one row cannot be estimated, and nothing is subtracted there. The sum before
     clipping and taking the root is the `signed_square` of the result.
@@ -49,13 +62,7 @@ def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
     References
     ----------
-    C. A. T. Ferro, T. E. Fricker (2012), A bias-corrected decomposition of the Brier score, Quarterly Journal of the
-    Royal Meteorological Society 138.
-
-    J. Bröcker (2012), Estimating reliability and resolution of probability forecasts through decomposition of the
-    empirical score, Climate Dynamics 39.
-
-    A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS.
+    {references}
 
     Examples
     --------
@@ -69,23 +76,17 @@ def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
 
 @estimator("em_debias", summary="Binned error minus its noise, equal-mass bins.", reference=_REFERENCE)
+@fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def em_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     r"""Return the debiased binned calibration error over equal-mass bins.
 
-    .. math:: \Big(\sum_k \frac{m_k}{n} \Big[(\bar f_k - \bar y_k)^2
-              - \frac{\bar y_k (1 - \bar y_k)}{m_k - 1}\Big]\Big)_+^{1/2}
+    {formula}
 
     for p = 2; see `ew_debias` for other p, for bins of one row and for the estimand.
 
     References
     ----------
-    C. A. T. Ferro, T. E. Fricker (2012), A bias-corrected decomposition of the Brier score, Quarterly Journal of the
-    Royal Meteorological Society 138.
-
-    J. Bröcker (2012), Estimating reliability and resolution of probability forecasts through decomposition of the
-    empirical score, Climate Dynamics 39.
-
-    A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS.
+    {references}
 
     Examples
     --------

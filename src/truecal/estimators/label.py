@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truecal._lib.checks import check_count
+from truecal._lib.docs import fill_docstring
 from truecal.data.sample import Sample
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, lp_norm, partition, summarize_bins
 from truecal.estimators._registry import estimator
@@ -12,24 +13,30 @@ from truecal.results import Estimate
 
 _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 3"
 
+_FORMULA = r""".. math:: \Big(\frac 1n \sum_{k=1}^{b} \sum_{i \in B_k} |f_i - \bar y_k|^p\Big)^{1/p}"""
+
+_REFERENCES = """\
+R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
+equation 3."""
+
 
 @estimator(
     "ew_label",
     summary="Gap between each score and the mean label of its equal-width bin.",
     reference=_REFERENCE,
 )
+@fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def ew_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     r"""Return the label-binned calibration error over equal-width bins.
 
-    .. math:: \Big(\frac 1n \sum_{k=1}^{b} \sum_{i \in B_k} |f_i - \bar y_k|^p\Big)^{1/p}
+    {formula}
 
     Estimand: the true calibration error. The estimate is never below that of `ew_bin` (Jensen's inequality),
     because it includes the spread of the scores within a bin.
 
     References
     ----------
-    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
-    equation 3.
+    {references}
 
     Examples
     --------
@@ -45,17 +52,17 @@ def ew_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     summary="Gap between each score and the mean label of its equal-mass bin.",
     reference=_REFERENCE,
 )
+@fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def em_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     r"""Return the label-binned calibration error over equal-mass bins.
 
-    .. math:: \Big(\frac 1n \sum_{k=1}^{b} \sum_{i \in B_k} |f_i - \bar y_k|^p\Big)^{1/p}
+    {formula}
 
     Estimand: the true calibration error. The estimate is never below that of `em_bin`.
 
     References
     ----------
-    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
-    equation 3.
+    {references}
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from truecal._lib.docs import fill_docstring
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     BinningRule,
@@ -21,24 +22,30 @@ _NOT_MONOTONE = (
     "one bin and may be far below the true error; compare estimator='em_debias'."
 )
 
+_FORMULA = r""".. math:: \Big(\sum_{k=1}^{b^*} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p},\quad
+          b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}"""
+
+_REFERENCES = """\
+R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
+equation 8 and Algorithm 1."""
+
 
 @estimator(
     "ew_sweep",
     summary="Binned error with the most equal-width bins for which labels increase.",
     reference=_REFERENCE,
 )
+@fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def ew_sweep(sample: Sample, *, norm: float) -> Estimate:
     r"""Return the monotonic sweep calibration error over equal-width bins.
 
-    .. math:: \Big(\sum_{k=1}^{b^*} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p},\quad
-              b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}
+    {formula}
 
     Estimand: the true calibration error of a model whose calibration curve increases; see `em_sweep`.
 
     References
     ----------
-    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
-    equation 8 and Algorithm 1.
+    {references}
 
     Examples
     --------
@@ -54,11 +61,11 @@ def ew_sweep(sample: Sample, *, norm: float) -> Estimate:
     summary="Binned error with the most equal-mass bins for which labels increase.",
     reference=_REFERENCE,
 )
+@fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def em_sweep(sample: Sample, *, norm: float) -> Estimate:
     r"""Return the monotonic sweep calibration error over equal-mass bins.
 
-    .. math:: \Big(\sum_{k=1}^{b^*} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p},\quad
-              b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}
+    {formula}
 
     Estimand: the true calibration error of a model whose calibration curve increases. If the mean label decreases
     already from the lower to the upper of two bins, one bin remains, the value is the difference of mean score and
@@ -66,8 +73,7 @@ def em_sweep(sample: Sample, *, norm: float) -> Estimate:
 
     References
     ----------
-    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
-    equation 8 and Algorithm 1.
+    {references}
 
     Examples
     --------

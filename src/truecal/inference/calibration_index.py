@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_fraction
+from truecal._lib.docs import CLUSTERS, PREDICTIONS, READING, fill_docstring
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
 from truecal.data.sample import Sample
@@ -60,6 +61,7 @@ class CalibrationIndex(Result):
         )
 
 
+@fill_docstring(predictions=PREDICTIONS, reading=READING, clusters=CLUSTERS)
 def calibration_index(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -81,20 +83,11 @@ def calibration_index(
 
     Parameters
     ----------
-    y_true : array-like or Sample
-        Labels, or a ready-made `Sample`.
-    y_proba : array-like, optional
-        Probabilities.
+    {predictions}
     confidence_level : float
         Confidence level of the interval.
-    sample_weight : array-like, optional
-        Weight of each row.
-    weights : {"sampling", "counts"}, optional
-        What the weights mean.
-    pos_label, labels, multiclass
-        See `truecal.Sample.from_predictions`.
-    clusters : array-like, optional
-        Rows with the same value depend on each other.
+    {reading}
+    {clusters}
 
     Returns
     -------

@@ -20,6 +20,7 @@ from scipy import stats
 from scipy.special import expit
 
 from truecal._lib.checks import check_fraction
+from truecal._lib.docs import CLUSTERS, PREDICTIONS, READING, fill_docstring
 from truecal._lib.logistic import fit_logistic
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray
@@ -88,6 +89,7 @@ class NetBenefit(Result):
         return "\n".join([head, *lines])
 
 
+@fill_docstring(predictions=PREDICTIONS, reading=READING, clusters=CLUSTERS)
 def net_benefit(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -108,22 +110,13 @@ def net_benefit(
 
     Parameters
     ----------
-    y_true : array-like or Sample
-        Labels, or a ready-made `Sample`.
-    y_proba : array-like, optional
-        Probabilities.
+    {predictions}
     thresholds : array-like, optional
         Thresholds strictly between 0 and 1; by default 0.01 to 0.99.
     confidence_level : float
         Confidence level of the pointwise intervals.
-    sample_weight : array-like, optional
-        Weight of each row.
-    weights : {"sampling", "counts"}, optional
-        What the weights mean.
-    pos_label, labels, multiclass
-        See `truecal.Sample.from_predictions`.
-    clusters : array-like, optional
-        Rows with the same value depend on each other.
+    {reading}
+    {clusters}
 
     Returns
     -------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from truecal._lib.docs import PREDICTIONS, READING, fill_docstring
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import refuse_clusters, samples_and_rows
@@ -46,6 +47,7 @@ class SpiegelhalterResult(Result):
         return f"Spiegelhalter's Z = {self.statistic:.2f}, {p_equals(self.pvalue)}"
 
 
+@fill_docstring(predictions=PREDICTIONS, reading=READING)
 def spiegelhalter_test(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -76,20 +78,8 @@ def spiegelhalter_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-        Labels; a `Sample` stands for both labels and scores.
-    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
-        Probabilities.
-    sample_weight : array-like of shape (n,), optional
-        Sampling weights.
-    weights : {"sampling", "counts"}, optional
-        Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default).
-    pos_label : label, optional
-        The positive class.
-    labels : sequence of K labels, optional
-        The class of each column.
-    multiclass : {"top", "classwise"}, optional
-        What to test for several classes; the top label by default.
+    {predictions}
+    {reading}
     clusters : array-like, optional
         Not supported: the variance is that of independent rows.
 

@@ -22,6 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from truecal._lib.checks import check_fraction
+from truecal._lib.docs import CLUSTERS, PREDICTIONS, READING, fill_docstring
 from truecal._lib.logistic import FAR, fit_logistic, logistic_objective
 from truecal._lib.text import counted, level, p_equals
 from truecal._lib.types import FloatArray
@@ -130,6 +131,7 @@ class WeakCalibration(Result):
         return "\n".join(lines)
 
 
+@fill_docstring(predictions=PREDICTIONS, reading=READING, clusters=CLUSTERS)
 def weak_calibration(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -155,20 +157,11 @@ def weak_calibration(
 
     Parameters
     ----------
-    y_true : array-like or Sample
-        Labels, or a ready-made `Sample`.
-    y_proba : array-like, optional
-        Probabilities.
+    {predictions}
     confidence_level : float
         Confidence level of the intervals.
-    sample_weight : array-like, optional
-        Weight of each row.
-    weights : {"sampling", "counts"}, optional
-        What the weights mean.
-    pos_label, labels, multiclass
-        See `truecal.Sample.from_predictions`.
-    clusters : array-like, optional
-        Rows with the same value depend on each other.
+    {reading}
+    {clusters}
 
     Returns
     -------

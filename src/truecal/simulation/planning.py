@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from scipy.special import ndtri
 
 from truecal._lib.checks import check_count, check_fraction
+from truecal._lib.docs import fill_docstring
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.estimators._registry import DEFAULT_TEST
 from truecal.exceptions import InputError
@@ -25,6 +26,25 @@ _MOST_ROWS = 10**12
 _NEAR_ZERO = 1e-3
 #: How far from the target, in probits, the power is measured on either side.
 _APART = 0.4
+
+
+#: Parameters that the functions here share.
+_OPTIONS = """\
+alpha : float
+    Significance level of the test.
+scores : ScoreDistribution, optional
+    Distribution of the scores; by default uniform, which is Beta(1, 1).
+alternative : {"power", "level", "slope", "steps", "waves"}
+    Family of calibration curves, as for `population_with_error`.
+method : str or mapping
+    The test, as for `truecal.power`.
+norm : float
+    Order of the norm, of an estimator and of the true error.
+repeats : int
+    Number of data sets for each power, with and without the error. The standard error of n falls with
+    the root of it: it is about 3% of n for 1,000.
+rng : seed or numpy.random.Generator, optional
+    Random seed."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +94,7 @@ class SamplePlan(Result):
         )
 
 
+@fill_docstring(options=_OPTIONS)
 def plan_sample_size(
     true_error: float,
     *,
@@ -98,21 +119,7 @@ def plan_sample_size(
         Error to detect, a fraction.
     power : float
         Probability of detecting it.
-    alpha : float
-        Significance level of the test.
-    scores : ScoreDistribution, optional
-        Distribution of the scores; by default uniform, which is Beta(1, 1).
-    alternative : {"power", "level", "slope", "steps", "waves"}
-        Family of calibration curves, as for `population_with_error`.
-    method : str or mapping
-        The test, as for `truecal.power`.
-    norm : float
-        Order of the norm, of an estimator and of the true error.
-    repeats : int
-        Number of data sets for each power, with and without the error. The standard error of n falls with
-        the root of it: it is about 3% of n for 1,000.
-    rng : seed or numpy.random.Generator, optional
-        Random seed.
+    {options}
 
     Returns
     -------
@@ -159,6 +166,7 @@ def plan_sample_size(
     )
 
 
+@fill_docstring(options=_OPTIONS)
 def required_sample_size(
     true_error: float,
     *,
@@ -179,20 +187,7 @@ def required_sample_size(
         Error to detect, a fraction.
     power : float
         Probability of detecting it.
-    alpha : float
-        Significance level of the test.
-    scores : ScoreDistribution, optional
-        Distribution of the scores; by default uniform, which is Beta(1, 1).
-    alternative : {"power", "level", "slope", "steps", "waves"}
-        Family of calibration curves, as for `population_with_error`.
-    method : str or mapping
-        The test, as for `truecal.power`.
-    norm : float
-        Order of the norm, of an estimator and of the true error.
-    repeats : int
-        Number of data sets for each power, with and without the error.
-    rng : seed or numpy.random.Generator, optional
-        Random seed.
+    {options}
 
     Returns
     -------
@@ -216,6 +211,7 @@ def required_sample_size(
     ).n
 
 
+@fill_docstring(options=_OPTIONS)
 def detectable_error(
     n: int,
     *,
@@ -238,20 +234,7 @@ def detectable_error(
         Number of rows.
     power : float
         Probability of detecting the error.
-    alpha : float
-        Significance level of the test.
-    scores : ScoreDistribution, optional
-        Distribution of the scores; by default uniform, which is Beta(1, 1).
-    alternative : {"power", "level", "slope", "steps", "waves"}
-        Family of calibration curves, as for `population_with_error`.
-    method : str or mapping
-        The test, as for `truecal.power`.
-    norm : float
-        Order of the norm, of an estimator and of the true error.
-    repeats : int
-        Number of data sets for each power, with and without the error.
-    rng : seed or numpy.random.Generator, optional
-        Random seed.
+    {options}
 
     Returns
     -------
