@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from truecal._lib.text import counted, p_equals
+from truecal._lib.text import counted, p_equals, printable
 from truecal.cli._options import OUTPUT, Command, column_option, group_option, input_options
-from truecal.cli._output import check_target, printable, show_notes, stage
+from truecal.cli._output import check_target, show_notes, stage
 from truecal.cli.input.windows import Batch, read_lines, split_windows
 from truecal.exceptions import InputError
 from truecal.results import plain

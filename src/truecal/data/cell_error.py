@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ def lay_out(cells: Cells, rng: np.random.Generator) -> Sample:
     is_right = np.append(False, source[1:] == source[:-1])
     quarters, quarter = _halved(halves, np.where(is_right, second[1][source], second[0][source]))
     score, count, positives, _, _ = quarters
-    squares = {}
+    squares: dict[str, Any] = {}
     if cells.squares is not None and cells.positive_squares is not None:
         # The weights are spread alike over the parts of a cell, among its positive rows as among all.
         cell = source[quarter]
