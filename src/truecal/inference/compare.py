@@ -378,7 +378,8 @@ def _rank(models: list[_Model], norm: float, level: float) -> Ranking:
 
 
 def _pair(first: Rows, second: Rows) -> PairedRows:
-    return PairedRows((first.label, second.label), (first.score, second.score), first.weight, first.cluster)
+    labels, scores = (first.label, second.label), (first.score, second.score)
+    return PairedRows(labels, scores, first.weight, first.cluster, first.counts)
 
 
 def c_statistic(sample: Sample) -> float:

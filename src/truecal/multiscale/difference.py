@@ -123,12 +123,19 @@ class PairedRows:
         Weights.
     cluster : ndarray of int, or None
         Numbers of clusters.
+    counts : bool
+        Whether weight 2 stands for two rows.
     """
 
     labels: tuple[NDArray[Any], NDArray[Any]]
     scores: tuple[NDArray[Any], NDArray[Any]]
     weight: FloatArray | None = None
     cluster: NDArray[np.intp] | None = None
+    counts: bool = False
+
+    def mean_covariance(self, values: FloatArray) -> FloatArray:
+        """Return the covariance of the means of several values over these rows."""
+        return mean_covariance(values, self.weight, self.cluster, counts=self.counts)
 
 
 def difference(
@@ -183,7 +190,7 @@ def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[flo
         return None
     squares = [(score.astype(np.float64) - rows.labels[0]) ** 2 for score in rows.scores]
     each = squares[0] - squares[1]
-    variance = float(mean_covariance(each[np.newaxis], rows.weight, rows.cluster)[0, 0])
+    variance = float(rows.mean_covariance(each[np.newaxis])[0, 0])
     n = len(np.unique(rows.cluster)) if rows.cluster is not None else first.size
     return float(np.average(each, weights=rows.weight)), math.sqrt(variance), max(n - 1, 1.0)
 
@@ -193,7 +200,7 @@ def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows, norm: 
         one.influence(label, score, norm=norm)
         for one, label, score in zip((first, second), rows.labels, rows.scores, strict=True)
     ]
-    covariance = mean_covariance(np.stack(influence), rows.weight, rows.cluster)
+    covariance = rows.mean_covariance(np.stack(influence))
     scale = math.sqrt(covariance[0, 0] * covariance[1, 1])
     return float(covariance[0, 1]) / scale if scale > 0 else 0.0
 

@@ -28,6 +28,7 @@ def joint_limits(
     weight: FloatArray | None = None,
     cluster: NDArray[np.intp] | None = None,
     independent: bool = False,
+    counts: bool = False,
 ) -> Limits:
     """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2.
 
@@ -46,6 +47,8 @@ def joint_limits(
         Numbers of the clusters of the rows.
     independent : bool
         Whether the parts are not classes of the same rows but different rows, such as folds.
+    counts : bool
+        Whether weight 2 stands for two rows.
     """
     count = len(classes)
     parts = [one.limits_for(norm) for one in classes]
@@ -57,7 +60,7 @@ def joint_limits(
     elif influence is None:
         variance = (sum(math.sqrt(one.variance(norm)) for one in classes) / count) ** 2
     else:
-        variance = float(mean_covariance(influence[np.newaxis], weight, cluster)[0, 0])
+        variance = float(mean_covariance(influence[np.newaxis], weight, cluster, counts=counts)[0, 0])
     energy = sum(one.energy for one in classes) / count
     slope = variance / max(energy, 1e-30) if norm == 2 else 4 * variance
     log_evidence = [one.posterior.log_evidence for one in classes]
@@ -82,7 +85,11 @@ def joint_limits(
 
 
 def mean_covariance(
-    values: FloatArray, weight: FloatArray | None = None, cluster: NDArray[np.intp] | None = None
+    values: FloatArray,
+    weight: FloatArray | None = None,
+    cluster: NDArray[np.intp] | None = None,
+    *,
+    counts: bool = False,
 ) -> FloatArray:
     """Return the covariance of the (weighted) means of several values over rows, or over dependent rows in clusters.
 
@@ -94,10 +101,13 @@ def mean_covariance(
         Weights.
     cluster : ndarray of int, optional
         Number of the cluster of each row.
+    counts : bool
+        Whether weight 2 stands for two rows, and not for one that counts twice.
     """
     weight = np.ones(values.shape[1]) if weight is None else weight
     total = float(weight.sum())
-    each = weight * (values - (values @ weight)[:, np.newaxis] / total)
+    spread = np.sqrt(weight) if counts and cluster is None else weight
+    each = spread * (values - (values @ weight)[:, np.newaxis] / total)
     if cluster is not None:
         each = np.stack([np.bincount(cluster, row) for row in each])
         each = each * math.sqrt(each.shape[1] / max(each.shape[1] - 1, 1))

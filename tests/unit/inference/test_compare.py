@@ -157,3 +157,15 @@ def test_two_samples_are_different_rows():
 def test_missing_models(arguments, says):
     with pytest.raises(truecal.InputError, match=says):
         compare(*arguments)
+
+
+def test_counts_are_rows_that_occur_so_often():
+    rng = np.random.default_rng(4)
+    p = np.round(rng.random(400), 2)
+    other = np.round(np.clip(p + rng.normal(0, 0.1, 400), 0, 1), 2)
+    y, count = (rng.random(400) < p).astype(int), rng.integers(1, 4, 400)
+    one = truecal.compare(y, {"a": p, "b": other}, sample_weight=count, weights="counts")
+    two = truecal.compare(y.repeat(count), {"a": p.repeat(count), "b": other.repeat(count)})
+    assert (one.interval.low, one.interval.high, one.pvalue) == pytest.approx(
+        (two.interval.low, two.interval.high, two.pvalue), rel=1e-9
+    )

@@ -110,3 +110,13 @@ def test_a_great_many_rows_use_the_approximation_and_still_hold_the_truth():
     interval = confidence_interval(sample)
     assert truth in interval
     assert interval.high - interval.low < 0.001
+
+
+def test_counts_are_rows_that_occur_so_often_for_classwise_errors_too():
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet([1, 1, 1], 300)
+    y = (p.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1).clip(max=2)
+    count = rng.integers(1, 4, 300)
+    one = confidence_interval(y, p, multiclass="classwise", sample_weight=count, weights="counts")
+    two = confidence_interval(y.repeat(count), p.repeat(count, axis=0), multiclass="classwise")
+    assert (one.low, one.high) == pytest.approx((two.low, two.high), rel=1e-9)
