@@ -84,4 +84,5 @@ def naming(source: str, columns: Mapping[str, str]) -> Iterator[None]:
     except InputError as error:
         if error.argument in _OPTIONS and error.argument not in columns:
             raise
-        raise InputError(f"{source}: {describe(error, columns)}") from error
+        message = describe(error, columns)
+        raise InputError(message if message.startswith(source) else f"{source}: {message}") from error

@@ -167,8 +167,10 @@ def limits_of(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | N
     influence = np.zeros(len(rows[0].label))
     for core, one in zip(cores, rows, strict=True):
         influence += core.influence(one.label, one.score, norm=norm) / len(cores)
-    meaning = {"weight": rows[0].weight, "cluster": rows[0].cluster, "counts": rows[0].counts}
-    return joint_limits(cores, influence, norm=norm, **meaning)
+    first = rows[0]
+    return joint_limits(
+        cores, influence, norm=norm, weight=first.weight, cluster=first.cluster, counts=first.counts
+    )
 
 
 def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:

@@ -78,6 +78,10 @@ class Columns:
         for option, names in (("label", label), ("score", score), ("group", given.group)):
             if repeated(names):
                 raise InputError(f"--{option} {repeated(names)[0]} is given more than once")
+        if set(label) & set(score):
+            raise InputError(
+                f"column {next(name for name in label if name in score)!r} is both the label and the score"
+            )
         parts = []
         if not given.score:
             parts.append(f"{listing(score)} as the score{'s' if len(score) > 1 else ''}")

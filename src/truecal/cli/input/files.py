@@ -28,14 +28,17 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import did_you_mean, require
 from truecal._lib.text import counted, listing
+from truecal.cli.input.quotes import has_quoted_fields
 from truecal.cli.input.sniffing import (
     GZIP,
     SUFFIXES,
+    UTF8_MARK,
     ZSTD,
     Dialect,
     encoding_of,
     format_by_content,
     format_by_name,
+    is_utf8,
     read_dialect,
 )
 from truecal.exceptions import InputError
@@ -207,7 +210,8 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
             return _joined(name, [open_table(str(path), format, encoding) for path in paths])
         with _named(name), paths[0].open("rb") as stream:
             head = stream.read(_HEAD)
-            is_plain = not head.startswith(GZIP) and encoding_of(head) == (encoding or "utf-8")
+            is_marked = format == "jsonl" and head.startswith(UTF8_MARK)  # which Polars does not skip there
+            is_plain = not head.startswith(GZIP) and is_utf8(encoding or encoding_of(head)) and not is_marked
             if not is_plain and not head.startswith(ZSTD):
                 content = _spool(name, head, stream, format, encoding)
     return _open(name, content, format)
@@ -294,11 +298,10 @@ def _spool(name: str, head: bytes, stream: IO[bytes], format: str, encoding: str
         raw = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
         head = _unpacked(head)
     decode, encode = None, codecs.getincrementalencoder("utf-8")().encode
-    if format in ("csv", "tsv", "jsonl") and (encoding or encoding_of(head)) != "utf-8":
-        try:
-            decode = codecs.getincrementaldecoder(encoding or encoding_of(head))().decode
-        except LookupError:
-            raise InputError(f"--encoding {encoding!r} is unknown. Use a name such as latin-1") from None
+    if format in ("csv", "tsv", "jsonl") and not is_utf8(encoding or encoding_of(head)):
+        decode = codecs.getincrementaldecoder(encoding or encoding_of(head))().decode
+    elif format == "jsonl" and head.startswith(UTF8_MARK):
+        decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     kept: IO[bytes] = io.BytesIO()
     path = None
     while chunk := raw.read(_CHUNK):
@@ -389,7 +392,7 @@ def _open(name: str, content: Content, format: str) -> Table:
             return Table(name, tuple(arrays), arrays)
         if format in ("csv", "tsv"):
             dialect = read_dialect(head, format)
-            frame = _scan_text(content, dialect)
+            frame = _scan_text(content, dialect, is_packed=is_packed)
             return Table(
                 name,
                 dialect.names,
@@ -409,10 +412,13 @@ def _open(name: str, content: Content, format: str) -> Table:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, InputError) as error:
         if isinstance(error, pl.exceptions.NoDataError):
             raise InputError(f"{name} is empty") from error
-        raise InputError(f"{name} cannot be read as {format}: {_first_line(error)}") from error
+        reason = _first_line(error)
+        if format == "jsonl" and "TapeError" in reason:
+            reason = f"not valid JSON{reason.partition('(TapeError)')[2]}"
+        raise InputError(f"{name} cannot be read as {format}: {reason}") from error
 
 
-def _scan_text(content: Content, dialect: Dialect) -> pl.LazyFrame:
+def _scan_text(content: Content, dialect: Dialect, *, is_packed: bool) -> pl.LazyFrame:
     """Return a text table, every column as text: a type that fits the first rows may not fit the others."""
     import polars as pl
 
@@ -422,6 +428,7 @@ def _scan_text(content: Content, dialect: Dialect) -> pl.LazyFrame:
         has_header=dialect.has_header,
         skip_lines=dialect.skip_lines,
         eol_char=dialect.end_of_line,
+        quote_char='"' if is_packed or has_quoted_fields(content, dialect.separator) else None,
         infer_schema=False,
         encoding="utf8-lossy",  # invalid bytes in columns that are not used do not matter
         glob=False,
@@ -468,7 +475,8 @@ def _scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame
         parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
         frame = pl.concat([pl.read_json(part, infer_schema_length=None) for part in parts])
         nested = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
-        if frame.height == 1 and first[:1] == b"{" and nested:  # {"label": [...], "score": [...]}
+        is_table = len(nested) > 1 or len(nested) == frame.width
+        if frame.height == 1 and first[:1] == b"{" and is_table:  # {"label": [...], "score": [...]}
             frame = frame.select(nested).explode(nested)
         return frame.lazy()
     frame_of_lines = pl.scan_ndjson(content, infer_schema_length=10_000 if is_large else None)
@@ -536,7 +544,11 @@ def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
         except (MemoryError, InputError):
             raise
         except Exception as error:  # damaged archives raise whatever zipfile, zlib and struct raise
-            raise InputError(f"{_first_line(error)} (pickles are not loaded)") from error
+            if "pickled" in str(error):
+                raise InputError(
+                    "not a file of arrays, or one of pickled objects, which are not loaded"
+                ) from error
+            raise InputError(_first_line(error)) from error
     if (format == "npy") != isinstance(loaded, np.ndarray):
         raise InputError(f"this is {'npz' if format == 'npy' else 'npy'}. Pass --input-format")
     arrays = {key: array for key, array in arrays.items() if array.ndim}
@@ -571,6 +583,8 @@ def _as_column(array: NDArray[Any]) -> pl.Series:
         array = array.reshape(-1)
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8", "replace")
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # long double, which Polars does not have
+        array = array.astype(np.float64)
     if array.dtype.kind in "fiu" and not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return pl.Series(values=np.ascontiguousarray(array), strict=False)

@@ -165,6 +165,12 @@ class _Preparation:
                 pl.when((score - 0.5).abs() < 0.5 + _ROUNDING).then(score.clip(0, 1)).otherwise(score)
                 for score in scores
             ]
+        if reading.percent:
+            high = self.frame.ask(high=pl.max_horizontal(*(score.max() for score in scores)))["high"]
+            if high is not None and 0 < high <= 0.01:
+                self.notes.append(
+                    f"no value of {names} is above 1%: are they probabilities, and not percentages?"
+                )
         if reading.logits:
             low = pl.min_horizontal(*(score.min() for score in scores))
             high = pl.max_horizontal(*(score.max() for score in scores))
@@ -220,7 +226,11 @@ class _Preparation:
         """Return the cells of each group; without groups, under the key ()."""
         from truecal.data.frames import summarize
 
-        if self.as_models or self.columns.cluster or options["multiclass"] == "classwise":
+        if (
+            self.as_models
+            or self.columns.cluster
+            or (options["multiclass"] == "classwise" and len(scores) > 1)
+        ):
             what = (
                 "comparing models" if self.as_models else "--cluster" if self.columns.cluster else "classwise"
             )
@@ -231,7 +241,7 @@ class _Preparation:
             "weight": WEIGHT if self.columns.weight else None,
             "weights": "counts" if self.reading.counts else "sampling",
             "logits": self.reading.logits,
-            **{name: value for name, value in options.items() if value is not None},
+            **{name: value for name, value in options.items() if value not in (None, "classwise")},
         }
         with self.table.reading():
             return dict(summarize(lazy, by=groups, **given)) if groups else {(): summarize(lazy, **given)}

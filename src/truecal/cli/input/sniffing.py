@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Sequence
@@ -51,6 +52,14 @@ def format_by_content(head: bytes) -> str:
 def encoding_of(head: bytes) -> str:
     """Return the encoding that the first bytes declare, UTF-8 where they declare none."""
     return "utf-16" if head.startswith(_UTF16_MARKS) else "utf-8"
+
+
+def is_utf8(encoding: str) -> bool:
+    """Return whether an encoding is UTF-8 under any of its names, or refuse one that is unknown."""
+    try:
+        return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+    except LookupError:
+        raise InputError(f"--encoding {encoding!r} is unknown. Use a name such as latin-1") from None
 
 
 @dataclass(frozen=True)
@@ -103,9 +112,11 @@ def read_dialect(head: bytes, format: str) -> Dialect:
     skipped, declared = 0, None
     if match := re.fullmatch(r"sep=(.)", lines[0].strip('"').strip()):
         skipped, declared = 1, match[1]
-    while skipped < len(lines) - 1 and lines[skipped].startswith("#"):
+    while skipped < len(lines) - 1 and (lines[skipped].startswith("#") or not lines[skipped].strip()):
         skipped += 1
     header = lines[skipped]
+    if header.count('"') % 2:
+        raise InputError("the header has a line break within quotation marks, or one of these too many")
     if "\N{REPLACEMENT CHARACTER}" in header:
         raise InputError("the column names are not UTF-8. Pass --encoding, such as --encoding latin-1")
     separator = declared or ("\t" if format == "tsv" else _separator(header))

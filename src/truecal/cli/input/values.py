@@ -157,8 +157,10 @@ class Frame:
             if found["low"] != found["high"]:
                 row, _ = self.first(size != found["first"])
                 raise whole.error("has lists of different lengths", first_row=row)
+            if not found["high"]:
+                raise whole.error("has lists without numbers")
             inner = _instance(dtype.inner)
-            return [Field(f"{name}[{k}]", values.list.get(k), inner) for k in range(found["high"] or 0)]
+            return [Field(f"{name}[{k}]", values.list.get(k), inner) for k in range(found["high"])]
         return [whole]
 
     def numbers(

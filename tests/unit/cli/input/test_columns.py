@@ -83,3 +83,10 @@ def test_a_column_of_class_zero_is_questioned(tmp_path):
     right = run("measure", path, "--score", "prob_0", "--pos-label", "0", "--format", "json")
     assert value_of(right) < 0.3
     assert "which column is the score" in refuse("measure", path)
+
+
+def test_a_column_cannot_be_label_and_score(tmp_path):
+    path = write_csv(tmp_path / "a.csv")
+    assert "is both the label and the score" in refuse(
+        "measure", path, "--label", "score", "--score", "score"
+    )

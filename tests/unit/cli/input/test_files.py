@@ -215,3 +215,43 @@ def test_a_temporary_file_has_no_name_so_nothing_is_left_behind(monkeypatch, fra
 def test_a_key_that_is_given_twice_is_refused(text, tmp_path):
     (tmp_path / "a.json").write_text(text)
     assert "is given more than once in a row" in refuse("measure", tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("many", [10**9, 10])
+def test_inches_do_not_swallow_rows(many, tmp_path, monkeypatch):
+    monkeypatch.setattr("truecal.cli.input.files.MANY_BYTES", many)
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "size": ['5"2'] * 600})
+    asked = ("--score", "score", "--format", "json", "--estimator", "ew_bin")
+    assert json.loads(run("measure", path, *asked).stdout)["n"] == 600
+    path.write_text(path.read_text().replace('5"2', '"5"', 1))
+    assert "line 3 has a quotation mark" in refuse("measure", path)
+
+
+def test_utf_16_may_be_declared_and_json_may_have_a_byte_order_mark(plain, frame, truth, tmp_path):
+    (tmp_path / "a.csv").write_text(plain.read_text(), encoding="utf-16")
+    asked = ("--format", "json")
+    assert value_of(run("measure", tmp_path / "a.csv", "--encoding", "UTF-16", *asked)) == pytest.approx(
+        truth
+    )
+    (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + frame.write_ndjson().encode())
+    assert value_of(run("measure", tmp_path / "a.jsonl", *asked)) == pytest.approx(truth)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('label,"sc\nore"\n1,0.5\n', "line break within quotation marks"),
+        ('{"label": 1, "score": 0.5},\n{"label": 1}', "not valid JSON"),
+    ],
+)
+def test_what_cannot_be_read_is_named_in_plain_words(text, problem, tmp_path):
+    path = tmp_path / ("a.csv" if text.startswith("label") else "a.jsonl")
+    path.write_text(text)
+    said = refuse("measure", path)
+    assert problem in said
+    assert said.count(str(path)) == 1
+
+
+def test_blank_lines_before_the_header(plain, truth, tmp_path):
+    (tmp_path / "a.csv").write_text("\n  \n" + plain.read_text())
+    assert value_of(run("measure", tmp_path / "a.csv", "--format", "json")) == pytest.approx(truth)

@@ -102,3 +102,16 @@ def test_what_a_large_file_cannot_do(tmp_path, large):
     high = write_csv(tmp_path / "b.csv", {"label": [0, 1], "score": [0.5, 1.7]})
     said = refuse("measure", high)
     assert re.search(r"b.csv: [cC]olumn 'score' has 1 value outside \[0, 1\] \(1.7\).*--logits", said)
+
+
+def test_percentages_that_look_like_probabilities_are_questioned(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {"label": [0, 1, 1], "score": [0.2, 0.5, 0.9]})
+    assert "are they probabilities, and not percentages?" in run("measure", path, "--percent").stderr
+
+
+def test_lists_without_numbers_are_refused(tmp_path):
+    import polars as pl
+
+    empty = pl.Series([[], []], dtype=pl.List(pl.Float64))
+    pl.DataFrame({"label": [0, 1], "probs": empty}).write_parquet(tmp_path / "a.parquet")
+    assert "has lists without numbers" in refuse("measure", tmp_path / "a.parquet")
