@@ -9,31 +9,14 @@ from support.snippets import ROOT
 
 SOURCE, TESTS = ROOT / "src" / "truecal", ROOT / "tests" / "unit"
 
-_DISPLAYS = "unit/display/test_display_contents.py"
-_VALIDATOR = "unit/data/test_predictions.py"
 _LINES = "unit/recalibration/test_logistic.py"
 _SELECTION = "unit/recalibration/selection/test_choose.py"
 
 #: Modules that are tested in another file, because that file tests several of them in the same way.
 ELSEWHERE = {
-    "__main__.py": "unit/cli/test_cli.py",
-    "cli/input/values.py": "unit/cli/input/test_predictions.py",
-    "data/_expressions.py": "unit/data/test_frames.py",
-    "data/arrays.py": _VALIDATOR,
-    "data/labels.py": _VALIDATOR,
-    "display/_base.py": "unit/display/test_display_conventions.py",
-    "display/_style.py": "unit/display/test_display_style.py",
-    "display/bias.py": _DISPLAYS,
-    "display/bin_count.py": _DISPLAYS,
-    "display/comparison.py": _DISPLAYS,
-    "display/curve.py": _DISPLAYS,
-    "display/miss_rate.py": _DISPLAYS,
-    "display/reliability.py": _DISPLAYS,
-    "display/scores.py": _DISPLAYS,
     "integrations/inspect_ai.py": "engines/test_inspect_ai.py",  # needs inspect_ai
     "integrations/torchmetrics.py": "engines/test_torchmetrics.py",  # needs torch
     "multiscale/clusters.py": "unit/multiscale/test_analysis.py",
-    "multiscale/null.py": "unit/multiscale/test_omnibus.py",
     "recalibration/beta.py": _LINES,
     "recalibration/identity.py": "unit/recalibration/test_base.py",
     "recalibration/platt.py": _LINES,
@@ -55,7 +38,7 @@ def _mirror(path: Path) -> Path:
     """Return the test file of a module; for a package, that of the package's name."""
     relative = path.relative_to(SOURCE)
     stem = relative.parent.name if relative.name == "__init__.py" else relative.stem
-    return TESTS / relative.parent / f"test_{stem.lstrip('_')}.py"
+    return TESTS / relative.parent / f"test_{stem.strip('_')}.py"
 
 
 def _modules() -> list[str]:

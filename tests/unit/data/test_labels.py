@@ -1,8 +1,10 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
+from support.refusals import FIX, FOUR_LABELS, FOUR_SCORES, NAN, THREE, refused
 from truecal import Sample
 from truecal.data import as_samples
 from truecal.data.labels import classes_of, read_clusters
@@ -89,3 +91,264 @@ def test_numbers_as_text_are_taken_in_the_order_of_text_with_a_warning():
     with pytest.warns(CalibrationWarning, match="in the order of the labels as text: '0', '1', '10', '2'"):
         Sample.from_predictions(labels, np.full((22, 11), 1 / 11))
     Sample.from_predictions([str(k % 9) for k in range(18)], np.full((18, 9), 1 / 9))  # the same either way
+
+
+def test_labels_of_another_length():
+    refused("y_true has 3 rows, y_proba has 4. They must have the same length.", [0, 1, 1], FOUR_SCORES)
+    refused("y_true has 1 row, y_proba has 4. They must have the same length.", [[0, 1, 1, 0]], FOUR_SCORES)
+    refused("y_true must be a list, an array or a column. Got 1 instead.", 1, FOUR_SCORES)
+
+
+HOLES = [0, 1, None, 1]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0.0, 1.0, NAN, 1.0],
+        HOLES,
+        [True, False, None, True],
+        ["no", "yes", None, "yes"],
+        ["no", "yes", NAN, "yes"],
+        ["no", "yes", np.float32("nan"), "yes"],
+        np.ma.array(FOUR_LABELS, mask=[False, False, True, False]),
+        np.array(["no", None, None, "yes"], dtype=np.dtypes.StringDType(na_object=None)),
+        np.array(["no", NAN, NAN, "yes"], dtype=np.dtypes.StringDType(na_object=NAN)),
+        pd.Series(HOLES),
+        pd.Series(HOLES, dtype="Int64"),
+        pd.Series(HOLES, dtype="int64[pyarrow]"),
+        pd.Series([True, False, None, True], dtype="boolean"),
+        pd.Series(["no", "yes", None, "yes"]),
+        pd.Series(["no", "yes", None, "yes"], dtype="string[pyarrow]"),
+        pd.Series(["no", "yes", None, "yes"], dtype="category"),
+        pl.Series(HOLES),
+        pl.Series([True, False, None, True]),
+        pl.Series(["no", "yes", None, "yes"], dtype=pl.Categorical),
+        pl.Series(["no", "yes", None, "yes"], dtype=pl.Enum(["no", "yes"])),
+        pa.array(HOLES),
+        pa.array([True, False, None, True]),
+        pa.chunked_array([["no", "yes"], [None, "yes"]]),
+        pa.array(["no", "yes", None, "yes"]).dictionary_encode(),
+    ],
+    ids=lambda labels: f"{type(labels).__module__}.{type(labels).__name__} {getattr(labels, 'dtype', '')}",
+)
+@pytest.mark.parametrize("pos_label", [None, "yes"])
+def test_a_missing_label(labels, pos_label):
+    for scores in (FOUR_SCORES, [[1 - p, p] for p in FOUR_SCORES]):
+        with pytest.raises(
+            InputError, match=r"y_true has [12] missing \(NaN\) labels? \(first at row [12]\)\. Remove"
+        ):
+            as_samples(labels, scores, pos_label=pos_label)
+
+
+@pytest.mark.parametrize(
+    ("labels", "seen", "remedy"),
+    [
+        ([1, 2, 2, 1], "1, 2", Remedy.POS_LABEL),
+        ([-1, 1, 1, -1], "-1, 1", Remedy.POS_LABEL),
+        (
+            ["no", "yes", "yes", "no"],
+            "'no', 'yes'",
+            Remedy.POS_LABEL,
+        ),
+        (["0", "1", "1", "0"], "'0', '1'", Remedy.POS_LABEL),
+        ([2, 2, 2, 2], "2", Remedy.POS_LABEL),
+        ([0, 1, 2, 1], "0, 1, 2", Remedy.COLUMN_PER_CLASS),
+        ([0.0, 1.0, 2.0, 1.0], "0, 1, 2", Remedy.COLUMN_PER_CLASS),
+        (
+            ["a", "b", "c", "a"],
+            "'a', 'b', 'c'",
+            Remedy.COLUMN_PER_CLASS,
+        ),
+        (FOUR_SCORES, "0.1, 0.35, 0.4, 0.8", Remedy.SWAPPED),
+    ],
+)
+def test_labels_that_are_not_binary(labels, seen, remedy):
+    for given in (labels, np.array(labels), np.array(labels, dtype=object), pl.Series(labels)):
+        refused(f"y_true must hold 0 and 1. Got {seen} instead. {remedy.value}", given, FOUR_SCORES)
+
+
+def test_many_labels_are_not_all_listed():
+    refused(
+        "y_true must hold 0 and 1. Got 0, 1, 2, 3, 4, 5, ... (9 in all) instead. ...", range(9), [0.5] * 9
+    )
+
+
+def test_a_positive_label_that_is_not_there():
+    refused("pos_label 2 is not among the labels 0, 1.", FOUR_LABELS, FOUR_SCORES, pos_label=2)
+    refused("pos_label '1' is not among the labels 0, 1.", FOUR_LABELS, FOUR_SCORES, pos_label="1")
+    refused("pos_label 1 is not among the labels '0', '1'.", ["0", "0", "1", "1"], FOUR_SCORES, pos_label=1)
+    refused("pos_label 'yes' is not among the labels 0.", [0] * 4, FOUR_SCORES, pos_label="yes")
+    refused(
+        "pos_label 'Yes' is not among the labels 'no', 'yes'.",
+        ["no", "no", "yes", "yes"],
+        FOUR_SCORES,
+        pos_label="Yes",
+    )
+    refused("pos_label nan is not among the labels 0, 1.", FOUR_LABELS, FOUR_SCORES, pos_label=NAN)
+    refused("pos_label 3 is not among the classes 0, 1, 2.", [0, 1, 2, 2], THREE, pos_label=np.int64(3))
+
+
+def test_three_labels_for_one_column():
+    refused(
+        f"y_true must hold two labels. Got 'a', 'b', 'c' instead. {Remedy.ONE_VERSUS_REST.value}",
+        ["a", "b", "c", "a"],
+        FOUR_SCORES,
+        pos_label="b",
+    )
+
+
+@pytest.mark.parametrize("labels", [["yes", 1, "yes", "no"], ["yes", True, "no", "no"], [1, "a", 2.5, b"c"]])
+def test_labels_of_several_types(labels):
+    for scores in (FOUR_SCORES, THREE):
+        refused(
+            "y_true mixes labels of the types .... Use labels of one type.",
+            labels,
+            scores,
+            pos_label="yes",
+        )
+
+
+NAME_THEM = Remedy.LABELS.value
+
+
+@pytest.mark.parametrize(
+    ("labels", "says", "where", "classes", "options"),
+    [
+        ([0, 1, 3, 4], "2 labels", "(first at row 2: 3)", "0, 1, 2", {}),
+        ([1, 2, 3, 3], "2 labels", "(first at row 2: 3)", "0, 1, 2", {}),
+        ([0, -1, 1, 2], "1 label", "(first at row 1: -1)", "0, 1, 2", {}),
+        ([0.0, 1.5, 1.0, 2.0], "1 label", "(first at row 1: 1.5)", "0, 1, 2", {}),
+        ([0, 1, 2, 3], "1 label", "(first at row 0: 0)", "1, 2, 3", {"labels": [1, 2, 3]}),
+        (
+            ["a", "b", "x", "c"],
+            "1 label",
+            "(first at row 2: 'x')",
+            "'a', 'b', 'c'",
+            {"labels": ["a", "b", "c"]},
+        ),
+        (["0", "1", "2", "2"], "4 labels", "(first at row 0: '0')", "0, 1, 2", {"labels": [0, 1, 2]}),
+    ],
+)
+def test_a_label_outside_the_columns(labels, says, where, classes, options):
+    for given in (labels, np.array(labels), pl.Series(labels)):
+        rule = f"outside the classes {classes} of y_proba"
+        refused(f"y_true has {says} {rule} {where}. {NAME_THEM}", given, THREE, **options)
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "c", "x"], ["a", "b", "b", "x"]])
+def test_a_label_that_is_no_name_of_a_column(labels):
+    refused(
+        f"y_true has 1 label outside the classes 'a', 'b', 'c' of y_proba (first at row 3: 'x'). {NAME_THEM}",
+        labels,
+        pd.DataFrame(THREE, columns=["a", "b", "c"]),
+    )
+
+
+def test_column_names_that_say_nothing_of_the_labels():
+    frame = pl.DataFrame(THREE, schema=["p_x", "p_a", "p_c"], orient="row")
+    refused(
+        f"y_true holds 'a', 'b', 'c', but the columns of y_proba are 'p_x', 'p_a', 'p_c'. {NAME_THEM}",
+        ["a", "b", "c", "c"],
+        frame,
+    )
+    assert as_samples(["a", "b", "c", "c"], frame, labels=["b", "a", "c"])[0].n == 4
+
+
+def test_too_few_labels_to_tell_the_columns():
+    refused(
+        "y_true has 2 different labels ('a', 'b') for 3 columns of y_proba. Name ...",
+        ["a", "b", "b", "a"],
+        THREE,
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"pos_label": "no"}, {"multiclass": "classwise"}, {"multiclass": "top"}]
+)
+def test_two_columns_of_words_in_an_unknown_order(options):
+    both = np.column_stack([1 - np.array(FOUR_SCORES), FOUR_SCORES])
+    refused(
+        "y_true holds the strings 'no', 'yes', and two columns of y_proba could be in either order. "
+        f"{Remedy.COLUMN_ORDER.value}",
+        ["no", "no", "yes", "yes"],
+        both,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        ([0, 1, 1], "labels must name 3 different classes. Got 0, 1, 1 instead."),
+        ([0, 1], "labels must name 3 different classes. Got 0, 1 instead."),
+        (["a", "b", "c", "d"], "labels must name 3 different classes. Got 'a', 'b', 'c', 'd' instead."),
+        ("abc", "labels must be a list, an array or a column. Got 'abc' instead."),
+        (3, "labels must be a list, an array or a column. Got 3 instead."),
+    ],
+)
+def test_labels_that_do_not_name_the_columns(labels, says):
+    refused(says, [0, 1, 2, 2], THREE, labels=labels)
+
+
+def test_labels_of_one_column_are_two():
+    refused(
+        "labels must name 2 different classes. Got 0, 1, 2 instead.",
+        FOUR_LABELS,
+        FOUR_SCORES,
+        labels=[0, 1, 2],
+    )
+    refused(
+        "y_true has 2 labels outside the classes 1, 2 of y_proba (first at row 0: 0). ...",
+        FOUR_LABELS,
+        FOUR_SCORES,
+        labels=[1, 2],
+    )
+    refused(
+        "pos_label 3 is not among the classes 0, 1.", FOUR_LABELS, FOUR_SCORES, labels=[0, 1], pos_label=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "count", "first"),
+    [
+        (
+            [[1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 1, 0]],
+            "2",
+            "1: [1, 1, 0]",
+        ),
+        (
+            [[1, 0, 0], [0.5, 0.5, 0], [0, 1, 0], [0, 1, 0]],
+            "1",
+            "1: [0.5, 0.5, 0.0]",
+        ),
+        (
+            [[1, 0, 0], [2, 0, 0], [0, 1, 0], [0, 1, 0]],
+            "1",
+            "1: [2, 0, 0]",
+        ),
+        (
+            [[0, 1, 0], [1, -1, 0], [0, 1, 0], [0, 1, 0]],
+            "1",
+            "1: [1, -1, 0]",
+        ),
+    ],
+)
+def test_rows_that_are_not_one_hot(rows, count, first):
+    refused(f"y_true has {count} row... as one-hot labels have it (first at row {first}).", rows, THREE)
+
+
+def test_one_hot_labels_of_another_width():
+    hot = np.eye(4)[[0, 1, 2, 3]]
+    refused("y_true is one-hot with 4 columns, y_proba has 3.", hot, THREE)
+    refused("y_true must have shape (n,) or be one-hot. Got shape (4, 4) instead.", hot, FOUR_SCORES)
+    refused(
+        "y_true must have shape (n,) or be one-hot. Got shape (4, 1, 1) instead.",
+        np.zeros((4, 1, 1)),
+        FOUR_SCORES,
+    )
+    refused(
+        f"y_true has 1 missing (NaN) label (first at row 1). {FIX}",
+        np.where(hot[:, :3] == 1, [1, np.nan, 1], 0.0),
+        THREE,
+    )

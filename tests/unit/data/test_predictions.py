@@ -1,4 +1,4 @@
-"""What `as_sample` and `as_samples` take: containers, shapes, labels, weights. What they refuse is beside it."""
+"""What `as_sample` and `as_samples` take: containers, shapes, labels, weights. And what they refuse."""
 
 import array
 from decimal import Decimal
@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 import truecal
+from support.refusals import FIX, FOUR_LABELS, FOUR_SCORES, OUTSIDE, ROUNDING, THREE, refused
 from truecal.data import as_sample, as_samples, probabilities_from_logits
+from truecal.exceptions import InputError, Remedy
 
 Y = [0, 0, 1, 1, 0]
 P = [0.1, 0.4, 0.35, 0.8, 0.8]
@@ -576,3 +578,238 @@ def test_a_million_rows_are_counted_exactly(dtype):
     assert (np.diff(sample.score) > 0).all()
     total = float(np.sum(sample.score * sample.count))
     assert total == pytest.approx(float(np.sum(score, dtype=np.longdouble)), rel=1e-13)
+
+
+@pytest.mark.parametrize("value", [1.2, -0.1, 1000.0, np.inf, -np.inf])
+@pytest.mark.parametrize("weight", [None, [1, 1, 1, 1], [1, 1, 0, 1]])
+def test_a_score_outside_the_unit_interval(value, weight):
+    refused(
+        f"y_proba has 1 value outside [0, 1] (first at row 2: {value}). {OUTSIDE}",
+        FOUR_LABELS,
+        [0.1, 0.4, value, 0.8],
+        sample_weight=weight,
+    )
+    refused(
+        f"y_proba has 2 values outside [0, 1] (first at row 1: {value}). {OUTSIDE}",
+        FOUR_LABELS,
+        [0.1, value, 0.5, value],
+    )
+    refused(
+        f"y_proba has 1 value outside [0, 1] (first at row 0: {value}). {OUTSIDE}",
+        FOUR_LABELS,
+        [[0.5, value], *[[0.5, 0.5]] * 3],
+    )
+
+
+@pytest.mark.parametrize("value", [1 + 1e-7, np.nextafter(1, 2), 1.0005, -1e-300, -0.0005])
+def test_a_score_outside_by_rounding_is_refused_too_but_with_other_advice(value):
+    refused(
+        f"y_proba has 1 value outside [0, 1] (first at row 2: {value}). {ROUNDING}",
+        FOUR_LABELS,
+        [0.1, 0.4, value, 0.8],
+    )
+    refused(
+        f"y_proba has 2 values outside [0, 1] (first at row 2: {value}). {OUTSIDE}",
+        FOUR_LABELS,
+        [0.1, 0.4, value, 1.8],
+    )
+    assert as_samples(FOUR_LABELS, np.clip([0.1, 0.4, value, 0.8], 0, 1))[0].n == 4
+
+
+def test_percentages():
+    advice = Remedy.PERCENT.value
+    refused(
+        f"y_proba has 3 values outside [0, 1] (first at row 1: 40.0). {advice}",
+        FOUR_LABELS,
+        [0.1, 40, 35, 80],
+    )
+
+
+def test_the_fields_of_an_error():
+    with pytest.raises(InputError) as info:
+        as_sample(FOUR_LABELS, [0.1, 1.2, 0.5, 1.3])
+    error = info.value
+    fields = error.argument, error.count, error.first_row, error.value, error.remedy
+    assert fields == ("y_proba", 2, 1, 1.2, Remedy.LOGITS)
+
+
+def test_an_excess_too_small_for_double_precision():
+    if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
+        pytest.skip("long doubles are doubles here")
+    refused(
+        f"y_proba has 4 values outside [0, 1] (first at row 0: 1.0000000000000000...). {ROUNDING}",
+        FOUR_LABELS,
+        np.ones(4, "g") + 1e-18,
+    )
+
+
+def test_rows_that_do_not_sum_to_one():
+    rows = [[0.5, 0.5], [0.2, 0.7], [0.5, 0.5], [0.6, 0.9]]
+    refused(
+        f"y_proba has 2 rows whose sum is not 1 (first at row 1: 0.8999999999999999). {Remedy.NORMALIZE.value}",
+        FOUR_LABELS,
+        rows,
+    )
+    refused(
+        "y_proba has 1 row whose sum is not 1 (first at row 0: 0.998). ...",
+        FOUR_LABELS,
+        [[0.5, 0.498], *[[0.5, 0.5]] * 3],
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 10, 1000])
+def test_a_softmax_of_any_precision_sums_to_one(dtype, k):
+    rng = np.random.default_rng(k)
+    proba = probabilities_from_logits(rng.normal(scale=3, size=(200, k))).astype(dtype)
+    assert as_samples(rng.integers(k, size=200), proba)[0].n == 200
+
+
+def test_top_label_has_no_positive_class():
+    refused(
+        "pos_label cannot be combined with multiclass='top': the top class differs from row to row.",
+        [0, 1, 2, 2],
+        THREE,
+        pos_label=1,
+        multiclass="top",
+    )
+    refused(
+        "multiclass must be one of 'top', 'classwise', 'top_k', 'canonical'. Got 'all' instead.",
+        [0, 1, 2, 2],
+        THREE,
+        multiclass="all",
+    )
+
+
+def test_one_hot_columns_in_another_order():
+    proba = pd.DataFrame(THREE, columns=["a", "b", "c"])
+    hot = pd.DataFrame(np.eye(3)[[0, 1, 2, 2]], columns=["c", "b", "a"])
+    refused("y_true and y_proba have the same columns in another order. Give them one order.", hot, proba)
+    assert as_samples(hot[["a", "b", "c"]], proba)[0].n == 4
+
+
+@pytest.mark.parametrize("value", [-1.0, -1e-300, 5e-324, np.nan, np.inf, 1e101])
+def test_a_weight_out_of_range(value):
+    refused(
+        f"sample_weight has 2 values outside [1e-100, 1e+100] (first at row 1: {value}). "
+        f"A weight of 2 counts a row twice, and 0 leaves it out.",
+        FOUR_LABELS,
+        FOUR_SCORES,
+        sample_weight=[1, value, value, 0],
+    )
+
+
+def test_other_bad_weights():
+    refused(
+        "sample_weight is zero in every row. At least one row must count.",
+        FOUR_LABELS,
+        FOUR_SCORES,
+        sample_weight=[0] * 4,
+    )
+    refused(
+        "sample_weight has 1 non-numeric value (first at row 1: 'b').",
+        FOUR_LABELS,
+        FOUR_SCORES,
+        sample_weight=[1, "b", 1, 1],
+    )
+    refused(
+        "sample_weight has 1 value outside ... (first at row 2: nan). ...",
+        FOUR_LABELS,
+        FOUR_SCORES,
+        sample_weight=[1, 1, None, 1],
+    )
+    refused(
+        "sample_weight must be a list, an array or a column. Got 2 instead.",
+        FOUR_LABELS,
+        FOUR_SCORES,
+        sample_weight=2,
+    )
+    for shape in ((3,), (5,), (2, 2), (1, 4), (4, 2), (0,)):
+        refused(
+            f"sample_weight has shape {shape}. One weight is needed for each of 4 rows.",
+            FOUR_LABELS,
+            FOUR_SCORES,
+            sample_weight=np.ones(shape),
+        )
+
+
+def test_the_largest_weights_do_not_overflow():
+    for name in ("em_sweep", "ew_bin", "ks", "skce"):
+        assert (
+            0
+            <= truecal.calibration_error(FOUR_LABELS, FOUR_SCORES, sample_weight=[1e100] * 4, estimator=name)
+            <= 1
+        )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_logits_must_be_finite(value):
+    for logits in ([0.0, 1.0, value, 2.0], [[0.0, 1.0], [0.0, 1.0], [value, 0.0], [0.0, 1.0]]):
+        refused(
+            f"logits has 1 infinite or NaN value (first at row 2: {value}). {FIX}",
+            FOUR_LABELS,
+            logits,
+            logits=True,
+        )
+
+
+def test_other_bad_logits():
+    refused("logits is empty: 0 sample(s) (shape=...) while a minimum of 1 is required.", [], [], logits=True)
+    refused(
+        "logits is empty: 0 sample(s) (shape=...) while a minimum of 1 is required.",
+        [],
+        np.empty((0, 3)),
+        logits=True,
+    )
+    refused(
+        "logits has 1 non-numeric value (first at row 0: 'a').",
+        ["a", 1.0],
+        function=probabilities_from_logits,
+    )
+    refused(
+        "logits must have shape (n,) or (n, K). Got shape (1, 2, 2) instead. Reshape your data.",
+        np.ones((1, 2, 2)),
+        function=probabilities_from_logits,
+    )
+    refused(
+        "y_true has 2 rows, y_proba has 3. They must have the same length.",
+        [0, 1],
+        [1.0, 2.0, 3.0],
+        logits=True,
+    )
+
+
+def test_logits_are_never_taken_for_probabilities_by_themselves():
+    refused(
+        f"y_proba has 4 values outside [0, 1] (first at row 0: -1.0). {OUTSIDE}",
+        FOUR_LABELS,
+        [-1.0, 2.0, 3.0, -4.0],
+    )
+    refused(
+        f"y_proba has 4 values outside [0, 1] (first at row 0: -1.0). {OUTSIDE}",
+        FOUR_LABELS,
+        [[-1.0, 2.0], [0.5, 0.5], [3.0, -4.0], [0.5, 0.5]],
+    )
+
+
+def test_as_sample_is_one():
+    (sample,) = as_samples(FOUR_LABELS, FOUR_SCORES)
+    assert as_sample(sample) is sample
+    assert as_sample([0, 1, 2, 2], THREE, multiclass="top").target == "top label of 3 classes"
+    refused(
+        f"multiclass 'classwise' gives 3 samples, and only one can be used here. {Remedy.ONE_CLASS.value}",
+        [0, 1, 2, 2],
+        THREE,
+        multiclass="classwise",
+        function=as_sample,
+    )
+    refused(
+        "y_proba and pos_label cannot be given beside a Sample, ...",
+        sample,
+        FOUR_SCORES,
+        pos_label=1,
+        function=as_sample,
+    )
+    refused(
+        "y_proba is missing. Pass labels and probabilities, or one Sample.", FOUR_LABELS, function=as_sample
+    )

@@ -171,3 +171,10 @@ def pyplot() -> Iterator[Any]:
     plt.close("all")
     yield plt
     plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def predictions():
+    return truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2)).sample(
+        500, rng=0
+    )

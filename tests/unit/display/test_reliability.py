@@ -1,0 +1,192 @@
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.colors import same_color
+from matplotlib.figure import Figure
+
+import truecal
+from support.artists import labelled, legend_texts
+from truecal.data import as_sample
+from truecal.display import ReliabilityDisplay
+from truecal.plotdata.reliability import reliability_curve
+
+
+def test_reliability_draws_the_isotonic_curve_and_its_band(predictions, ax):
+    display = ReliabilityDisplay.from_predictions(*predictions, n_resamples=50, rng=0).plot(ax)
+    sample = as_sample(*predictions)
+    curve = reliability_curve(sample, n_resamples=50, rng=0)
+    line = labelled(ax, "isotonic")
+    np.testing.assert_array_equal(line.get_xdata(), curve.score)
+    np.testing.assert_array_equal(line.get_ydata(), curve.label)
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == curve.lower.min()
+    assert band[:, 1].max() == curve.upper.max()
+    assert "95% consistency band, if calibrated" in legend_texts(ax)
+    assert display.histogram_ax_.get_xlabel() == "score"
+
+
+@pytest.mark.parametrize("kind", ["bins", "sweep"])
+def test_reliability_draws_bins(predictions, ax, kind):
+    display = ReliabilityDisplay.from_predictions(*predictions, kind=kind, n_bins=4, n_resamples=20, rng=0)
+    display.plot(ax, color="black")
+    estimate = truecal.estimate(*predictions, estimator="em_sweep" if kind == "sweep" else "em_bin", **(
+        {} if kind == "sweep" else {"n_bins": 4}
+    ))  # fmt: skip
+    line = labelled(ax, f"{estimate.n_bins} bins")
+    np.testing.assert_allclose(line.get_xdata(), estimate.bins.mean_score)
+    np.testing.assert_allclose(line.get_ydata(), estimate.bins.mean_label)
+    assert same_color(line.get_color(), "black")
+
+
+def test_reliability_bars_hold_all_rows(ax):
+    y, p = truecal.paper.population("resnet110_c10").sample(2000, rng=0)
+    for scale in ("linear", "complement", "logit"):
+        display = ReliabilityDisplay.from_predictions(y, p, scale=scale, n_resamples=5, rng=0)
+        display.plot(Figure().subplots())
+        (bars,) = display.histogram_ax_.patches
+        assert bars.get_data().values.sum() == pytest.approx(2000)
+
+
+def test_reliability_writes_the_estimate(predictions, ax):
+    value = truecal.calibration_error(*predictions, estimator="em_debias")
+    ReliabilityDisplay.from_predictions(*predictions, estimator="em_debias", n_resamples=5).plot(ax)
+    assert f"em_debias {value:.4f}" in legend_texts(ax)
+
+
+def test_reliability_without_histogram_legend_and_band(predictions, ax):
+    display = ReliabilityDisplay.from_predictions(*predictions, band=False)
+    display.plot(ax, histogram=False, legend=False, name="mine", linewidth=7)
+    assert display.histogram_ax_ is None
+    assert ax.get_legend() is None
+    assert ax.get_xlabel() == "score"
+    assert not ax.collections
+    assert ax.get_title(loc="left") == "mine, n = 500"
+    assert labelled(ax, "mine").get_linewidth() == 7
+
+
+def test_reliability_from_a_sample_and_from_predictions_agree(predictions):
+    sample = as_sample(*predictions)
+    one = ReliabilityDisplay.from_predictions(sample, n_resamples=10, rng=3)
+    other = ReliabilityDisplay.from_predictions(*predictions, n_resamples=10, rng=3)
+    np.testing.assert_array_equal(one.curve.lower, other.curve.lower)
+
+
+def test_reliability_from_a_classifier(ax):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    y = np.where(x[:, 0] + rng.normal(size=300) > 0, "yes", "no")
+    model = linear_model.LogisticRegression().fit(x[:100], y[:100])
+    display = ReliabilityDisplay.from_estimator(model, x[100:], y[100:], n_resamples=10, rng=0).plot(ax)
+    assert display.curve.target == "P(y = 'yes')"
+    assert display.curve.n == 200
+    with pytest.raises(ValueError, match="classifier with predict_proba"):
+        ReliabilityDisplay.from_estimator(linear_model.LinearRegression(), x, y)
+
+
+def test_reliability_of_several_classes_from_a_classifier(ax):
+    naive_bayes = pytest.importorskip("sklearn.naive_bayes")
+    from sklearn.datasets import load_iris
+
+    x, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = naive_bayes.GaussianNB().fit(x[::2], names[::2])
+    display = ReliabilityDisplay.from_estimator(model, x[1::2], names[1::2], n_resamples=10, rng=0).plot(ax)
+    assert display.curve.target == "top label of 3 classes"
+    one = ReliabilityDisplay.from_estimator(
+        model, x[1::2], names[1::2], pos_label="virginica", n_resamples=10, rng=0
+    )
+    assert one.curve.target == "P(y = 'virginica') against the rest"
+
+
+@pytest.mark.parametrize(
+    ("y", "p"),
+    [([1], [0.7]), ([1, 0], [0.5, 0.5]), ([1, 1, 0], [1.0, 1.0, 0.0]), ([0] * 9, [0.2] * 9)],
+    ids=["one row", "one score", "only 0 and 1", "one label"],
+)
+@pytest.mark.parametrize("kind", ["isotonic", "bins", "sweep"])
+@pytest.mark.parametrize("scale", ["linear", "logit", "complement"])
+def test_reliability_of_very_little(y, p, kind, scale):
+    ax = Figure(layout="constrained").subplots()
+    ReliabilityDisplay.from_predictions(y, p, kind=kind, scale=scale, n_resamples=5, rng=0).plot(ax)
+    ax.figure.draw_without_rendering()
+
+
+def test_reliability_refuses_what_it_does_not_know(predictions):
+    with pytest.raises(ValueError, match=r"kind must be one of .* Did you mean 'bins'"):
+        ReliabilityDisplay.from_predictions(*predictions, kind="bin")
+    with pytest.raises(ValueError, match="scale must be one of"):
+        ReliabilityDisplay.from_predictions(*predictions, scale="log")
+    with pytest.raises(ValueError, match="Got 'bars' instead"):
+        ReliabilityDisplay(reliability_curve(as_sample(*predictions), band=False), kind="bars")
+
+
+def test_several_models_on_one_axes_differ_in_colour_and_name(predictions):
+    ax = Figure(layout="constrained").subplots()
+    y, p = predictions
+    for k, name in enumerate(("one", "two", "three")):
+        display = ReliabilityDisplay.from_predictions(y, p ** (1 + k), n_resamples=9, rng=0, name=name, ax=ax)
+    curves = [labelled(ax, name) for name in ("one", "two", "three")]
+    assert len({line.get_color() for line in curves}) == 3
+    assert legend_texts(display.histogram_ax_) == ["one", "two", "three"]
+    assert ax.get_legend() is None
+    assert len(ax.figure.axes) == 2  # one histogram for all
+    assert ax.get_title(loc="left") == ""
+    assert not ax.collections  # a band would be that of one model
+
+
+def test_long_names_of_several_models_fit_the_figure(predictions):
+    y, p = predictions
+    figure = Figure(figsize=(3.3, 4.5), layout="constrained")
+    ax = figure.subplots()
+    names = ("a name of many words " * 4, "one_word_" * 12, "short")
+    for k, name in enumerate(names):
+        display = ReliabilityDisplay.from_predictions(y, p ** (1 + k), n_resamples=9, rng=0, name=name, ax=ax)
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert -0.02 <= box.x0 < box.x1 <= 3.32
+    assert box.y0 >= -0.02
+    entries = [text.get_window_extent() for text in display.histogram_ax_.get_legend().get_texts()]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(entries, 2))
+    assert ax.get_position().width > 0.55
+
+
+@pytest.mark.parametrize("which", ["pointwise", "simultaneous"])
+@pytest.mark.parametrize("kind", ["isotonic", "bins"])
+def test_a_confidence_band_is_told_from_the_consistency_band(predictions, ax, kind, which):
+    display = ReliabilityDisplay.from_predictions(
+        *predictions, kind=kind, confidence=which, n_resamples=9, rng=0, ax=ax
+    )
+    what = "band" if kind == "isotonic" else "intervals"
+    label = f"95% confidence {what}, {which}"
+    (drawn,) = [part for part in ax.collections if part.get_label() == label]
+    edges = np.concatenate([path.vertices for path in drawn.get_paths()])
+    for limit in (display.confidence.lower, display.confidence.upper):
+        assert all(np.isclose(edges[:, 1], value).any() for value in limit)
+    assert {label, "95% consistency band, if calibrated"} < set(legend_texts(ax))
+
+
+def test_reliability_from_cross_validation(ax):
+    model_selection = pytest.importorskip("sklearn.model_selection")
+    naive_bayes = pytest.importorskip("sklearn.naive_bayes")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    y = np.where(x[:, 0] + rng.normal(size=300) > 0, "yes", "no")
+    folds = model_selection.StratifiedKFold(3)
+    options = {"return_estimator": True, "return_indices": True}
+    results = model_selection.cross_validate(naive_bayes.GaussianNB(), x, y, cv=folds, **options)
+    display = ReliabilityDisplay.from_cv_results(results, x, y, n_resamples=9, rng=0, name="NB", ax=ax)
+    proba = model_selection.cross_val_predict(
+        naive_bayes.GaussianNB(), x, y, cv=folds, method="predict_proba"
+    )
+    expected = ReliabilityDisplay.from_predictions(y == "yes", proba[:, 1], n_resamples=9, rng=0)
+    np.testing.assert_array_equal(display.curve.label, expected.curve.label)
+    assert display.curve.target == "P(y = 'yes')"
+    assert ax.get_title(loc="left") == "NB, n = 300"
+    with pytest.raises(ValueError, match=r"cv_results lacks indices\. Pass return_estimator=True and"):
+        ReliabilityDisplay.from_cv_results({"estimator": results["estimator"]}, x, y)
+    repeated = model_selection.RepeatedStratifiedKFold(n_splits=2, n_repeats=2)
+    results = model_selection.cross_validate(naive_bayes.GaussianNB(), x, y, cv=repeated, **options)
+    with pytest.raises(ValueError, match="holds out rows several times"):
+        ReliabilityDisplay.from_cv_results(results, x, y)
