@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from truecal.cli.input.files import Table
+    from truecal.cli.input.predictions import Predictions
+    from truecal.inference.compare import Comparison
     from truecal.recalibration.selection import Selection
 
 
 @click.command("recalibrate", cls=Command)
 @input_options
 @click.option("--apply", "other", help="File whose scores are recalibrated.  [default: FILE itself]")
+@click.option("--test", "fresh", help="File with other rows, on which the gain is measured.")
 @click.option("--criterion", help="log_loss, brier or an estimator.  [default: log_loss]")
 @click.option("--write", "target", type=OUTPUT, help="CSV file for the rows with their recalibrated scores.")
 @seed_option
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 def command(
     file: str,
     other: str | None,
+    fresh: str | None,
     criterion: str | None,
     target: Path | None,
     seed: int,
@@ -39,14 +43,16 @@ def command(
 ) -> None:
     """Choose a recalibrator for the scores in FILE by cross-validation and apply it.
 
-    A model that is calibrated already is left as it is; that is no error.
+    A model that is calibrated already is left as it is; that is no error. With --test the errors before and after are
+    compared on the rows of another file, with the same columns. --write keeps all columns and adds the new ones, so
+    that 'truecal compare' can show the gain.
     """
     from truecal.cli.input.files import open_table
     from truecal.cli.input.predictions import load, scores_of
     from truecal.recalibration.selection import select_recalibrator
 
     for path in (output, target):
-        check_target(path, file, *([other] if other else []))
+        check_target(path, file, *filter(None, (other, fresh)))
     if other is not None and target is None:
         raise InputError("--apply needs --write, the file for the recalibrated scores")
     kind = "logits" if reading["logits"] else "probabilities"
@@ -56,7 +62,6 @@ def command(
         predictions.require_rows("recalibrate")
     with stage("trying recalibrators"), predictions.naming():
         arguments = {"y_true": predictions.y_true, **predictions.options}
-        arguments.pop("weights", None)  # a fit is the same for both kinds of weights
         arguments |= {"input": kind, "rng": seed, **({"criterion": criterion} if criterion else {})}
         selection = select_recalibrator(arguments.pop("y_true"), predictions.y_proba, **arguments)
     if target is not None:
@@ -69,7 +74,29 @@ def command(
             _write(target, table, selection.transform(scores), predictions.columns.score, kept)
         show_written(target)
     content, text = selection.to_dict(), _text(selection)
+    if fresh is not None:
+        columns = predictions.columns
+        same = {"label": columns.label, "score": columns.score}
+        with stage("testing"):
+            gain = _gain(selection, load(fresh, **{**reading, **same}), kind)
+        content["test"] = {"source": fresh, **gain.to_dict()}
+        text = f"{text}\n\nOn the rows of {fresh}:\n{wrapped(gain.verdict)}"
     finish("recalibrate", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
+
+
+def _gain(selection: Selection, fresh: Predictions, kind: str) -> Comparison:
+    """Return the comparison of the scores of other rows before and after."""
+    from truecal.data import probabilities_from_logits
+    from truecal.inference.compare import Comparison, compare
+
+    fresh.require_rows("recalibrate --test")
+    with fresh.naming():
+        before = probabilities_from_logits(fresh.y_proba) if kind == "logits" else fresh.y_proba
+        models = {"before": before, "after": selection.transform(fresh.y_proba)}
+        options = {name: value for name, value in fresh.options.items() if value is not None}
+        found = compare(fresh.y_true, models, **options)
+    assert isinstance(found, Comparison)
+    return found
 
 
 def _text(selection: Selection) -> str:
@@ -106,7 +133,6 @@ def _write(
     matrix = scores.reshape(len(scores), -1)
     if len(names) != matrix.shape[1]:
         names = tuple(f"{names[0]}_{k}" for k in range(matrix.shape[1]))
-    new = {f"{name}_recalibrated": matrix[:, k] for k, name in enumerate(names)}
     if isinstance(table.frame, Mapping):  # arrays of any shape
         rows = pl.DataFrame({k: v for k, v in table.frame.items() if v.ndim == 1 and len(v) == len(matrix)})
     else:
@@ -115,6 +141,15 @@ def _write(
         rows = rows if kept is None else rows[kept]
         flat = [(k, name) for k, name in enumerate(table.columns) if not rows.dtypes[k].is_nested()]
         rows = pl.DataFrame({name: rows[f"c{k}"] for k, name in flat})
+    taken, new = set(rows.columns), {}
+    for k, name in enumerate(names):
+        called = free = f"{name}_recalibrated"
+        number = 1
+        while free in taken:
+            number += 1
+            free = f"{called}_{number}"
+        taken.add(free)
+        new[free] = matrix[:, k]
     # A spreadsheet takes text such as "=1+1" for a formula.
     rows = rows.with_columns(pl.selectors.string().str.replace(r"^([=@\t\r]|[+-][^0-9.])", "'${1}"))
     with whole_file(target, "wb") as file:

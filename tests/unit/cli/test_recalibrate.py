@@ -95,3 +95,50 @@ def test_a_calibrated_model_is_left_as_it_is(tmp_path):
 
 def test_the_table_fits_80_columns(plain):
     assert max(map(len, run("recalibrate", plain).stdout.splitlines())) <= 80
+
+
+def test_compare_proves_the_gain_of_the_written_file(plain, tmp_path):
+    out = tmp_path / "out.csv"
+    run("recalibrate", plain, "--write", out)
+    options = ("--label", "label", "--score", "score", "--score", "score_recalibrated")
+    printed = " ".join(run("compare", out, *options).stdout.split())
+    assert "score_recalibrated is better calibrated" in printed
+
+
+def test_no_column_is_overwritten(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "score_recalibrated": COLUMNS["score"]})
+    options = ("--label", "label", "--score", "score")
+    run("recalibrate", path, *options, "--write", tmp_path / "b.csv")
+    rows = read(tmp_path / "b.csv")
+    assert list(rows[0])[-2:] == ["score_recalibrated", "score_recalibrated_2"]
+    assert [float(row["score_recalibrated"]) for row in rows] == COLUMNS["score"].tolist()
+    run("recalibrate", tmp_path / "b.csv", *options, "--write", tmp_path / "c.csv")
+    assert list(read(tmp_path / "c.csv")[0])[-1] == "score_recalibrated_3"
+
+
+def test_the_gain_is_measured_on_another_file(plain, tmp_path):
+    y, p = spread(900)
+    fresh = write_csv(tmp_path / "fresh.csv", {"label": y[600:], "score": p[600:]})
+    printed = " ".join(run("recalibrate", plain, "--test", fresh).stdout.split())
+    assert "after is better calibrated" in printed
+    content = json.loads(run("recalibrate", plain, "--test", fresh, "--format", "json").stdout)
+    assert content["test"]["n"] == [300, 300]
+    assert content["test"]["errors"][1] < content["test"]["errors"][0] / 2
+    assert "has no column" in refuse("recalibrate", plain, "--test", write_csv(tmp_path / "x.csv", {"a": y}))
+
+
+def test_several_classes_are_tested_on_another_file(tmp_path):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet([1, 1, 1], 1600)
+    label = (proba.cumsum(axis=1) < rng.random((1600, 1))).sum(axis=1).clip(max=2)
+    sharp = proba**3 / (proba**3).sum(axis=1, keepdims=True)
+    paths = []
+    for name, rows in (("fit", slice(800)), ("test", slice(800, None))):
+        columns = {"label": label[rows], **{f"p{k}": sharp[rows, k] for k in range(3)}}
+        paths.append(write_csv(tmp_path / f"{name}.csv", columns))
+    printed = run("recalibrate", paths[0], "--test", paths[1], "--write", tmp_path / "out.csv").stdout
+    assert "after is better calibrated" in " ".join(printed.split())
+    scores = [word for k in range(3) for word in ("--score", f"p{k}_recalibrated")]
+    before = value_of(run("measure", tmp_path / "out.csv", "--score", "p?", "--format", "json"))
+    after = value_of(run("measure", tmp_path / "out.csv", *scores, "--format", "json"))
+    assert after < before / 2
