@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from truecal.cli.input.files import Table
-    from truecal.cli.input.predictions import Predictions
+    from truecal.cli.input.loaded import Predictions
     from truecal.inference.compare import Comparison
     from truecal.recalibration.selection import Selection
 
