@@ -180,7 +180,7 @@ def test_memory_does_not_grow_with_the_data():
         theirs.update(p, y)
         sizes.append((size(ours), size(theirs)))
     assert len({ours for ours, _ in sizes}) == 1
-    assert sizes[0][0] == 4 * 8 * 65536 + 16
+    assert sizes[0][0] == 4 * 8 * 65536 + 24
     assert sizes[2][1] == 3 * sizes[0][1]
 
 
@@ -209,6 +209,25 @@ def test_bad_batches(preds, target, says):
     assert not metric.kind[0]
 
 
+def test_merged_metrics_of_other_numbers_of_classes_are_refused():
+    one, two = CalibrationMetric("em_bin"), CalibrationMetric("em_bin")
+    one.update(torch.tensor([[0.2, 0.3, 0.5]]), torch.tensor([1]))
+    two.update(torch.tensor([0.4]), torch.tensor([1]))
+    one.merge_state(two)
+    with pytest.raises(ValueError, match="preds has 1 classes on one process and 3 on another"):
+        one.compute()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_scripting_says_that_it_cannot_be():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 1), CalibrationMetric())
+    for module in (CalibrationMetric(), model):
+        with pytest.raises(
+            TypeError, match=r"cannot be compiled by torch\.jit\.script: .* Script the model without"
+        ):
+            torch.jit.script(module)
+
+
 def test_bad_options():
     with pytest.raises(ValueError, match="Did you mean 'em_sweep'"):
         CalibrationMetric("em_swep")
@@ -235,7 +254,15 @@ def run_process(rank, folder):
         lonely.update(p[:100], y[:100])
     else:
         lonely.update(p[:0], y[:0])
+    differing = CalibrationMetric("em_bin")
+    differing.update(logits[:5, : 3 + rank].softmax(dim=1), label[:5] % 3)
+    try:
+        differing.compute()
+        refusal = "none"
+    except ValueError as error:
+        refusal = str(error)
     result = {
+        "refusal": refusal,
         "value": metric.compute().item(),
         "cells": metric.cells(),
         "top": top.cells(),
@@ -256,6 +283,7 @@ def test_two_processes_have_the_answer_of_one(tmp_path):
     doubled.update(p[:100].repeat(2), y[:100].repeat(2))
     for rank, rows in ((0, N // 3), (1, N - N // 3)):
         result = pickle.loads((tmp_path / f"{rank}.pickle").read_bytes())
+        assert result["refusal"] == "preds has 3 classes on one process and 4 on another."
         assert_same(result["cells"], Cells.from_sample(as_sample(y.numpy(), p.numpy())))
         assert_same(result["top"], Cells.from_sample(as_sample(label.numpy(), logits.softmax(dim=1).numpy())))
         assert result["value"] == pytest.approx(whole.compute().item(), abs=1e-12)

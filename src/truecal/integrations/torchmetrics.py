@@ -43,6 +43,9 @@ from truecal.exceptions import InputError, Remedy
 from truecal.inference.estimate import calibration_error, estimate
 from truecal.results import Estimate
 
+#: Stands for minus the number of classes where there is no data.
+_NO_DATA = -(2**31)
+
 
 class CalibrationMetric(Metric):
     """Calibration error of a model's probabilities, by any estimator of truecal.
@@ -99,8 +102,9 @@ class CalibrationMetric(Metric):
         # Counts, sums of scores and sums of labels; then the smallest score of each cell.
         self.add_state("sums", torch.zeros(3, N_CELLS, dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("lower", torch.full((N_CELLS,), 2.0, dtype=torch.float64), dist_reduce_fx="min")
-        # The number of classes, and the bytes of a score: what a process without data learns from the others.
-        self.add_state("kind", torch.zeros(2, dtype=torch.int64), dist_reduce_fx="max")
+        # The number of classes, the bytes of a score, and minus the number of classes: what a process without data
+        # learns from the others. The largest of the last is minus the smallest number, so differing ones are seen.
+        self.add_state("kind", torch.tensor([0, 0, _NO_DATA]), dist_reduce_fx="max")
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Take in a batch of scores and true classes."""
@@ -108,7 +112,8 @@ class CalibrationMetric(Metric):
         if not len(truth):
             return
         n_classes = proba.shape[1] if proba.ndim == 2 else 1
-        kind = torch.tensor([n_classes, 4 if proba.dtype == torch.float32 else 8], device=self.kind.device)
+        size = 4 if proba.dtype == torch.float32 else 8
+        kind = torch.tensor([n_classes, size, -n_classes], device=self.kind.device)
         if self.kind[0] not in (0, n_classes):
             raise InputError(f"has {n_classes} classes, and had {int(self.kind[0])} before", argument="preds")
         score, hit = proba, truth == 1
@@ -143,9 +148,20 @@ class CalibrationMetric(Metric):
         """Return the calibration error with its bins and all else that `truecal.estimate` tells."""
         return estimate(self.cells(), estimator=self.estimator, **self.options)
 
+    def __prepare_scriptable__(self) -> None:
+        # torch.jit.script calls this, for the metric and for a module that contains it.
+        raise TypeError(
+            "CalibrationMetric cannot be compiled by torch.jit.script: it computes with NumPy. Script the model "
+            "without the metric, and call the metric on its outputs."
+        )
+
     def _cells(self) -> Cells:
         count, score_sum, positives = self.sums.cpu().numpy()
-        n_classes, size = self.kind.tolist()
+        n_classes, size, smallest = self.kind.tolist()
+        if -smallest != n_classes:
+            raise InputError(
+                f"has {-smallest} classes on one process and {n_classes} on another", argument="preds"
+            )
         return Cells.from_sums(
             np.arange(N_CELLS),
             count=count,
