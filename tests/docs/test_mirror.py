@@ -15,6 +15,7 @@ _SELECTION = "unit/recalibration/selection/test_choose.py"
 #: Modules that are tested in another file, because that file tests several of them in the same way.
 ELSEWHERE = {
     "integrations/inspect_ai.py": "engines/test_inspect_ai.py",  # needs inspect_ai
+    "integrations/mlflow.py": "engines/test_mlflow.py",  # needs mlflow
     "integrations/torchmetrics.py": "engines/test_torchmetrics.py",  # needs torch
     "multiscale/clusters.py": "unit/multiscale/test_analysis.py",
     "recalibration/beta.py": _LINES,
