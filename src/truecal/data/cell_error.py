@@ -84,8 +84,10 @@ def _halved(columns: list[FloatArray], noise: FloatArray) -> tuple[list[FloatArr
 
     # Labels fall into the halves as in a draw without replacement, in its normal approximation.
     share = positives / count
-    spread = np.sqrt(share * (1 - share) * left * right / np.maximum(count - 1, 1.0))
-    drawn = left * share + spread * noise[cut]
+    variance = share * (1 - share) * left * right / np.maximum(count - 1, 1.0)
+    if whole:
+        variance = np.maximum(variance - 1 / 12, 0.0)  # what rounding to whole numbers adds
+    drawn = left * share + np.sqrt(variance) * noise[cut]
     drawn = np.rint(drawn) if whole else drawn
     drawn = np.clip(drawn, np.maximum(positives - right, 0.0), np.minimum(positives, left))
 

@@ -10,8 +10,10 @@ their noise. For bins Hölder's inequality gives another bound, :math:`E|d| \ge 
 larger of the two counts.
 The bounds of the levels are averaged with the probability that each is the finest that holds error.
 
-What the smooth sign misses is bounded from above by the Cauchy-Schwarz inequality: with :math:`E[d^2 (1 - h^2)]` the
-energy that is left, :math:`E|d|(1 - h^2) \le \sqrt{E[d^2 (1 - h^2)]\, E[1 - h^2]}`. Upper limits start from there.
+What the smooth sign misses is bounded from above by the Cauchy-Schwarz inequality: with k between 0 and 1 the degree
+to which a unit is resolved, :math:`E|d|(1 - k) \le \sqrt{E[d^2 (1 - k)]\, E[1 - k]}`. Upper limits start from there.
+k is :math:`h^2` less its mean under noise, scaled to 1 for large errors; the energy that is left is corrected for
+noise, and for what noise makes of errors that are smaller than itself.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ import numpy as np
 from scipy.special import ndtr
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale.levels import Level
+from truecal.multiscale.levels import Level, over
 from truecal.multiscale.units import IntArray, Units
 
 #: Sharpness a of the smooth sign: 2 standard deviations count as nearly certain.
 _SHARPNESS = 2.0
+#: For a standard normal variable z, h = 2 Phi(2 z) - 1 and k = (h^2 - E h^2) / (1 - E h^2): E h^2, E[(z^2 - 1) k], and
+#: the share of a small squared error that (z^2 - 1) k takes for resolved.
+_NULL_SQUARE, _NULL_ENERGY, _NULL_CURVATURE = 0.590334, 0.828799, 0.626204
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +80,7 @@ def absolute_error(
     value = below = share * bound.value
     above, sign = share * bound.above, share * bound.sign
     for share, level, place in levels:
-        noise = np.divide(
-            level.noise, level.weight**2, out=np.zeros_like(level.noise), where=level.weight > 0
-        )
-        noise = np.sqrt(noise)
+        noise = np.sqrt(over(level.bins.noise, level.weight**2))
         bound = _bound(units, gap - level.mean_error[place], noise[place], level.square + level.within)
         value += share * max(bound.value, _hoelder(level, noise))
         below += share * bound.value
@@ -96,12 +98,11 @@ def _bound(units: Units, error: FloatArray, sd: FloatArray, square: float) -> Ab
         2 * _SHARPNESS * np.exp(-0.5 * scaled**2) / math.sqrt(2 * math.pi)
     )  # sd times the derivative of sign
     value = float(units.residual @ sign - units.weight @ (sd * density)) / units.size
-    resolved = sign**2
-    # Stein's identity again, for d h^2 in place of h.
-    bias = sd**2 * resolved + 2 * sd * error * sign * density
-    energy = float(units.residual @ (error * resolved) - units.weight @ bias) / units.size
-    mass = max(1 - float(units.weight @ resolved) / units.size, 0.0)
-    above = value + math.sqrt(max(square - energy, 0.0) * mass)
+    # How far units are resolved, and their energy where they are; without error both have mean 0.
+    resolved = (sign**2 - _NULL_SQUARE) / (1 - _NULL_SQUARE)
+    energy = float(units.weight @ ((error**2 - sd**2) * resolved - _NULL_ENERGY * sd**2)) / units.size
+    mass = min(max(1 - float(units.weight @ resolved) / units.size, 0.0), 1.0)
+    above = value + math.sqrt(max(square - energy, 0.0) / (1 - _NULL_CURVATURE) * mass)
     return AbsoluteError(value, value, above, sign)
 
 

@@ -20,8 +20,8 @@ from truecal.multiscale.intervals import Limits, jensen_limit
 from truecal.multiscale.levels import Level, make_levels, one_bin
 from truecal.multiscale.units import IntArray, Units, make_units
 
-#: Under calibration P(Z > 0.1 / alpha) was at most alpha for all n and scores tried: so 0.1 / Z is a p-value.
-_EVIDENCE_SCALE = 0.1
+#: Under calibration P(Z > 0.13 / alpha) was about alpha or less for all n and scores tried: so 0.13 / Z is a p-value.
+_EVIDENCE_SCALE = 0.13
 #: Fewer clusters say too little about how much clusters differ.
 MIN_CLUSTERS = 15
 #: Units beyond which smooth curves are interpolated.
@@ -86,7 +86,7 @@ class Multiscale:
 
     @cached_property
     def pvalue(self) -> float:
-        """Closed-form p-value of calibration, min(1, 0.1 / Z)."""
+        """Closed-form p-value of calibration, min(1, 0.13 / Z)."""
         return pvalue_of_evidence(self.posterior.log_evidence)
 
     @cached_property

@@ -13,7 +13,9 @@ A fit gives the squared error of its curve, less what the noise of its parameter
 .. math:: \hat\theta = \frac1N \sum m \big[(f - g)^2 - (g(1 - g))^2 x^\top V x\big], \qquad V = H^{-1} J H^{-1},
 
 with :math:`H = \sum m\,g(1-g)\,xx^\top` (and the ridge) and J the variance of the score vector:
-:math:`\sum m_2\,g(1-g)\,xx^\top`, or the sum over clusters of the squares of their scores.
+:math:`\sum m_2\,g(1-g)\,xx^\top`, or the sum over clusters of the squares of their scores. For the beta curve
+:math:`\frac2N \sum (f - g)(R - m(f - g))` is added, a step towards the data that has mean 0 if the curve is right and
+removes to first order the error of a wrong one.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ _SATURATIONS = (0.0, 0.002, 0.03)
 _SATURATION_PRICE = 2.0
 _RIDGE_ROWS = 0.5
 _FLOOR = 2.0**-53
+#: Scores that are this close to 0 or 1 are taken for 0 or 1: no sample can tell how far a logit beyond 18 is wrong.
+_CERTAIN = 1e-8
+#: Gain in log-likelihood below which the fits stop.
+_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +55,7 @@ class Curve:
     inverse, covariance : ndarray of shape (3, 3)
         :math:`H^{-1}` and V.
     square : float
-        Debiased squared error under the curve.
+        Debiased squared error under the curve; that of the beta curve is corrected for what the curve misses.
     support : float
         Twice the log-likelihood ratio against g = f; with clusters, a Wald statistic of the same distribution.
     freedom : float
@@ -83,9 +89,9 @@ class Curve:
         design, offset = self.design(score)
         mean = expit(offset + design @ self.coefficients)
         if self.ends.right_at_0:
-            mean = np.where(score == 0, 0.0, mean)
+            mean = np.where(score <= _CERTAIN, score, mean)
         if self.ends.right_at_1:
-            mean = np.where(score == 1, 1.0, mean)
+            mean = np.where(score >= 1 - _CERTAIN, score, mean)
         return np.asarray(mean)
 
     def sd(self, score: FloatArray) -> FloatArray:
@@ -122,7 +128,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Ends:
-    """What to do with scores of exactly 0 and 1, whose logit is infinite.
+    """What to do with scores of 0 and 1, or next to them, whose logit is infinite or far away.
 
     Attributes
     ----------
@@ -140,8 +146,8 @@ class Ends:
     def inside(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores and their complements, away from 0."""
         return (
-            np.where(score > _FLOOR / 4, score, self.low),
-            np.where(score < 1 - _FLOOR / 4, 1 - score, self.high),
+            np.where(score > _CERTAIN, score, self.low),
+            np.where(score < 1 - _CERTAIN, 1 - score, self.high),
         )
 
 
@@ -151,9 +157,9 @@ class _Fits:
 
     coefficients: FloatArray
     mean: FloatArray
-    weight: FloatArray
     hessian: FloatArray
     log_likelihood: FloatArray
+    identity: FloatArray
 
 
 def fit_curves(units: Units) -> tuple[Curve, Curve]:
@@ -169,16 +175,17 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     ends = _ends(score, positives, weight)
     low, high = ends.inside(score)
     # Where a score of 0 or 1 is always right there is nothing to fit.
-    open_ = ~(((score == 0) & ends.right_at_0) | ((score == 1) & ends.right_at_1))
+    closed = (score <= _CERTAIN) & ends.right_at_0
+    open_ = ~(closed | ((score >= 1 - _CERTAIN) & ends.right_at_1))
 
     saturations = _SATURATIONS if units.clusters is None else (0.0,)
     add = np.array(saturations)[:, np.newaxis]
     log_low, log_high = np.log(low + add), np.log(high + add)
     offset = log_low - log_high
     one, zero = np.ones_like(offset), np.zeros_like(offset)
-    beta = np.stack([one, log_low, -log_high], axis=-1)
-    logistic = np.stack([one[:1], offset[:1], zero[:1]], axis=-1)
-    designs, offsets = np.concatenate([logistic, beta]), np.concatenate([offset[:1], offset])
+    of_logistic = np.stack([one[:1], offset[:1], zero[:1]], axis=-1)
+    designs = np.concatenate([of_logistic, np.stack([one, log_low, -log_high], axis=-1)])
+    offsets = np.concatenate([offset[:1], offset])
 
     prior = weight * low * high
     scaled = designs * (prior / max(prior.sum(), 1e-300))[:, np.newaxis]
@@ -188,78 +195,93 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
 
     count, hits = weight * open_, positives * open_
     fits = _fit(designs, offsets, count, hits, ridge)
-    identity = _log_likelihood(offset[0], count, hits)
-    support = 2 * (fits.log_likelihood - identity)
+    support = 2 * (fits.log_likelihood - fits.identity[0])
     price = np.where(np.array(saturations) > 0, _SATURATION_PRICE, 0.0)
     best = 1 + int(np.argmax(support[1:] - price))
-    curves = []
-    for which in (0, best):
-        mean = np.where(open_, fits.mean[which], score)
-        spread = mean * (1 - mean)
-        x = designs[which]
-        # Few distinct scores may leave a direction without information; it has no variance either.
-        inverse = np.linalg.pinv(fits.hessian[which], rcond=1e-10, hermitian=True)
-        information = (x.T * (weight2 * spread * open_)) @ x
-        if which == 0:
-            information[2, 2] = inverse[2, 2] = 0.0
-        covariance = inverse @ information @ inverse
-        curve = Curve(
+    both = np.array([0, best])
+    mean = np.where(open_, fits.mean[both], score)
+    spread, share, x = mean * (1 - mean), weight / units.size, designs[both]
+    transposed = x.swapaxes(1, 2)
+    inverse = _inverse(fits.hessian[both])
+    information = (transposed * (weight2 * open_ * spread)[:, np.newaxis]) @ x
+    information[0, 2, 2] = inverse[0, 2, 2] = 0.0
+    product = inverse @ information
+    curves = [
+        Curve(
             coefficients=fits.coefficients[which],
             logistic=which == 0,
             saturation=0.0 if which == 0 else saturations[which - 1],
-            inverse=inverse,
-            covariance=covariance,
+            inverse=inverse[number],
+            covariance=product[number] @ inverse[number],
             square=0.0,
             support=float(support[which]),
-            freedom=float(np.trace(inverse @ information)),
+            freedom=float(np.trace(product[number])),
             null_variance=0.0,
             ends=ends,
-            noise=Noise(start, weight, designs[which]),
+            noise=Noise(start, weight, x[number]),
         )
-        if units.clusters is not None:
-            curve = _clustered(curve, units)
-        gap, share = score - mean, weight / units.size
-        noise = Noise(start, weight, (weight * spread)[:, np.newaxis] * (x @ _root(curve.covariance)))
-        curvature = curve.covariance @ ((x.T * (share * spread**2)) @ x)
-        curves.append(
-            replace(
-                curve,
-                square=float(share @ gap**2) - noise.total / units.size,
-                noise=noise,
-                null_variance=2 * float(np.sum(curvature * curvature.T)),
-            )
+        for number, which in enumerate((0, best))
+    ]
+    if units.clusters is not None:
+        curves = [_clustered(curve, units) for curve in curves]
+    covariance = np.stack([curve.covariance for curve in curves])
+    effect = (weight * spread)[..., np.newaxis] * (x @ _root(covariance))
+    curvature = covariance @ ((transposed * (share * spread**2)[:, np.newaxis]) @ x)
+    gap = score - mean
+    plug_in = gap**2 @ share
+    plug_in[1] += 2 * float(gap[1] @ (residual - weight * gap[1])) / units.size
+    logistic, beta = (
+        replace(
+            curve,
+            square=float(plug_in[number]) - noise.total / units.size,
+            noise=noise,
+            null_variance=2 * float(np.sum(curvature[number] * curvature[number].T)),
         )
-    return curves[0], curves[1]
+        for number, curve in enumerate(curves)
+        for noise in [Noise(start, weight, effect[number])]
+    )
+    return logistic, beta
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """Return the inverses of symmetric matrices.
+
+    Few distinct scores may leave a direction without information; it has no variance either.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    known = values > 1e-10 * values[..., -1:]
+    reciprocal = np.divide(1.0, values, out=np.zeros_like(values), where=known)
+    return np.asarray((vectors * reciprocal[..., np.newaxis, :]) @ vectors.swapaxes(-1, -2))
 
 
 def _root(covariance: FloatArray) -> FloatArray:
-    """Return a matrix whose product with its transpose is the covariance."""
+    """Return matrices whose products with their transposes are the covariances."""
     values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., np.newaxis, :])
 
 
 def _cell_starts(units: Units) -> IntArray:
     """Return where the cells of the fits start: all units, or 256 of equal mass."""
     if len(units) <= _MOST_CELLS:
         return np.arange(len(units))
-    rank = (np.cumsum(units.weight) - units.weight / 2) / units.size
-    return np.flatnonzero(np.diff((rank * _MOST_CELLS).astype(np.intp), prepend=-1))
+    if units.depth >= _MOST_CELLS.bit_length() - 1:  # the bins of one of the levels
+        place = units.bin >> (units.depth - (_MOST_CELLS.bit_length() - 1))
+    else:
+        rank = (np.cumsum(units.weight) - units.weight / 2) / units.size
+        place = (rank * _MOST_CELLS).astype(np.intp)
+    return np.flatnonzero(np.diff(place, prepend=-1))
 
 
 def _ends(score: FloatArray, positives: FloatArray, weight: FloatArray) -> Ends:
-    tiny, near = score <= _FLOOR / 4, score >= 1 - _FLOOR / 4
-    inner_low = float(score[~tiny].min()) if not tiny.all() else 1.0
-    inner_high = float((1 - score[~near]).min()) if not near.all() else 1.0
+    zero, one = score <= _CERTAIN, score >= 1 - _CERTAIN
+    inner_low = float(score[~zero].min()) if not zero.all() else 1.0
+    inner_high = float((1 - score[~one]).min()) if not one.all() else 1.0
     return Ends(
         low=max(inner_low / 2, _FLOOR / 2),
         high=max(inner_high / 2, _FLOOR / 2),
-        right_at_0=bool((positives[score == 0] == 0).all()),
-        right_at_1=bool((positives[score == 1] == weight[score == 1]).all()),
+        right_at_0=bool((positives[zero] <= 1e-6).all()),
+        right_at_1=bool((positives[one] >= weight[one] - 1e-6).all()),
     )
-
-
-def _log_likelihood(eta: FloatArray, count: FloatArray, hits: FloatArray) -> FloatArray:
-    return np.asarray(eta @ hits - np.logaddexp(0.0, eta) @ count)
 
 
 def _fit(
@@ -268,46 +290,56 @@ def _fit(
     """Maximise the penalised likelihood of several logistic regressions by damped Newton steps."""
     transposed = np.ascontiguousarray(design.swapaxes(1, 2))
 
-    def objective(b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        eta = offset + (design @ b[..., np.newaxis])[..., 0]
-        penalty = np.einsum("fi,fij,fj->f", b, ridge, b)
-        return eta, _log_likelihood(eta, count, hits) - 0.5 * penalty
-
-    def solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-        return np.asarray(np.linalg.solve(hessian, gradient[..., np.newaxis])[..., 0])
+    def evaluate(b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mean, the log-likelihood and the objective."""
+        eta = offset + _times(design, b)
+        small = np.exp(-np.abs(eta))
+        mean = np.where(eta > 0, 1.0, small) / (1 + small)
+        value = eta @ hits - (np.maximum(eta, 0.0) + np.log1p(small)) @ count
+        return mean, value, value - 0.5 * np.sum(b * _times(ridge, b), axis=1)
 
     # Two starts: g = f, and least squares on smoothed logits, which is safe where scores are 0 or 1.
     smooth = (hits + 0.5) / (count + 1)
     spread = count * smooth * (1 - smooth)
     target = spread * (np.log(smooth / (1 - smooth)) - offset)
-    b = solve((transposed * spread) @ design + ridge, (transposed @ target[..., np.newaxis])[..., 0])
-    eta, value = objective(b)
-    eta_zero, value_zero = objective(np.zeros_like(b))
-    worse = value_zero > value
-    b[worse], eta[worse], value[worse] = 0.0, eta_zero[worse], value_zero[worse]
+    b = _solve((transposed * spread) @ design + ridge, _times(transposed, target))
+    mean, likelihood, value = evaluate(b)
+    identity = evaluate(np.zeros_like(b))
+    worse = identity[2] > value
+    if worse.any():
+        b[worse] = 0.0
+        mean[worse], likelihood[worse], value[worse] = (one[worse] for one in identity)
     for _ in range(12):
-        mean = expit(eta)
-        gradient = (transposed @ (hits - count * mean)[..., np.newaxis])[..., 0]
-        gradient -= (ridge @ b[..., np.newaxis])[..., 0]
+        gradient = _times(transposed, hits - count * mean) - _times(ridge, b)
         hessian = (transposed * (count * mean * (1 - mean))[:, np.newaxis]) @ design + ridge
-        step = solve(hessian, gradient)
+        step = _solve(hessian, gradient)
+        if np.max(np.sum(step * gradient, axis=1)) < 2 * _TOLERANCE:  # twice what the step would gain
+            break
         for _ in range(8):
-            new_eta, new_value = objective(b + step)
-            bad = new_value < value - 1e-9
+            mean_there, likelihood_there, value_there = evaluate(b + step)
+            bad = value_there < value - 1e-9
             if not bad.any():
                 break
             step[bad] /= 3
         else:
             step[bad] = 0.0
-            new_eta, new_value = objective(b + step)
-        gain = float((new_value - value).max())
-        b, eta, value = b + step, new_eta, new_value
-        if gain < 1e-6:
+            mean_there, likelihood_there, value_there = evaluate(b + step)
+        stuck = not step.any()
+        b, mean, likelihood, value = b + step, mean_there, likelihood_there, value_there
+        if stuck:
             break
-    mean = expit(eta)
-    weight = count * mean * (1 - mean)
-    hessian = (transposed * weight[:, np.newaxis]) @ design + ridge
-    return _Fits(b, mean, weight, hessian, _log_likelihood(eta, count, hits))
+    hessian = (transposed * (count * mean * (1 - mean))[:, np.newaxis]) @ design + ridge
+    return _Fits(b, mean, hessian, likelihood, identity[1])
+
+
+def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return the products of matrices and vectors, one for each fit."""
+    return np.asarray((matrix @ vector[..., np.newaxis])[..., 0])
+
+
+def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return the solutions of linear equations, one set for each fit."""
+    return np.asarray(np.linalg.solve(matrix, vector[..., np.newaxis])[..., 0], dtype=np.float64)
 
 
 def cluster_scores(curve: Curve, units: Units) -> tuple[FloatArray, FloatArray]:

@@ -4,11 +4,16 @@ The squared error is a sum of increments :math:`\theta = \sum_j \delta_j` over b
 curve, what the beta curve adds, what 4 bins add, and what each finer level adds. Each block has an estimate of its
 increment, the variance of that if the block holds no error, and a statistic S that is then about chi-square with D
 degrees of freedom. If the block does hold error, S is taken to be :math:`1 + g` times as large, with
-:math:`g = 6/\sqrt D`, an energy of about four standard deviations of the block's noise. Hence the Bayes factor
+:math:`g = 4/\sqrt D`, an energy of about three standard deviations of the block's noise. Hence the Bayes factor
 
 .. math:: \ln B = \frac{g}{2(1+g)} S - \frac D2 \ln(1 + g) .
 
-The prior: scores are miscalibrated with odds 3 : 2. If so, the logistic block holds error, and the beta block does
+For levels D is the number of bins that they add. Where labels in some bins hardly vary, as at scores near 0 and 1, the
+noise has fewer degrees of freedom, :math:`D_e`. Such bins would show an error if there were one, so that their silence
+speaks for calibration: S is moved to the mean :math:`D - \min(D - D_e, \sqrt{2D})`, lower by one standard deviation at
+most.
+
+The prior: scores are miscalibrated with odds 9 : 5. If so, the logistic block holds error, and the beta block does
 with probability 1/2. The levels of bins form a chain: the first holds error with probability 1/2; a later one with
 probability 1/2 if the one before does, and 1/(1 + D) otherwise.
 """
@@ -25,9 +30,9 @@ from truecal.multiscale.curves import Curve
 from truecal.multiscale.levels import Level
 
 #: Energy of a block that holds error, in units of the noise of one degree of freedom times the root of their number.
-_SLAB = 6.0
+_SLAB = 4.0
 #: Prior odds of miscalibration.
-PRIOR_ODDS = 1.5
+PRIOR_ODDS = 1.8
 _LARGEST_LOG = 600.0
 
 
@@ -42,11 +47,13 @@ class Block:
     null_variance : float
         Variance of the increment if the block holds no error.
     support, freedom : float
-        S and D.
+        Statistic that is about chi-square if the block holds no error, and the degrees of freedom of its noise, D_e.
     n_bins : int
         Number of bins; 0 for the two smooth curves.
     level : Level or None
         The bins.
+    added : float
+        D: number of bins that a level adds; 0 for the two smooth curves, where D is `freedom`.
     """
 
     increment: float
@@ -55,14 +62,21 @@ class Block:
     freedom: float
     n_bins: int = 0
     level: Level | None = None
+    added: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """D."""
+        return self.added or self.freedom
 
     @property
     def log_bayes_factor(self) -> float:
         """Ln B; 0 for a block without freedom."""
         if self.freedom < 1e-6:
             return 0.0
-        g = _SLAB / math.sqrt(self.freedom)
-        log = self.support * g / (2 * (1 + g)) - self.freedom / 2 * math.log1p(g)
+        g, idle = _SLAB / math.sqrt(self.size), self.size - self.freedom
+        support = self.support + idle - min(max(idle, 0.0), math.sqrt(2 * self.size))
+        log = support * g / (2 * (1 + g)) - self.size / 2 * math.log1p(g)
         return min(max(log, -_LARGEST_LOG), _LARGEST_LOG)
 
     @property
@@ -124,11 +138,12 @@ def _level_block(level: Level, increment: float) -> Block:
         return Block(increment, max(null, 0.0), 0.0, 0.0, level.filled, level)
     freedom = 2 * level.noise_mean**2 / null
     support = freedom + math.sqrt(2 * freedom / null) * level.error_increment
-    return Block(increment, null, support, freedom, level.filled, level)
+    return Block(increment, null, support, freedom, level.filled, level, level.filled - level.parent.filled)
 
 
 def _first_block(level: Level, increment: float) -> Block:
     """Return the block of the coarsest level, where the fit may have taken nearly all the freedom of the residuals."""
+    assert level.covariance is not None
     used = level.weight > 0
     weight = level.weight[used]
     sigma = level.covariance[np.ix_(used, used)] / np.sqrt(np.outer(weight, weight))
@@ -136,9 +151,10 @@ def _first_block(level: Level, increment: float) -> Block:
     if trace <= 0 or frobenius <= 0:
         return Block(increment, 0.0, 0.0, 0.0, level.filled, level)
     freedom, null = trace**2 / frobenius, 2 * frobenius / level.size**2
-    residual = float(np.sum((level.gap - level.residual)[used] ** 2 / weight))
+    residual = float(np.sum(level.mean_error[used] ** 2 * weight))
     support = freedom + math.sqrt(freedom / frobenius) * (residual - trace)
-    return Block(increment, null, support, freedom, level.filled, level)
+    # Of its bins, the curve has fitted about two.
+    return Block(increment, null, support, freedom, level.filled, level, max(level.filled - 2, 1))
 
 
 def weigh(blocks: list[Block]) -> Posterior:
@@ -147,7 +163,7 @@ def weigh(blocks: list[Block]) -> Posterior:
     log_evidence = blocks[0].log_bayes_factor + np.logaddexp(0.0, beta) - math.log(2)
     probability = [1.0, 1 / (1 + math.exp(-beta))]
     levels = blocks[2:]
-    entry = [0.5 if number == 0 else 1 / (1 + max(block.freedom, 1.0)) for number, block in enumerate(levels)]
+    entry = [0.5 if number == 0 else 1 / (1 + max(block.size, 1.0)) for number, block in enumerate(levels)]
     # Forward: log of P(data so far, state); the state is (out, in).
     forward: list[tuple[float, float]] = []
     out, inside = 0.0, -math.inf

@@ -220,14 +220,14 @@ def jensen_limit(levels: list[Level], spread: list[FloatArray], tail: float) -> 
     for level, model in zip(levels, spread, strict=True):
         used = level.weight > 0
         weight, mean = level.weight[used], level.mean_residual[used]
-        several = level.pairs[used] > 0
-        ratio = np.where(several, weight**2 / np.where(several, level.pairs[used], 1.0), 0.0)
-        observed = (level.residual2[used] - level.weight2[used] * mean**2) * ratio
+        several = level.bins.pairs[used] > 0
+        ratio = np.where(several, weight**2 / np.where(several, level.bins.pairs[used], 1.0), 0.0)
+        observed = (level.bins.residual2[used] - level.bins.weight2[used] * mean**2) * ratio
         noise = (np.maximum(model[used], observed) + 0.25) / weight
         total = float(weight @ mean**2) / level.size
         scale = float(noise @ noise / noise.sum()) / level.size
         freedom = float(noise.sum() ** 2 / (noise @ noise))
         low = scale * noncentrality(total / scale, freedom, 1 - share)
-        scores = float(level.weight2[used] @ (mean**2 - total) ** 2) / level.size**2
+        scores = float(level.bins.weight2[used] @ (mean**2 - total) ** 2) / level.size**2
         best = max(best, total - math.hypot(total - low, z * math.sqrt(scores)))
     return math.sqrt(best)

@@ -10,6 +10,13 @@ of rows. A row that is alone in its bin says nothing there, and takes over u fro
 error is
 
 .. math:: U = \frac1N \sum_k m_k u_k .
+
+If the residuals are noise, its increment from one level to the next is a quadratic form :math:`e^\top A e` of their
+sums in bins, less its mean: :math:`e^\top A e = \sum_k a_k e_k^2 - \sum_p a_p e_p^2` over bins k of the level and
+bins p of the one before, with :math:`a = m / (m^2 - m_2)`.
+
+The bins of all levels are kept together, level after level from 4 bins on: with t the first of a level that has
+:math:`t + 4` bins, bins :math:`t + 2k` and :math:`t + 2k + 1` lie in bin :math:`t/2 - 2 + k`, of the level before.
 """
 
 from __future__ import annotations
@@ -18,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.clusters import ClusterSums, null_variance, sums_by_cluster
@@ -26,17 +34,11 @@ from truecal.multiscale.units import IntArray, Units, total
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
-    """One partition into bins; bins may be empty.
+class Bins:
+    """Sums over bins, some of which may be empty.
 
     Attributes
     ----------
-    size : float
-        N.
-    parent : Level or None
-        The next coarser level.
-    inside : ndarray of int or None
-        Bin of the parent in which each bin lies; None if bins 2k and 2k + 1 lie in k.
     weight, weight2 : ndarray
         m and m_2.
     residual, residual2 : ndarray
@@ -47,18 +49,8 @@ class Level:
         Sum of w^2 (y - g)^2.
     noise : ndarray
         Variance of the residual sum under the beta curve, sum of w^2 g (1 - g).
-    effect : ndarray of shape (3, n_bins) or None
-        What the noise of the beta curve's parameters does to the sums of w g: B, with B'B their covariance.
-        None for bins finer than the cells of the fit, in which the curve moves as one.
-    within : float
-        Squared gap of the beta curve inside the bins, averaged, less what the noise of its parameters adds.
-    clusters : ClusterSums or None
-        The sums by cluster, if rows depend on each other.
     """
 
-    size: float
-    parent: Level | None
-    inside: IntArray | None
     weight: FloatArray
     weight2: FloatArray
     residual: FloatArray
@@ -66,20 +58,101 @@ class Level:
     gap: FloatArray
     error2: FloatArray
     noise: FloatArray
-    effect: FloatArray | None
-    within: float
-    clusters: ClusterSums | None = None
+
+    def part(self, where: slice) -> Bins:
+        """Return some of the bins, with all that is known of them."""
+        part = Bins(
+            self.weight[where],
+            self.weight2[where],
+            self.residual[where],
+            self.residual2[where],
+            self.gap[where],
+            self.error2[where],
+            self.noise[where],
+        )
+        known = {key: value[where] for key, value in self.__dict__.items() if key not in part.__dict__}
+        part.__dict__.update(known)
+        return part
+
+    @cached_property
+    def pairs(self) -> FloatArray:
+        """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
+        square = self.weight**2
+        pairs = square - self.weight2
+        pairs[pairs <= 1e-9 * square] = 0.0
+        return pairs
+
+    @cached_property
+    def alone(self) -> NDArray[np.bool_]:
+        """Which bins hold a single row."""
+        return np.asarray((self.pairs == 0) & (self.weight > 0))
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """M / (m^2 - m_2), or 0 where a row is alone."""
+        return over(self.weight, self.pairs)
+
+    @cached_property
+    def residual_density(self) -> FloatArray:
+        """U of each bin, for the residuals score - label."""
+        return over(self.residual**2 - self.residual2, self.pairs)
+
+    @cached_property
+    def error_density(self) -> FloatArray:
+        """U of each bin, for the residuals label - g of the beta curve."""
+        return over((self.gap - self.residual) ** 2 - self.error2, self.pairs)
+
+    @cached_property
+    def noise_of_pairs(self) -> FloatArray:
+        """Squared noise, without the pairs of a row with itself."""
+        return self.noise**2 * over(self.pairs, self.weight**2)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One partition into bins.
+
+    Attributes
+    ----------
+    size : float
+        N.
+    bins : Bins
+        The bins.
+    parent : Level or None
+        The next coarser level.
+    inside : ndarray of int or None
+        Bin of the parent in which each bin lies; None if bins 2k and 2k + 1 lie in k.
+    square : float
+        U: the binned squared error of the scores.
+    within : float
+        Squared gap of the beta curve inside the bins, averaged, less what the noise of its parameters adds.
+    error_increment : float
+        Increment of U for the residuals of the beta curve; its mean is 0 if the curve is right.
+    noise_mean, null_variance : float
+        Mean of e'Ae, divided by N, and variance of the increment, if the beta curve is right.
+    covariance : ndarray or None
+        At the coarsest level, covariance of the bin sums of the beta curve's residuals.
+    """
+
+    size: float
+    bins: Bins
+    parent: Level | None = None
+    inside: IntArray | None = None
+    square: float = 0.0
+    within: float = 0.0
+    error_increment: float = 0.0
+    noise_mean: float = 0.0
+    null_variance: float = 0.0
+    covariance: FloatArray | None = None
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each bin."""
+        return self.bins.weight
 
     def up(self, values: FloatArray) -> FloatArray:
         """Return, for each bin, the value of the parent's bin around it."""
         return np.asarray(np.repeat(values, 2) if self.inside is None else values[self.inside])
-
-    def down(self, values: FloatArray) -> FloatArray:
-        """Return the sums of values over the bins inside each bin of the parent."""
-        if self.inside is None:
-            return np.asarray(values[0::2] + values[1::2])
-        assert self.parent is not None
-        return total(self.inside, values, len(self.parent.weight))
 
     @cached_property
     def filled(self) -> int:
@@ -87,185 +160,52 @@ class Level:
         return int(np.count_nonzero(self.weight))
 
     @cached_property
-    def pairs(self) -> FloatArray:
-        """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
-        pairs = self.weight**2 - self.weight2
-        return np.where(pairs > 1e-9 * self.weight**2, pairs, 0.0)
-
-    @cached_property
-    def factor(self) -> FloatArray:
-        """M / (m^2 - m_2), or 0 where a row is alone."""
-        return np.divide(self.weight, self.pairs, out=np.zeros_like(self.weight), where=self.pairs > 0)
-
-    @cached_property
     def mean_residual(self) -> FloatArray:
         """Mean residual score - label of each bin; 0 if it is empty."""
-        return np.divide(self.residual, self.weight, out=np.zeros_like(self.weight), where=self.weight > 0)
+        return over(self.bins.residual, self.weight)
 
     @cached_property
     def mean_error(self) -> FloatArray:
         """Mean residual label - g of each bin; 0 if it is empty."""
-        error = self.gap - self.residual
-        return np.divide(error, self.weight, out=np.zeros_like(self.weight), where=self.weight > 0)
+        return over(self.bins.gap - self.bins.residual, self.weight)
 
-    def _density(self, total: FloatArray, squares: FloatArray, above: FloatArray | None) -> FloatArray:
-        alone = self.pairs == 0
-        density = np.divide(total**2 - squares, self.pairs, out=np.zeros_like(total), where=~alone)
-        if above is not None and alone.any():
-            density[alone] = self.up(above)[alone]
-        return density
 
-    @cached_property
-    def residual_density(self) -> FloatArray:
-        """U of each bin, for the residuals score - label."""
-        above = None if self.parent is None else self.parent.residual_density
-        return self._density(self.residual, self.residual2, above)
-
-    @cached_property
-    def error_density(self) -> FloatArray:
-        """U of each bin, for the residuals label - g of the beta curve."""
-        above = None if self.parent is None else self.parent.error_density
-        return self._density(self.gap - self.residual, self.error2, above)
-
-    @cached_property
-    def square(self) -> float:
-        """U: the binned squared error of the scores."""
-        return float(self.weight @ self.residual_density) / self.size
-
-    @cached_property
-    def error_square(self) -> float:
-        """The same for the beta curve."""
-        return float(self.weight @ self.error_density) / self.size
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Covariance of the bin sums of the beta curve's residuals, for levels of few bins."""
-        if self.clusters is not None:
-            return self.clusters.covariance
-        assert self.effect is not None
-        return np.asarray(np.diag(self.noise) - self.effect.T @ self.effect)
-
-    @cached_property
-    def _factor_above(self) -> FloatArray:
-        """The parent's factors, times the share of its weight in bins of more than one row."""
-        assert self.parent is not None
-        weight = self.parent.weight
-        several = self.down(np.where(self.pairs > 0, self.weight, 0.0))
-        return self.parent.factor * np.divide(several, weight, out=np.zeros_like(weight), where=weight > 0)
-
-    def _contrast(self, sums: FloatArray) -> FloatArray:
-        """Return A v for each row v of `sums`: v'Av is the sum of v^2 m / (m^2 - m_2) less that of the parent."""
-        own = self.factor * sums
-        if self.parent is None:
-            return own
-        return np.stack(
-            [one - self.up(self._factor_above * self.down(row)) for one, row in zip(own, sums, strict=True)]
-        )
-
-    @cached_property
-    def fitted(self) -> FloatArray:
-        """B A B': what fitting the beta curve has taken out of the noise of this level less its parent."""
-        if self.effect is None:
-            return np.zeros((3, 3))
-        return np.asarray(self.effect @ self._contrast(self.effect).T)
-
-    @cached_property
-    def noise_mean(self) -> float:
-        """Mean of e'Ae for residual sums e of the beta curve that are pure noise, divided by N."""
-        total = float(self.factor @ self.noise) - float(np.trace(self.fitted))
-        if self.parent is not None:
-            total -= float(self._factor_above @ self.parent.noise)
-        return total / self.size
-
-    @cached_property
-    def null_variance(self) -> float:
-        """Variance of the increment of U at this level, if the beta curve is right."""
-        if self.clusters is not None:
-            if self.parent is None:
-                return null_variance(self.clusters, self.factor, None, np.zeros(0), self.size)
-            return null_variance(
-                self.clusters, self.factor, self.parent.clusters, self._factor_above, self.size
-            )
-        mine = self.noise**2 * self._pair_share
-        total = float(self.factor**2 @ mine)
-        if self.parent is not None:
-            above = self._factor_above
-            total += float(above**2 @ (self.parent.noise**2 * self.parent._pair_share))
-            total -= 2 * float((self.factor * self.up(above)) @ mine)
-        if self.effect is not None:
-            total += float(np.sum(self.fitted**2))
-            total -= 2 * float(np.sum(self._contrast(self.effect) ** 2 @ self.noise))
-        return max(2 * total / self.size**2, 0.0)
-
-    @property
-    def error_increment(self) -> float:
-        """Increment of the beta curve's squared error at this level; its mean is 0 if the curve is right."""
-        before = 0.0 if self.parent is None else self.parent.error_square
-        return self.error_square - before + float(np.trace(self.fitted)) / self.size
-
-    @cached_property
-    def _pair_share(self) -> FloatArray:
-        """1 - m_2 / m^2."""
-        square = self.weight**2
-        return np.divide(self.pairs, square, out=np.zeros_like(square), where=square > 0)
+def over(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return a ratio, or 0 where the denominator is 0."""
+    return np.divide(above, below, out=np.zeros(np.shape(above)), where=below > 0)
 
 
 def make_levels(units: Units, curve: Curve, mean: FloatArray) -> list[Level]:
     """Return the levels from 4 bins on, coarse to fine; `mean` is the curve at the units' scores."""
     if units.depth < 2:
         return []
-    gap = units.weight * (units.score - mean)
-    noise = units.weight2 * mean * (1 - mean)
-    error2 = units.positives2 * (1 - 2 * mean) + units.weight2 * mean**2
-    sums = np.stack([units.weight, units.weight2, units.residual, units.residual2, gap, error2, noise])
-    n_bins = 2**units.depth
-    finest = sums
-    if len(units) != n_bins:
-        finest = np.stack([total(units.bin, row, n_bins) for row in sums])
-    tree = [finest]
-    while tree[0].shape[1] > 4:
-        tree.insert(0, tree[0][:, 0::2] + tree[0][:, 1::2])
-    everywhere = float((units.score - mean) @ gap) - curve.noise.total
-    effects = _effects(units, curve)
-    by_cluster = [None] * len(tree) if units.clusters is None else sums_by_cluster(units, curve)
-    levels: list[Level] = []
-    for one, clusters in zip(tree, by_cluster, strict=True):
-        effect = effects.get(one.shape[1])
-        noise_between = curve.noise.total if effect is None else _sum_ratio(np.sum(effect**2, axis=0), one[0])
-        inside = (everywhere - _sum_ratio(one[4] ** 2, one[0]) + noise_between) / units.size
-        level = _level(units.size, levels[-1] if levels else None, None, one, effect, inside)
-        levels.append(level if clusters is None else _with_clusters(level, clusters))
+    by_unit = Bins(
+        weight=units.weight,
+        weight2=units.weight2,
+        residual=units.residual,
+        residual2=units.residual2,
+        gap=units.weight * (units.score - mean),
+        error2=units.positives2 * (1 - 2 * mean) + units.weight2 * mean**2,
+        noise=units.weight2 * mean * (1 - mean),
+    )
+    bins = _tree(units, by_unit)
+    if units.clusters is None:
+        clusters = None
+    else:
+        clusters = sums_by_cluster(units, curve)
+        noise = np.concatenate([np.diag(one.covariance) for one in clusters])
+        bins = replace(
+            bins,
+            weight2=np.concatenate([one.weight2 for one in clusters]),
+            residual2=np.concatenate([one.residual2 for one in clusters]),
+            error2=noise,  # it allows for the fit already
+            noise=noise,
+        )
+    gap2 = float(by_unit.gap @ (units.score - mean))
+    levels = _levels(units, curve, bins, gap2, clusters)
     if units.saturated:
-        levels.append(_level(units.size, levels[-1], units.bin, sums, None, 0.0))
+        levels.append(_level_of_units(units, by_unit, levels[-1]))
     return levels
-
-
-def _level(
-    size: float,
-    parent: Level | None,
-    inside: IntArray | None,
-    sums: FloatArray,
-    effect: FloatArray | None,
-    within: float,
-) -> Level:
-    weight, weight2, residual, residual2, gap, error2, noise = sums
-    return Level(
-        size, parent, inside, weight, weight2, residual, residual2, gap, error2, noise, effect, within
-    )
-
-
-def _with_clusters(level: Level, clusters: ClusterSums) -> Level:
-    """Replace the sums of squares by those over clusters, which allow for the fit already."""
-    noise = np.diag(clusters.covariance)
-    return replace(
-        level,
-        weight2=clusters.weight2,
-        residual2=clusters.residual2,
-        error2=noise,
-        noise=noise,
-        effect=None,
-        clusters=clusters,
-    )
 
 
 def one_bin(units: Units) -> Level:
@@ -276,25 +216,151 @@ def one_bin(units: Units) -> Level:
         weight2 = np.square(np.bincount(table.cluster, table.weight)).sum()
         residual2 = np.square(np.bincount(table.cluster, table.residual)).sum()
     sums = [units.weight.sum(), weight2, units.residual.sum(), residual2, 0.0, 0.0, 0.0]
-    return _level(units.size, None, None, np.array(sums)[:, np.newaxis], None, 0.0)
+    return Level(units.size, Bins(*np.array(sums)[:, np.newaxis]))
 
 
-def _effects(units: Units, curve: Curve) -> dict[int, FloatArray]:
-    """Return the noise of the curve's bin sums, by number of bins, as far as the cells of the fit resolve it."""
+def _starts(depth: int) -> IntArray:
+    """Return where each level begins among the bins of all levels, and where the last ends."""
+    return np.asarray(2 ** np.arange(2, depth + 2) - 4)
+
+
+def _tree(units: Units, by_unit: Bins) -> Bins:
+    """Return the bins of all levels."""
+    n_bins = 2**units.depth
+    rows = [by_unit.weight, by_unit.residual, by_unit.residual2, by_unit.gap, by_unit.error2, by_unit.noise]
+    if by_unit.weight2 is not by_unit.weight:
+        rows.append(by_unit.weight2)
+    tree = np.empty((len(rows), 2 * n_bins - 4))
+    for row, values in zip(tree, rows, strict=True):
+        row[-n_bins:] = values if len(units) == n_bins else total(units.bin, values, n_bins)
+    _sum_upwards(tree)
+    weight, residual, residual2, gap, error2, noise = tree[:6]
+    return Bins(weight, tree[6] if len(tree) > 6 else weight, residual, residual2, gap, error2, noise)
+
+
+def _sum_upwards(tree: FloatArray) -> None:
+    """Fill in the sums of all levels from those of the finest, which are the last."""
+    first = tree.shape[1] // 2 - 2
+    while first > 0:
+        children = tree[:, first : 2 * first + 4]
+        np.add(children[:, 0::2], children[:, 1::2], out=tree[:, first // 2 - 2 : first])
+        first = first // 2 - 2
+
+
+def _levels(
+    units: Units, curve: Curve, bins: Bins, gap2: float, clusters: list[ClusterSums] | None
+) -> list[Level]:
+    """Return the levels; `gap2` is the sum of w (f - g)^2."""
+    size, starts = units.size, _starts(units.depth)
+    first, ends = starts[:-1], starts[1:]
+    child, parent = slice(4, None), slice(None, first[-1])
+    if bins.alone.any():
+        for start, end in zip(first[1:], ends[1:], strict=True):
+            here, before = slice(start, end), slice(start // 2 - 2, start)
+            for density in (bins.residual_density, bins.error_density):
+                np.copyto(density[here], np.repeat(density[before], 2), where=bins.alone[here])
+
+    above = bins.factor[parent]
+    if bins.alone[child].any():  # only bins of several rows have an increment
+        several = np.where(bins.alone[child], 0.0, bins.weight[child])
+        above = above * over(several[0::2] + several[1::2], bins.weight[parent])
+    square = np.add.reduceat(bins.weight * bins.residual_density, first) / size
+    error = np.diff(np.add.reduceat(bins.weight * bins.error_density, first), prepend=0.0)
+    between = np.add.reduceat(over(bins.gap**2, bins.weight), first)
+    mean, variance = np.zeros(len(first)), np.zeros(len(first))
+    if len(first) > 1:
+        factor, pairs = bins.factor[child], bins.noise_of_pairs
+        begin = first[1:] - 4
+        mean[1:] = np.add.reduceat(factor * bins.noise[child], begin)
+        mean[1:] -= np.add.reduceat(above * bins.noise[parent], first[:-1])
+        variance[1:] = np.add.reduceat(factor * (factor - 2 * np.repeat(above, 2)) * pairs[child], begin)
+        variance[1:] += np.add.reduceat(above**2 * pairs[parent], first[:-1])
+
+    # What the noise of the curve's parameters does, as far as the cells of the fit resolve it.
+    effect = _effects(units, curve)
+    width = effect.shape[1]
+    known = first[first < width]
+    noise_between = np.full(len(first), curve.noise.total)
+    noise_between[: len(known)] = np.add.reduceat(over(np.sum(effect**2, axis=0), bins.weight[:width]), known)
+    if clusters is None and len(known) > 1:
+        inside, around = effect[:, 4:], effect[:, : known[-1]]
+        contrast = bins.factor[4:width] * inside - np.repeat(above[: known[-1]] * around, 2, axis=1)
+        taken = np.add.reduceat(inside[:, np.newaxis] * contrast, known[1:] - 4, axis=2)
+        trace = np.trace(taken)
+        mean[1 : len(known)] -= trace
+        error[1 : len(known)] += trace
+        variance[1 : len(known)] += np.sum(taken**2, axis=(0, 1)) - 2 * np.add.reduceat(
+            np.sum(contrast**2, axis=0) * bins.noise[4:width], known[1:] - 4
+        )
+    within = (gap2 - curve.noise.total - between + noise_between) / size
+    variance = np.maximum(2 * variance / size**2, 0.0)
+
+    levels: list[Level] = []
+    for number, (start, end) in enumerate(zip(first, ends, strict=True)):
+        covariance = None
+        if number == 0:
+            fitted = effect[:, :4].T @ effect[:, :4]
+            covariance = np.diag(bins.noise[:4]) - fitted if clusters is None else clusters[0].covariance
+        elif clusters is not None:
+            before = slice(start // 2 - 2, start)
+            variance[number] = null_variance(
+                clusters[number], bins.factor[start:end], clusters[number - 1], above[before], size
+            )
+        levels.append(
+            Level(
+                size=size,
+                bins=bins.part(slice(start, end)),
+                parent=levels[-1] if levels else None,
+                square=float(square[number]),
+                within=float(within[number]),
+                error_increment=float(error[number]) / size,
+                noise_mean=float(mean[number]) / size,
+                null_variance=float(variance[number]),
+                covariance=covariance,
+            )
+        )
+    return levels
+
+
+def _level_of_units(units: Units, by_unit: Bins, parent: Level) -> Level:
+    """Return the level in which every distinct score is a bin."""
+    size, inside = units.size, units.bin
+    for density, above in (
+        (by_unit.residual_density, parent.bins.residual_density),
+        (by_unit.error_density, parent.bins.error_density),
+    ):
+        np.copyto(density, above[inside], where=by_unit.alone)
+    several = total(inside, np.where(by_unit.alone, 0.0, by_unit.weight), len(parent.weight))
+    above = parent.bins.factor * over(several, parent.weight)
+    factor, pairs = by_unit.factor, by_unit.noise_of_pairs
+    mean = float(factor @ by_unit.noise) - float(above @ parent.bins.noise)
+    variance = float((factor * (factor - 2 * above[inside])) @ pairs)
+    variance += float(above**2 @ parent.bins.noise_of_pairs)
+    before = float(parent.weight @ parent.bins.error_density)
+    return Level(
+        size=size,
+        bins=by_unit,
+        parent=parent,
+        inside=inside,
+        square=float(by_unit.weight @ by_unit.residual_density) / size,
+        error_increment=(float(by_unit.weight @ by_unit.error_density) - before) / size,
+        noise_mean=mean / size,
+        null_variance=max(2 * variance / size**2, 0.0),
+    )
+
+
+def _effects(units: Units, curve: Curve) -> FloatArray:
+    """Return what the noise of the curve's parameters does to the sums of w g in bins: B, with B'B their covariance.
+
+    It has three rows, and columns for the bins of the levels that are no finer than the cells of the fit; in finer bins
+    the curve moves as one.
+    """
     noise, depth = curve.noise, units.depth
     place = units.bin[noise.start]
     if len(noise.start) < len(units) and depth > 8:
         place, depth = place >> (depth - 8), 8
-    rows: FloatArray = np.stack([np.bincount(place, row, 2**depth) for row in noise.effect.T]).astype(
-        np.float64
-    )
-    found: dict[int, FloatArray] = {}
-    while True:
-        found[rows.shape[1]] = rows
-        if rows.shape[1] <= 4:
-            return found
-        rows = rows[:, 0::2] + rows[:, 1::2]
-
-
-def _sum_ratio(above: FloatArray, below: FloatArray) -> float:
-    return float(np.sum(np.divide(above, below, out=np.zeros_like(above), where=below > 0)))
+    tree = np.empty((3, 2 * 2**depth - 4))
+    for row, column in zip(tree, noise.effect.T, strict=True):
+        row[-(2**depth) :] = np.bincount(place, column, 2**depth)
+    _sum_upwards(tree)
+    return tree

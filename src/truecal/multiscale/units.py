@@ -110,6 +110,9 @@ def make_units(sample: Sample) -> Units:
     depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
     if sample.plain and clusters is None and n_groups > _MOST_GROUPS:
         return _units_of_rows(sample, depth)
+    counted = sample.squares is None and clusters is None
+    if counted and n_groups > max(_MOST_GROUPS, size / 2) and depth >= 2:
+        return _units_of_groups(sample, size, depth)
 
     weight = sample.count * scale if sample.squares is not None else sample.count
     positives = sample.positives * scale if sample.squares is not None else sample.positives
@@ -163,24 +166,47 @@ def make_units(sample: Sample) -> Units:
 
 
 def _units_of_rows(sample: Sample, depth: int) -> Units:
-    """Return the bins of the finest level as units, for many rows of different scores: three passes over the rows."""
+    """Return the bins of the finest level as units, for many rows of different scores."""
     n, n_bins = len(sample), 2**depth
     # Row i lies in bin floor((i + 1/2) n_bins / n).
     start = np.ceil(np.arange(n_bins) * (n / n_bins) - 0.5).astype(np.intp)
-    residual = sample.score - sample.positives
     weight = np.diff(start, append=n).astype(np.float64)
+    return _merged(sample, float(n), depth, start, np.arange(n_bins), weight)
+
+
+def _units_of_groups(sample: Sample, size: float, depth: int) -> Units:
+    """Return the same if a few scores repeat."""
+    rank = np.cumsum(sample.count)
+    rank -= 0.5 * sample.count
+    rank *= 2.0**depth / size
+    group_bin = rank.astype(np.int32)
+    np.minimum(group_bin, 2**depth - 1, out=group_bin)
+    start = np.flatnonzero(group_bin[1:] > group_bin[:-1]) + 1
+    start = np.concatenate([[0], start])
+    weight = np.add.reduceat(sample.count, start)
+    return _merged(sample, size, depth, start, group_bin[start].astype(np.intp), weight)
+
+
+def _merged(
+    sample: Sample, size: float, depth: int, start: IntArray, place: IntArray, weight: FloatArray
+) -> Units:
+    """Return units that begin at given groups of counted rows, in few passes over the groups."""
+    each = sample.score if sample.plain else sample.score * sample.count
+    residual = each - sample.positives
     unit_residual, positives = np.add.reduceat(residual, start), np.add.reduceat(sample.positives, start)
-    np.multiply(residual, residual, out=residual)
+    # The sum of (f - y)^2 is f (R - P) + P, of which the last adds up to the positives.
+    np.subtract(residual, sample.positives, out=residual)
+    np.multiply(residual, sample.score, out=residual)
     return Units(
-        size=float(n),
+        size=size,
         score=(unit_residual + positives) / weight,
         weight=weight,
         weight2=weight,
         residual=unit_residual,
-        residual2=np.add.reduceat(residual, start),
+        residual2=np.add.reduceat(residual, start) + positives,
         residual_weight2=unit_residual,
         positives2=positives,
-        bin=np.arange(n_bins),
+        bin=place,
         depth=depth,
         saturated=False,
         start=start,

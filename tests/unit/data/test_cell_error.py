@@ -5,7 +5,7 @@ import pytest
 
 import truecal
 from truecal.data import as_sample
-from truecal.data.cell_error import cell_error, lay_out
+from truecal.data.cell_error import _halved, cell_error, lay_out
 from truecal.data.cells import Cells
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
@@ -94,3 +94,14 @@ def test_rows_laid_out_keep_the_effective_size():
     laid_out = lay_out(cells, rng)
     assert laid_out.effective_size == pytest.approx(sample.effective_size, rel=1e-9)
     assert (laid_out.positive_squares <= laid_out.squares * (1 + 1e-9)).mean() > 0.9
+
+
+def test_labels_are_spread_over_the_halves_of_a_cell_as_without_replacement():
+    n = 20_000
+    start = np.arange(n) / n
+    columns = [start + 0.4 / n, np.full(n, 6.0), np.full(n, 2.0), start, start + 0.8 / n]
+    (_, _, positives, *_), _ = _halved(columns, np.random.default_rng(0).standard_normal(n))
+    left = positives[0::2]
+    variance = 2 / 6 * 4 / 6 * 3 * 3 / 5
+    assert left.mean() == pytest.approx(1, abs=0.03)
+    assert left.var() == pytest.approx(variance, rel=0.08)

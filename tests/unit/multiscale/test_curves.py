@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from truecal.data.sample import Sample
+from truecal.multiscale.analysis import analyse
 from truecal.multiscale.curves import fit_curves
 from truecal.multiscale.units import make_units
 
@@ -66,3 +67,13 @@ def test_degenerate_samples_give_finite_curves(label, score):
         assert np.isfinite([curve.square, curve.support, curve.freedom, curve.null_variance]).all()
         assert curve.null_variance < 1
         assert ((curve(np.array([0.0, 0.3, 1.0])) >= 0) & (curve(np.array([0.0, 0.3, 1.0])) <= 1)).all()
+
+
+def test_scores_next_to_0_and_1_count_as_0_and_1():
+    rng = np.random.default_rng(4)
+    score = np.concatenate([rng.random(300), np.zeros(40), np.ones(60)])
+    label = (rng.random(400) < np.clip(score, 0.02, 0.96)).astype(int)
+    exact = analyse(Sample.from_rows(label, score)).error(2)
+    for near in (1e-16, 1e-12, 1e-9):
+        moved = Sample.from_rows(label, np.clip(score, near, 1 - near))
+        assert analyse(moved).error(2) == pytest.approx(exact, abs=1e-4)

@@ -20,7 +20,7 @@ def enumerate_chain(blocks):
         weight = factor[0] * (factor[1] if beta else 1.0) / 2
         before = None
         for level, block, gain in zip(levels, blocks[2:], factor[2:], strict=True):
-            enter = 0.5 if before in (None, 1) else 1 / (1 + max(block.freedom, 1))
+            enter = 0.5 if before in (None, 1) else 1 / (1 + max(block.size, 1))
             weight *= enter * gain if level else 1 - enter
             before = level
         total += weight
@@ -61,3 +61,13 @@ def test_the_p_value_of_a_calibrated_model_is_nearly_uniform_in_its_tail(draw, d
 def test_error_is_found(draw):
     assert analyse(draw(1000, lambda p: p**1.5)).pvalue < 1e-4
     assert analyse(draw(400, lambda p: 1 - p)).pvalue < 1e-20
+
+
+def test_bins_without_noise_lower_the_evidence_by_one_standard_deviation_at_most():
+    equal = Block(0.0, 1.0, 20.0, 16.0, added=16)
+    idle = Block(0.0, 1.0, 14.0, 10.0, added=16)  # as far above its mean
+    silent = Block(0.0, 1.0, 5.0, 1.0, added=16)
+    g = 4 / math.sqrt(16)
+    step = g / (2 * (1 + g))
+    assert equal.log_bayes_factor - idle.log_bayes_factor == pytest.approx(step * math.sqrt(32))
+    assert idle.log_bayes_factor == pytest.approx(silent.log_bayes_factor)

@@ -34,7 +34,7 @@ def test_bins_hold_the_mean_product_of_pairs(kind):
             expected = pair_mean(
                 (score - label)[inside], weight[inside], None if cluster is None else cluster[inside]
             )
-            assert level.residual_density[k] == pytest.approx(expected, abs=1e-10)
+            assert level.bins.residual_density[k] == pytest.approx(expected, abs=1e-10)
 
 
 def test_a_row_alone_takes_over_from_the_bin_around_it():
@@ -45,8 +45,8 @@ def test_a_row_alone_takes_over_from_the_bin_around_it():
     last = core.levels[-1]
     alone = np.flatnonzero(last.weight == 1)
     assert len(alone) == 1
-    above = last.up(last.parent.residual_density)
-    assert last.residual_density[alone[0]] == above[alone[0]]
+    above = last.up(last.parent.bins.residual_density)
+    assert last.bins.residual_density[alone[0]] == above[alone[0]]
 
 
 def test_increments_have_mean_zero_and_the_variance_that_is_stated():
