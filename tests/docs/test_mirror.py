@@ -9,21 +9,11 @@ from support.snippets import ROOT
 
 SOURCE, TESTS = ROOT / "src" / "truecal", ROOT / "tests" / "unit"
 
-_LINES = "unit/recalibration/test_logistic.py"
-_SELECTION = "unit/recalibration/selection/test_choose.py"
-
-#: Modules that are tested in another file, because that file tests several of them in the same way.
+#: Modules that are tested elsewhere, because their tests need an environment of their own.
 ELSEWHERE = {
     "integrations/inspect_ai.py": "engines/test_inspect_ai.py",  # needs inspect_ai
     "integrations/mlflow.py": "engines/test_mlflow.py",  # needs mlflow
     "integrations/torchmetrics.py": "engines/test_torchmetrics.py",  # needs torch
-    "multiscale/clusters.py": "unit/multiscale/test_analysis.py",
-    "recalibration/beta.py": _LINES,
-    "recalibration/identity.py": "unit/recalibration/test_base.py",
-    "recalibration/platt.py": _LINES,
-    "recalibration/selection/criterion.py": _SELECTION,
-    "recalibration/selection/results.py": _SELECTION,
-    "recalibration/selection/rows.py": _SELECTION,
 }
 #: The parts of the reproduction are tested together.
 _PARTS = "unit/reproduce/test_parts.py"

@@ -1,91 +1,23 @@
-"""Platt scaling and beta calibration against other people's optimisers."""
-
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-from scipy.special import expit, logit
 
-from truecal.recalibration import BetaCalibration, PlattScaling
-
-
-def best(loss, start, bounds=None):
-    return minimize(loss, start, bounds=bounds, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10}).x
+from support.likelihood import best, mean_loss
+from truecal.recalibration._logistic import fit_logistic
 
 
-def mean_loss(eta, target, weight=None):
-    return np.average(np.logaddexp(0, eta) - target * eta, weights=weight)
-
-
-@pytest.mark.parametrize("targets", ["smoothed", "plain"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_platt_is_the_maximum_of_the_likelihood(golden, targets, weighted):
-    y, p = golden(300)
-    z = logit(p)
-    weight = 1.0 + np.arange(300) % 3 if weighted else np.ones(300)
-    target = y.astype(float)
-    if targets == "smoothed":
-        n1, n0 = weight @ y, weight @ (1 - y)
-        target = np.where(y == 1, (n1 + 1) / (n1 + 2), 1 / (n0 + 2))
-    expected = best(lambda ab: mean_loss(ab[0] * z + ab[1], target, weight), [1.0, 0.0])
-    (found,) = PlattScaling(targets=targets).fit(p, y, sample_weight=weight).maps_
-    np.testing.assert_allclose([found.slope, found.intercept], expected, atol=2e-5)
-
-
-def test_platt_agrees_with_scikit_learns_sigmoid(golden):
-    calibration = pytest.importorskip("sklearn.calibration")
-    y, p = golden(400)
-    theirs = calibration._SigmoidCalibration().fit(logit(p), y).predict(logit(p))
-    np.testing.assert_allclose(PlattScaling().fit(p, y).transform(p), theirs, atol=1e-4)
-
-
-def test_platt_may_fall():
-    (found,) = PlattScaling().fit([0.1, 0.2, 0.4, 0.6, 0.8, 0.9], [1, 1, 0, 1, 0, 0]).maps_
-    assert found.slope < 0
-
-
-def test_platt_smoothing_keeps_separated_labels_finite():
-    p, y = np.array([0.1] * 10 + [0.9] * 10), np.repeat([0, 1], 10)
-    after = PlattScaling().fit(p, y).transform([0.1, 0.9])
-    np.testing.assert_allclose(after, [1 / 12, 11 / 12], rtol=1e-5)
-
-
-def test_beta_is_the_maximum_of_the_likelihood(golden):
-    y, p = golden(300)
-
-    def loss(abc):
-        return mean_loss(abc[0] * np.log(p) - abc[1] * np.log1p(-p) + abc[2], y)
-
-    expected = best(loss, [1.0, 1.0, 0.0], bounds=[(0, None), (0, None), (None, None)])
-    (found,) = BetaCalibration().fit(p, y).maps_
-    fitted = np.array([found.a, found.b, found.c])
-    np.testing.assert_allclose(fitted, expected, atol=2e-3)
-    assert loss(fitted) <= loss(expected) + 1e-12
-
-
-def test_beta_of_a_calibrated_model_is_nearly_the_identity(golden):
-    y, p = golden(20_000, "identity")
-    (found,) = BetaCalibration().fit(p, y).maps_
-    np.testing.assert_allclose([found.a, found.b, found.c], [1, 1, 0], atol=0.03)
-
-
-def test_beta_parameters_stop_at_zero_exactly():
+def test_the_coefficients_maximise_the_likelihood(weighted):
     rng = np.random.default_rng(0)
-    p = rng.random(2000)
-    y = (rng.random(2000) < expit(-2 - 0.7 * np.log(p) - 2 * np.log1p(-p))).astype(int)  # a is -0.7
-    (found,) = BetaCalibration().fit(p, y).maps_
-    assert found.a == 0
-    assert found.b > 1
-    expected = best(lambda bc: mean_loss(-bc[0] * np.log1p(-p) + bc[1], y), [1.0, 0.0])
-    np.testing.assert_allclose([found.b, found.c], expected, atol=1e-4)
+    features = np.column_stack([rng.normal(size=200), np.ones(200)])
+    target = rng.random(200)
+    weight = rng.random(200) if weighted else None
+    found = fit_logistic(features, target, weight, start=np.zeros(2))
+    expected = best(lambda theta: mean_loss(features @ theta, target, weight), np.zeros(2))
+    assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_beta_logits_keep_what_probabilities_lose():
-    # Beyond 37 every probability is 1 and tells nothing more; the logit still does.
-    z = np.concatenate([np.full(50, 38.0), np.full(50, 60.0), np.full(20, -40.0)])
-    y = np.concatenate([np.tile([0, 1], 25), np.ones(50), np.zeros(20)]).astype(int)
-    fine = BetaCalibration(input="logits").fit(z, y).transform([38.0, 60.0])
-    coarse = BetaCalibration().fit(expit(z), y).transform(expit([38.0, 60.0]))
-    np.testing.assert_allclose(fine, [0.5, 1], atol=0.01)
-    np.testing.assert_allclose(coarse, 0.75, atol=0.01)
+def test_a_bound_is_kept():
+    features = np.column_stack([np.arange(6.0), np.ones(6)])
+    target = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 1.0])
+    found = fit_logistic(features, target, None, start=np.zeros(2), lower=np.array([0.0, -np.inf]))
+    assert found == pytest.approx([0.0, np.log(4 / 2)])

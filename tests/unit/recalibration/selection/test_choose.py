@@ -1,46 +1,15 @@
 from __future__ import annotations
 
-import dataclasses
-import json
-
 import numpy as np
 import pytest
-from scipy.special import expit, logit, softmax
+from scipy.special import softmax
 
 import truecal
+from support.selections import FAST, NO_OPTIONS, assert_alike
 from truecal.exceptions import InputError
 from truecal.recalibration import BetaCalibration, HistogramBinning, PlattScaling, TemperatureScaling
-from truecal.recalibration.selection import Selection, select_recalibrator
-from truecal.recalibration.selection.criterion import gain_over, losses
+from truecal.recalibration.selection import select_recalibrator
 from truecal.recalibration.selection.rows import FitRows
-
-NO_OPTIONS = dict.fromkeys(("sample_weight", "weights", "pos_label", "labels", "clusters"))
-FAST = {"n_resamples": 5, "rng": 0}
-
-
-@pytest.fixture(scope="module")
-def bad(golden):
-    """Labels that come true p squared of the time."""
-    return golden(1000)
-
-
-@pytest.fixture(scope="module")
-def classes():
-    """Labels and logits of four classes, twice as sure as they should be."""
-    rng = np.random.default_rng(3)
-    logits = rng.normal(size=(800, 4)) * 2
-    label = (rng.random((800, 1)) > softmax(logits, axis=1).cumsum(axis=1)).sum(axis=1)
-    return label, 2 * logits
-
-
-def assert_alike(one, two):
-    """Check that all candidates have the same numbers."""
-    for ours, theirs in zip(one.to_dict()["candidates"], two.to_dict()["candidates"], strict=True):
-        assert ours.pop("interval") == pytest.approx(theirs.pop("interval"))
-        assert ours == pytest.approx(theirs)
-
-
-# --- The choice ------------------------------------------------------------------------------------
 
 
 def test_a_bad_model_is_mended(bad):
@@ -110,30 +79,6 @@ def test_the_recalibrator_is_fitted_to_all_rows(bad):
     np.testing.assert_allclose(selection.transform(p), BetaCalibration().fit(p, y).transform(p))
 
 
-# --- Criteria, classes, logits ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "criterion", ["brier", "log_loss", *(spec.name for spec in truecal.list_estimators())]
-)
-def test_every_criterion(golden, criterion):
-    y, p = golden(300)
-    selection = select_recalibrator(y, p, criterion=criterion, n_resamples=2, rng=0)
-    # All of these scores are too high, so the model itself has no underconfidence to reduce.
-    assert selection.leave_alone == (criterion == "underconfidence")
-    assert selection.criterion == f"{criterion} of P(y = 1)"
-
-
-def test_options_of_the_criterion(bad):
-    y, p = bad
-    fold, options = np.arange(len(y)) % 4, {"norm": 1, "n_bins": 7}
-    selection = select_recalibrator(y, p, criterion="em_bin", cv=fold, **options, **FAST)
-    folds = [
-        truecal.calibration_error(y[fold == k], p[fold == k], estimator="em_bin", **options) for k in range(4)
-    ]
-    assert selection["identity"].criterion == pytest.approx(np.mean(folds))
-
-
 @pytest.mark.parametrize("multiclass", [None, "top", "classwise"])
 def test_several_classes(classes, multiclass):
     label, logits = classes
@@ -148,56 +93,6 @@ def test_several_classes(classes, multiclass):
         label, selection.transform(logits), multiclass=multiclass, estimator="em_sweep"
     )
     assert after < 0.7 * before
-
-
-def test_the_criterion_in_words(bad, classes):
-    def words(data, **given):
-        return select_recalibrator(*data, candidates=["platt"], n_resamples=1, rng=0, **given).criterion
-
-    assert words(bad, criterion="brier") == "brier of P(y = 1)"
-    assert words(bad, criterion="em_sweep", multiclass="top") == "em_sweep of the top label of 2 classes"
-    many = {"data": classes, "input": "logits"}
-    assert words(**many, criterion="em_sweep") == "em_sweep of the top label of 4 classes"
-    assert (
-        words(**many, criterion="ew_bin", multiclass="classwise")
-        == "ew_bin of 4 classes, each against the rest"
-    )
-    assert words(**many, criterion="log_loss") == "log_loss of 4 classes"
-
-
-@pytest.mark.parametrize("multiclass", [None, "top", "classwise"])
-def test_two_columns_are_the_second(bad, multiclass):
-    y, p = bad
-    one = select_recalibrator(y, p, multiclass=multiclass, **FAST)
-    two = select_recalibrator(y, np.column_stack([1 - p, p]), multiclass=multiclass, **FAST)
-    assert_alike(one, two)
-    assert two.transform([[0.3, 0.7]])[0, 1] == one.transform([0.7])[0]
-
-
-def test_logits_are_said_never_guessed(bad):
-    y, p = bad
-    by_proba = select_recalibrator(y, p, **FAST)
-    by_logits = select_recalibrator(y, logit(p), input="logits", **FAST)
-    assert by_logits.chosen == by_proba.chosen
-    np.testing.assert_allclose(by_logits.transform(logit(p)), by_proba.transform(p), atol=1e-6)
-    with pytest.raises(ValueError, match="set input='logits'"):
-        select_recalibrator(y, logit(p))
-
-
-def test_labels_of_other_kinds(bad, classes):
-    y, p = bad
-    plain = select_recalibrator(y, p, **FAST)
-    words = select_recalibrator(np.where(y == 1, "a", "b"), p, pos_label="a", **FAST)
-    assert words.to_dict()["candidates"] == plain.to_dict()["candidates"]
-    assert words.criterion == "log_loss of P(y = 'a')"
-    label, logits = classes
-    numbers = select_recalibrator(label, logits, input="logits", **FAST)
-    names = np.array(["d", "b", "a", "c"])
-    named = select_recalibrator(names[label], logits, labels=names, input="logits", **FAST)
-    assert named.to_dict()["candidates"] == numbers.to_dict()["candidates"]
-
-
-# --- How rows are held out -------------------------------------------------------------------------
 
 
 def test_a_validation_set_judges_what_was_fitted_elsewhere(golden):
@@ -277,9 +172,6 @@ def test_folds_can_be_given(bad):
     assert selection["platt"].criterion == pytest.approx(np.sqrt(share @ squares))
 
 
-# --- Candidates ------------------------------------------------------------------------------------
-
-
 def test_candidates_by_name_object_and_mapping(bad):
     y, p = bad
     listed = select_recalibrator(y, p, candidates=["platt", HistogramBinning(n_bins=4)], **FAST)
@@ -340,63 +232,6 @@ def test_pos_label_is_for_two_classes(classes):
         select_recalibrator(label, logits, input="logits", pos_label=1)
 
 
-# --- The result ------------------------------------------------------------------------------------
-
-
-def test_the_result_is_plain_and_frozen(bad):
-    selection = select_recalibrator(*bad, **FAST)
-    assert isinstance(selection, Selection)
-    assert json.loads(json.dumps(selection.to_dict()))["chosen"] == selection.chosen
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        selection.chosen = "platt"
-    text = str(selection)
-    assert all(row.name in text for row in selection.candidates)
-    assert f"*{selection.chosen}" in text
-    assert repr(selection) == f"<Selection {selection.chosen!r} of 6 by log_loss of P(y = 1)>"
-
-
-@pytest.mark.parametrize("score", ["brier", "log_loss"])
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_losses_are_scikit_learns(score, n_classes):
-    metrics = pytest.importorskip("sklearn.metrics", reason="the reference")
-    rng = np.random.default_rng(0)
-    p = softmax(rng.normal(size=(50, n_classes)), axis=1)
-    label = rng.integers(n_classes, size=50)
-    ours = losses(p[:, 1] if n_classes == 2 else p, score)[np.arange(50), label].mean()
-    if score == "log_loss":
-        assert ours == pytest.approx(metrics.log_loss(label, p, labels=range(n_classes)))
-    else:
-        expected = ((p - np.eye(n_classes)[label]) ** 2).sum(axis=1).mean()
-        assert ours == pytest.approx(expected / 2 if n_classes == 2 else expected)
-
-
-@pytest.mark.parametrize("score", ["brier", "log_loss"])
-def test_the_variance_by_chance_is_that_of_drawn_labels(score):
-    rng = np.random.default_rng(0)
-    model, candidate = softmax(rng.normal(size=(2, 30, 3)), axis=2)
-    every = [gain_over(model, candidate, np.full(30, k), score).value for k in range(3)]
-    mean = sum(model[:, k] * every[k] for k in range(3))
-    variance = sum(model[:, k] * (every[k] - mean) ** 2 for k in range(3))
-    found = gain_over(model, candidate, np.zeros(30, dtype=int), score)
-    np.testing.assert_allclose(found.variance, variance, rtol=1e-9)
-    assert (mean <= 0).all()  # a proper score: the truth cannot be improved on
-    rows = FitRows.read(np.zeros(30, dtype=int), model, "probabilities", **NO_OPTIONS)
-    value, chance = found.summarize(rows)
-    assert value == pytest.approx(found.value.mean())
-    assert chance == pytest.approx(np.sqrt(variance.sum()) / 30)
-
-
-def test_two_columns_have_the_gain_of_one():
-    p, q = expit(np.array([-1.0, 0.3])), expit(np.array([-2.0, 1.0]))
-    one = gain_over(p, q, np.array([0, 1]), "log_loss")
-    two = gain_over(np.column_stack([1 - p, p]), np.column_stack([1 - q, q]), np.array([0, 1]), "log_loss")
-    np.testing.assert_allclose(one.value, two.value)
-    np.testing.assert_allclose(one.variance, two.variance)
-
-
-# --- Samples and clusters --------------------------------------------------------------------------
-
-
 def test_a_sample_takes_the_place_of_rows(bad):
     y, p = bad
     rounded = p.round(2)
@@ -418,7 +253,7 @@ def test_what_a_sample_cannot_say(bad):
     sample = truecal.Sample.from_predictions(y, p)
     weighted = truecal.Sample.from_predictions(y, p, sample_weight=np.linspace(0.5, 2, len(y)))
     for given, options, says in [
-        (sample, {"clusters": y}, "already holds .* Leave out clusters"),
+        (sample, {"clusters": y}, "clusters cannot be given beside a Sample"),
         (sample, {"y_proba": p}, "Leave out y_proba"),
         (sample, {"cv": y}, "cv must be a number for a Sample"),
         (sample, {"input": "logits"}, "input must be 'probabilities' for a Sample"),

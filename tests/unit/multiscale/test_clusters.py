@@ -1,0 +1,56 @@
+"""Sums of clusters in nested bins, by loops."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from truecal.data.sample import Sample
+from truecal.multiscale.clusters import null_variance, sums_by_cluster
+from truecal.multiscale.curves import fit_curves
+from truecal.multiscale.units import make_units
+
+
+@pytest.fixture(scope="module")
+def levels():
+    rng = np.random.default_rng(0)
+    score, cluster = rng.random(2000), np.arange(2000) // 4
+    label = (rng.random(2000) < score**1.3).astype(int)
+    units = make_units(Sample.from_rows(label, score, clusters=cluster))
+    return units, sums_by_cluster(units, fit_curves(units)[-1])
+
+
+def test_bins_are_nested_and_keep_their_sums(levels):
+    _, found = levels
+    assert len(found[0].weight2) == 4
+    for coarse, fine in itertools.pairwise(found):
+        assert len(fine.weight2) == 2 * len(coarse.weight2)
+        assert coarse.error.sum() == pytest.approx(fine.error.sum())
+        assert coarse.covariance.sum() == pytest.approx(fine.covariance.sum())
+
+
+def test_squares_are_sums_over_clusters(levels):
+    units, found = levels
+    table, level = units.clusters, found[0]
+    bins = units.bin[table.unit] >> (units.depth - 2)
+    residual2, weight2 = np.zeros(4), np.zeros(4)
+    for k in range(4):
+        for c in range(table.n_clusters):
+            here = (bins == k) & (table.cluster == c)
+            residual2[k] += table.residual[here].sum() ** 2
+            weight2[k] += table.weight[here].sum() ** 2
+    assert level.residual2 == pytest.approx(residual2)
+    assert level.weight2 == pytest.approx(weight2)
+
+
+def test_the_variance_of_the_first_level_is_the_double_sum(levels):
+    _, found = levels
+    level, factor, size = found[0], np.array([1.0, 2.0, 0.5, 1.5]), 100.0
+    error = np.zeros((4, level.n_clusters))
+    error[level.bin, level.cluster] = level.error
+    products = (error.T * factor) @ error
+    own = float(np.sum(np.diag(products) ** 2))
+    # The covariance is corrected for the fitted parameters, which the double sum is not: replace it.
+    plain = type(level)(**{**vars(level), "covariance": error @ error.T})
+    expected = 2 * (float(np.sum(products**2)) - own) / size**2
+    assert null_variance(plain, factor, None, np.empty(0), size) == pytest.approx(expected)
