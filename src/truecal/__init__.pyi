@@ -17,6 +17,7 @@ from truecal.inference.calibration_index import calibration_index as calibration
 from truecal.inference.calibration_test import calibration_test as calibration_test
 from truecal.inference.compare import compare as compare
 from truecal.inference.decompose import decompose as decompose
+from truecal.inference.dependence import describe_clusters as describe_clusters
 from truecal.inference.estimate import calibration_error as calibration_error
 from truecal.inference.estimate import estimate as estimate
 from truecal.inference.interval import confidence_interval as confidence_interval

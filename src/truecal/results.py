@@ -171,6 +171,10 @@ class Estimate(Result):
     cell_error : float or None
         How far the value may be from that of the single rows, where it comes from `truecal.Cells`: twice the
         largest change over several ways in which rows may lie in their cells.
+    n_clusters : int or None
+        Number of clusters, if rows depend on each other.
+    weighting : {"rows", "clusters"}
+        What counts the same in the estimand: every row, or every cluster.
 
     Examples
     --------
@@ -200,6 +204,8 @@ class Estimate(Result):
     interval: Interval | None = None
     cell_error: float | None = None
     effective_size: float | None = None
+    n_clusters: int | None = None
+    weighting: str = "rows"
 
     def __post_init__(self) -> None:
         # Estimators may compute NumPy scalars, which JSON does not know.
@@ -225,6 +231,7 @@ class Estimate(Result):
             if self.effective_size is None
             else f"effective n = {self.effective_size:.1f}"
         )
+        size += "" if self.n_clusters is None else f" in {counted(self.n_clusters, 'cluster')}"
         return f"{self.estimator}{norm} of {self.target}: {value}, {size}{bins}{cells}"
 
     def __repr__(self) -> str:
@@ -267,4 +274,6 @@ def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
         target=classes_target(len(outcomes)),
         classes=tuple(outcomes),
         effective_size=outcomes[0].effective_size,
+        n_clusters=outcomes[0].n_clusters,
+        weighting=outcomes[0].weighting,
     )

@@ -1,6 +1,7 @@
 """Everything about one set of predictions: estimates, interval, test, groups, recalibration, verdict."""
 
 from truecal.assessment.assess import Assessment, assess
-from truecal.assessment.sections import Difference, Group, Groups, PlannedRows, Recalibration
+from truecal.assessment.difference import Difference
+from truecal.assessment.sections import Group, Groups, PlannedRows, Recalibration
 
 __all__ = ["Assessment", "Difference", "Group", "Groups", "PlannedRows", "Recalibration", "assess"]

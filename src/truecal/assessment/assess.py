@@ -13,22 +13,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_count, check_fraction
-from truecal._lib.text import p_equals
+from truecal._lib.text import counted, p_equals
 from truecal._lib.types import RNGLike
 from truecal.assessment import sections
 from truecal.assessment.sections import Groups, PlannedRows, Recalibration
 from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
 from truecal.data.groups import MISSING, split_rows
-from truecal.data.predictions import refuse_clusters
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.calibration_test import calibration_test
 from truecal.inference.decompose import SCORES, Decomposition, decompose
+from truecal.inference.dependence import ClusterSummary, summary_of
 from truecal.inference.interval import confidence_interval
 from truecal.inference.weak_calibration import WeakCalibration, weak_calibration
+from truecal.multiscale.analysis import MIN_CLUSTERS
 from truecal.plotdata.histogram import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate, Interval, Result
@@ -73,7 +74,9 @@ class Assessment(Result):
     recalibration : Recalibration or None
         Whether and how to recalibrate, unless it was switched off.
     plan : tuple of PlannedRows
-        How many rows detect errors of several sizes.
+        How many rows detect errors of several sizes; of rows in clusters like these.
+    clusters : ClusterSummary or None
+        Number and sizes of the clusters, intraclass correlation and design effect, if clusters were given.
     warnings : tuple of str
         What to know about the data and what was left out.
     sample : Sample
@@ -98,6 +101,7 @@ class Assessment(Result):
     classes: Groups | None
     recalibration: Recalibration | None
     plan: tuple[PlannedRows, ...]
+    clusters: ClusterSummary | None
     warnings: tuple[str, ...]
     sample: Sample
 
@@ -168,6 +172,8 @@ class Assessment(Result):
     def __str__(self) -> str:
         width = max(len("estimator"), *(len(estimate.estimator) for estimate in self.estimates))
         lines = [*textwrap.wrap(self.verdict, 88), "", f"{self.target}, n = {self.n:,.10g}", ""]
+        if self.clusters is not None:
+            lines[-1:] = [*textwrap.wrap(str(self.clusters), 88), ""]
         first = self.estimate
         lines.append(f"{first.estimator:<{width}}  {first.value:.4f}, {self.interval}")
         lines += [f"{other.estimator:<{width}}  {other.value:.4f}" for other in self.estimates[1:]]
@@ -200,7 +206,7 @@ def assess(
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
-    clusters: ArrayLike | None = None,
+    clusters: Any = None,
     recalibration: bool = True,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
@@ -219,8 +225,9 @@ def assess(
         As in `truecal.estimate`.
     multiclass : {"top", "classwise"}, optional
         ``"classwise"`` assesses the top label, and each class against the rest in `Assessment.classes`.
-    clusters : array-like of shape (n,), optional
-        Not supported yet: rows are taken as independent.
+    clusters : array-like of shape (n,) or (n, k), or data frame, optional
+        Rows with the same value depend on each other; several columns are crossed. Every number of the assessment that
+        reports uncertainty allows for it. A cluster may have rows in several groups of `by`.
     recalibration : bool
         Whether to compare recalibrators if the data contradict perfect calibration.
     confidence_level : float
@@ -260,7 +267,6 @@ def assess(
         if class_samples:
             reading["multiclass"] = "top"
         (sample,) = as_samples(y_true, y_proba, **reading)
-        refuse_clusters(sample, "assess")
         common: dict[str, Any] = {
             "estimator": ESTIMATORS[0],
             "confidence_level": confidence_level,
@@ -313,7 +319,9 @@ def _groups(
     split = split_rows(by, len(rows.label))
     samples = sections.split_sample(rows, split)
     names, keys = [split.names[k] for k in samples], [split.keys[k] for k in samples]
-    return sections.assess_groups(list(samples.values()), names, keys, split.columns, **common)
+    return sections.assess_groups(
+        list(samples.values()), names, keys, split.columns, source=(rows, split), **common
+    )
 
 
 def _assess(
@@ -326,6 +334,8 @@ def _assess(
     level: float,
     rng: np.random.Generator,
 ) -> Assessment:
+    clusters = None if sample.clusters is None else summary_of(sample, sample.clusters)
+    design_effect = 1.0 if clusters is None else max(clusters.design_effect, 1.0)
     found = [get_estimator(name)(sample) for name in ESTIMATORS]
     interval = confidence_interval(sample, confidence_level=level)
     interval = agree(interval, found[0].value, sample, test is None or test.pvalue <= 1 - level + 1e-12)
@@ -335,7 +345,12 @@ def _assess(
     notes = [*data_warnings(sample), *_notes(found)]
     if test is None:
         notes.append("The counts are fractional: there is no test.")
-    if sample.squares is not None:
+    if clusters is not None and clusters.n_clusters < MIN_CLUSTERS:
+        notes.append(
+            f"{counted(clusters.n_clusters, 'cluster')} say too little about how much clusters differ: there is no "
+            f"interval of the error, and the test is approximate. At least {MIN_CLUSTERS} are needed."
+        )
+    if sample.squares is not None and clusters is None:
         notes.append(
             f"The weights are sampling weights: intervals and the test are those of "
             f"{sample.effective_size:,.0f} rows of equal weight. The diagram has no band."
@@ -343,13 +358,13 @@ def _assess(
     advice = None
     if recalibration and state != CONTRADICTED:
         advice = Recalibration("identity", _leave(groups, classes))
-    elif recalibration and not rows_are_counted:
+    elif recalibration and not rows_are_counted:  # also where every cluster counts the same
         advice = Recalibration("identity", "Recalibrators are not compared on weighted rows.")
     elif recalibration:
         y_true, y_proba, reading = given
         rows = sections.training_rows(sample, y_true, y_proba, rng, **reading)
         advice = sections.advise_recalibration(rows, confidence_level=level, rng=rng)
-    sentences = [verdict(sample, found[0], interval, test)]
+    sentences = [verdict(sample, found[0], interval, test, design_effect=design_effect)]
     sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
     return Assessment(
         verdict=" ".join(sentences),
@@ -358,7 +373,9 @@ def _assess(
         estimates=tuple(found),
         interval=interval,
         test=test,
-        reliability=reliability_curve(sample, band=rows_are_counted, confidence_level=level, rng=rng),
+        reliability=reliability_curve(
+            sample, band=rows_are_counted or clusters is not None, confidence_level=level, rng=rng
+        ),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
         weak=weak_calibration(sections.thinned(sample), confidence_level=level),
@@ -366,7 +383,8 @@ def _assess(
         groups=groups,
         classes=classes,
         recalibration=advice,
-        plan=sections.plan_rows(sample),
+        plan=sections.plan_rows(sample, design_effect=design_effect),
+        clusters=clusters,
         warnings=tuple(notes),
         sample=sample,
     )

@@ -11,14 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtrc, chdtri, chndtr, expit, logit
+from scipy.special import chdtri, chndtr, expit, logit
 
-from truecal._lib.logistic import fit_logistic
 from truecal._lib.text import as_table, counted, format_pvalue, level, p_equals
 from truecal._lib.types import FloatArray
+from truecal.assessment.difference import Difference, clustered_difference, group_difference, inner_scores
 from truecal.assessment.verdict import agree
 from truecal.data import read_rows
 from truecal.data.groups import Split
+from truecal.data.predictions import EQUAL_CLUSTERS, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._binning import EqualMass, partition
 from truecal.estimators._registry import get_estimator
@@ -26,6 +27,7 @@ from truecal.inference._test_result import TestResult
 from truecal.inference.calibration_test import calibration_test
 from truecal.inference.interval import confidence_interval
 from truecal.inference.multiplicity import adjusted_together
+from truecal.multiscale.analysis import MIN_CLUSTERS
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.recalibration import IdentityCalibration
 from truecal.recalibration.selection import CandidateScore, Selection, select_recalibrator
@@ -70,7 +72,9 @@ class Group(Result):
     miscalibrated : bool
         Whether perfect calibration of this group is rejected after adjustment.
     small : bool
-        Whether it has so few rows that its numbers are uncertain.
+        Whether it has so few rows or clusters that its numbers are uncertain.
+    n_clusters : int or None
+        Number of clusters with rows in this group, if rows depend on each other.
     reliability : Reliability
         Its calibration curve, without a band.
     """
@@ -86,32 +90,8 @@ class Group(Result):
     adjusted_pvalue: float | None
     miscalibrated: bool
     small: bool
+    n_clusters: int | None
     reliability: Reliability
-
-
-@dataclass(frozen=True)
-class Difference(Result):
-    """A test of whether groups differ, after one recalibration that all of them share.
-
-    A logistic recalibration is fitted to all rows. If the groups do not differ, the level and the slope of what
-    is left do not depend on the group. The statistic is the score test of that.
-
-    Attributes
-    ----------
-    statistic : float
-        Chi-square statistic.
-    degrees : int
-        Degrees of freedom: two for each group, less two for the shared fit.
-    pvalue : float
-        P-value of no difference.
-    left_out : int
-        Number of groups that are too small to take part.
-    """
-
-    statistic: float
-    degrees: int
-    pvalue: float
-    left_out: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +170,7 @@ def counts_are_fractional(sample: Sample) -> bool:
     return sample.squares is None and not sample.whole
 
 
-def split_sample(rows: Any, split: Split) -> dict[int, Sample]:
+def split_sample(rows: Rows, split: Split) -> dict[int, Sample]:
     """Return the sample of each group that has any weight.
 
     Parameters
@@ -207,7 +187,10 @@ def split_sample(rows: Any, split: Split) -> dict[int, Sample]:
         chosen = order[ends[k] : ends[k + 1]]
         weight = None if rows.weight is None else rows.weight[chosen]
         if weight is None or weight.any():
-            part = replace(rows, label=rows.label[chosen], score=rows.score[chosen], weight=weight)
+            cluster = None if rows.cluster is None else rows.cluster[chosen]
+            part = replace(
+                rows, label=rows.label[chosen], score=rows.score[chosen], weight=weight, cluster=cluster
+            )
             samples[k] = part.group()
     return samples
 
@@ -222,6 +205,7 @@ def assess_groups(
     confidence_level: float,
     n_resamples: int,
     rng: np.random.Generator,
+    source: tuple[Rows, Split] | None = None,
 ) -> Groups:
     """Return the calibration of each group, with intervals and p-values that hold for all at once.
 
@@ -235,17 +219,26 @@ def assess_groups(
         The estimator of the assessment.
     confidence_level, n_resamples, rng
         As in `assess`.
+    source : tuple of Rows and Split, optional
+        The rows of all groups; with clusters, a test of whether groups differ needs them.
     """
-    tests = None
+    dependent = any(sample.clusters is not None for sample in samples)
+    tests: Sequence[TestResult] | None = None
     if not any(map(counts_are_fractional, samples)):
         tests = [calibration_test(sample, n_resamples=n_resamples, rng=rng) for sample in samples]
+        tests = adjusted_together(tests, dependent=dependent)
+    difference = None
+    if not dependent:
+        difference = group_difference(samples)
+    elif source is not None:
+        difference = clustered_difference(source[0], source[1].group, len(source[1].keys))
     rows = _rows(samples, names, keys, tests, estimator, confidence_level, rng)
     return Groups(
         columns=columns,
         rows=rows,
         n_hypotheses=len(rows),
         n_resamples=n_resamples,
-        difference=group_difference(samples),
+        difference=difference,
         confidence_level=confidence_level,
     )
 
@@ -270,7 +263,9 @@ def assess_classes(
     estimator, confidence_level, n_resamples, rng
         As in `assess`.
     """
-    targets = [sample.target.removesuffix(" against the rest") for sample in samples]
+    targets = [
+        sample.target.removesuffix(EQUAL_CLUSTERS).removesuffix(" against the rest") for sample in samples
+    ]
     names = [target.removeprefix("P(y = ").removesuffix(")").strip("'\"") for target in targets]
     tests = None if test is None else list(test.classes)
     rows = _rows(samples, names, [(name,) for name in names], tests, estimator, confidence_level, rng)
@@ -287,11 +282,11 @@ def _rows(
     rng: np.random.Generator,
 ) -> tuple[Group, ...]:
     alpha = 1 - confidence_level
-    tests = None if tests is None else adjusted_together(tests)
     rows = []
     for k, sample in enumerate(samples):
         estimate = get_estimator(estimator)(sample)
         interval = confidence_interval(sample, confidence_level=1 - alpha / len(samples))
+        n_clusters = None if sample.clusters is None else sample.clusters.n_clusters
         adjusted = None if tests is None else tests[k].adjusted_pvalue
         rejected = interval.low > 0 if adjusted is None else adjusted <= alpha + 1e-12
         interval = agree(interval, estimate.value, sample, rejected)
@@ -305,75 +300,14 @@ def _rows(
                 pvalue=None if tests is None else tests[k].pvalue,
                 adjusted_pvalue=adjusted,
                 miscalibrated=rejected and (adjusted is not None or interval.low > 0),
-                small=sample.n < SMALL_GROUP,
+                small=sample.n < SMALL_GROUP or (n_clusters is not None and n_clusters < MIN_CLUSTERS),
+                n_clusters=n_clusters,
                 reliability=reliability_curve(
                     sample, n_bins=_GROUP_BINS, band=False, confidence_level=confidence_level
                 ),
             )
         )
     return tuple(rows)
-
-
-def group_difference(samples: Sequence[Sample]) -> Difference | None:
-    r"""Test whether groups differ in level or slope after a logistic recalibration that they share.
-
-    With p the recalibrated score, x = (1, logit f), :math:`u_g = \sum (y - p) x` and
-    :math:`V_g = \sum p (1 - p) x x'` over the rows of group g, the statistic :math:`\sum_g u_g' V_g^{-1} u_g` is
-    chi-square with two degrees of freedom for each group less two. Groups with an expected number of
-    positives or negatives below 5 are left out.
-
-    Parameters
-    ----------
-    samples : sequence of Sample
-        One for each group.
-    """
-    parts = [_inner(sample) for sample in samples]
-    kept = [part for part in parts if len(part[0])]
-    if not kept or not all(sample.whole and sample.squares is None for sample in samples):
-        return None
-    score, count, positives = (np.concatenate(column) for column in zip(*kept, strict=True))
-    used = _fit_shared(score, count, positives)
-    if used is None:
-        return None
-    kept = [part for part in kept if min(_expected(part, used)) >= 5]
-    if len(kept) < 2:
-        return None
-    score, count, positives = (np.concatenate(column) for column in zip(*kept, strict=True))
-    used = _fit_shared(score, count, positives)
-    if used is None:
-        return None
-    statistic, degrees = 0.0, -2
-    for score, count, positives in kept:
-        design = np.column_stack([np.ones_like(score), logit(score)])
-        rate = expit(design @ used)
-        excess = design.T @ (positives - count * rate)
-        variance = (design.T * (count * rate * (1 - rate))) @ design
-        statistic += float(excess @ np.linalg.pinv(variance, rcond=1e-9, hermitian=True) @ excess)
-        degrees += int(np.linalg.matrix_rank(variance, tol=1e-9 * float(np.trace(variance)), hermitian=True))
-    if degrees < 1:
-        return None
-    return Difference(statistic, degrees, float(chdtrc(degrees, statistic)), len(samples) - len(kept))
-
-
-def _inner(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
-    inside = (sample.score > 1e-9) & (sample.score < 1 - 1e-9)
-    return sample.score[inside], sample.count[inside], sample.positives[inside]
-
-
-def _expected(part: tuple[FloatArray, FloatArray, FloatArray], line: FloatArray) -> tuple[float, float]:
-    score, count, _ = part
-    rate = expit(line[0] + line[1] * logit(score))
-    return float(count @ rate), float(count @ (1 - rate))
-
-
-def _fit_shared(score: FloatArray, count: FloatArray, positives: FloatArray) -> FloatArray | None:
-    if not 0 < positives.sum() < count.sum():
-        return None
-    offset = logit(score)
-    if np.ptp(score) < 1e-9:
-        return np.array([logit(positives.sum() / count.sum()) - offset[0], 1.0])
-    fit = fit_logistic(np.column_stack([np.ones_like(offset), offset]), 0 * offset, count, positives)
-    return None if fit.at_bound.any() else fit.x
 
 
 # --- Recalibration -----------------------------------------------------------------------------------
@@ -427,6 +361,26 @@ class TrainingRows:
     label: NDArray[Any]
     score: FloatArray
     total: float
+    cluster: NDArray[np.intp] | None = None
+
+    def at_most(self, n: int, rng: np.random.Generator) -> TrainingRows:
+        """Return about `n` of the rows, drawn at random; of clusters whole ones."""
+        if len(self.label) <= n:
+            return self
+        if self.cluster is None:
+            chosen = rng.permutation(len(self.label))[:n]
+        else:
+            place = rng.permutation(int(self.cluster.max()) + 1)[self.cluster]
+            order = np.argsort(place, kind="stable")
+            last = place[order[n - 1]]
+            # The cluster at the limit takes part whole if it is the first, else not at all.
+            chosen = order[place[order] < max(last, 1)]
+        return replace(
+            self,
+            label=self.label[chosen],
+            score=self.score[chosen],
+            cluster=None if self.cluster is None else self.cluster[chosen],
+        )
 
 
 def training_rows(
@@ -448,12 +402,19 @@ def training_rows(
         classes = read_rows(y_true, y_proba, **reading)
         score = np.column_stack([rows.score for rows in classes]).astype(np.float64)
         label = np.column_stack([rows.label for rows in classes]).argmax(axis=1)
-        weight = classes[0].weight
+        weight, cluster = classes[0].weight, classes[0].cluster
         if weight is not None:
             times = weight.astype(np.intp)
             score, label = np.repeat(score, times, axis=0), np.repeat(label, times)
-        chosen = rng.permutation(len(label))[:MOST_ROWS]
-        return TrainingRows(label[chosen], score[chosen], float(len(label)))
+            cluster = None if cluster is None else np.repeat(cluster, times)
+        return TrainingRows(label, score, float(len(label)), cluster).at_most(MOST_ROWS, rng)
+    if sample.clusters is not None:
+        table = sample.clusters
+        times = np.concatenate([table.weight - table.positives, table.positives]).astype(np.intp)
+        rows = np.repeat(np.arange(len(times)), times)
+        pair, label = rows % len(table.group), rows // len(table.group)
+        whole = TrainingRows(label, sample.score[table.group[pair]], sample.n, table.cluster[pair])
+        return whole.at_most(MOST_ROWS, rng)
     kinds = np.concatenate([sample.count - sample.positives, sample.positives]).astype(np.int64)
     if sample.n > MOST_ROWS:
         drawn = rng.choice(int(sample.n), MOST_ROWS, replace=False)
@@ -479,7 +440,12 @@ def advise_recalibration(
     n = len(rows.label)
     try:
         selection = select_recalibrator(
-            rows.label, rows.score, criterion="log_loss", n_resamples=_RESAMPLES, rng=rng
+            rows.label,
+            rows.score,
+            criterion="log_loss",
+            n_resamples=_RESAMPLES,
+            rng=rng,
+            clusters=rows.cluster,
         )
     except ValueError as error:  # a handful of rows cannot be cut into folds
         return Recalibration("identity", f"Recalibrators could not be compared: {error}", n_rows=n)
@@ -532,12 +498,15 @@ def _held_out_curve(
     recalibrator: Any, rows: TrainingRows, confidence_level: float, rng: np.random.Generator
 ) -> Reliability:
     """Return the calibration curve of scores that were recalibrated without their own rows."""
-    fold, score = rng.permutation(len(rows.label)) % 5, np.empty(len(rows.label))
+    unit = np.arange(len(rows.label)) if rows.cluster is None else rows.cluster
+    fold, score = rng.permutation(int(unit.max()) + 1)[unit] % 5, np.empty(len(rows.label))
     for k in range(5):
         train = fold != k
         fitted = copy.deepcopy(recalibrator).fit(rows.score[train], rows.label[train])
         score[~train] = fitted.transform(rows.score[~train])
-    return reliability_curve(rows.label, score, band=False, confidence_level=confidence_level)
+    return reliability_curve(
+        rows.label, score, band=False, confidence_level=confidence_level, clusters=rows.cluster
+    )
 
 
 # --- Rows needed -------------------------------------------------------------------------------------
@@ -583,7 +552,9 @@ def thinned(sample: Sample, most: int = 1024) -> Sample:
     return sample.merge_groups(partition(EqualMass(sample), most).start)
 
 
-def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[PlannedRows, ...]:
+def plan_rows(
+    sample: Sample, errors: Sequence[float] = _ERRORS, *, design_effect: float = 1.0
+) -> tuple[PlannedRows, ...]:
     r"""Return how many rows detect errors of several sizes, by the noncentral chi-square distribution.
 
     For a curve g the score test of level and slope has noncentrality :math:`n\,u' I^{-1} u` with
@@ -596,9 +567,11 @@ def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[Planne
         Rows with typical scores.
     errors : sequence of float
         The l2 errors to detect.
+    design_effect : float
+        How many times more rows are needed than if they were independent.
     """
     sample = thinned(sample)
-    score, count, _ = _inner(sample)
+    score, count, _ = inner_scores(sample)
     if not len(score):
         return ()
     share = count / sample.n
@@ -624,7 +597,7 @@ def plan_rows(sample: Sample, errors: Sequence[float] = _ERRORS) -> tuple[Planne
         found = gap(brentq(excess, 0.0, largest)) * share @ design
         strength = float(found @ inverse @ found)
         # The approximation needs some rows.
-        return max(math.ceil(needed / strength), _FEWEST) if strength > 0 else None
+        return max(math.ceil(design_effect * needed / strength), _FEWEST) if strength > 0 else None
 
     up, flat = np.array([1.0, 0.0]), np.array([0.0, -1.0])
     plans = []

@@ -10,6 +10,7 @@ import numpy as np
 from truecal._lib.text import counted, level, p_equals, percent
 from truecal.data.sample import Sample
 from truecal.inference._test_result import TestResult
+from truecal.inference.dependence import suspected_dependence
 from truecal.results import Estimate, Interval
 
 #: What the data say about perfect calibration.
@@ -58,7 +59,14 @@ def judge(interval: Interval, test: TestResult | None) -> str:
     return INCONCLUSIVE if interval.high >= LARGE_ERROR else NOT_CONTRADICTED
 
 
-def verdict(sample: Sample, estimate: Estimate, interval: Interval, test: TestResult | None) -> str:
+def verdict(
+    sample: Sample,
+    estimate: Estimate,
+    interval: Interval,
+    test: TestResult | None,
+    *,
+    design_effect: float = 1.0,
+) -> str:
     """Return the evidence against calibration, the size of the error, and its direction.
 
     Parameters
@@ -71,6 +79,8 @@ def verdict(sample: Sample, estimate: Estimate, interval: Interval, test: TestRe
         Of the calibration error; it agrees with the test.
     test : TestResult or None
         None where there is none, as with fractional weights.
+    design_effect : float
+        Variance of means over dependent rows, divided by that over independent ones.
     """
     state = judge(interval, test)
     low, high, confidence = percent(interval.low), percent(interval.high), level(interval.confidence_level)
@@ -83,7 +93,7 @@ def verdict(sample: Sample, estimate: Estimate, interval: Interval, test: TestRe
             size = "They do not determine how large the error is."
         else:
             size = f"The error is small or uncertain: at most about {high} ({confidence} interval {low} to {high})."
-        direction = "" if sample.n < 2 else " " + _direction(sample, estimate.value)
+        direction = "" if sample.n < 2 else " " + _direction(sample, estimate.value, design_effect)
         return f"{first} {size}{direction}"
     if test is None:
         first = f"The {confidence} interval of the calibration error includes 0."
@@ -91,6 +101,10 @@ def verdict(sample: Sample, estimate: Estimate, interval: Interval, test: TestRe
         first = f"The data do not contradict perfect calibration{evidence}."
     if state == INCONCLUSIVE:
         rows = counted(sample.n, "row")
+        if sample.clusters is not None:
+            if interval.resolution is None:  # no interval for so few clusters
+                return f"{first} That says little: {interval.assumption}."
+            rows += f" in {counted(sample.clusters.n_clusters, 'cluster')}"
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
     assuming = f", assuming {interval.assumption}" if interval.assumption.startswith("no structure") else ""
     return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high}{assuming})."
@@ -101,12 +115,12 @@ def _largest_error(sample: Sample) -> float:
     return math.sqrt(float(sample.count @ np.maximum(sample.score, 1 - sample.score) ** 2) / sample.n)
 
 
-def _direction(sample: Sample, error: float) -> str:
+def _direction(sample: Sample, error: float, design_effect: float) -> str:
     """Return in which direction the scores are wrong: overall, at both ends, or neither."""
     mean = float(sample.count @ sample.score) / sample.n
     rate = float(sample.positives.sum()) / sample.n
     numbers = f"mean prediction {percent(mean)}, observed rate {percent(rate)}"
-    variance = sample.count * sample.score * (1 - sample.score)
+    variance = design_effect * sample.count * sample.score * (1 - sample.score)
     # Standard deviation of the mean label if the scores are right.
     noise = math.sqrt(float(variance.sum())) / sample.n
     top = sample.target.startswith("top label")
@@ -115,7 +129,7 @@ def _direction(sample: Sample, error: float) -> str:
             return f"The model is {'over' if mean > rate else 'under'}confident: {numbers}."
         return f"Overall the scores are too {'high' if mean > rate else 'low'}: {numbers}."
     centred = sample.score - mean
-    spread = math.sqrt(float(sample.count @ centred**2) * rate * (1 - rate))
+    spread = math.sqrt(design_effect * float(sample.count @ centred**2) * rate * (1 - rate))
     if float(centred @ sample.positives) < -_CLEAR * spread:
         return "Higher scores have lower observed rates: labels or scores may be reversed."
     tilt = float(centred @ (sample.count * sample.score - sample.positives))
@@ -153,6 +167,8 @@ def data_warnings(sample: Sample) -> tuple[str, ...]:
         warnings.append(f"There are only {len(sample)} distinct scores; bins cannot be finer.")
     elif sample.n > 20 and (tie := float(sample.count.max()) / sample.n) > 0.2:
         warnings.append(f"{percent(tie)} of the rows have the same score.")
+    if (text := suspected_dependence(sample)) is not None:
+        warnings.append(text)
     positives = float(sample.positives.sum())
     rare = min(positives, sample.n - positives)
     if rare == 0:

@@ -94,7 +94,9 @@ def command(
             for name in names
         ]
         test, *tests = (calibration_test(**arguments, rng=seed) for _, arguments in parts)
-        adjusted = (found.adjusted_pvalue for found in adjusted_together(tests))
+        adjusted = (
+            found.adjusted_pvalue for found in adjusted_together(tests, dependent=bool(reading["cluster"]))
+        )
         pvalues = dict(zip(predictions.groups, adjusted, strict=True))
     first = results[0][1].to_dict()
     content = {key: first[key] for key in ("value", "interval", "estimator", "norm", "n", "target")}

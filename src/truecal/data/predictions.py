@@ -29,7 +29,9 @@ WEIGHT_RULE = f"outside [{MIN_WEIGHT:g}, {MAX_WEIGHT:g}]"
 WEIGHT_REMEDY = "A weight of 2 counts a row twice, and 0 leaves it out."
 
 #: What weights mean where uncertainty is reported.
-WEIGHT_KINDS = ("sampling", "counts")
+WEIGHT_KINDS = ("sampling", "counts", "clusters")
+#: How a target says that clusters count the same, and not rows.
+EQUAL_CLUSTERS = ", every cluster counted once"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,8 @@ class Rows:
         Whether a weight of 2 stands for two rows, also where uncertainty is reported.
     cluster : ndarray of shape (n,), or None
         Number of the cluster of each row.
+    equal_clusters : bool
+        Whether the weights make every cluster count the same, instead of every row.
     """
 
     label: NDArray[Any]
@@ -58,6 +62,7 @@ class Rows:
     target: str
     counts: bool = False
     cluster: Codes | None = None
+    equal_clusters: bool = False
 
     def kept(self) -> Rows:
         """Return the rows without those of weight 0."""
@@ -85,7 +90,13 @@ class Rows:
         rows = self.kept()
         sampling = rows.weight is not None and not rows.counts
         return Sample.from_rows(
-            rows.label, rows.score, rows.weight, target=rows.target, sampling=sampling, clusters=rows.cluster
+            rows.label,
+            rows.score,
+            rows.weight,
+            target=rows.target,
+            sampling=sampling,
+            clusters=rows.cluster,
+            equal_clusters=rows.equal_clusters,
         )
 
 
@@ -229,16 +240,21 @@ def read_rows(
         raise InputError(
             "y_true and y_proba have the same columns in another order", remedy="Give them one order."
         )
+    cluster = None if clusters is None else read_clusters(clusters, len(proba))
     common: dict[str, Any] = {
         "weight": read_weights(sample_weight, len(proba)),
-        "counts": weights_are_counts(sample_weight, weights),
-        "cluster": None if clusters is None else read_clusters(clusters, len(proba)),
+        "counts": weights_are_counts(sample_weight, weights, cluster),
+        "cluster": cluster,
     }
+    suffix = ""
+    if weights == "clusters" and cluster is not None:
+        common |= {"weight": _equal_weights(common["weight"], cluster), "equal_clusters": True}
+        suffix = EQUAL_CLUSTERS
     classes = None if labels is None else to_array(labels, "labels")[0].ravel().tolist()
 
     if proba.ndim == 1 and classes is None and (multiclass is None or pos_label is not None):
         target = f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
-        return (Rows(truth.binary(pos_label), proba, target=target, **common),)
+        return (Rows(truth.binary(pos_label), proba, target=target + suffix, **common),)
     if proba.ndim == 1:
         proba = np.column_stack([1 - proba, proba])
         if classes is not None and pos_label is not None:  # the one column is that of pos_label
@@ -249,12 +265,15 @@ def read_rows(
     if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
         top = proba.argmax(axis=1)
         score = np.take_along_axis(proba, top[:, np.newaxis], axis=1)[:, 0]
-        return (Rows(top == column, score, target=f"top label of {len(classes)} classes", **common),)
+        target = f"top label of {len(classes)} classes"
+        return (Rows(top == column, score, target=target + suffix, **common),)
     if multiclass == "classwise" and pos_label is None:
         chosen = list(range(len(classes)))
     else:
         chosen = [1 if pos_label is None else classes.index(truth.as_label(pos_label))]
-    return tuple(Rows(column == k, proba[:, k], target=class_target(classes, k), **common) for k in chosen)
+    return tuple(
+        Rows(column == k, proba[:, k], target=class_target(classes, k) + suffix, **common) for k in chosen
+    )
 
 
 def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str) -> dict[str, Any]:
@@ -299,14 +318,26 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
         )
 
 
-def weights_are_counts(sample_weight: Any, kind: str | None) -> bool:
+def weights_are_counts(sample_weight: Any, kind: str | None, cluster: Codes | None = None) -> bool:
     """Return whether a weight of 2 stands for two rows; refuse an unknown meaning, or one without weights."""
     if kind is None:
         return False
     check_choice("weights", kind, WEIGHT_KINDS)
+    if kind == "clusters":
+        if cluster is None:
+            raise InputError("'clusters' needs clusters", argument="weights", value=kind)
+        return False
     if sample_weight is None:
         raise InputError(f"{kind!r} needs sample_weight", argument="weights", value=kind)
     return kind == "counts"
+
+
+def _equal_weights(weight: FloatArray | None, cluster: Codes) -> FloatArray:
+    """Return weights that add up to the mean size of a cluster in each of them; a cluster without weight stays out."""
+    given = np.ones(len(cluster)) if weight is None else weight
+    total = np.bincount(cluster, given)
+    scale = given.sum() / np.count_nonzero(total)
+    return np.asarray(given * (scale / np.where(total > 0, total, 1.0))[cluster])
 
 
 def read_logits(logits: Any, name: str = "logits") -> tuple[FloatArray, list[Any] | None]:

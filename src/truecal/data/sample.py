@@ -32,6 +32,12 @@ class Clusters:
         Rows, or their weight, and the sum of their labels (times the weights).
     n_clusters : int
         Number of clusters.
+    rows : ndarray, or None
+        Number of rows, where `weight` is something else.
+    scores : ndarray, or None
+        Sum of the scores (times the weights), where a group holds different scores.
+    equal : bool
+        Whether weights make every cluster count the same, instead of every row.
     """
 
     cluster: NDArray[np.intp]
@@ -39,6 +45,20 @@ class Clusters:
     weight: FloatArray
     positives: FloatArray
     n_clusters: int
+    rows: FloatArray | None = None
+    scores: FloatArray | None = None
+    equal: bool = False
+
+    def residual(self, score: FloatArray) -> FloatArray:
+        """Return the sums of w (f - y); `score` is that of each group."""
+        scores = self.weight * score[self.group] if self.scores is None else self.scores
+        return scores - self.positives
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Number of rows of each cluster."""
+        rows = self.weight if self.rows is None else self.rows
+        return np.bincount(self.cluster, rows, self.n_clusters).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +139,10 @@ class Sample:
             Probabilities. One column is the probability of the positive class.
         sample_weight : array-like of shape (n,), optional
             Weights. Estimators count a row of weight 2 twice; weight 0 leaves it out.
-        weights : {"sampling", "counts"}, optional
+        weights : {"sampling", "counts", "clusters"}, optional
             What the weights mean where uncertainty is reported: ``"sampling"``, the default, for survey,
-            inverse-probability or normalised weights; ``"counts"`` if weight 2 stands for two rows.
+            inverse-probability or normalised weights; ``"counts"`` if weight 2 stands for two rows. ``"clusters"``
+            divides the weight of each row by that of its cluster, so that every cluster counts the same.
         pos_label : label, optional
             The positive class. With K > 2 columns: this class against the rest.
         labels : sequence of K labels, optional
@@ -340,7 +361,12 @@ class Sample:
             squares=None if self.squares is None else self.squares * factor**2,
             positive_squares=None if self.positive_squares is None else self.positive_squares * factor**2,
             clusters=table
-            and replace(table, weight=table.weight * factor, positives=table.positives * factor),
+            and replace(
+                table,
+                weight=table.weight * factor,
+                positives=table.positives * factor,
+                scores=None if table.scores is None else table.scores * factor,
+            ),
         )
 
     @classmethod
@@ -353,6 +379,7 @@ class Sample:
         target: str = "P(y = 1)",
         sampling: bool = False,
         clusters: NDArray[Any] | None = None,
+        equal_clusters: bool = False,
     ) -> Sample:
         """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive.
 
@@ -370,6 +397,8 @@ class Sample:
             Whether weights are sampling weights, and not the number of times that a row was seen.
         clusters : ndarray of shape (n,), optional
             Number of the cluster of each row.
+        equal_clusters : bool
+            Whether the weights make every cluster count the same.
 
         Returns
         -------
@@ -392,7 +421,12 @@ class Sample:
             target=target,
             squares=np.add.reduceat(square, start) if sampling else None,
             positive_squares=np.add.reduceat(square * label, start) if sampling else None,
-            clusters=None if clusters is None else _by_cluster(clusters[order], start, weight, positives),
+            clusters=None
+            if clusters is None
+            else replace(
+                _by_cluster(clusters[order], start, weight, positives, counted=not sampling),
+                equal=equal_clusters,
+            ),
         )
 
     @classmethod
@@ -452,7 +486,12 @@ def _group_starts(score: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _by_cluster(
-    cluster: NDArray[Any], start: NDArray[np.intp], weight: FloatArray, positives: FloatArray
+    cluster: NDArray[Any],
+    start: NDArray[np.intp],
+    weight: FloatArray,
+    positives: FloatArray,
+    *,
+    counted: bool,
 ) -> Clusters:
     """Sum rows, sorted by score, over each cluster in each group."""
     kept, cluster = np.unique(cluster, return_inverse=True)
@@ -465,6 +504,7 @@ def _by_cluster(
         weight=np.bincount(place, weight).astype(np.float64, copy=False),
         positives=np.bincount(place, positives).astype(np.float64, copy=False),
         n_clusters=n_clusters,
+        rows=None if counted else np.bincount(place).astype(np.float64),
     )
 
 

@@ -122,5 +122,5 @@ def _cluster_null(sample: Sample) -> ClusterNull:
     table = sample.clusters
     assert table is not None
     scale = 1.0 if sample.squares is None else sample.n / float(sample.squares.sum())
-    score, weight, positives = sample.score[table.group], table.weight * scale, table.positives * scale
-    return ClusterNull(score, weight * score - positives, weight, table.cluster)
+    residual, weight = table.residual(sample.score) * scale, table.weight * scale
+    return ClusterNull(sample.score[table.group], residual, weight, table.cluster)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from truecal.inference._estimator_test import estimator_test
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference._test_result import TestResult
 from truecal.inference.canonical import CANONICAL, canonical_test, check_arguments, read_vectors
+from truecal.inference.dependence import warn_of_dependence
 
 
 def calibration_test(
@@ -95,8 +97,9 @@ def calibration_test(
         Number of Monte Carlo resamples. The smallest p-value is 1 / (n_resamples + 1).
     sample_weight : array-like of shape (n,), optional
         Sampling weights. Estimators as statistics need counts.
-    weights : {"sampling", "counts"}, optional
-        Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default).
+    weights : {"sampling", "counts", "clusters"}, optional
+        Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default); ``"clusters"``
+        makes every cluster count the same.
     pos_label : label, optional
         The positive class.
     labels : sequence of K labels, optional
@@ -167,7 +170,9 @@ def calibration_test(
         raise InputError("is not an option of the multiscale test", argument=next(iter(options)))
     if at_most is not None:
         return equivalence_test(samples, rows, at_most, norm)
-    return multiscale_test(samples, rows, n_resamples, generator)
+    notes = warn_of_dependence(samples[0], stacklevel=2)
+    result = multiscale_test(samples, rows, n_resamples, generator)
+    return replace(result, notes=(*result.notes, *notes)) if notes else result
 
 
 def method_names() -> list[str]:

@@ -18,6 +18,7 @@ from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.canonical import CANONICAL, canonical_error, check_arguments, read_vectors
+from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import interval_of
 from truecal.results import Estimate, mean_over_classes
 
@@ -61,13 +62,15 @@ def estimate(
         Number of bins, for estimators that take one (15 by default).
     sample_weight : array-like of shape (n,), optional
         Weights. The classical estimators take a weight of 2 as the row twice.
-    weights : {"sampling", "counts"}, optional
+    weights : {"sampling", "counts", "clusters"}, optional
         What weights mean where uncertainty is reported. By default they are sampling weights (survey or
         inverse-probability weights, on any scale), which lower the effective number of rows. ``"counts"`` if a weight
-        of 2 stands for two independent rows.
-    clusters : array-like of shape (n,), optional
-        Rows with the same value depend on each other, as the answers to one question do. The default estimator
-        and its interval allow for that.
+        of 2 stands for two independent rows. ``"clusters"`` divides the weight of each row by that of its cluster:
+        the estimand is then a mean over clusters, which differs if the error depends on their size.
+    clusters : array-like of shape (n,) or (n, k), or data frame, optional
+        Rows with the same value depend on each other, as the answers to one question do; several columns are crossed.
+        The default estimator and its interval allow for that. Every row counts the same, so that large clusters count
+        more, unless ``weights="clusters"``.
     pos_label : label, optional
         The positive class; with K > 2 columns, that class against the rest.
     labels : sequence, optional
@@ -218,6 +221,8 @@ def _measure(
         replace(
             spec(sample, norm=norm, **options),
             effective_size=None if sample.squares is None else sample.effective_size,
+            n_clusters=None if sample.clusters is None else sample.clusters.n_clusters,
+            weighting="clusters" if sample.clusters is not None and sample.clusters.equal else "rows",
             interval=None if confidence_level is None else interval_of([sample], norm, confidence_level),
         )
         for sample in samples
@@ -227,6 +232,8 @@ def _measure(
         outcome = mean_over_classes(outcomes)
         if confidence_level is not None:
             outcome = replace(outcome, interval=interval_of(samples, norm, confidence_level, rows=rows))
+    if confidence_level is not None:
+        warn_of_dependence(samples[0], stacklevel=3)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)

@@ -12,6 +12,7 @@ from truecal._lib.checks import check_choice, check_fraction, check_norm
 from truecal.data.predictions import Rows, samples_and_rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
+from truecal.inference.dependence import warn_of_dependence
 from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, analyse
 from truecal.multiscale.intervals import Limits
 from truecal.multiscale.joint import joint_limits
@@ -102,6 +103,7 @@ def confidence_interval(
         labels=labels,
         multiclass=multiclass,
     )
+    warn_of_dependence(samples[0], stacklevel=2)
     return interval_of(samples, norm, level, assume=assume, rows=rows)
 
 

@@ -61,13 +61,23 @@ def adjusted_pvalues(statistic: FloatArray, null: FloatArray) -> FloatArray:
     return adjusted
 
 
-def adjusted_together(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
+def adjusted_together(tests: Sequence[TestResult], *, dependent: bool = False) -> tuple[TestResult, ...]:
     """Return tests of as many draws each, with p-values that hold for all of them at once, by `adjusted_pvalues`.
 
     Tests of "at most this error" have no draws and are returned as they are.
+
+    Parameters
+    ----------
+    tests : sequence of TestResult
+        One for each group of rows.
+    dependent : bool
+        Whether groups may depend on each other, as if they share clusters: then Holm's method, which allows any
+        dependence, replaces the distribution of the largest statistic.
     """
     if not tests or tests[0].at_most is not None:
         return tuple(tests)
+    if dependent:
+        return corrected_by_holm(tests)
     statistic, null = np.array([test.statistic for test in tests]), np.stack([test.null for test in tests])
     adjusted = adjusted_pvalues(statistic, null).tolist()
     return tuple(replace(test, adjusted_pvalue=pvalue) for test, pvalue in zip(tests, adjusted, strict=True))

@@ -236,6 +236,6 @@ def _cluster_units(clusters: Clusters, score: FloatArray, scale: float) -> Clust
         cluster=clusters.cluster,
         unit=clusters.group,
         weight=weight,
-        residual=weight * score[clusters.group] - clusters.positives * scale,
+        residual=clusters.residual(score) * scale,
         n_clusters=clusters.n_clusters,
     )

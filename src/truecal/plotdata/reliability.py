@@ -13,7 +13,7 @@ from scipy.special import betaincinv
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.predictions import as_sample, refuse_clusters
+from truecal.data.predictions import as_sample
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     EqualMass,
@@ -25,6 +25,8 @@ from truecal.estimators._binning import (
 )
 from truecal.exceptions import InputError
 from truecal.inference.resample import redraws
+from truecal.multiscale.analysis import MIN_CLUSTERS
+from truecal.plotdata.cluster_bands import bin_clusters, consistent_draws
 from truecal.results import BinTable, Result
 
 #: Samples with more distinct scores are merged into this many blocks of equal mass and as many of equal width.
@@ -39,7 +41,8 @@ class Reliability(Result):
     """The calibration curve of a sample, isotonic and binned, with consistency bands and bin intervals.
 
     A consistency band shows where the curve would lie, with probability `confidence_level` at each point, if
-    the model were perfectly calibrated: labels are drawn from the scores, and the curve is fitted again.
+    the model were perfectly calibrated: labels are drawn from the scores, and the curve is fitted again. With clusters
+    the residuals of whole clusters get random signs instead.
 
     Attributes
     ----------
@@ -54,7 +57,8 @@ class Reliability(Result):
     bins_lower, bins_upper : ndarray
         Band of the mean label of each bin; NaN without bands.
     interval_lower, interval_upper : ndarray
-        Clopper-Pearson interval of the probability behind the mean label of each bin.
+        Clopper-Pearson interval of the probability behind the mean label of each bin; with clusters or sampling
+        weights that of the effective number of rows (Korn and Graubard 1998).
     confidence_level : float
         Level of bands and intervals.
     has_band : bool
@@ -67,6 +71,8 @@ class Reliability(Result):
         Number of rows, or the total weight.
     target : str
         What the scores are probabilities of.
+    n_clusters : int or None
+        Number of clusters, if rows depend on each other.
     """
 
     score: FloatArray
@@ -84,6 +90,7 @@ class Reliability(Result):
     binning: str
     n: float
     target: str
+    n_clusters: int | None = None
 
     def bin_rows(self) -> list[dict[str, float]]:
         """Return one plain dictionary for each bin: its numbers, interval and band."""
@@ -105,6 +112,7 @@ def reliability_curve(
     confidence_level: float = 0.95,
     n_resamples: int = 400,
     sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
@@ -127,10 +135,11 @@ def reliability_curve(
         Level of the bands, at each point, and of the bin intervals.
     n_resamples : int
         Number of Monte Carlo resamples for the bands.
-    sample_weight, pos_label, labels, multiclass
+    sample_weight, weights, pos_label, labels, multiclass
         As in `truecal.estimate`.
-    clusters : array-like, optional
-        Not supported: rows are taken to be independent.
+    clusters : array-like of shape (n,), optional
+        Rows with the same value depend on each other. Fewer than 15 clusters say too little for a band, and the
+        result has none.
     rng : int, Generator or None
         Random seed.
 
@@ -141,7 +150,7 @@ def reliability_curve(
     References
     ----------
     Dimitriadis, Gneiting, Jordan (2021), PNAS; Bröcker, Smith (2007), Weather and Forecasting; Clopper,
-    Pearson (1934), Biometrika.
+    Pearson (1934), Biometrika; Korn, Graubard (1998), Survey Methodology.
 
     Examples
     --------
@@ -153,17 +162,20 @@ def reliability_curve(
     """
     reading = {
         "sample_weight": sample_weight,
+        "weights": weights,
         "pos_label": pos_label,
         "labels": labels,
         "multiclass": multiclass,
+        "clusters": clusters,
     }
-    sample = as_sample(y_true, y_proba, clusters=clusters, **reading)
-    refuse_clusters(sample, "reliability_curve")
+    sample = as_sample(y_true, y_proba, **reading)
+    table = sample.clusters
     rule = _RULES[check_choice("binning", binning, _RULES)](sample)
     n_bins = monotone_sweep(rule) if n_bins == "sweep" else check_count("n_bins", n_bins)
     n_resamples = check_count("n_resamples", n_resamples)
     tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
-    if band and not sample.whole:
+    band = band and (table is None or table.n_clusters >= MIN_CLUSTERS)
+    if band and table is None and not sample.whole:
         raise InputError(
             "has fractional values, so labels cannot be drawn for the band",
             argument="sample_weight",
@@ -173,15 +185,28 @@ def reliability_curve(
     bins = summarize_bins(sample, cut)
     start = _block_starts(sample, cut.start)
     blocks = sample if len(start) == len(sample) else sample.merge_groups(start)
+    inside = None if table is None else bin_clusters(sample, table, cut.start)
     curves, means = np.full((2, len(blocks)), np.nan), np.full((2, len(bins)), np.nan)
     if band:
         tails = (tail, 1 - tail)
         curves, means = _bands(
-            blocks, np.searchsorted(start, cut.start), tails, n_resamples, as_generator(rng)
+            sample,
+            blocks,
+            start,
+            np.searchsorted(start, cut.start),
+            None if inside is None else inside.widening(confidence_level),
+            tails,
+            n_resamples,
+            as_generator(rng),
         )
     # The isotonic fit is that of all scores; a block shows its mean.
     fitted = sample.isotonic * sample.count
-    interval = clopper_pearson(bins.count * bins.mean_label, bins.count, confidence_level)
+    count = bins.count
+    if inside is not None:
+        count = inside.effective / inside.widening(confidence_level) ** 2
+    elif sample.squares is not None:
+        count = bins.count**2 / np.add.reduceat(sample.squares, cut.start)
+    interval = clopper_pearson(count * bins.mean_label, count, confidence_level)
     return Reliability(
         score=blocks.score,
         label=np.add.reduceat(fitted, start) / blocks.count,
@@ -198,6 +223,7 @@ def reliability_curve(
         binning=binning,
         n=sample.n,
         target=sample.target,
+        n_clusters=None if table is None else table.n_clusters,
     )
 
 
@@ -235,12 +261,29 @@ def _block_starts(sample: Sample, bins_start: IntArray) -> IntArray:
 
 
 def _bands(
-    blocks: Sample, start: IntArray, tails: tuple[float, float], n_resamples: int, rng: np.random.Generator
+    sample: Sample,
+    blocks: Sample,
+    start: IntArray,
+    bins_start: IntArray,
+    widening: FloatArray | None,
+    tails: tuple[float, float],
+    n_resamples: int,
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the quantiles of the isotonic curve at each block, and of the mean label of each bin."""
-    curves, means = np.empty((n_resamples, len(blocks))), np.empty((n_resamples, len(start)))
-    count = np.add.reduceat(blocks.count, start)
-    for row, redrawn in enumerate(redraws(blocks, n_resamples, rng=rng)):
-        curves[row] = isotonic_rate(redrawn.count, redrawn.positives)
-        means[row] = np.add.reduceat(redrawn.positives, start) / count
+    curves, means = np.empty((n_resamples, len(blocks))), np.empty((n_resamples, len(bins_start)))
+    count = np.add.reduceat(blocks.count, bins_start)
+
+    def keep(row: int, positives: FloatArray) -> None:
+        curves[row] = isotonic_rate(blocks.count, positives)
+        means[row] = np.add.reduceat(positives, bins_start) / count
+
+    if sample.clusters is not None and widening is not None:
+        scale = np.repeat(widening, np.diff(bins_start, append=len(blocks)))
+        consistent_draws(sample, sample.clusters, start, scale, n_resamples, rng, keep)
+        np.clip(curves, 0.0, 1.0, out=curves)
+        np.clip(means, 0.0, 1.0, out=means)
+    else:
+        for row, redrawn in enumerate(redraws(blocks, n_resamples, rng=rng)):
+            keep(row, redrawn.positives)
     return np.quantile(curves, tails, axis=0), np.quantile(means, tails, axis=0)

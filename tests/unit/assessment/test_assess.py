@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 import truecal
 from truecal.data import as_sample
@@ -132,9 +133,64 @@ def test_no_warning_escapes(recwarn):
     assert not recwarn.list
 
 
-def test_clusters_are_refused_and_not_ignored():
-    with pytest.raises(InputError, match="clusters"):
-        assess([0, 1], [0.2, 0.7], clusters=[1, 2])
+def questions(n, size, rng, slope=1.0, icc=0.3):
+    """Answers to questions that have one score each."""
+    p = rng.beta(3, 2, n)
+    curve, rest = expit(slope * logit(p)), (1 - icc) / icc
+    who = np.repeat(np.arange(n), size)
+    return (rng.random(n * size) < rng.beta(curve * rest, (1 - curve) * rest)[who]).astype(int), p[who], who
+
+
+def test_clusters_change_the_verdict_and_are_described():
+    y, p, who = questions(200, 5, np.random.default_rng(1))
+    alone, together = assess(y, p), assess(y, p, clusters=who)
+    assert alone.miscalibrated
+    assert any("200 scores occur 5 times each" in note and "clusters" in note for note in alone.warnings)
+    assert not together.miscalibrated
+    assert together.warnings == ()
+    assert together.clusters.n_clusters == 200
+    assert 1.5 < together.clusters.design_effect < 3.2
+    assert "1,000 rows in 200 clusters of 5" in str(together)
+    assert together.weak.slope.interval.assumption == "cluster-robust variance, 200 clusters"
+    # As many rows more are needed, except for the largest errors, where the smallest plan counts.
+    ratio = together.plan[0].slope / alone.plan[0].slope
+    assert ratio == pytest.approx(together.clusters.design_effect, rel=0.01)
+    assert together.reliability.has_band
+    width = together.reliability.interval_upper - together.reliability.interval_lower
+    assert (width > alone.reliability.interval_upper - alone.reliability.interval_lower).mean() > 0.8
+    assert json.loads(json.dumps(together.to_dict()))["clusters"]["weighting"] == "rows"
+
+
+def test_groups_and_recalibration_with_clusters():
+    y, p, who = questions(400, 5, np.random.default_rng(2), slope=0.4)
+    found = assess(y, p, clusters=who, by={"half": who % 2}, recalibration=True)
+    assert found.miscalibrated
+    assert [row.n_clusters for row in found.groups.rows] == [200, 200]
+    assert found.groups.difference.degrees == 2
+    assert all(row.adjusted_pvalue >= row.pvalue for row in found.groups.rows)
+    assert found.recalibration.advice
+
+
+def test_each_cluster_can_count_the_same():
+    y, p, who = questions(60, 4, np.random.default_rng(3))
+    more = np.repeat(np.arange(len(y)), np.where(who < 5, 40, 1))  # five clusters of 160 rows
+    equal = assess(y[more], p[more], clusters=who[more], weights="clusters")
+    assert equal.target == "P(y = 1), every cluster counted once"
+    assert equal.estimate.value == pytest.approx(truecal.calibration_error(y, p, clusters=who), abs=1e-4)
+    assert equal.clusters.largest == 160
+
+
+def test_five_clusters_give_no_confident_verdict(shared):
+    """`clustertestdata` of the R package CalibrationCurves: 5,000 rows, and only five clusters."""
+    data = np.genfromtxt(
+        shared / "external" / "calibrationcurves_clusters.csv", delimiter=",", names=True, dtype=None
+    )
+    found = assess(data["y"].astype(int), data["p"], clusters=data["cluster"])
+    assert found.state == "inconclusive"
+    assert (found.interval.low, found.interval.high > 0.5) == (0, True)
+    assert "5 clusters are too few for an interval" in found.verdict
+    assert not found.reliability.has_band
+    assert any("5 clusters say too little" in note for note in found.warnings)
 
 
 # --- Groups and classes ----------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from truecal.assessment.sections import (
     SMALL_GROUP,
     advise_recalibration,
     assess_groups,
-    group_difference,
     plan_rows,
     training_rows,
 )
@@ -82,31 +81,6 @@ def test_the_familywise_error_rate_is_that_of_the_level():
     ]
     error = np.sqrt(0.05 * 0.95 / repeats)
     assert abs(np.mean(found) - 0.05) < 4 * error
-
-
-def test_the_difference_test_is_chi_square_if_groups_share_one_curve():
-    rng = np.random.default_rng(4)
-    repeats = 500
-    results = [
-        group_difference([sample_of(200, lambda p: p**1.5, rng) for _ in range(3)]) for _ in range(repeats)
-    ]
-    assert {result.degrees for result in results} == {4}
-    assert stats.kstest([result.pvalue for result in results], "uniform").pvalue > 1e-3
-
-
-def test_the_difference_test_sees_level_and_slope():
-    rng = np.random.default_rng(5)
-    same = sample_of(1000, lambda p: p, rng)
-    for curve in (lambda p: p**1.6, lambda p: 0.5 + 0.6 * (p - 0.5)):
-        assert group_difference([same, sample_of(1000, curve, rng)]).pvalue < 1e-3
-
-
-def test_no_difference_where_there_is_nothing_to_compare():
-    rng = np.random.default_rng(6)
-    sample = sample_of(100, lambda p: p, rng)
-    assert group_difference([sample]) is None
-    assert group_difference([sample, as_sample([1, 0], [0.4, 0.6])]) is None
-    assert group_difference([as_sample([1, 1], [1.0, 1.0])] * 2) is None
 
 
 # --- Recalibration ---------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from support.draws import drawn, rounded, top
 from truecal import Sample
 from truecal.data.cells import Cells
-from truecal.exceptions import InputError
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.calibration_test import calibration_test
 
 
@@ -57,7 +57,9 @@ def test_clusters():
     p = np.repeat(rng.beta(3, 2, 100), 10)
     y = np.repeat(rng.random(100) < p[::10], 10).astype(int)  # all rows of a cluster have one label
     who = np.repeat(np.arange(100), 10)
-    alone, together = calibration_test(y, p, rng=0), calibration_test(y, p, clusters=who, rng=0)
+    with pytest.warns(CalibrationWarning, match="clusters"):
+        alone = calibration_test(y, p, rng=0)
+    together = calibration_test(y, p, clusters=who, rng=0)
     assert alone.pvalue < 0.05 < together.pvalue
     assert together.spiegelhalter is None
     few = calibration_test(y, p, clusters=np.arange(1000) // 200, rng=0)

@@ -1,0 +1,295 @@
+"""How much rows depend on each other: the correlation within clusters, and signs of clusters that were not named."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from truecal._lib.text import counted
+from truecal._lib.types import FloatArray
+from truecal.data.predictions import as_sample
+from truecal.data.sample import Clusters, Sample
+from truecal.exceptions import CalibrationWarning, InputError
+from truecal.multiscale.analysis import analyse
+from truecal.results import Result
+
+#: Fewest scores that occur more than once, and fewest rows with such a score, before ties are examined.
+_MIN_TIES, _MIN_TIED_SHARE = 30, 0.5
+#: Ties of one size point to a design such as five answers to each question; other ties must be more alike.
+_SAME_SIZE, _ALIKE, _VERY_ALIKE = 0.6, 0.03, 0.3
+#: Standard deviations by which labels must be more alike than chance allows.
+_CLEAR = 4.0
+#: Bins in which the mean residual is taken out, so that a smooth calibration curve is not taken for dependence.
+_BINS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterSummary(Result):
+    r"""Clusters of rows, and how much the labels of a cluster depend on each other.
+
+    Attributes
+    ----------
+    n_clusters : int
+        Number of clusters.
+    n : float
+        Number of rows, or the total weight.
+    sizes : ndarray of shape (n_clusters,)
+        Rows of each cluster.
+    icc : float
+        Intraclass correlation: that of the residuals label - g(score) of two rows of the same cluster, with g the
+        estimated calibration curve. NaN if no cluster has two rows.
+    icc_standard_error : float
+        Its standard error.
+    design_effect : float
+        Variance of the mean residual divided by that of as many independent rows.
+    mean_residual : float
+        Mean of score - label.
+    standard_error : float
+        Its clustered standard error, :math:`\sqrt{\frac{G}{G-1} \sum_c (\sum_{i \in c} (r_i - \bar r))^2} / n`.
+    equal : bool
+        Whether every cluster counts the same, instead of every row.
+    """
+
+    _omitted: ClassVar[tuple[str, ...]] = ("sizes",)
+    _derived: ClassVar[tuple[str, ...]] = ("smallest", "median", "largest", "effective_size", "weighting")
+
+    n_clusters: int
+    n: float
+    sizes: FloatArray
+    icc: float
+    icc_standard_error: float
+    design_effect: float
+    mean_residual: float
+    standard_error: float
+    equal: bool = False
+
+    @property
+    def smallest(self) -> float:
+        """Rows of the smallest cluster."""
+        return float(self.sizes.min())
+
+    @property
+    def median(self) -> float:
+        """Median number of rows of a cluster."""
+        return float(np.median(self.sizes))
+
+    @property
+    def largest(self) -> float:
+        """Rows of the largest cluster."""
+        return float(self.sizes.max())
+
+    @property
+    def effective_size(self) -> float:
+        """Number of independent rows whose mean residual has the same variance."""
+        return float(self.sizes.sum()) / self.design_effect
+
+    @property
+    def weighting(self) -> str:
+        """What counts the same: ``"rows"``, or ``"clusters"``."""
+        return "clusters" if self.equal else "rows"
+
+    def __str__(self) -> str:
+        rows = float(self.sizes.sum())
+        size = f"{self.smallest:,.10g}"
+        if self.largest > self.smallest:
+            size += f" to {self.largest:,.10g} (median {self.median:,.10g})"
+        text = f"{counted(rows, 'row')} in {counted(self.n_clusters, 'cluster')} of {size}"
+        if not math.isnan(self.icc):
+            text += f"; intraclass correlation {self.icc:.2f} ± {self.icc_standard_error:.2f}"
+        worth = f"as precise as {self.effective_size:,.0f} independent rows"
+        return f"{text}; design effect {self.design_effect:.2f}: {worth}"
+
+
+def describe_clusters(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    clusters: Any = None,
+    sample_weight: ArrayLike | None = None,
+    weights: str | None = None,
+    pos_label: Any = None,
+    labels: Sequence[Any] | None = None,
+    multiclass: str | None = None,
+) -> ClusterSummary:
+    r"""Return the number and sizes of clusters, their intraclass correlation, and the design effect.
+
+    With :math:`e_i = y_i - g(f_i)` the residuals of the estimated calibration curve and :math:`s_i^2 = g (1 - g)`,
+
+    .. math:: \mathrm{ICC} = \frac{\sum_c \sum_{i \ne j \in c} e_i e_j}{\sum_c \sum_{i \ne j \in c} s_i s_j},
+        \qquad \mathrm{deff} = 1 + \mathrm{ICC} \,
+        \frac{\sum_c \sum_{i \ne j \in c} s_i s_j}{\sum_i s_i^2} .
+
+    For m rows in each cluster the design effect is about :math:`1 + (m - 1)\,\mathrm{ICC}`: that many times more rows
+    are needed than if they were independent. See `truecal.required_sample_size`.
+
+    Parameters
+    ----------
+    y_true, y_proba
+        Labels and probabilities as in `truecal.estimate`, or a `Sample` with clusters in place of both.
+    clusters : array-like of shape (n,) or (n, k), or data frame
+        Rows that depend on each other have the same value; several columns are crossed.
+    sample_weight, weights, pos_label, labels, multiclass
+        As in `truecal.estimate`.
+
+    Returns
+    -------
+    ClusterSummary
+
+    References
+    ----------
+    Ridout, Demétrio, Firth (1999), Estimating intraclass correlation for binary data, Biometrics 55.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal
+    >>> rng = np.random.default_rng(0)
+    >>> question = np.repeat(np.arange(400), 5)
+    >>> p = rng.beta(3, 2, 400)
+    >>> chance = rng.beta(p * 7 / 3, (1 - p) * 7 / 3)  # an intraclass correlation of 0.3
+    >>> y = rng.random(2000) < chance[question]
+    >>> print(truecal.describe_clusters(y, p[question], clusters=question))
+    2,000 rows in 400 clusters of 5; intraclass correlation 0.32 ± 0.03; design effect 2.28: as precise as 876
+    independent rows
+    """
+    given = {
+        "sample_weight": sample_weight,
+        "weights": weights,
+        "pos_label": pos_label,
+        "labels": labels,
+        "multiclass": multiclass,
+        "clusters": clusters,
+    }
+    sample = as_sample(y_true, y_proba, **{name: value for name, value in given.items() if value is not None})
+    if sample.clusters is None:
+        raise InputError(
+            "are missing", argument="clusters", remedy="Name the rows that depend on each other."
+        )
+    return summary_of(sample, sample.clusters)
+
+
+def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
+    """Return the summary of the clusters of a sample.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    table : Clusters
+        Their clusters.
+    """
+    core = analyse(sample)
+    curve = np.clip(sample.score - core.gap, 1e-9, 1 - 1e-9)[table.group]
+    # The residual of the curve, from that of the scores, which is exact also where a group holds several scores.
+    residual = table.residual(sample.score)
+    error = table.weight * (curve - sample.score[table.group]) + residual
+    rows = table.weight if table.rows is None else table.rows
+    # The squares of single rows, whose weights are taken as equal within a cluster and score.
+    squares = (table.positives * (1 - 2 * curve) + table.weight * curve**2) * table.weight / rows
+    spread = table.weight * np.sqrt(curve * (1 - curve))
+
+    def by_cluster(values: FloatArray) -> FloatArray:
+        return np.bincount(table.cluster, values, table.n_clusters).astype(np.float64, copy=False)
+
+    products = by_cluster(error) ** 2 - by_cluster(squares)
+    alone = by_cluster(spread**2 / rows)
+    pairs = np.where(table.sizes > 1, by_cluster(spread) ** 2 - alone, 0.0)
+    factor = table.n_clusters / max(table.n_clusters - 1, 1)
+    icc = standard_error = math.nan
+    design_effect = 1.0
+    if pairs.sum() > 0:
+        icc = float(products.sum() / pairs.sum())
+        standard_error = math.sqrt(factor * float(np.square(products - icc * pairs).sum())) / float(
+            pairs.sum()
+        )
+        # Not below that of one row: a negative correlation that is mere noise must not promise precision.
+        design_effect = max(1 + icc * float(pairs.sum() / alone.sum()), 1 / float(table.sizes.max()))
+    mean = float(residual.sum()) / sample.n
+    each = by_cluster(residual - mean * table.weight)
+    return ClusterSummary(
+        n_clusters=table.n_clusters,
+        n=sample.n,
+        sizes=table.sizes,
+        icc=icc,
+        icc_standard_error=standard_error,
+        design_effect=design_effect,
+        mean_residual=mean,
+        standard_error=math.sqrt(factor * float(each @ each)) / sample.n,
+        equal=table.equal,
+    )
+
+
+def warn_of_dependence(sample: Sample, *, stacklevel: int) -> tuple[str, ...]:
+    """Warn if rows look dependent and no clusters were named, and return the warning as a note.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    stacklevel : int
+        As of `warnings.warn`, counted from the caller of this function.
+    """
+    text = suspected_dependence(sample)
+    if text is None:
+        return ()
+    warnings.warn(text, CalibrationWarning, stacklevel=stacklevel + 1)
+    return (text,)
+
+
+def suspected_dependence(sample: Sample) -> str | None:
+    r"""Return a sentence that names `clusters` if rows of the same score are more alike than independent rows can be.
+
+    Scores that repeat although they do not lie on a grid come from repeated rows, such as answers to one question.
+    With :math:`e` the label less the score and less the mean of that in one of 16 bins, and :math:`E_g` its sum over
+    the rows of score g, independent rows have :math:`\sum_g (E_g^2 - \sum_{i \in g} e_i^2)` near 0, with variance
+    :math:`2 \sum_g m_g (m_g - 1) v_g^2`. A warning needs four standard deviations, and a correlation of 0.03 if most
+    of these scores occur equally often, of 0.3 otherwise: scores of decision trees and of isotonic fits repeat too.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    """
+    if sample.plain or sample.clusters is not None or sample.squares is not None or not sample.whole:
+        return None
+    tied = sample.count > 1
+    count = sample.count[tied]
+    # A few frequent scores are not repeated questions.
+    few = len(count) < _MIN_TIES or len(count) ** 2 < 2 * count.sum()
+    if few or count.sum() < _MIN_TIED_SHARE * sample.n or _is_grid(sample.score[tied]):
+        return None
+    place = np.minimum((sample.cumulative_count[:-1] * (_BINS / sample.n)).astype(np.intp), _BINS - 1)
+    excess = sample.positives - sample.count * sample.score
+    mean = np.bincount(place, excess, _BINS) / np.maximum(np.bincount(place, sample.count, _BINS), 1.0)
+    curve = np.clip(sample.score + mean[place], 1e-3, 1 - 1e-3)[tied]
+    positives = sample.positives[tied]
+    squares = positives * (1 - 2 * curve) + count * curve**2
+    products = float(((positives - count * curve) ** 2 - squares).sum())
+    variance, pairs = curve * (1 - curve), count * (count - 1)
+    correlation = products / float(pairs @ variance)
+    sizes, times = np.unique(count, return_counts=True)
+    most_common = int(times.argmax())
+    same_size = times[most_common] >= _SAME_SIZE * len(count)
+    if products < _CLEAR * math.sqrt(2 * float(pairs @ variance**2)):
+        return None
+    if correlation < (_ALIKE if same_size else _VERY_ALIKE):
+        return None
+    often = f"{sizes[most_common]:.10g} times each" if same_size else "several times each"
+    return (
+        f"{len(count):,} scores occur {often}, and labels of the same score are more alike than independent rows can "
+        f"be (correlation {correlation:.2f}). If these are repeated rows, such as several answers to one question, "
+        f"intervals are too short and p-values too small: name the question with clusters (--cluster on the command "
+        f"line)."
+    )
+
+
+def _is_grid(score: FloatArray) -> bool:
+    """Return whether ascending scores are equally spaced, with gaps, so that rounding explains why rows share them."""
+    steps = np.diff(score)
+    ratio = steps / steps.min()
+    return bool((np.abs(ratio - np.rint(ratio)) < 1e-3).mean() > 0.9)
