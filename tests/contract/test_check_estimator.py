@@ -72,6 +72,9 @@ TemperatureScaling = reading_first_column("TemperatureScaling")
 PlattScaling = reading_first_column("PlattScaling")
 BetaCalibration = reading_first_column("BetaCalibration")
 IdentityCalibration = reading_first_column("IdentityCalibration")
+VectorScaling = reading_first_column("VectorScaling")
+DirichletCalibration = reading_first_column("DirichletCalibration")
+VennAbersCalibration = reading_first_column("VennAbersCalibration")
 
 
 @pytest.mark.parametrize("name", NAMES)

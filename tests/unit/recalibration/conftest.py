@@ -5,11 +5,14 @@ import pytest
 
 from truecal.recalibration import (
     BetaCalibration,
+    DirichletCalibration,
     HistogramBinning,
     IdentityCalibration,
     IsotonicCalibration,
     PlattScaling,
     TemperatureScaling,
+    VectorScaling,
+    VennAbersCalibration,
 )
 
 KINDS = {
@@ -20,6 +23,9 @@ KINDS = {
     "platt": PlattScaling,
     "platt-plain": lambda **given: PlattScaling(targets="plain", **given),
     "beta": BetaCalibration,
+    "vector": VectorScaling,
+    "dirichlet": DirichletCalibration,
+    "venn-abers": VennAbersCalibration,
     "identity": IdentityCalibration,
 }
 

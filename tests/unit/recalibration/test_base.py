@@ -116,7 +116,7 @@ def test_one_class_only(make, golden, only):
     after = quiet_fit(make(), p, np.full(100, only)).transform(p)
     assert np.isfinite(after).all()
     assert ((after >= 0) & (after <= 1)).all()
-    if make.name not in ("identity", "temperature"):
+    if make.name not in ("identity", "temperature", "venn-abers"):  # the last is careful at the ends
         assert np.abs(after - only).max() < 0.05
 
 

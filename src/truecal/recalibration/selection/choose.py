@@ -19,11 +19,14 @@ from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.resample import row_factors
 from truecal.recalibration import (
     BetaCalibration,
+    DirichletCalibration,
     HistogramBinning,
     IdentityCalibration,
     IsotonicCalibration,
     PlattScaling,
     TemperatureScaling,
+    VectorScaling,
+    VennAbersCalibration,
 )
 from truecal.recalibration._scores import read_scores
 from truecal.recalibration.selection.criterion import PROPER_SCORES, Criterion, gain_over, held_out_error
@@ -37,6 +40,14 @@ CANDIDATES = {
     "beta": BetaCalibration,
     "isotonic": IsotonicCalibration,
     "histogram": HistogramBinning,
+}
+
+#: Candidates that can be given by name: the default ones, and those that need more rows or several classes.
+BY_NAME = {
+    **CANDIDATES,
+    "vector": VectorScaling,
+    "dirichlet": DirichletCalibration,
+    "venn_abers": VennAbersCalibration,
 }
 
 #: Threshold of the z statistic of a gain with folds. Of several values tried on simulated calibrated populations
@@ -230,7 +241,7 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any] | None, given
                 "must not be called 'identity', which is the model unchanged", argument="candidates"
             )
         if isinstance(part, str):
-            part = CANDIDATES[check_choice("a candidate", part, CANDIDATES)]
+            part = BY_NAME[check_choice("a candidate", part, BY_NAME)]
         if isinstance(part, type):
             part = part(input=given)
         if not (hasattr(part, "fit") and hasattr(part, "transform")):

@@ -1,0 +1,164 @@
+"""Maximum likelihood of a softmax over linear functions of log probabilities, with a penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from truecal._lib.checks import check_real
+from truecal._lib.types import FloatArray
+from truecal.recalibration._base import Recalibrator
+from truecal.recalibration._scores import Scores
+
+#: Largest slope; labels that the scores separate without error have no finite one.
+_STEEPEST = 100.0
+#: Up to so many classes the optimum is improved by Newton steps, whose matrix has the size of the squared parameters.
+_FEW_CLASSES, _NEWTON_STEPS = 10, 4
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxMap:
+    """The map softmax(W log p + b)."""
+
+    weight: FloatArray
+    intercept: FloatArray
+
+    def __call__(self, logs: FloatArray) -> FloatArray:
+        """Return the probabilities of rows of log probabilities."""
+        values = logs @ self.weight.T + self.intercept
+        return np.asarray(np.exp(values - logsumexp(values, axis=1, keepdims=True)))
+
+
+class SoftmaxRecalibrator(Recalibrator):
+    """A recalibrator of the whole vector, with a penalty on what is not on the diagonal.
+
+    Attributes
+    ----------
+    map_ : SoftmaxMap
+        Weights and intercepts.
+    n_iter_ : int
+        Iterations of the optimiser.
+    """
+
+    map_: SoftmaxMap
+    n_iter_: int
+    regularization: float
+    _full: bool
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, above=0)
+
+    def _learn(self, scores: Scores, label: NDArray[np.intp], weight: FloatArray | None) -> None:
+        self.map_, self.n_iter_ = fit_softmax(
+            log_probabilities(scores), label, weight, penalty=float(self.regularization), full=self._full
+        )
+
+    def _apply(self, scores: Scores) -> FloatArray:
+        values = self.map_(log_probabilities(scores))
+        return scores.shaped(values[:, 1]) if scores.n_classes == 2 else values
+
+
+def log_probabilities(scores: Scores) -> FloatArray:
+    """Return (n, K) finite log probabilities; two classes have two columns, too."""
+    if scores.n_classes == 2:
+        positive, negative = scores.columns[0].logs
+        return np.column_stack([negative, positive])
+    if scores.are_logits:
+        values = np.asarray(scores.values, dtype=np.float64)
+        return np.asarray(values - logsumexp(values, axis=1, keepdims=True))
+    smallest = np.finfo(scores.values.dtype).eps
+    return np.asarray(np.log(np.maximum(scores.values.astype(np.float64), smallest)))
+
+
+def fit_softmax(
+    logs: FloatArray, label: NDArray[np.intp], weight: FloatArray | None, *, penalty: float, full: bool
+) -> tuple[SoftmaxMap, int]:
+    r"""Return the map that minimises the total log loss plus a penalty, and the number of iterations.
+
+    The penalty is :math:`\lambda (\sum_{i \ne j} W_{ij}^2 + \sum_j b_j^2)`; the diagonal is free. The problem is
+    convex, and its start is the identity.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n, K)
+        Log probabilities.
+    label : ndarray of shape (n,)
+        Numbers of the classes.
+    weight : ndarray of shape (n,), optional
+        Weights of the rows.
+    penalty : float
+        The factor :math:`\lambda`.
+    full : bool
+        Whether W is a full matrix, or only its diagonal.
+    """
+    n, classes = logs.shape
+    w = np.ones(n) if weight is None else weight
+    scale = 1 / float(w.sum())
+    inputs = np.column_stack([logs, np.ones(n)])  # the last column is that of the intercept
+    truth = np.zeros((n, classes))
+    truth[np.arange(n), label] = 1
+    diagonal = np.zeros((classes, classes + 1), dtype=bool)
+    np.fill_diagonal(diagonal, True)
+    used = np.ones_like(diagonal) if full else diagonal.copy()
+    used[:, -1] = True
+    strength = np.where(diagonal, 0.0, penalty)
+
+    def table(x: FloatArray) -> FloatArray:
+        values = np.zeros(used.shape)
+        values[used] = x
+        return values
+
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        parameters = table(x)
+        values = inputs @ parameters.T
+        total = logsumexp(values, axis=1)
+        loss = float(w @ (total - values[np.arange(n), label]) + np.sum(strength * parameters**2))
+        excess = w[:, np.newaxis] * (np.exp(values - total[:, np.newaxis]) - truth)
+        return loss * scale, ((excess.T @ inputs + 2 * strength * parameters) * scale)[used]
+
+    def curvature(x: FloatArray) -> FloatArray:
+        values = inputs @ table(x).T
+        share = np.exp(values - logsumexp(values, axis=1, keepdims=True))
+        size = classes + 1
+        hessian = np.empty((classes, size, classes, size))
+        for k in range(classes):
+            for j in range(classes):
+                bend = w * share[:, k] * ((k == j) - share[:, j])
+                hessian[k, :, j] = inputs.T @ (bend[:, np.newaxis] * inputs)
+        flat, chosen = hessian.reshape(classes * size, -1), used.ravel()
+        flat[np.diag_indices_from(flat)] += 2 * strength.ravel()
+        return np.asarray(flat[np.ix_(chosen, chosen)] * scale)
+
+    start = diagonal[used].astype(np.float64)
+    bounds = [(0.0, _STEEPEST) if slope else (None, None) for slope in diagonal[used]]
+    options = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8}
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    x = found.x if classes > _FEW_CLASSES else _polish(found.x, objective, curvature, diagonal[used])
+    parameters = table(x)
+    return SoftmaxMap(parameters[:, :-1], parameters[:, -1]), int(found.nit)
+
+
+def _polish(
+    x: FloatArray,
+    objective: Callable[[FloatArray], tuple[float, FloatArray]],
+    curvature: Callable[[FloatArray], FloatArray],
+    bounded: NDArray[np.bool_],
+) -> FloatArray:
+    """Take Newton steps from a point near the optimum, so that the result does not depend on the path to it."""
+    free = ~bounded | ((x > 0) & (x < _STEEPEST))
+    value, gradient = objective(x)
+    for _ in range(_NEWTON_STEPS):
+        step = np.zeros_like(x)
+        hessian = curvature(x)[np.ix_(free, free)]
+        step[free] = np.linalg.lstsq(hessian, gradient[free], rcond=1e-12)[0]
+        new = np.where(bounded, np.clip(x - step, 0.0, _STEEPEST), x - step)
+        new_value, new_gradient = objective(new)
+        if new_value > value + 1e-13:
+            break
+        x, value, gradient = new, new_value, new_gradient
+    return x
