@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 
 from truecal._lib.checks import check_real
@@ -135,9 +135,15 @@ def fit_softmax(
         return np.asarray(flat[np.ix_(chosen, chosen)] * scale)
 
     start = diagonal[used].astype(np.float64)
-    bounds = [(0.0, _STEEPEST) if slope else (None, None) for slope in diagonal[used]]
-    options = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    bounds = Bounds(np.where(start == 1, 0.0, -np.inf), np.where(start == 1, _STEEPEST, np.inf))
+    found = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8},
+    )
     x = found.x if classes > _FEW_CLASSES else _polish(found.x, objective, curvature, diagonal[used])
     parameters = table(x)
     return SoftmaxMap(parameters[:, :-1], parameters[:, -1]), int(found.nit)
