@@ -6,7 +6,7 @@ XDIST ?= -n auto
 PYTEST = $(BIN)/python -m pytest $(XDIST) --ignore=tests/engines
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-engines test-all lint docs bench screenshots clean
+.PHONY: help demo test test-slow coverage test-engines test-all lint docs bench fuzz screenshots clean
 
 help:  ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -65,6 +65,10 @@ docs: .venv/.stamp  ## build the documentation into docs/_build, and check its l
 
 bench: .venv/.stamp  ## measure speed and memory, alone and against other packages; writes docs/benchmarks
 	$(BIN)/python benchmarks/run.py core peers study
+
+fuzz: .venv/.stamp  ## odd and damaged files through the command line; counts into docs/benchmarks/files.md; then atheris, if installed
+	$(BIN)/python tools/fuzz_files.py --damaged 2000 --write docs/benchmarks/files.md
+	$(BIN)/python tools/fuzz_files.py --guided 120
 
 screenshots: .venv/.stamp  ## pictures of the report, light and dark, wide and narrow, into docs/_build/screenshots
 	$(BIN)/python tools/screenshots.py docs/_build/screenshots

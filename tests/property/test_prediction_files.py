@@ -11,15 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.command_line import value_of
-from support.prediction_files import Case, cases
+from support.prediction_files import PIECES, Case, cases
 from truecal.cli import main
 
 CASES = [case for case in cases() if len(case.content) < 50_000]
-#: Pieces of text that files contain and that are easily misread.
-PIECES = [
-    b"", b",", b";", b"\n", b"\r", b"\n\n", b'"', b"NA", b"nan", b"inf", b"-1", b"1e400", b"%", b"0,5", b"#", b"\0",
-    b"\xff", b"\xc3\xa9", b"=1+1", b"\x1b[2J", b"99999999999999999999", b"true", b"yes", b"{", b"}", b"[", b"]",
-]  # fmt: skip
 
 
 @st.composite

@@ -17,6 +17,11 @@ import numpy as np
 import polars as pl
 
 N = 300
+#: Pieces of text that files contain and that are easily misread.
+PIECES = [
+    b"", b",", b";", b"\n", b"\r", b"\n\n", b'"', b"NA", b"nan", b"inf", b"-1", b"1e400", b"%", b"0,5", b"#", b"\0",
+    b"\xff", b"\xc3\xa9", b"=1+1", b"\x1b[2J", b"99999999999999999999", b"true", b"yes", b"{", b"}", b"[", b"]",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ def command(
     with stage("reading"):
         predictions = load(file, **reading)
         predictions.require_rows("recalibrate")
+        predictions.check_labels()
     with stage("trying recalibrators"), predictions.naming():
         arguments = {"y_true": predictions.y_true, **predictions.options}
         arguments |= {"input": kind, "rng": seed, **({"criterion": criterion} if criterion else {})}

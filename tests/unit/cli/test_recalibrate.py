@@ -142,3 +142,11 @@ def test_several_classes_are_tested_on_another_file(tmp_path):
     before = value_of(run("measure", tmp_path / "out.csv", "--score", "p?", "--format", "json"))
     after = value_of(run("measure", tmp_path / "out.csv", *scores, "--format", "json"))
     assert after < before / 2
+
+
+def test_labels_whose_classes_are_not_known_are_refused_as_by_measure(tmp_path):
+    words = write_csv(tmp_path / "a.csv", {"label": ["bad", "good"] * 50, "score": [0.2, 0.8] * 50})
+    assert "--pos-label" in refuse("recalibrate", words)
+    columns = {"label": [1, 2, 3] * 30, **{f"p{k}": [0.2, 0.3, 0.5] * 30 for k in range(3)}}
+    columns["p0"], columns["p1"] = [0.5, 0.2, 0.3] * 30, [0.3, 0.5, 0.2] * 30
+    assert "outside the classes" in refuse("recalibrate", write_csv(tmp_path / "b.csv", columns))

@@ -43,13 +43,8 @@ class LabelReader:
             return labels.values, {"pos_label": pos_label, "labels": classes}
         if len(scores) > 1:
             found = self._classes(scores, labels)
-            if (
-                found
-                and len(found) == 2
-                and labels.kind != "text"
-                and not (reading.pos_label or reading.multiclass)
-            ):
-                pos_label = max(found)  # and not the class of the second column
+            if found and len(found) == 2 and not (reading.pos_label or reading.multiclass):
+                pos_label = _positive_of(found, labels.kind)  # and not the class of the second column
             return labels.values, {"pos_label": pos_label, "labels": found}
         if pos_label is None and labels.kind == "text":
             return self._words(labels), {}
@@ -159,3 +154,18 @@ def _as_label(text: str | None, kind: str, option: str) -> Any:
         return int(text) if float(text).is_integer() else float(text)
     except ValueError:
         raise InputError(f"must be numeric, like the labels. Got {text!r} instead", argument=option) from None
+
+
+def _positive_of(classes: list[Any], kind: str) -> Any:
+    """Return which of two classes is the positive one: the larger number, or yes and not no; None if unknown."""
+    if kind != "text":
+        return max(classes)
+    return next(
+        (
+            name
+            for negative, positive in _PAIRS
+            for name in classes
+            if name.lower() == positive and {other.lower() for other in classes} == {negative, positive}
+        ),
+        None,
+    )

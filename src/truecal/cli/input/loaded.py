@@ -74,6 +74,18 @@ class Predictions:
         if self.y_true is None:
             raise InputError(f"{self.source} has too many rows for {purpose}, which needs them in memory")
 
+    def check_labels(self) -> None:
+        """Refuse labels whose classes are not known, which a recalibrator would take in their sorted order."""
+        from truecal.data.labels import Labels
+
+        with self.naming():
+            labels, pos_label = Labels(self.y_true, len(self.y_proba)), self.options.get("pos_label")
+            if self.y_proba.ndim == 1:
+                labels.binary(pos_label)
+            else:
+                n_classes, classes = self.y_proba.shape[1], self.options.get("labels")
+                labels.columns(n_classes, pos_label=pos_label, classes=classes)
+
     def naming(self) -> Any:
         """Return a context in which errors of the library name the file and its columns."""
         return naming(self.source, names_of(self.columns))

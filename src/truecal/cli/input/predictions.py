@@ -93,7 +93,7 @@ class _Preparation:
             models = {" ".join(columns.score): scores}
         # Polars takes a name such as "^s.*$" for a pattern.
         tidy = dict(zip([_plain(part.name) for part in scores], self._scores(scores), strict=True))
-        label = " or ".join(columns.label)
+        label = _plain(" or ".join(columns.label))
         while label in tidy:
             label += " (label)"
         labels = LabelReader(self.frame, columns, reading, self.notes)

@@ -62,7 +62,7 @@ def _examine(data: NDArray[np.uint8], separator: str) -> tuple[bool, int | None]
         after = np.where(at + 1 < len(data), data[np.minimum(at + 1, len(data) - 1)], newline)
         opening = (n_before + np.arange(len(at))) % 2 == 0
         is_begin = np.isin(before, begin)
-        opened |= bool((opening & is_begin).any())
+        opened |= bool(is_begin.any())
         wrong = np.where(opening, ~(is_begin | np.isin(before, around)), ~np.isin(after, around))
         if stray is None and wrong.any():
             stray = int(at[wrong.argmax()])
