@@ -254,7 +254,7 @@ def test_what_a_sample_cannot_say(bad):
     weighted = truecal.Sample.from_predictions(y, p, sample_weight=np.linspace(0.5, 2, len(y)))
     for given, options, says in [
         (sample, {"clusters": y}, "clusters cannot be given beside a Sample"),
-        (sample, {"y_proba": p}, "Leave out y_proba"),
+        (sample, {"y_proba": p}, "y_proba cannot be given beside a Sample"),
         (sample, {"cv": y}, "cv must be a number for a Sample"),
         (sample, {"input": "logits"}, "input must be 'probabilities' for a Sample"),
         (weighted, {}, "does not keep the weights of single rows"),
