@@ -9,6 +9,7 @@ from truecal.display.bias import BiasDisplay
 from truecal.display.bin_count import BinCountDisplay
 from truecal.display.comparison import ComparisonDisplay
 from truecal.display.curve import CurveDisplay
+from truecal.display.decision import DecisionCurveDisplay
 from truecal.display.miss_rate import MissRateDisplay
 from truecal.display.reliability import ReliabilityDisplay
 from truecal.display.scores import ScoreDisplay
@@ -18,6 +19,7 @@ __all__ = [
     "BinCountDisplay",
     "ComparisonDisplay",
     "CurveDisplay",
+    "DecisionCurveDisplay",
     "MissRateDisplay",
     "ReliabilityDisplay",
     "ScoreDisplay",

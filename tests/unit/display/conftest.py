@@ -19,6 +19,7 @@ from truecal.display import (
     BinCountDisplay,
     ComparisonDisplay,
     CurveDisplay,
+    DecisionCurveDisplay,
     MissRateDisplay,
     ReliabilityDisplay,
     ScoreDisplay,
@@ -120,6 +121,10 @@ DISPLAYS: dict[str, Make] = {
     "scores, rounded": lambda: digits(ScoreDisplay, "logistic", scale="complement"),
     "curve": lambda: CurveDisplay.from_predictions(*flights()),
     "curve, population": lambda: CurveDisplay.from_population(truecal.paper.population("resnet110_c10")),
+    "decision": lambda: DecisionCurveDisplay.from_predictions(*flights()),
+    "decision, few thresholds": lambda: DecisionCurveDisplay.from_predictions(
+        *skewed(), thresholds=[0.1, 0.5, 0.9]
+    ),
     "miss rate": lambda: MissRateDisplay([row for row in miss_rows() if row["true_error"] == 0.05]),
     "miss rate, panels": lambda: MissRateDisplay(miss_rows()),
     "comparison": lambda: ComparisonDisplay.from_predictions(
