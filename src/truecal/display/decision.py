@@ -14,9 +14,9 @@ from truecal.inference.net_benefit import NetBenefit, net_benefit
 
 #: What can be drawn against the threshold, with the label of the axis.
 _QUANTITIES = {
-    "net_benefit": "net benefit (true positives per row)",
+    "net_benefit": "net benefit",
     "interventions_avoided": "actions avoided per 100 rows",
-    "cost": "cost of miscalibration (net benefit)",
+    "cost": "cost of miscalibration",
 }
 
 
