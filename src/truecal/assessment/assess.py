@@ -234,7 +234,7 @@ def assess(
         Level of the intervals; ``1 - confidence_level`` is the level of the test.
     n_resamples : int
         Number of Monte Carlo resamples of the test.
-    rng : int, Generator or None
+    rng : seed or numpy.random.Generator, optional
         Random seed.
 
     Returns

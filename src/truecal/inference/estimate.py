@@ -83,7 +83,7 @@ def estimate(
     confidence_level : float, optional
         Level of a confidence interval, such as 0.95, for the default estimator and norm 1 or 2; see
         `truecal.confidence_interval`.
-    rng : int, Generator or None
+    rng : seed or numpy.random.Generator, optional
         Seed for the estimators that draw random numbers; the others ignore it.
     **options
         Options of the estimator itself, such as `bandwidth` of ``"kde"``.

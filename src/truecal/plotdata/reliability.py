@@ -140,7 +140,7 @@ def reliability_curve(
     clusters : array-like of shape (n,), optional
         Rows with the same value depend on each other. Fewer than 15 clusters say too little for a band, and the
         result has none.
-    rng : int, Generator or None
+    rng : seed or numpy.random.Generator, optional
         Random seed.
 
     Returns

@@ -150,7 +150,7 @@ def advise(
         As for `truecal.Sample.from_predictions`.
     clusters : array-like, optional
         Not supported: rows are taken to be independent.
-    rng : int, Generator or None
+    rng : seed or numpy.random.Generator, optional
         Seed of the simulation.
     n_jobs, progress
         As in `truecal.bias_study`.

@@ -270,7 +270,7 @@ class Population:
         ----------
         n : int
             Number of predictions.
-        rng : int, Generator or None
+        rng : seed or numpy.random.Generator, optional
             Random seed.
 
         Returns

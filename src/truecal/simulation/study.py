@@ -162,7 +162,7 @@ def bias_study(
         Number of samples for each population and size.
     norm : float
         Order of the norm, of the true error and of the estimators.
-    rng : int, Generator or None
+    rng : seed or numpy.random.Generator, optional
         Random seed. Each repetition has its own child seed, identified by the name of the population, n and
         the number of the repetition.
     n_jobs : int

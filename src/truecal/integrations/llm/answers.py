@@ -288,7 +288,7 @@ def compare_answers(
         The answers of each model.
     confidence_level : float
         Level of the intervals.
-    rng : int, Generator or None
+    rng : seed or numpy.random.Generator, optional
         Random seed of the groups.
 
     Returns

@@ -133,7 +133,7 @@ def select_recalibrator(
         Level of the intervals of the calibration errors.
     n_resamples : int
         Bootstrap resamples of the held-out rows, for standard errors and for how often each is chosen.
-    rng : int, Generator or None
+    rng : seed or numpy.random.Generator, optional
         Random seed of folds and resamples.
     **options
         Options of the estimator, such as `n_bins`.

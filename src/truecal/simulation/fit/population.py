@@ -84,7 +84,7 @@ def fit_population(
         Whether to compute bootstrap standard errors, which repeats the fit `n_resamples` times.
     n_resamples : int
         Number of bootstrap resamples.
-    rng : int, Generator or None
+    rng : seed or numpy.random.Generator, optional
         Random seed of the bootstrap.
 
     Returns
