@@ -9,7 +9,7 @@ from pathlib import Path
 # Started as a file, Python sees only this folder; the benchmarks are a package.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import accuracy, core, coverage, engines, leaderboard, measures, peers, power, study
+from benchmarks import accuracy, clusters, core, coverage, engines, leaderboard, measures, peers, power, study
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "leaderboard": leaderboard.main,
     "measures": measures.main,
     "coverage": coverage.main,
+    "clusters": clusters.main,
     "power": power.main,
     "engines": engines.main,
 }

@@ -18,8 +18,9 @@ y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K), optional
 READING = """\
 sample_weight : array-like of shape (n,), optional
     Weight of each row.
-weights : {"sampling", "counts"}, optional
-    Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default).
+weights : {"sampling", "counts", "clusters"}, optional
+    Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default); ``"clusters"``
+    makes every cluster count the same.
 pos_label, labels, multiclass
     The positive class, the class of each column, and what to look at for several classes; see
     `truecal.Sample.from_predictions`."""

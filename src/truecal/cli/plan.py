@@ -31,6 +31,12 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 @click.option(
     "--method", default="multiscale", show_default=True, help="Test, or an estimator as its statistic."
 )
+@click.option(
+    "--cluster-size", type=float, default=1, show_default=True, help="Rows of each cluster of dependent rows."
+)
+@click.option(
+    "--icc", type=float, default=0, show_default=True, help="Intraclass correlation of rows in a cluster."
+)
 @norm_option
 @click.option("--repeats", type=int, default=1000, show_default=True, help="Simulated data sets.")
 @seed_option
@@ -47,6 +53,8 @@ def command(
     alpha: float,
     beta: tuple[float, float],
     method: str,
+    cluster_size: float,
+    icc: float,
     norm: float,
     repeats: int,
     seed: int,
@@ -59,7 +67,7 @@ def command(
     With --error: the sample size needed to detect an error of that size. With --rows: the smallest detectable
     error.
     """
-    from truecal.simulation.planning import detectable_error, plan_sample_size
+    from truecal.simulation.planning import design_effect, detectable_error, plan_sample_size
     from truecal.simulation.scores.beta import BetaScores
 
     if not errors and not sizes:
@@ -78,6 +86,8 @@ def command(
         "norm": norm,
         "repeats": repeats,
         "rng": seed,
+        "cluster_size": cluster_size,
+        "icc": icc,
     }
     rows: list[dict[str, Any]] = []
     for error in errors:
@@ -99,7 +109,19 @@ def command(
         f"Rows needed to detect an error with the {method} test (power {100 * power:g}%, level {alpha:g}):"
     )
     text = f"{title}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}"
-    settings = {"power": power, "alpha": alpha, "beta": list(beta), "method": method, "norm": norm}
+    settings: dict[str, Any] = {
+        "power": power,
+        "alpha": alpha,
+        "beta": list(beta),
+        "method": method,
+        "norm": norm,
+    }
+    settings |= {"cluster_size": cluster_size, "icc": icc, "design_effect": design_effect(cluster_size, icc)}
+    if cluster_size != 1:
+        text += (
+            f"\n\nRows come in clusters of {cluster_size:g} with an intraclass correlation of {icc:g}: a design effect "
+            f"of {settings['design_effect']:.3g}."
+        )
     finish("plan", {**settings, "results": rows}, text, style=style, output=output)
 
 

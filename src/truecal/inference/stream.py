@@ -64,7 +64,12 @@ class CalibrationStream:
         self._waiting = 0
 
     def update(
-        self, y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None
+        self,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        clusters: Any = None,
     ) -> None:
         """Take in a batch, which may be empty.
 
@@ -72,7 +77,10 @@ class CalibrationStream:
         ----------
         y_true, y_proba, sample_weight
             As in `truecal.estimate`.
+        clusters : None
+            Refused: a sum for each cluster does not fit into memory of fixed size.
         """
+        _refuse_clusters(clusters)
         if not len(to_array(y_proba, "y_proba")[0]):
             return
         sample = as_sample(y_true, y_proba, sample_weight=sample_weight, **self._reading)
@@ -191,6 +199,7 @@ class WindowedStream:
         *,
         time: Moment | ArrayLike,
         sample_weight: ArrayLike | None = None,
+        clusters: Any = None,
     ) -> None:
         """Take in a batch, whole or not at all.
 
@@ -203,7 +212,10 @@ class WindowedStream:
             those without as they stand. The latest of all moves the window, so that a wrong clock can empty it.
         sample_weight
             As in `truecal.estimate`.
+        clusters : None
+            Refused, as by `CalibrationStream.update`.
         """
+        _refuse_clusters(clusters)
         truth, proba = to_array(y_true, "y_true")[0], to_array(y_proba, "y_proba")[0]
         weight = None if sample_weight is None else to_array(sample_weight, "sample_weight")[0]
         for name, values in (("y_true", truth), ("sample_weight", weight)):
@@ -306,6 +318,15 @@ class WindowedStream:
     def __repr__(self) -> str:
         n = sum(stream.n for stream in self._streams.values())
         return f"{type(self).__name__}(n={n:.10g}, steps={len(self._streams)})"
+
+
+def _refuse_clusters(clusters: Any) -> None:
+    if clusters is not None:
+        raise InputError(
+            "cannot be kept in a stream, whose memory has a fixed size",
+            argument="clusters",
+            remedy="Collect the rows for truecal.estimate(..., clusters=...), or use CalibrationMonitor.",
+        )
 
 
 def _duration(length: Any) -> float:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from scipy.special import ndtri
 
-from truecal._lib.checks import check_count, check_fraction
+from truecal._lib.checks import check_count, check_fraction, check_real
 from truecal._lib.docs import fill_docstring
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.estimators._registry import DEFAULT_TEST
@@ -44,7 +44,11 @@ repeats : int
     Number of data sets for each power, with and without the error. The standard error of n falls with
     the root of it: it is about 3% of n for 1,000.
 rng : seed or numpy.random.Generator, optional
-    Random seed."""
+    Random seed.
+cluster_size : float
+    Rows of each cluster, if rows depend on each other, as answers to one question do.
+icc : float
+    Intraclass correlation of rows in a cluster; `truecal.describe_clusters` estimates it."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,11 @@ class SamplePlan(Result):
         The test.
     norm : float
         Order of the norm of the error.
+    cluster_size, icc : float
+        Rows of each cluster, and their intraclass correlation.
     """
 
-    _derived: ClassVar[tuple[str, ...]] = ("description",)
+    _derived: ClassVar[tuple[str, ...]] = ("description", "design_effect", "n_clusters")
 
     n: int
     standard_error: float
@@ -81,6 +87,18 @@ class SamplePlan(Result):
     alpha: float
     method: str
     norm: float
+    cluster_size: float = 1.0
+    icc: float = 0.0
+
+    @property
+    def design_effect(self) -> float:
+        """How many times more rows are needed than if they were independent."""
+        return design_effect(self.cluster_size, self.icc)
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None if rows are independent."""
+        return None if self.cluster_size == 1 else math.ceil(self.n / self.cluster_size)
 
     @property
     def description(self) -> str:
@@ -88,9 +106,10 @@ class SamplePlan(Result):
         return describe(self.alternative)
 
     def __str__(self) -> str:
+        clusters = "" if self.n_clusters is None else f" in {self.n_clusters:,} clusters"
         return (
-            f"{self.n:,} rows (± {self.standard_error:.0f}) detect a true error of {self.true_error:g} with power "
-            f"{self.power:g} ({self.method} test, level {self.alpha:g}). Alternative: {self.description}."
+            f"{self.n:,} rows{clusters} (± {self.standard_error:.0f}) detect a true error of {self.true_error:g} with "
+            f"power {self.power:g} ({self.method} test, level {self.alpha:g}). Alternative: {self.description}."
         )
 
 
@@ -106,12 +125,15 @@ def plan_sample_size(
     norm: float = 2,
     repeats: int = 1000,
     rng: RNGLike = None,
+    cluster_size: float = 1,
+    icc: float = 0,
 ) -> SamplePlan:
     r"""Return the number of rows that a test needs to detect an error with a given power, with its uncertainty.
 
     The probit of the power is nearly a straight line in the root of n. The power is simulated on either side
     of the target, and the line through the two points gives n. The population is that of `population_with_error`:
-    another curve with the same error can need many times more rows, or fewer.
+    another curve with the same error can need many times more rows, or fewer. For rows in clusters of m the number is
+    multiplied by the design effect :math:`1 + (m - 1)\,\mathrm{ICC}` and rounded up to whole clusters.
 
     Parameters
     ----------
@@ -136,6 +158,7 @@ def plan_sample_size(
     312 rows (± 10) detect a true error of 0.1 with power 0.95 (multiscale test, level 0.05). Alternative: the
     curve c^d, d > 1: scores too high.
     """
+    effect = design_effect(cluster_size, icc)
     simulator = Simulator.checked([method], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
     target = _check_power(power, simulator.alpha)
     population = population_with_error(true_error, scores, norm, alternative=alternative)
@@ -154,16 +177,47 @@ def plan_sample_size(
             f"No sample of up to {_MOST_ROWS:.0e} rows detects a true error of {true_error!r} with power {power!r}"
         )
     root_n, error = found
+    rows = math.ceil(effect * root_n**2)
+    if cluster_size > 1:
+        rows = math.ceil(math.ceil(rows / cluster_size) * cluster_size)
     return SamplePlan(
-        n=math.ceil(root_n**2),
-        standard_error=2 * root_n * error,
+        n=rows,
+        standard_error=effect * 2 * root_n * error,
         true_error=float(true_error),
         alternative=alternative,
         power=target,
         alpha=simulator.alpha,
         method=simulator.labels[0],
         norm=simulator.norm,
+        cluster_size=float(cluster_size),
+        icc=float(icc),
     )
+
+
+def design_effect(cluster_size: float, icc: float) -> float:
+    r"""Return how many times more rows are needed in clusters than if they were independent, 1 + (m - 1) ICC.
+
+    Parameters
+    ----------
+    cluster_size : float
+        Rows of each cluster, m.
+    icc : float
+        Intraclass correlation, from 0 to 1.
+
+    References
+    ----------
+    Kish (1965), Survey sampling, Wiley.
+
+    Examples
+    --------
+    >>> design_effect(5, 0.3)
+    2.2
+    """
+    size = check_real("cluster_size", cluster_size, at_least=1)
+    icc = check_real("icc", icc, at_least=0, at_most=1)
+    if icc > 0 and size == 1:
+        raise InputError("must be above 1 if icc is given", argument="cluster_size", value=cluster_size)
+    return 1 + (size - 1) * icc
 
 
 @fill_docstring(options=_OPTIONS)
@@ -178,6 +232,8 @@ def required_sample_size(
     norm: float = 2,
     repeats: int = 1000,
     rng: RNGLike = None,
+    cluster_size: float = 1,
+    icc: float = 0,
 ) -> int:
     """Return the number of rows of `plan_sample_size` without its uncertainty.
 
@@ -208,6 +264,8 @@ def required_sample_size(
         norm=norm,
         repeats=repeats,
         rng=rng,
+        cluster_size=cluster_size,
+        icc=icc,
     ).n
 
 
@@ -223,6 +281,8 @@ def detectable_error(
     norm: float = 2,
     repeats: int = 1000,
     rng: RNGLike = None,
+    cluster_size: float = 1,
+    icc: float = 0,
 ) -> float:
     """Return the smallest error of a family that a test on `n` rows detects with this power.
 
@@ -246,9 +306,10 @@ def detectable_error(
     >>> round(detectable_error(312, rng=0), 3)
     0.1
     """
+    effect = design_effect(cluster_size, icc)
     simulator = Simulator.checked([method], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
     target = _check_power(power, simulator.alpha)
-    n = check_count("n", n)
+    n = max(round(check_count("n", n) / effect), 2)
     scores = UniformScores() if scores is None else scores
     largest = largest_error(scores, simulator.norm, alternative=alternative)
     nulls: dict[int, FloatArray] = {}

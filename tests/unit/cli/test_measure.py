@@ -175,3 +175,31 @@ def test_a_package_whose_estimators_cannot_be_loaded_is_reported(plain, monkeypa
 
 def test_the_number_to_report_is_named(plain):
     assert f"Report {DEFAULT_ESTIMATOR}; the others are for comparison." in run("measure", plain).stdout
+
+
+def test_a_column_that_looks_like_a_question_is_pointed_out(tmp_path):
+    rng = np.random.default_rng(0)
+    p = np.repeat(rng.beta(3, 2, 100), 5)
+    columns = {"y": (rng.random(500) < p).astype(int), "p": p, "question_id": np.repeat(np.arange(100), 5)}
+    path = write_csv(tmp_path / "a.csv", columns)
+    found = run("measure", path, "--label", "y", "--score", "p", "--format", "json")
+    assert any(
+        "'question_id' has 100 values in 500 rows" in note for note in json.loads(found.stdout)["detected"]
+    )
+    named = run(
+        "measure", path, "--label", "y", "--score", "p", "--cluster", "question_id", "--format", "json"
+    )
+    content = json.loads(named.stdout)
+    assert not any("--cluster" in note for note in content["detected"])
+    assert content["results"][0]["n_clusters"] == 100
+    single = write_csv(tmp_path / "b.csv", {**columns, "question_id": np.arange(500)})
+    assert "--cluster" not in run("measure", single, "--label", "y", "--score", "p").stderr
+
+
+def test_five_clusters_give_no_confident_interval(shared):
+    path = shared / "external" / "calibrationcurves_clusters.csv"
+    found = run("measure", path, "--label", "y", "--score", "p", "--cluster", "cluster", "--format", "json")
+    interval = json.loads(found.stdout)["interval"]
+    assert interval["low"] == 0
+    assert interval["high"] > 0.5
+    assert interval["assumption"].startswith("5 clusters are too few for an interval")

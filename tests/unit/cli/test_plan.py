@@ -23,3 +23,14 @@ def test_plan_draws(tmp_path, monkeypatch):
 def test_plan_refuses_what_cannot_be():
     assert "Give --error" in refuse("plan")
     assert "--error must lie between" in refuse("plan", "--error", "2")
+
+
+def test_plan_for_clusters():
+    clusters = ("--cluster-size", "5", "--icc", "0.3")
+    content = json.loads(
+        run("plan", "--error", "0.1", "--repeats", "100", *clusters, "--format", "json").stdout
+    )
+    assert abs(content["design_effect"] - 2.2) < 1e-12
+    assert content["results"][0]["n"] % 5 == 0
+    text = run("plan", "--error", "0.2", "--repeats", "50", *clusters).stdout
+    assert "a design effect of 2.2" in " ".join(text.split())

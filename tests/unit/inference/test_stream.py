@@ -274,3 +274,10 @@ def test_dates_beyond_microseconds_are_refused():
 def test_labels_of_another_length_are_refused():
     with pytest.raises(InputError, match="same length"):
         WindowedStream(window=3, step=1).update([0, 1, 1], [0.2, 0.7], time=1)
+
+
+def test_clusters_are_refused_with_what_can_take_them():
+    with pytest.raises(truecal.InputError, match=r"clusters cannot be kept in a stream.*CalibrationMonitor"):
+        truecal.CalibrationStream().update([0, 1], [0.2, 0.7], clusters=[1, 1])
+    with pytest.raises(truecal.InputError, match="clusters cannot be kept"):
+        truecal.WindowedStream(window=2, step=1).update([0, 1], [0.2, 0.7], time=0, clusters=[1, 1])

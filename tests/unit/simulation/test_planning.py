@@ -128,3 +128,24 @@ def test_wrong_parameters_are_refused(wrong, says):
     if "true_error" not in wrong:
         with pytest.raises(ValueError, match=says):
             detectable_error(100, rng=0, **wrong)
+
+
+def test_rows_in_clusters_are_more_by_the_design_effect():
+    plain = plan_sample_size(0.1, repeats=100, rng=0)
+    plan = plan_sample_size(0.1, repeats=100, rng=0, cluster_size=5, icc=0.3)
+    assert plan.design_effect == pytest.approx(2.2)
+    assert 2.2 * plain.n <= plan.n + 5
+    assert plan.n == 5 * plan.n_clusters
+    assert plan.n < 2.2 * plain.n + 10
+    assert f"in {plan.n_clusters} clusters" in str(plan)
+    assert plain.n_clusters is None
+    assert required_sample_size(0.1, repeats=100, rng=0, cluster_size=5, icc=0.3) == plan.n
+    error = detectable_error(plan.n, repeats=100, rng=0, cluster_size=5, icc=0.3)
+    assert error == pytest.approx(0.1, rel=0.15)
+    for wrong, says in (
+        ({"icc": 0.2}, "cluster_size must be above 1"),
+        ({"icc": 1.5, "cluster_size": 3}, "icc must"),
+        ({"cluster_size": 0}, "cluster_size must"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            required_sample_size(0.1, **wrong)

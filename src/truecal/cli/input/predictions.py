@@ -6,6 +6,7 @@ All tables take the same steps; only the last one differs: rows become a `Sample
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,14 @@ def scores_of(table: Table, names: Sequence[str], **reading: Any) -> NDArray[Any
         return _Preparation(table, Columns(score=tuple(names)), Reading(**reading), False).scores_only()
 
 
+#: Names of columns that say which question, patient and so on a row belongs to.
+_UNIT = re.compile(
+    r"^(question|prompt|problem|task|item|patient|subject|participant|person|user|customer|client|hospital|clinic"
+    r"|session|document|doc|image|case|sample|cluster)s?([ _.-]?(id|no|nr|num|number|key|name|uid))?$",
+    re.IGNORECASE,
+)
+
+
 class _Preparation:
     """The steps from a table to predictions, the same for a table in memory and for a large one."""
 
@@ -128,6 +137,8 @@ class _Preparation:
             options |= {"weights": "counts"} if reading.counts else {}
         if columns.cluster:
             options["clusters"] = rows[CLUSTER].to_numpy()
+        else:
+            self._suggest_clusters()
         return Predictions(
             **common,
             notes=tuple(self.notes),
@@ -199,6 +210,29 @@ class _Preparation:
         elif n_columns == 1:
             what = "percentages (--percent)" if high > 30 else "something else"
             self.notes.append(f"no value of {names} is negative: are they {what}, and not logits?")
+
+    def _suggest_clusters(self) -> None:
+        """Note a column that looks like the name of a question or a patient, and whose values repeat."""
+        columns = self.columns
+        used = {
+            *columns.label,
+            *columns.score,
+            *columns.group,
+            *columns.feature,
+            columns.weight,
+            columns.predicted,
+        }
+        for name in self.table.columns:
+            if name in used or not _UNIT.search(name):
+                continue
+            column = self.table.collect(self.table.scan([name])).to_series()
+            distinct, n = column.n_unique(), len(column)
+            if 1 < distinct <= n / 1.5 and not column.dtype.is_nested() and not column.dtype.is_float():
+                self.notes.append(
+                    f"{name!r} has {distinct:,} values in {n:,} rows: if rows with the same value depend on each "
+                    f"other, name it with --cluster, or intervals are too short"
+                )
+                return
 
     def _drop(self, lazy: pl.LazyFrame, needed: Sequence[str]) -> tuple[pl.LazyFrame, NDArray[Any] | None]:
         """Leave out rows with missing values and note how many; also return the numbers of those kept."""

@@ -26,6 +26,8 @@ from truecal.inference.estimate import calibration_error
 
 #: What `calibration_error` itself takes, beside the options of its estimators.
 _GENERAL_OPTIONS = ("norm", "n_bins", "squared", "multiclass", "pos_label")
+#: As scikit-learn marks a request that is left as it is.
+_UNCHANGED = "$UNCHANGED$"
 
 
 class CalibrationScorer:
@@ -36,7 +38,8 @@ class CalibrationScorer:
     (or of `pos_label`); for more, of the top label, or as `multiclass` says.
 
     It can be pickled, copied and cloned, and supports metadata routing:
-    ``scorer.set_score_request(sample_weight=True)``.
+    ``scorer.set_score_request(sample_weight=True)``, and ``clusters=True`` (or ``clusters="groups"``, to use the
+    groups of the splitter) for rows that depend on each other, which the default estimator allows for.
 
     Parameters
     ----------
@@ -62,9 +65,16 @@ class CalibrationScorer:
         spec.check_options(option for option in options if option not in _GENERAL_OPTIONS)
         self.estimator = spec.name
         self.options = options
-        self._sample_weight_request: bool | str | None = None
+        self._requests: dict[str, bool | str | None] = {"sample_weight": None, "clusters": None}
 
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        clusters: Any = None,
+    ) -> float:
         """Return minus the calibration error of `estimator`, a fitted classifier, on `X` and `y`."""
         if not hasattr(estimator, "predict_proba"):
             raise AttributeError(
@@ -76,6 +86,7 @@ class CalibrationScorer:
             estimator.predict_proba(X),
             estimator=self.estimator,
             sample_weight=sample_weight,
+            clusters=clusters,
             labels=list(estimator.classes_),
             **self.options,
         )
@@ -87,28 +98,34 @@ class CalibrationScorer:
 
     # -- scikit-learn's conventions ------------------------------------------------------------------
 
-    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Set whether weights are passed on to the scorer, or under what name; needs metadata routing.
+    def set_score_request(
+        self, *, sample_weight: bool | str | None = _UNCHANGED, clusters: bool | str | None = _UNCHANGED
+    ) -> Self:
+        """Set whether weights and clusters are passed on to the scorer, or under what name; needs metadata routing.
 
         Parameters
         ----------
         sample_weight : bool, str or None
             True to use weights that are given, False to ignore them, None to make it an error if they are
             given, a string for their name.
+        clusters : bool, str or None
+            The same for the clusters of rows that depend on each other.
         """
         if not importlib.import_module("sklearn").get_config()["enable_metadata_routing"]:
             raise RuntimeError(
                 "This method is only available when metadata routing is enabled: "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
-        self._sample_weight_request = sample_weight
+        asked = {"sample_weight": sample_weight, "clusters": clusters}
+        self._requests |= {name: value for name, value in asked.items() if value != _UNCHANGED}
         return self
 
     def get_metadata_routing(self) -> Any:
         """Return what scikit-learn's routing asks of every scorer."""
         routing = importlib.import_module("sklearn.utils.metadata_routing")
         request = routing.MetadataRequest(owner=repr(self))
-        request.score.add_request(param="sample_weight", alias=self._sample_weight_request)
+        for name, alias in self._requests.items():
+            request.score.add_request(param=name, alias=alias)
         return request
 
     def _accept_sample_weight(self) -> bool:

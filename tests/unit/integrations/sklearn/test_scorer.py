@@ -182,9 +182,9 @@ def test_copies_are_alike_and_apart(two, routing):
     for twin in (pickle.loads(pickle.dumps(first)), copy.deepcopy(first), clone(first)):
         assert twin(model, X, y) == first(model, X, y)
         assert repr(twin) == repr(first) == "CalibrationScorer('em_bin', n_bins=4)"
-        assert twin.get_metadata_routing().score.requests == {"sample_weight": True}
+        assert twin.get_metadata_routing().score.requests == {"sample_weight": True, "clusters": None}
         twin.set_score_request(sample_weight=False)
-        assert first.get_metadata_routing().score.requests == {"sample_weight": True}
+        assert first.get_metadata_routing().score.requests == {"sample_weight": True, "clusters": None}
     search = clone(GridSearchCV(GaussianNB(), {}, scoring=first))
     assert search.scoring is not first
 
@@ -205,3 +205,16 @@ def test_no_probabilities(two):
 def test_wrong_parameters(given, says):
     with pytest.raises(ValueError, match=says):
         CalibrationScorer(**given)
+
+
+@pytest.mark.parametrize("name", [True, "groups"])
+def test_clusters_are_routed(routing, name):
+    X, y = make_classification(400, random_state=0)
+    who = np.arange(400) // 4
+    scorer = CalibrationScorer().set_score_request(clusters=name)
+    key = "clusters" if name is True else name
+    splitter = KFold(3)
+    scores = cross_validate(GaussianNB(), X, y, cv=splitter, scoring=scorer, params={key: who})
+    for score, (train, test) in zip(scores["test_score"], splitter.split(X), strict=True):
+        proba = GaussianNB().fit(X[train], y[train]).predict_proba(X[test])[:, 1]
+        assert score == -truecal.calibration_error(y[test], proba, clusters=who[test])
