@@ -34,10 +34,10 @@ from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.recalibration import IdentityCalibration
-from truecal.recalibration.selection.choose import CANDIDATES, select_recalibrator
+from truecal.recalibration.selection.choose import BY_NAME, select_recalibrator
 
 #: Recalibrators by name, for `CalibratedModel`.
-_RECALIBRATORS = {"identity": IdentityCalibration, **CANDIDATES}
+_RECALIBRATORS = {"identity": IdentityCalibration, **BY_NAME}
 
 #: Folds in which a recalibrator is chosen.
 _SELECTION_FOLDS = 5
@@ -65,7 +65,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     recalibrator : str, recalibrator, or several of them
         ``"auto"`` lets `truecal.select_recalibrator` choose, which leaves a calibrated model unchanged. A list (or a
         mapping of names) makes it choose from that. ``"temperature"``, ``"platt"``, ``"beta"``, ``"isotonic"``,
-        ``"histogram"``, ``"identity"``, or an object with `fit` and `transform` is used without a choice.
+        ``"histogram"``, ``"vector"``, ``"dirichlet"``, ``"venn_abers"``, ``"identity"``, or an object with `fit` and
+        `transform` is used without a choice.
     cv : int, float, splitter or iterable
         Number of folds, fraction of the rows to hold out, or what scikit-learn takes as `cv`. With `groups` in `fit`,
         a number or a fraction keeps groups together.
@@ -308,7 +309,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 candidates=None if isinstance(candidates, str) else candidates,
                 input=given,
                 sample_weight=weight,
-                cv=_selection_folds(group, len(truth), rng),
+                clusters=group,
+                cv=min(_SELECTION_FOLDS, len(truth) if group is None else len(np.unique(group))),
                 rng=rng,
             )
             self.recalibrator_ = self.selection_.recalibrator
@@ -391,14 +393,6 @@ def _scores(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]
         f"must have predict_proba or decision_function. {type(model).__name__} has neither",
         argument="estimator",
     )
-
-
-def _selection_folds(group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> int | NDArray[np.intp]:
-    """Return the number of folds to choose a recalibrator in, or the fold of each row if there are groups."""
-    if group is None:
-        return min(_SELECTION_FOLDS, n)
-    code = np.unique(group, return_inverse=True)[1].reshape(-1)
-    return np.asarray((rng.permutation(code.max() + 1) % _SELECTION_FOLDS)[code])
 
 
 def _copy(recalibrator: Any, given: str) -> Any:
