@@ -50,8 +50,9 @@ def has_quoted_fields(content: list[Path] | bytes, separator: str) -> bool:
 
 def _examine(data: NDArray[np.uint8], separator: str) -> tuple[bool, int | None]:
     """Return whether any mark begins a field, and where the first stands that neither begins nor ends one."""
-    around = np.array([*separator.encode(), *b"\r\n \t", _QUOTE], np.uint8)
-    begin = np.array([*separator.encode(), *b"\r\n", 0xBF], np.uint8)  # the last of a byte order mark
+    around, begin = np.zeros((2, 256), bool)  # whether a byte may stand beside a mark, and before a field
+    around[[*separator.encode(), *b"\r\n \t", _QUOTE]] = True
+    begin[[*separator.encode(), *b"\r\n", 0xBF]] = True  # the last is that of a byte order mark
     opened, stray, n_before, last = False, None, 0, 0
     for start in range(0, len(data), _CHUNK):
         at = np.flatnonzero(data[start : start + _CHUNK] == _QUOTE) + start
@@ -61,9 +62,9 @@ def _examine(data: NDArray[np.uint8], separator: str) -> tuple[bool, int | None]
         before = np.where(at > 0, data[at - 1], newline)
         after = np.where(at + 1 < len(data), data[np.minimum(at + 1, len(data) - 1)], newline)
         opening = (n_before + np.arange(len(at))) % 2 == 0
-        is_begin = np.isin(before, begin)
+        is_begin = begin[before]
         opened |= bool(is_begin.any())
-        wrong = np.where(opening, ~(is_begin | np.isin(before, around)), ~np.isin(after, around))
+        wrong = np.where(opening, ~(is_begin | around[before]), ~around[after])
         if stray is None and wrong.any():
             stray = int(at[wrong.argmax()])
         n_before, last = n_before + len(at), int(at[-1])
