@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal._lib.checks import require
+from truecal._lib.files import whole_file
 from truecal._lib.text import as_table
-from truecal.cli._options import Command, column_option, input_options, output_options, seed_option
-from truecal.cli._output import check_target, finish, stage
+from truecal.cli._options import OUTPUT, Command, column_option, input_options, output_options, seed_option
+from truecal.cli._output import check_target, finish, show_written, stage
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--resamples", type=int, default=999, show_default=True, help="Number of Monte Carlo resamples."
 )
+@click.option("--picture", type=OUTPUT, help="Picture of the segments to write: .png, .svg or .pdf.")
 @seed_option
 @output_options
 def command(
@@ -38,6 +41,7 @@ def command(
     min_rows: int,
     alpha: float,
     resamples: int,
+    picture: Path | None,
     seed: int,
     style: str,
     output: Path | None,
@@ -52,6 +56,11 @@ def command(
     from truecal.inference.audit import audit
 
     check_target(output, file)
+    check_target(picture, file)
+    if picture is not None:
+        require("matplotlib", extra="app", purpose="The picture")
+        if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError(f"{picture}: choose a name that ends in .png, .svg or .pdf")
     if reading["weight"]:
         raise InputError("audit takes no weights", remedy="Leave out --weight.")
     with stage("reading"):
@@ -63,9 +72,23 @@ def command(
         options: dict[str, Any] = {"max_depth": max_depth, "min_rows": min_rows, "alpha": alpha}
         given = {name: value for name, value in predictions.rows.items() if value is not None}
         found = audit(**given, **options, features=predictions.features, n_resamples=resamples, rng=seed)
+    if picture is not None:
+        _draw(found, picture)
     text = _text(found)
     finish("audit", found.to_dict(), text, style=style, output=output, predictions=predictions, quiet=quiet)
     raise SystemExit(1 if found.found else 0)
+
+
+def _draw(audit: Audit, path: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 1.8 + 0.26 * min(20, audit.n_searched)), layout="constrained")
+    FigureCanvasAgg(figure)
+    audit.plot(ax=figure.subplots())
+    with whole_file(path, "wb") as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    show_written(path)
 
 
 def _text(audit: Audit) -> str:

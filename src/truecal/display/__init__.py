@@ -5,6 +5,7 @@ draws it and returns the display, whose `ax_` and `figure_` are then matplotlib'
 matplotlib is imported when something is drawn.
 """
 
+from truecal.display.audit import AuditDisplay
 from truecal.display.bias import BiasDisplay
 from truecal.display.bin_count import BinCountDisplay
 from truecal.display.comparison import ComparisonDisplay
@@ -15,6 +16,7 @@ from truecal.display.reliability import ReliabilityDisplay
 from truecal.display.scores import ScoreDisplay
 
 __all__ = [
+    "AuditDisplay",
     "BiasDisplay",
     "BinCountDisplay",
     "ComparisonDisplay",

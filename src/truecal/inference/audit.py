@@ -127,6 +127,24 @@ class Audit(Result):
         """Segments whose adjusted p-value is at most alpha."""
         return tuple(segment for segment in self.segments if segment.adjusted_pvalue <= self.alpha)
 
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the segments with their simultaneous intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        **options
+            Those of `truecal.display.AuditDisplay.plot`.
+
+        Returns
+        -------
+        AuditDisplay
+        """
+        from truecal.display import AuditDisplay
+
+        return AuditDisplay(self).plot(ax=ax, **options)
+
     def __str__(self) -> str:
         searched = (
             f"{counted(self.n_searched, 'segment')} of up to {counted(self.max_depth, 'feature')} and at least "

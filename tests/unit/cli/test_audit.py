@@ -43,3 +43,20 @@ def test_what_it_refuses(path, tmp_path):
     bare = write_csv(tmp_path / "bare.csv", {"label": Y, "score": P})
     assert "no columns of features" in refuse("audit", bare)
     assert "--max-depth" in refuse("audit", path, "--max-depth", "9")
+
+
+def test_a_picture_is_written(tmp_path):
+    for name in ("a.png", "a.svg"):
+        run(
+            "audit",
+            "flights",
+            "--feature",
+            "origin",
+            "--resamples",
+            "99",
+            "--picture",
+            tmp_path / name,
+            code=1,
+        )
+        assert (tmp_path / name).stat().st_size > 2000
+    assert ".png, .svg or .pdf" in refuse("audit", "flights", "--picture", tmp_path / "a.txt")

@@ -15,6 +15,7 @@ os.environ.setdefault("MPLBACKEND", "agg")
 import truecal
 from truecal import datasets
 from truecal.display import (
+    AuditDisplay,
     BiasDisplay,
     BinCountDisplay,
     ComparisonDisplay,
@@ -127,6 +128,11 @@ DISPLAYS: dict[str, Make] = {
     ),
     "miss rate": lambda: MissRateDisplay([row for row in miss_rows() if row["true_error"] == 0.05]),
     "miss rate, panels": lambda: MissRateDisplay(miss_rows()),
+    "audit": lambda: AuditDisplay(
+        truecal.audit(
+            *flights(), {"origin": datasets.load("flights").groups["origin"]}, n_resamples=99, rng=0
+        )
+    ),
     "comparison": lambda: ComparisonDisplay.from_predictions(
         flights()[0],
         datasets.load("flights").predictions,
