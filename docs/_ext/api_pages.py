@@ -26,7 +26,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
          "weak_calibration", "calibration_index", "net_benefit"),
     ),
     ("Report", "Estimates, interval, test, verdict and plots in one call.", ("assess", "advise")),
-    ("Test", "Is the model calibrated?", ("calibration_test", "spiegelhalter_test")),
+    ("Test", "Is the model calibrated?", ("calibration_test", "spiegelhalter_test", "describe_clusters")),
     ("Compare and audit", "Several models, or one model on many subgroups.", ("compare", "audit")),
     (
         "Recalibrate",
