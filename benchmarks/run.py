@@ -9,7 +9,19 @@ from pathlib import Path
 # Started as a file, Python sees only this folder; the benchmarks are a package.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import accuracy, clusters, core, coverage, engines, leaderboard, measures, peers, power, study
+from benchmarks import (
+    accuracy,
+    clusters,
+    core,
+    coverage,
+    engines,
+    leaderboard,
+    measures,
+    monitor,
+    peers,
+    power,
+    study,
+)
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
@@ -22,6 +34,7 @@ BENCHMARKS = {
     "clusters": clusters.main,
     "power": power.main,
     "engines": engines.main,
+    "monitor": monitor.main,
 }
 
 if __name__ == "__main__":

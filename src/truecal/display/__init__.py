@@ -12,6 +12,7 @@ from truecal.display.comparison import ComparisonDisplay
 from truecal.display.curve import CurveDisplay
 from truecal.display.decision import DecisionCurveDisplay
 from truecal.display.miss_rate import MissRateDisplay
+from truecal.display.monitor import MonitorDisplay
 from truecal.display.reliability import ReliabilityDisplay
 from truecal.display.scores import ScoreDisplay
 
@@ -23,6 +24,7 @@ __all__ = [
     "CurveDisplay",
     "DecisionCurveDisplay",
     "MissRateDisplay",
+    "MonitorDisplay",
     "ReliabilityDisplay",
     "ScoreDisplay",
 ]

@@ -22,6 +22,7 @@ from truecal.display import (
     CurveDisplay,
     DecisionCurveDisplay,
     MissRateDisplay,
+    MonitorDisplay,
     ReliabilityDisplay,
     ScoreDisplay,
 )
@@ -95,7 +96,16 @@ def digits(cls: Any, model: str, **options: Any) -> Any:
     return cls.from_predictions(data.y_true, data.predictions[model], labels=data.labels, **options)
 
 
+def monitored() -> truecal.CalibrationMonitor:
+    rng, monitor = np.random.default_rng(0), truecal.CalibrationMonitor()
+    for day in range(12):
+        score = rng.uniform(0.1, 0.7, 400)
+        monitor.update(rng.random(400) < score + (0.1 if day > 7 else 0), score)
+    return monitor
+
+
 DISPLAYS: dict[str, Make] = {
+    "monitor": lambda: MonitorDisplay.from_monitor(monitored()),
     "reliability, skewed": lambda: ReliabilityDisplay.from_predictions(
         *skewed(), estimator="em_sweep", **FAST
     ),

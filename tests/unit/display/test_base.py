@@ -95,7 +95,8 @@ def test_a_dark_style_has_light_text(displays, ax):
 def test_all_displays_are_tested(display_names):
     made = {name.partition(",")[0] for name in display_names}
     known = {
-        "Audit", "Reliability", "Bias", "BinCount", "Score", "Curve", "MissRate", "Comparison", "DecisionCurve"
+        "Audit", "Reliability", "Bias", "BinCount", "Score", "Curve", "MissRate", "Comparison", "DecisionCurve",
+        "Monitor",
     }  # fmt: skip
     assert {f"{name}Display" for name in known} == set(truecal.display.__all__)
     assert len(made) == len(known)

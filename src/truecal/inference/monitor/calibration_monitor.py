@@ -552,6 +552,24 @@ class CalibrationMonitor:
                 monitor._looks[-1] = monitor._last
         return monitor
 
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the history: e-value, calibration error and change point.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        **options
+            As for `truecal.display.MonitorDisplay.plot`.
+
+        Returns
+        -------
+        MonitorDisplay
+        """
+        from truecal.display import MonitorDisplay
+
+        return MonitorDisplay.from_monitor(self).plot(ax, **options)
+
 
 _LOOK_NUMBERS = (
     "rows", "log_evalue", "log_detector", "pvalue", "alarm", "change_alarm", "gap", "gap_low", "gap_high",

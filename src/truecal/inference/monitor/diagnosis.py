@@ -64,7 +64,7 @@ class Diagnosis(Result):
             return f"scores from {self.low:.3g} to {self.high:.3g} changed: {gap} there"
         if self.slope is not None:
             extreme = "too extreme" if self.slope < 1 else "not extreme enough"
-            return f"the slope changed to about {self.slope:.2f}: scores are {extreme}"
+            return f"the slope changed to about {self.slope:.2f} (scores {extreme}), and {gap}"
         return f"the shape of the calibration curve changed: {gap}"
 
 

@@ -56,6 +56,11 @@ def later_starts(rows: float) -> float:
     return 1 - 1 / (1 + math.log1p(rows / _ROWS))
 
 
+def log_later(before: float, rows: float) -> float:
+    """Return the logarithm of the prior mass of an error that begins with a batch of rows, after those before."""
+    return math.log((1 - _FROM_START) * (later_starts(before + rows) - later_starts(before)))
+
+
 @dataclass(eq=False)
 class Processes:
     """Evidence against a null hypothesis, from all rows so far.
@@ -86,8 +91,7 @@ class Processes:
     def add(self, batch: Evidence) -> None:
         """Take in a batch."""
         gain = self._gain(batch.log_ratio, batch.squares, batch.units)
-        later = (1 - _FROM_START) * (later_starts(self.rows + batch.rows) - later_starts(self.rows))
-        self.mixed = np.logaddexp(self.mixed, math.log(later)) + gain
+        self.mixed = np.logaddexp(self.mixed, log_later(self.rows, batch.rows)) + gain
         self.detector = np.logaddexp(self.detector, math.log(batch.rows)) + gain
         self._count(batch)
 
@@ -95,8 +99,7 @@ class Processes:
         """Take in what another process saw, as if its rows came after those of this one."""
         gain = self._gain(other.total, other.squares, other.units)
         # Where in the other the batches began is not known, so its later starts begin with its first row.
-        later = (1 - _FROM_START) * (later_starts(self.rows + other.rows) - later_starts(self.rows))
-        self.mixed = np.logaddexp(self.mixed, math.log(later) if later else -math.inf) + gain
+        self.mixed = np.logaddexp(self.mixed, log_later(self.rows, other.rows)) + gain
         self.detector = np.logaddexp(self.detector + gain, other.detector)
         self._count(Evidence(other.total, other.squares, other.rows, other.units))
         self.independent &= other.independent
@@ -121,13 +124,8 @@ class Processes:
     @property
     def log_evalue(self) -> float:
         """Logarithm of E."""
-        waiting = math.log((1 - _FROM_START) * (1 - later_starts(self.rows)))
-        log_e = float(log_sum_exp(np.append(LOG_PRIOR + self.mixed, waiting)))
-        if self.at_most > 0 or not self.independent:
-            return log_e
-        return float(
-            np.logaddexp(math.log1p(-_ON_MANY) + log_e, math.log(_ON_MANY) + _many_regions(self.total))
-        )
+        total = self.total if self.at_most == 0 and self.independent else None
+        return float(log_evalues(self.mixed, self.rows, total))
 
     @property
     def log_detector(self) -> float:
@@ -135,14 +133,36 @@ class Processes:
         return float(log_sum_exp(LOG_PRIOR + self.detector))
 
 
-def _many_regions(total: FloatArray) -> float:
+def log_evalues(mixed: FloatArray, rows: float, total: FloatArray | None = None) -> FloatArray:
+    """Return the logarithm of E, of one monitor or of many.
+
+    Parameters
+    ----------
+    mixed, total : ndarray of shape (..., N_ALTERNATIVES)
+        As in `Processes`; without `total`, errors in many regions at once are left out.
+    rows : float
+        Rows so far.
+    """
+    waiting = math.log((1 - _FROM_START) * (1 - later_starts(rows)))
+    log_e = np.logaddexp(log_sum_exp(LOG_PRIOR + mixed), waiting)
+    if total is None:
+        return log_e
+    return np.logaddexp(math.log1p(-_ON_MANY) + log_e, math.log(_ON_MANY) + many_regions(total))
+
+
+def many_regions(total: FloatArray) -> FloatArray:
     """Return the logarithm of the e-process of errors that differ from region to region, from the start.
 
     Regions are independent given the scores, so their mixtures over shifts multiply; each region of each depth is
     in error with a prior probability of one half.
+
+    Parameters
+    ----------
+    total : ndarray of shape (..., N_ALTERNATIVES)
+        Sums of log-likelihood ratios, of one monitor or of many.
     """
-    nodes = total[N_CURVES:].reshape(-1, len(SHIFTS))
+    nodes = total[..., N_CURVES:].reshape(*total.shape[:-1], -1, len(SHIFTS))
     shifted = log_sum_exp(nodes + np.log(SHIFT_PRIOR))
     each = np.logaddexp(math.log(_IN_REGION) + shifted, math.log1p(-_IN_REGION))
-    depths = [each[(1 << b) - 1 : (2 << b) - 1].sum() for b in range(1, DEPTH + 1)]
-    return float(log_sum_exp(np.array(depths))) - math.log(DEPTH)
+    depths = [each[..., (1 << b) - 1 : (2 << b) - 1].sum(axis=-1) for b in range(1, DEPTH + 1)]
+    return log_sum_exp(np.stack(depths, axis=-1)) - math.log(DEPTH)

@@ -1,0 +1,135 @@
+"""Calibration over time: the evidence, the error and the change point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from truecal.display._base import Display
+from truecal.display._style import BLUE, INK, RED, axes_or_new, legend_inside, percent_axis, split_below, tidy
+from truecal.exceptions import InputError
+
+#: The largest e-value that is drawn; evidence beyond that needs no scale.
+_MOST = 1e12
+
+
+class MonitorDisplay(Display):
+    """The history of a `truecal.CalibrationMonitor`: the e-value above, the error of the level below.
+
+    Parameters
+    ----------
+    looks : sequence of Look
+        The history.
+    threshold : float
+        The e-value at which there is an alarm.
+    change : ChangePoint, optional
+        When the change began.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal
+    >>> from matplotlib.figure import Figure
+    >>> monitor = truecal.CalibrationMonitor()
+    >>> for day in range(3):
+    ...     _ = monitor.update([0, 1, 1], [0.2, 0.7, 0.9], time=day)
+    >>> display = truecal.display.MonitorDisplay.from_monitor(monitor).plot(ax=Figure().subplots())
+    >>> display.ax_.get_ylabel()
+    'e-value'
+    """
+
+    def __init__(self, looks: Sequence[Any], threshold: float, change: Any = None) -> None:
+        self.looks = tuple(looks)
+        if not self.looks:
+            raise InputError("MonitorDisplay needs at least one look. Call update first.")
+        self.threshold, self.change = threshold, change
+
+    @classmethod
+    def from_monitor(cls, monitor: Any) -> Self:
+        """Make the display from a monitor.
+
+        Parameters
+        ----------
+        monitor : CalibrationMonitor
+            The monitor.
+
+        Returns
+        -------
+        Self
+        """
+        return cls(monitor.history, monitor.threshold, monitor.change)
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw the e-value on a logarithmic scale, and below it observed frequency less mean score.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure. The axes are divided into two.
+        **options
+            Passed to matplotlib for the line of the e-value.
+
+        Returns
+        -------
+        Self
+            With its panels in `axes_` and its figure in `figure_`.
+        """
+        ax = axes_or_new(ax, figsize=(6.4, 4.6))
+        below = split_below(ax, 0.9)
+        times, dated = self._times()
+        logs = [min(max(look.log_evalue, -math.log(_MOST)), math.log(_MOST)) for look in self.looks]
+        style = {"color": BLUE, "linewidth": 1.6, "label": "e-value", **options}
+        ax.plot(times, np.exp(logs), **style)
+        ax.axhline(
+            self.threshold, color=RED, linestyle="--", linewidth=1.2, label=f"alarm at {self.threshold:g}"
+        )
+        ax.set_yscale("log")
+        ax.tick_params(labelbottom=False)
+        tidy(ax, ylabel="e-value")
+        low, high = ([getattr(look, name) for look in self.looks] for name in ("gap_low", "gap_high"))
+        below.fill_between(times, low, high, color=BLUE, alpha=0.2, linewidth=0, label="confidence sequence")
+        below.plot(
+            times, [look.gap for look in self.looks], color=BLUE, linewidth=1.6, label="all rows so far"
+        )
+        batches = [look.batch_gap for look in self.looks]
+        below.plot(times, batches, ".", color=INK, markersize=4, label="each batch")
+        below.axhline(0, color=INK, linewidth=0.8)
+        # Early bounds are wide; the scale is that of the batches and of what is known in the end.
+        extent = 1.2 * max(np.abs(batches).max(), abs(low[-1]), abs(high[-1]), 1e-3)
+        below.set_ylim(-extent, extent)
+        tidy(below, xlabel="time" if dated else "rows", ylabel="observed less\npredicted (%)")
+        percent_axis(below.yaxis)
+        self._draw_change(ax, below, dated)
+        legend_inside(ax, "upper left")
+        legend_inside(below, "lower left")
+        if dated and isinstance(self.looks[0].time, str):
+            below.tick_params(axis="x", labelrotation=30)
+        return self._drawn(ax, below)
+
+    def _times(self) -> tuple[list[Any], bool]:
+        """Return where each look is on the horizontal axis: its time, or its number of rows."""
+        if any(look.time is None for look in self.looks):
+            return [look.rows for look in self.looks], False
+        return [_on_axis(look.time) for look in self.looks], True
+
+    def _draw_change(self, ax: Any, below: Any, dated: bool) -> None:
+        if self.change is None:
+            return
+        change = self.change
+        ends = (change.low_time, change.high_time) if dated else (change.low, change.high)
+        start = change.time if dated else change.row
+        for one, labelled in ((ax, True), (below, False)):
+            one.axvspan(*map(_on_axis, ends), color=RED, alpha=0.12, linewidth=0)
+            one.axvline(_on_axis(start), color=RED, linewidth=1.2, label="change" if labelled else None)
+
+
+def _on_axis(time: Any) -> Any:
+    """Return a time as matplotlib takes it: a number, or a date."""
+    if not isinstance(time, str):
+        return time
+    try:
+        return np.datetime64(time.removesuffix("+00:00"))
+    except ValueError:
+        return time

@@ -1,0 +1,48 @@
+"""The display of a monitor draws its history."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import truecal
+from truecal.display import MonitorDisplay
+
+
+def _monitor(dated, drift=0.2):
+    rng, monitor = np.random.default_rng(0), truecal.CalibrationMonitor()
+    for day in range(1, 13):
+        score = rng.uniform(0.1, 0.7, 400)
+        label = rng.random(400) < score + (drift if day > 8 else 0)
+        monitor.update(label, score, time=f"2026-03-{day:02d}" if dated else None)
+    return monitor
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_lines_are_the_history(dated):
+    monitor = _monitor(dated)
+    display = monitor.plot(ax=Figure(layout="constrained").subplots())
+    assert isinstance(display, MonitorDisplay)
+    above, below = display.axes_
+    assert above.lines[0].get_ydata() == pytest.approx([min(look.evalue, 1e12) for look in monitor.history])
+    assert below.lines[0].get_ydata().tolist() == [look.gap for look in monitor.history]
+    assert below.get_xlabel() == ("time" if dated else "rows")
+    assert above.get_yscale() == "log"
+    assert "change" in [text.get_text() for text in above.get_legend().get_texts()]
+    display.figure_.draw_without_rendering()
+
+
+def test_no_change_without_an_alarm():
+    display = _monitor(False, drift=0.0).plot(ax=Figure().subplots())
+    assert "change" not in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def test_an_infinite_evalue_is_drawn():
+    monitor = truecal.CalibrationMonitor()
+    monitor.update([1, 0], [0.0, 0.4])
+    display = monitor.plot(ax=Figure().subplots())
+    assert np.isfinite(display.ax_.lines[0].get_ydata()).all()
+
+
+def test_a_monitor_without_rows_is_refused():
+    with pytest.raises(truecal.InputError, match="at least one look"):
+        truecal.CalibrationMonitor().plot()
