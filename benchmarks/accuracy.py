@@ -100,19 +100,23 @@ def _hard(lines: list[dict[str, object]]) -> str:
 
 
 def _line(name: str, n: object, part: list[Row]) -> dict[str, object]:
+    """Summarise rows; every number of rows counts alike."""
+    sizes = [row["n"] for row in part]
+    share = np.array([1 / sizes.count(size) for size in sizes]) / len(set(sizes))
+    bias, error, rmse, bias_1, rmse_1 = (
+        np.array([100 * row[key] for row in part]) for key in ("bias", "bias_se", "rmse", "bias_1", "rmse_1")
+    )
     ratios = [row["rmse"] / row["limit"] for row in part if np.isfinite(row["limit"])]
-    bias, error = (np.array([100 * row[key] for row in part]) for key in ("bias", "bias_se"))
-    without = np.sqrt(np.maximum(bias**2 - error**2, 0))
     return {
         "suite": name,
         "n": n,
-        "mean absolute bias": f"{np.abs(bias).mean():.3f} ± {np.sqrt(np.sum(error**2)) / len(part):.3f}",
-        "without noise": f"{without.mean():.3f}",
+        "mean absolute bias": f"{share @ np.abs(bias):.3f} ± {np.sqrt(share**2 @ error**2):.3f}",
+        "without noise": f"{share @ np.sqrt(np.maximum(bias**2 - error**2, 0)):.3f}",
         "largest": f"{np.abs(bias).max():.2f}",
-        "RMSE": f"{100 * np.mean([row['rmse'] for row in part]):.3f}",
+        "RMSE": f"{share @ rmse:.3f}",
         "RMSE / limit": f"{np.median(ratios):.2f}" if ratios else "-",
-        "l1: mean absolute bias": f"{100 * np.mean([abs(row['bias_1']) for row in part]):.3f}",
-        "l1: RMSE": f"{100 * np.mean([row['rmse_1'] for row in part]):.3f}",
+        "l1: mean absolute bias": f"{share @ np.abs(bias_1):.3f}",
+        "l1: RMSE": f"{share @ rmse_1:.3f}",
     }
 
 
