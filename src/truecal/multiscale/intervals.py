@@ -172,6 +172,8 @@ def _quantile(probability: float, freedom: float, shift: float) -> float:
     total = freedom + shift
     spread = math.sqrt(2 * (freedom + 2 * shift))
     most = total + 40 * spread + 80
+    if below(1e-12, freedom, shift) >= probability:  # nearly all of it lies at 0, if the freedom is tiny
+        return 0.0
     root: float = brentq(lambda value: below(value, freedom, shift) - probability, 1e-12, most, xtol=1e-9)
     return root
 

@@ -98,3 +98,11 @@ def test_few_clusters_settle_nothing():
 def test_only_tests_with_a_limit_decide():
     with pytest.raises(InputError, match="at_most was not given"):
         truecal.calibration_test([0, 1], [0.2, 0.8], n_resamples=9, rng=0).decide()
+
+
+def test_one_row_settles_nothing_and_does_not_fail():
+    for label, score in ((1, 0.3), (0, 0.999), (1, 0.5), (0, 0.0)):
+        for bound in LIMITS:
+            decision = truecal.calibration_test([label], [score], at_most=bound).decide()
+            assert decision.state in ("shown", "not shown", "contradicted")
+            assert decision.lower <= decision.error <= decision.upper
