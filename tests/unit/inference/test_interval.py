@@ -112,6 +112,7 @@ def test_a_great_many_rows_use_the_approximation_and_still_hold_the_truth():
     assert interval.high - interval.low < 0.001
 
 
+@pytest.mark.filterwarnings("ignore:.*several times each:truecal.exceptions.CalibrationWarning")
 def test_counts_are_rows_that_occur_so_often_for_classwise_errors_too():
     rng = np.random.default_rng(4)
     p = rng.dirichlet([1, 1, 1], 300)

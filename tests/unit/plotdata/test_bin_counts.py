@@ -19,7 +19,8 @@ def test_values_are_those_of_the_estimators(binning, norm):
     assert curve.n_bins.tolist() == [1, 4, 16]
     for b, value in zip(curve.n_bins, curve.value, strict=True):
         estimator = f"{binning}_bin"
-        assert value == truecal.calibration_error(y, p, estimator=estimator, norm=norm, n_bins=int(b))
+        expected = truecal.calibration_error(y, p, estimator=estimator, norm=norm, n_bins=int(b))
+        assert value == pytest.approx(expected, rel=1e-14)
     sweep = truecal.estimate(y, p, estimator=f"{binning}_sweep", norm=norm)
     assert (curve.sweep_bins, curve.sweep_value) == (sweep.n_bins, sweep.value)
     assert (curve.true_error, curve.norm, curve.n, curve.target) == (0.5, norm, 500, "P(y = 1)")

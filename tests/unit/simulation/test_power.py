@@ -100,13 +100,13 @@ def test_a_billion_rows_take_no_longer():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_atoms_stay_what_they_are_in_cells(dtype):
+def test_atoms_stay_what_they_are_in_blocks(dtype):
     values = np.array([0.1, 0.3, 0.3, 0.7, 0.7, 0.7, 1.0], dtype=dtype)
     population = truecal.Population(
         truecal.simulation.EmpiricalScores(values), truecal.simulation.IdentityCurve()
     )
     simulator = Simulator.checked(["ew_bin"], alpha=0.05, norm=2, repeats=20, rng=1)
-    sample = next(simulator._from_cells(population, 10**6, 1, 0))
+    sample = next(simulator._from_blocks(population, 10**6, 1, 0))
     assert sample.dtype == dtype
     np.testing.assert_array_equal(sample.score, np.unique(values).astype(float))
     assert sample.n == 10**6
