@@ -23,9 +23,10 @@ STANDARD_ERRORS = 3.0
 
 #: The parts in the order of the paper; each is a module of this package with a function of that name.
 NAMES = (
-    "fig1", "table1", "fig2", "fig3", "table2", "table3", "table4", "fig4", "ttest", "fig5", "fig6",
+    "fig1", "table1", "table1_classes", "fig2", "fig3", "table2", "table3", "table4", "fig4", "ttest", "fig5", "fig6",
     "appendix_b", "appendix_c", "appendix_d",
     "open_l1", "open_measures", "open_skew", "open_binary", "open_tradeoff",
+    "open_batch", "open_families",
 )  # fmt: skip
 
 

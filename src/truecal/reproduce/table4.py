@@ -10,7 +10,15 @@ import numpy as np
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.inference.resample import bootstrap
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, compare_with_paper, part
+from truecal.reproduce.contract import (
+    STANDARD_ERRORS,
+    Outcome,
+    PaperComparison,
+    Records,
+    Settings,
+    compare_with_paper,
+    part,
+)
 from truecal.reproduce.draw import BLACK, BLUE, RED, new_figure, tidy
 from truecal.reproduce.fits import paper_sets, real_fits
 from truecal.reproduce.printed_tables import table4 as printed
@@ -52,12 +60,14 @@ def table4(settings: Settings) -> Outcome:
     ]
     worst = max(rows, key=lambda row: abs(row["printed_simulated"] - row["simulated_printed_fit"]))
     off = worst["simulated_printed_fit"] - worst["printed_simulated"]
+    # The printed values are means over as many samples as ours, so that both have the same Monte Carlo error.
+    joint = math.sqrt(2) * max(row["simulated_printed_fit_se"] for row in rows)
     comparisons.append(
         PaperComparison(
             "ECE_bin simulated from the printed fits (%)",
             "; ".join(f"{row['printed_simulated']:.2f}" for row in rows),
             "; ".join(f"{row['simulated_printed_fit']:.2f}" for row in rows),
-            agrees=abs(off) < 1.5,
+            agrees=abs(off) <= STANDARD_ERRORS * joint,
             error=max(row["simulated_printed_fit_se"] for row in rows),
             note=f"Largest difference {off:+.2f} ({worst['set']}). The published program refits the curve on the "
             "validation split for this table alone; its parameters are not printed.",
