@@ -78,24 +78,26 @@ def sweep(index_of, s, y):
     return error_of_bins(index_of(b), s, y, b)
 
 
-def kde(s, y, step=2e-4):
-    """Return the root of the integral of the squared gap under mirrored triweight densities."""
-    if np.std(s[y > 0]) == 0:
-        raise ValueError("all positives have one score")
+def kde(s, y):
+    """Return the root of the integral of the squared gap under mirrored triweight densities.
+
+    The grid is that of the authors of the estimator, 2^14 points from -0.6 to 1.6; a finer one would give slightly
+    smaller values, by 0.0005 for the most skewed scores.
+    """
+    grid = np.linspace(-0.6, 1.6, 2**14)
+    step = grid[1] - grid[0]
+    edges = np.append(grid - step / 2, grid[-1] + step / 2)
     reach = 3 * np.std(s[y > 0]) * (2 * len(s)) ** -0.2
-    edges = np.arange(-round(1 / step) - 0.5, 2 * round(1 / step) + 1) * step
     u = np.arange(-int(reach / step) - 1, int(reach / step) + 2) * step / reach
     kernel = np.maximum(1 - u**2, 0) ** 3
-    kernel /= kernel.sum()
+    inside = (grid > 0) & (grid < 1)
     densities = []
     for weight in (np.ones_like(y), y):
         mirrored = sum(np.histogram(x, edges, weights=weight)[0] for x in (s, -s, 2 - s))
-        densities.append(fftconvolve(mirrored, kernel, mode="same"))
-    middle = edges[:-1] + step / 2
-    inside = (middle > -step / 4) & (middle < 1 + step / 4)
-    everything, hits = (np.maximum(density[inside], 0) for density in densities)
+        densities.append(np.maximum(fftconvolve(mirrored, kernel, mode="same")[inside], 0))
+    everything, hits = densities
     known = everything > 1e-9 * everything.max()
-    gap = middle[inside][known] - np.minimum(hits[known] / everything[known], 1)
+    gap = grid[inside][known] - np.minimum(hits[known] / everything[known], 1)
     return np.sqrt(np.sum(gap**2 * everything[known]) / np.sum(everything[known]))
 
 
@@ -185,7 +187,7 @@ def main():
         distance[key] = abs(row["bias"] - float(theirs[key]["bias"])) / joint
     worst = max(distance, key=distance.get)
     print(
-        f"{len(distance)} biases compared; the largest difference is {distance[worst]:.2f} joint standard errors {worst}"
+        f"{len(distance)} biases compared; the largest is {distance[worst]:.2f} joint standard errors, {worst}"
     )
     return int(distance[worst] > LIMIT)
 
