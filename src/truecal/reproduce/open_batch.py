@@ -37,7 +37,7 @@ def open_batch(settings: Settings) -> Outcome:
                     paper.population(name, calibrated),
                     n=n,
                     estimators=ESTIMATORS,
-                    repeats=settings.of(1000, 200, 10),
+                    repeats=settings.of(400, 200, 10),
                 )
                 for calibrated in (False, True)
             }

@@ -37,7 +37,7 @@ def open_families(settings: Settings) -> Outcome:
             populations,
             estimators=EIGHT,
             sizes=settings.of(SIZES, SIZES, SIZES[:2]),
-            repeats=settings.of(200, 30, 3),
+            repeats=settings.of(100, 30, 3),
         )
         rows += [{"suite": name, **row} for row in study]
     return Outcome({"": rows}, {"": _draw(rows)}, [_ranking(rows, name) for name in SUITES])
