@@ -282,8 +282,8 @@ Median number of rows from the beginning of the error to the alarm, in {count} s
 after every {LOOK} rows. probcal ran on the first 12 of them. "none" means that more than half of the streams had no
 alarm within {AFTER:,} rows.
 
-The weights of the monitor's alternatives were chosen while looking at simulations of these same kinds of error, on other
-streams, so these delays are not an independent comparison.
+The weights of the monitor's alternatives were chosen while looking at simulations of these same kinds of error, on
+other streams, so these delays are not an independent comparison.
 
 - **truecal**: `CalibrationMonitor`, false alarms at most {100 * LEVEL:g}% for ever.
 - **truecal change detector**: average run length {RUN_LENGTH:,.0f} rows, which is about {100 * LEVEL:g}% false alarms
