@@ -38,11 +38,18 @@ def to_array(data: Any, name: str) -> tuple[NDArray[Any], list[Any] | None]:
         raise InputError("is a lazy frame", argument=name, remedy="Collect it first.")
     if isinstance(frame, nw.DataFrame):
         return _stack_columns(frame, name), list(frame.columns)
-    return _as_array(frame.to_numpy() if isinstance(frame, nw.Series) else data, name), None
+    return _as_array(_values(frame) if isinstance(frame, nw.Series) else data, name), None
+
+
+def _values(series: nw.Series[Any]) -> NDArray[Any]:
+    """Return a column as an array; integers of 128 bits, which NumPy does not have, as objects."""
+    if series.dtype in (nw.Int128, nw.UInt128):
+        return np.array(series.to_list(), dtype=object)
+    return series.to_numpy()
 
 
 def _stack_columns(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
-    columns = [column.to_numpy() for column in frame.iter_columns()]
+    columns = [_values(column) for column in frame.iter_columns()]
     if len(columns) == 1:
         return _as_array(columns[0], name)
     odd = [

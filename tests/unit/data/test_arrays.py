@@ -6,7 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import truecal
 from support.refusals import FIX, FOUR_LABELS, FOUR_SCORES, NAN, OUTSIDE, refused
+from truecal.data.arrays import to_array
 
 
 def test_a_float32_value_is_shown_as_it_was_written():
@@ -138,3 +140,10 @@ def test_two_columns_of_one_name():
 def test_a_lazy_frame():
     refused("y_proba is a lazy frame. Collect it first.", FOUR_LABELS, pl.LazyFrame({"p": FOUR_SCORES}))
     refused("y_true is a lazy frame. Collect it first.", pl.LazyFrame({"y": FOUR_LABELS}), FOUR_SCORES)
+
+
+def test_integers_of_128_bits_are_labels():
+    label = pl.Series([0, 1, 1], dtype=pl.Int128)
+    assert to_array(label, "y_true")[0].tolist() == [0, 1, 1]
+    score = [0.2, 0.9, 0.8]
+    assert truecal.calibration_error(label, score) == truecal.calibration_error([0, 1, 1], score)

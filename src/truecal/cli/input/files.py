@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import mmap
 import os
 import shutil
@@ -18,7 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -77,6 +78,8 @@ class Table:
         Size of a text table; 0 for formats that know their number of rows.
     separator : str
         What separates the fields of a text table.
+    bytes_per_row : float
+        Mean length of the first lines of a text table.
     label, scores : str and tuple of str
         Columns of labels and scores of bundled data, where they are known.
     """
@@ -86,6 +89,7 @@ class Table:
     frame: pl.LazyFrame | Mapping[str, NDArray[Any]]
     n_bytes: int = 0
     separator: str = ""
+    bytes_per_row: float = math.inf
     label: str = ""
     scores: tuple[str, ...] = ()
     explain: Callable[[BaseException], str] = field(default=lambda error: _first_line(error), repr=False)
@@ -96,7 +100,7 @@ class Table:
         if isinstance(self.frame, Mapping):
             return False
         if self.n_bytes:
-            return self.n_bytes > MANY_BYTES
+            return self.n_bytes > min(MANY_BYTES, MANY_ROWS * self.bytes_per_row)
         import polars as pl
 
         return int(self.collect(self.frame.select(pl.len())).item()) > MANY_ROWS
@@ -188,7 +192,7 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
     if source in datasets.NAMES and not Path(source).exists():
         path, label, scores = datasets.table(source)
         opened = open_table(str(path))
-        return Table(source, opened.columns, opened.frame, opened.n_bytes, ",", label, scores)
+        return replace(opened, source=source, label=label, scores=scores)
     name = "standard input" if source == "-" else source
     paths = [] if source == "-" else _find(source)
     is_stream = source == "-" or source.startswith(("/dev/", "/proc/"))
@@ -244,6 +248,7 @@ def _joined(name: str, parts: Sequence[Table]) -> Table:
         pl.concat(frames, how="vertical_relaxed"),
         sum(part.n_bytes for part in parts) if all(part.n_bytes for part in parts) else 0,
         first.separator,
+        min(part.bytes_per_row for part in parts),
         explain=explain,
     )
 
@@ -399,11 +404,16 @@ def _open(name: str, content: Content, format: str) -> Table:
                 frame,
                 0 if is_packed else n_bytes,
                 dialect.separator,
+                len(head) / max(head.count(b"\n"), 1),
                 explain=partial(_explain_text, content, dialect),
             )
         if format == "jsonl":
             frame = _scan_json(content, head, is_large=n_bytes > MANY_BYTES)
-            return Table(name, tuple(frame.collect_schema().names()), frame, 0 if is_packed else n_bytes)
+            names, bytes_per_row = (
+                tuple(frame.collect_schema().names()),
+                len(head) / max(head.count(b"\n"), 1),
+            )
+            return Table(name, names, frame, 0 if is_packed else n_bytes, bytes_per_row=bytes_per_row)
         if format == "parquet" and not head.startswith(b"PAR1"):
             raise InputError("not a Parquet file")
         frame = _scan_binary(content, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1"))

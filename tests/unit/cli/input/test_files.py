@@ -255,3 +255,13 @@ def test_what_cannot_be_read_is_named_in_plain_words(text, problem, tmp_path):
 def test_blank_lines_before_the_header(plain, truth, tmp_path):
     (tmp_path / "a.csv").write_text("\n  \n" + plain.read_text())
     assert value_of(run("measure", tmp_path / "a.csv", "--format", "json")) == pytest.approx(truth)
+
+
+def test_short_lines_are_many_rows(tmp_path, monkeypatch):
+    # A text table with few bytes has many rows if its lines are short.
+    path = tmp_path / "short.csv"
+    path.write_text("y,p\n" + "1,.5\n0,.2\n" * 100)
+    monkeypatch.setattr("truecal.cli.input.files.MANY_ROWS", 300)
+    assert not open_table(str(path)).is_large
+    monkeypatch.setattr("truecal.cli.input.files.MANY_ROWS", 150)
+    assert open_table(str(path)).is_large
