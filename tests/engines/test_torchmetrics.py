@@ -289,3 +289,21 @@ def test_two_processes_have_the_answer_of_one(tmp_path):
         assert result["value"] == pytest.approx(whole.compute().item(), abs=1e-12)
         assert result["lonely"] == pytest.approx(doubled.compute().item(), abs=1e-12)
         assert result["alone"] == rows
+
+
+@pytest.mark.parametrize("make", ["sparse", "float8", "gradients"])
+def test_tensors_that_numpy_does_not_have(make):
+    score = torch.tensor([0.25, 0.75, 0.5, 1.0])
+    label = [0, 1, 1, 1]
+    if make == "float8":  # these scores are exact in it
+        small = score.to(torch.float8_e4m3fn)
+        assert truecal.calibration_error(label, small) == truecal.calibration_error(label, score)
+        return
+    odd = score.to_sparse() if make == "sparse" else [part.requires_grad_() for part in score.unbind()]
+    with pytest.raises(truecal.InputError, match="array"):
+        truecal.calibration_error(label, odd)
+
+
+def test_the_type_of_the_sums_cannot_be_changed():
+    with pytest.raises(truecal.InputError, match="float64"):
+        CalibrationMetric().set_dtype(torch.float16)

@@ -53,6 +53,18 @@ def statistic(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if abs(value) < 1e5 else f"{value:.2g}"
 
 
+def shorten(text: str, most: int = 40) -> str:
+    """Return a long name without its middle, so that tables keep their width.
+
+    Examples
+    --------
+    >>> shorten("boosting"), shorten("a model with a very long name, version 2", 20)
+    ('boosting', 'a model wi…version 2')
+    """
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[1 - (most - half) :]}"
+
+
 def percent(value: float, digits: int = 1) -> str:
     """Return a fraction in percent.
 

@@ -24,8 +24,7 @@ def to_array(data: Any, name: str) -> tuple[NDArray[Any], list[Any] | None]:
     if isinstance(data, np.ndarray | list | tuple):
         return _as_array(data, name), None
     if type(data).__module__.partition(".")[0] == "torch":
-        tensor = data.detach().cpu()
-        return np.asarray(tensor.float() if "bfloat16" in str(tensor.dtype) else tensor), None
+        return _from_torch(data, name), None
     if type(data).__module__.startswith("scipy.sparse"):
         raise TypeError(f"{name} is a sparse matrix. Pass a dense array: {name}.toarray().")
     try:
@@ -39,6 +38,17 @@ def to_array(data: Any, name: str) -> tuple[NDArray[Any], list[Any] | None]:
     if isinstance(frame, nw.DataFrame):
         return _stack_columns(frame, name), list(frame.columns)
     return _as_array(_values(frame) if isinstance(frame, nw.Series) else data, name), None
+
+
+def _from_torch(data: Any, name: str) -> NDArray[Any]:
+    try:
+        tensor = data.detach().cpu()
+        small = any(kind in str(tensor.dtype) for kind in ("bfloat16", "float8"))  # NumPy does not have them
+        return np.asarray(tensor.float() if small else tensor)
+    except (TypeError, RuntimeError) as error:  # sparse, quantized and other tensors that NumPy cannot hold
+        raise InputError(
+            f"is a {data.dtype} tensor with layout {data.layout}, which cannot become an array", argument=name
+        ) from error
 
 
 def _values(series: nw.Series[Any]) -> NDArray[Any]:
@@ -77,6 +87,8 @@ def _as_array(data: Any, name: str) -> NDArray[Any]:
             array = np.array([np.asarray(row) for row in array])  # a column of lists
     except ValueError as error:
         raise InputError("must be rectangular: its rows have different lengths", argument=name) from error
+    except RuntimeError as error:  # a list of tensors with gradients
+        raise InputError(f"cannot become an array: {error}", argument=name) from error
     if array.ndim == 0:
         raise InputError(
             f"must be a list, an array or a column. Got {data!r} instead", argument=name, value=data

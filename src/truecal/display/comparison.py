@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -27,10 +28,14 @@ from truecal.display._style import (
     tidy,
 )
 from truecal.display.reliability import ReliabilityDisplay
-from truecal.estimators._registry import get_estimator
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError
+from truecal.inference.compare import Ranking
 from truecal.inference.interval import confidence_interval
 from truecal.plotdata.reliability import Reliability, reliability_curve
+
+#: Letters of a name in one line.
+_LETTERS = 28
 
 
 class ComparisonDisplay(Display):
@@ -105,6 +110,32 @@ class ComparisonDisplay(Display):
             for name, proba in predictions.items()
         }
         return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
+
+    @classmethod
+    def from_ranking(cls, ranking: Ranking) -> Self:
+        """Make the display from the ranking of several models, with its simultaneous intervals.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            What `truecal.compare` returns for three models or more.
+
+        Returns
+        -------
+        Self
+        """
+        return cls(
+            {
+                "name": model.name,
+                "estimator": DEFAULT_ESTIMATOR,
+                "value": model.error,
+                "norm": ranking.pairs[0].norm,
+                "low": model.interval.low,
+                "high": model.interval.high,
+                "confidence_level": ranking.confidence_level,
+            }
+            for model in ranking.models
+        )
 
     @classmethod
     def from_groups(
@@ -198,7 +229,10 @@ class ComparisonDisplay(Display):
         if kind == "overlay":
             return self._plot_overlay(ax, legend, options)
         names, estimators = column(self.rows, "name"), column(self.rows, "estimator")
-        ax = axes_or_new(ax, figsize=(4.2, 1.3 + 0.32 * len(names)))
+        labels = ["\n".join(textwrap.wrap(self._label(name), _LETTERS)) for name in names]
+        ax = axes_or_new(
+            ax, figsize=(4.2, 1.3 + sum(0.15 + 0.17 * (1 + label.count("\n")) for label in labels))
+        )
         spread = np.linspace(-0.16, 0.16, len(estimators)) if len(estimators) > 1 else [0.0]
         for place, name in enumerate(names):
             rows = [row for row in self.rows if row["name"] == name]
@@ -218,7 +252,7 @@ class ComparisonDisplay(Display):
                 label = row["estimator"] if place == 0 else None
                 ax.plot([row["value"]], [place + spread[index]], label=label, **style)
         tidy(ax, xlabel=f"calibration error, l{self.rows[0].get('norm', 2):g} (%)")
-        ax.set_yticks(range(len(names)), [self._label(name) for name in names])
+        ax.set_yticks(range(len(names)), labels)
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.grid(False, axis="y")
         ax.set_xlim(left=0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from truecal._lib.checks import check_fraction, check_norm
 from truecal._lib.text import level as percent_of
-from truecal._lib.text import p_equals
+from truecal._lib.text import p_equals, shorten
 from truecal.data import Rows, read_rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
@@ -99,19 +99,22 @@ class Comparison(Result):
             f"{self.errors[1 - winner]:.4f} ({other}), smaller by {ends[0]:.4f} to {ends[1]:.4f} "
             f"({percent_of(self.interval.level)}), {p}."
         )
-        return sentence + self._discrimination(winner)
-
-    def _discrimination(self, winner: int) -> str:
-        mine, other = self.c_statistics[winner], self.c_statistics[1 - winner]
-        if not (mine <= _NO_DISCRIMINATION and other - mine > 0.05):
-            return ""
-        return (
-            f" But {self.names[winner]} hardly separates the outcomes (C statistic {mine:.2f} against {other:.2f}): a "
-            f"constant prediction can be calibrated and useless."
+        return sentence + _discrimination(
+            self.names[winner], self.c_statistics[winner], self.c_statistics[1 - winner]
         )
 
     def __str__(self) -> str:
         return self.verdict
+
+
+def _discrimination(name: str, mine: float, other: float) -> str:
+    """Return a warning if the better calibrated model hardly separates the outcomes and another one does."""
+    if not (mine <= _NO_DISCRIMINATION and other - mine > 0.05):
+        return ""
+    return (
+        f" But {name} hardly separates the outcomes (C statistic {mine:.2f} against {other:.2f}): a "
+        f"constant prediction can be calibrated and useless."
+    )
 
 
 @dataclass(frozen=True)
@@ -165,20 +168,26 @@ class Ranking(Result):
         best, *others = self.models
         tied = [model.name for model in others if model.not_separated_from_best]
         if not tied:
-            return f"{best.name} is better calibrated than all {len(others)} others."
-        if len(tied) == len(others):
-            return (
+            sentence = f"{best.name} is better calibrated than all {len(others)} others."
+        elif len(tied) == len(others):
+            sentence = (
                 f"The data cannot separate {best.name}, which has the smallest error, from any of the others."
             )
-        return f"{best.name} has the smallest error; the data cannot separate it from {', '.join(tied)}."
+        else:
+            sentence = (
+                f"{best.name} has the smallest error; the data cannot separate it from {', '.join(tied)}."
+            )
+        highest = max(model.c_statistic for model in others)
+        return sentence + _discrimination(best.name, best.c_statistic, highest)
 
     def __str__(self) -> str:
-        width = max(5, *(len(model.name) for model in self.models))
+        names = [shorten(model.name) for model in self.models]
+        width = max(5, *map(len, names))
         heading = f"{percent_of(self.confidence_level)} interval"
         rows = [
-            f"{model.name:{width}}  {model.error:7.4f}  {model.interval.low:.4f} to {model.interval.high:.4f}  "
+            f"{name:{width}}  {model.error:7.4f}  {model.interval.low:.4f} to {model.interval.high:.4f}  "
             f"{model.c_statistic:11.3f}"
-            for model in self.models
+            for name, model in zip(names, self.models, strict=True)
         ]
         return "\n".join(
             [f"{'model':{width}}  {'error':>7}  {heading:16}  {'C statistic':>11}", *rows, "", self.verdict]

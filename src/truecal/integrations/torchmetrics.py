@@ -106,6 +106,10 @@ class CalibrationMetric(Metric):
         # learns from the others. The largest of the last is minus the smallest number, so differing ones are seen.
         self.add_state("kind", torch.tensor([0, 0, _NO_DATA]), dist_reduce_fx="max")
 
+    def set_dtype(self, dst_type: Any) -> Any:
+        """Refuse another type: sums in less than float64 would be wrong."""
+        raise InputError("The sums of CalibrationMetric are float64 and stay so", argument="dst_type")
+
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Take in a batch of scores and true classes."""
         proba, truth = self._rows(preds, target)

@@ -79,3 +79,23 @@ def test_comparison_overlays_all_curves():
 def test_group_names_never_collide():
     display = ComparisonDisplay.from_groups([0, 1, 1], [0.2, 0.6, 0.7], [1, "1", None], n_resamples=9, rng=0)
     assert list(display.curves) == ["1", "'1'", "(missing)"]
+
+
+def test_a_ranking_is_drawn_with_its_simultaneous_intervals():
+    data = datasets.load("flights")
+    ranking = truecal.compare(data.y_true, data.predictions)
+    display = ComparisonDisplay.from_ranking(ranking).plot()
+    assert [label.get_text() for label in display.axes_[0].get_yticklabels()] == [
+        m.name for m in ranking.models
+    ]
+    assert display.rows[0]["high"] == ranking.models[0].interval.high
+
+
+def test_long_names_are_wrapped():
+    data = datasets.load("flights")
+    name = "a model whose name is much longer than the space that a small figure has for it, version 2.3.1"
+    display = ComparisonDisplay.from_predictions(data.y_true, {name: data.y_proba}, n_resamples=20, rng=0)
+    ax = display.plot().axes_[0]
+    assert max(map(len, ax.get_yticklabels()[0].get_text().splitlines())) <= 28
+    display.figure_.draw_without_rendering()
+    assert ax.get_position().width > 0.3

@@ -169,3 +169,11 @@ def test_counts_are_rows_that_occur_so_often():
     assert (one.interval.low, one.interval.high, one.pvalue) == pytest.approx(
         (two.interval.low, two.interval.high, two.pvalue), rel=1e-9
     )
+
+
+def test_a_ranking_says_if_the_winner_is_a_constant():
+    data = truecal.datasets.load("flights")
+    constant = np.full(len(data.y_true), np.mean(data.y_true))
+    ranking = truecal.compare(data.y_true, {**data.predictions, "constant": constant})
+    assert ranking.models[0].name == "constant"
+    assert "hardly separates the outcomes (C statistic 0.50" in ranking.verdict
