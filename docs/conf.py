@@ -161,7 +161,13 @@ def keep_numbers_whole(app, doctree, docname):
             entry["classes"].append("tc-whole")
 
 
+def leave_out_scikit_learn(app, what, name, obj, skip, options):
+    """Leave out methods that scikit-learn adds to its estimators; their texts refer to its own pages."""
+    return True if str(getattr(obj, "__module__", "")).startswith("sklearn.") else None
+
+
 def setup(app):
     """Connect what is above."""
+    app.connect("autodoc-skip-member", leave_out_scikit_learn)
     app.connect("doctree-resolved", keep_numbers_whole)
     app.connect("source-read", leave_out_missing)
