@@ -21,7 +21,8 @@ from truecal.exceptions import InputError
 from truecal.results import plain
 
 if TYPE_CHECKING:
-    from truecal.inference.monitor.calibration_monitor import CalibrationMonitor, Look
+    from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
+    from truecal.inference.monitor.look import Look
 
 _KIND = "truecal monitor"
 #: Seconds between two writes of the state file.

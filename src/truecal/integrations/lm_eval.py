@@ -29,7 +29,7 @@ from scipy.special import ndtri
 
 from truecal._lib.checks import require
 from truecal.inference.estimate import estimate
-from truecal.results import Estimate
+from truecal.results import Estimate, Interval
 
 #: A confidence, whether the answer is right, and what it belongs to if answers depend on each other.
 Item = Sequence[Any]
@@ -60,9 +60,7 @@ def truecal_low(items: Sequence[Item]) -> float:
     items : sequence of (confidence, correct) or (confidence, correct, cluster)
         One for each answer.
     """
-    interval = _estimate(items).interval
-    assert interval is not None
-    return interval.low
+    return _interval(items).low
 
 
 def truecal_high(items: Sequence[Item]) -> float:
@@ -73,9 +71,7 @@ def truecal_high(items: Sequence[Item]) -> float:
     items : sequence of (confidence, correct) or (confidence, correct, cluster)
         One for each answer.
     """
-    interval = _estimate(items).interval
-    assert interval is not None
-    return interval.high
+    return _interval(items).high
 
 
 def truecal_stderr(items: Sequence[Item]) -> float:
@@ -86,7 +82,8 @@ def truecal_stderr(items: Sequence[Item]) -> float:
     items : sequence of (confidence, correct) or (confidence, correct, cluster)
         One for each answer.
     """
-    return (truecal_high(items) - truecal_low(items)) / (2 * float(ndtri(0.975)))
+    interval = _interval(items)
+    return (interval.high - interval.low) / (2 * float(ndtri(0.975)))
 
 
 AGGREGATIONS = (truecal_error, truecal_low, truecal_high, truecal_stderr)
@@ -97,6 +94,12 @@ def register() -> None:
     registry = require("lm_eval.api.registry", extra="llm", purpose="Registering aggregations")
     for function in AGGREGATIONS:
         registry.register_aggregation(function.__name__)(function)
+
+
+def _interval(items: Sequence[Item]) -> Interval:
+    interval = _estimate(items).interval
+    assert interval is not None
+    return interval
 
 
 def _estimate(items: Sequence[Item]) -> Estimate:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_fraction, check_real
-from truecal._lib.text import counted, p_equals, percent
+from truecal._lib.text import counted, percent
 from truecal._lib.types import FloatArray
 from truecal.data import as_sample, read_rows
 from truecal.data.arrays import to_array, to_python
@@ -24,68 +22,14 @@ from truecal.inference.monitor.alternatives import leaves, weigh, weigh_clusters
 from truecal.inference.monitor.bounds import error_bound, frequency_bounds
 from truecal.inference.monitor.change import KEPT, N_SUMS, ChangePoint, Checkpoints, region_sums
 from truecal.inference.monitor.diagnosis import Diagnosis, diagnose
+from truecal.inference.monitor.look import LOOK_NUMBERS, Look, exp_or_infinity, look_of, numbers_of
 from truecal.inference.monitor.processes import Processes
 from truecal.inference.monitor.state_file import decode, encode, read_state, write_state
-from truecal.results import Result
+from truecal.inference.monitor.times import span
 
 #: Looks that the history keeps; beyond that, every second one is dropped.
 _MOST_LOOKS = 256
 _KIND = "calibration monitor"
-
-
-@dataclass(frozen=True)
-class Look(Result):
-    """What the monitor knew after a batch.
-
-    Attributes
-    ----------
-    rows : float
-        Rows so far.
-    time : object
-        Time of the latest row of the batch, if times were given.
-    log_evalue, log_detector : float
-        Natural logarithms of the e-value and of the e-detector.
-    pvalue : float
-        Anytime-valid p-value.
-    alarm, change_alarm : bool
-        Whether there has been an alarm so far, and a change has been detected.
-    gap, gap_low, gap_high : float
-        Observed frequency less mean score of all rows so far, with a confidence sequence.
-    error_low : float
-        Lower end of a confidence sequence for the root mean square calibration error of all rows so far.
-    batch_rows, batch_gap : float
-        Rows of the batch, and its observed frequency less its mean score.
-    """
-
-    _derived: ClassVar[tuple[str, ...]] = ("evalue",)
-
-    rows: float
-    time: Any
-    log_evalue: float
-    log_detector: float
-    pvalue: float
-    alarm: bool
-    change_alarm: bool
-    gap: float
-    gap_low: float
-    gap_high: float
-    error_low: float
-    batch_rows: float
-    batch_gap: float
-
-    @property
-    def evalue(self) -> float:
-        """The e-value; infinite where a label contradicted a score of exactly 0 or 1."""
-        return _exp(self.log_evalue)
-
-    def __str__(self) -> str:
-        when = "" if self.time is None else f"{self.time}: "
-        state = "ALARM" if self.alarm else "CHANGE" if self.change_alarm else "no alarm"
-        return (
-            f"{when}{self.rows:,.10g} rows, e-value {self.evalue:.3g}, {p_equals(self.pvalue)}, "
-            f"observed less predicted {100 * self.gap:+.2f}% ({100 * self.gap_low:+.2f}% to "
-            f"{100 * self.gap_high:+.2f}%), {state}"
-        )
 
 
 class CalibrationMonitor:
@@ -226,7 +170,7 @@ class CalibrationMonitor:
             and not len(to_array(y_proba, "y_proba")[0])
         ):
             return None
-        start, end = _span(time)
+        start, end = span(time)
         score, count, positives, cluster, target = self._read(y_true, y_proba, clusters)
         if self._target not in (None, target):
             raise InputError(f"The monitor holds {self._target}; this batch holds {target}")
@@ -370,7 +314,7 @@ class CalibrationMonitor:
     @property
     def evalue(self) -> float:
         """Evidence against the null hypothesis now: its expectation under it is at most 1 at any stopping time."""
-        return _exp(self.log_evalue)
+        return exp_or_infinity(self.log_evalue)
 
     @property
     def threshold(self) -> float:
@@ -499,7 +443,7 @@ class CalibrationMonitor:
             "time": self._time,
             "change_alarm": self._change_alarm,
             "every": self._every,
-            "looks": encode(np.array([_numbers(look) for look in looks])),
+            "looks": encode(np.array([numbers_of(look) for look in looks])),
             "look_times": [look.time for look in looks],
             "checkpoints": [points.window, points.rows, points.time],
             "checkpoint_evidence": encode(np.array(points.evidence)),
@@ -544,8 +488,8 @@ class CalibrationMonitor:
         monitor._peak = float(decode(state["log_peak"])[0])
         for name in ("failures", "windows", "time", "change_alarm", "every"):
             setattr(monitor, f"_{name}", state[name])
-        numbers = decode(state["looks"]).reshape(-1, len(_LOOK_NUMBERS))
-        looks = [_as_look(row, moment) for row, moment in zip(numbers, state["look_times"], strict=True)]
+        numbers = decode(state["looks"]).reshape(-1, len(LOOK_NUMBERS))
+        looks = [look_of(row, moment) for row, moment in zip(numbers, state["look_times"], strict=True)]
         if looks:
             monitor._looks, monitor._last = looks[:-1], looks[-1]
             if monitor._looks and monitor._looks[-1] == monitor._last:
@@ -571,26 +515,6 @@ class CalibrationMonitor:
         return MonitorDisplay.from_monitor(self).plot(ax, **options)
 
 
-_LOOK_NUMBERS = (
-    "rows", "log_evalue", "log_detector", "pvalue", "alarm", "change_alarm", "gap", "gap_low", "gap_high",
-    "error_low", "batch_rows", "batch_gap",
-)  # fmt: skip
-
-
-def _numbers(look: Look) -> list[float]:
-    return [float(getattr(look, name)) for name in _LOOK_NUMBERS]
-
-
-def _as_look(row: FloatArray, time: Any) -> Look:
-    values: dict[str, Any] = dict(zip(_LOOK_NUMBERS, row.tolist(), strict=True))
-    values |= {name: bool(values[name]) for name in ("alarm", "change_alarm")}
-    return Look(time=time, **values)
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 709 else math.inf
-
-
 def _pair(reference: Any) -> tuple[Any, Any]:
     if not isinstance(reference, tuple | list) or len(reference) != 2:
         raise InputError("must be a Sample, or a pair (y_true, y_proba)", argument="reference")
@@ -612,30 +536,3 @@ def _unit_sums(
     size = np.bincount(cluster, count)
     labels = np.bincount(cluster, positives) / size
     return float(labels.sum()), float((np.bincount(cluster, score * count) / size).sum())
-
-
-def _span(time: Any) -> tuple[Any, Any]:
-    """Return the first and the last of times, as JSON can hold them."""
-    if time is None:
-        return None, None
-    if isinstance(time, str | date | datetime | np.datetime64) or np.ndim(time) == 0:
-        moment = _moment(time)
-        return moment, moment
-    moments = to_array(time, "time")[0].ravel()
-    if not len(moments):
-        raise InputError("is empty", argument="time")
-    return _moment(min(moments)), _moment(max(moments))
-
-
-def _moment(time: Any) -> str | float:
-    """Return a time as a number or as text that sorts."""
-    if isinstance(time, datetime | date):
-        return time.isoformat()
-    if isinstance(time, np.datetime64):
-        if np.isnat(time):
-            raise InputError("has a missing value", argument="time")
-        return str(time.astype("datetime64[us]")).removesuffix(".000000")
-    if isinstance(time, str):
-        return time
-    number = check_real("time", to_python(time))
-    return int(number) if number.is_integer() else number

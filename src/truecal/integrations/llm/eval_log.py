@@ -177,12 +177,10 @@ def _members(path: Path, names: list[str]) -> Iterator[dict[str, Any]]:
     with zipfile.ZipFile(path) as archive:
         for name in names:
             info = archive.getinfo(name)
-            try:
-                content = archive.read(info)
-            except NotImplementedError:
-                if info.compress_type != _ZSTANDARD:
-                    raise
-                content = _unpack(path, info)
+            is_packed = info.compress_type == _ZSTANDARD and not hasattr(
+                zipfile, "ZIP_ZSTANDARD"
+            )  # before 3.14
+            content = _unpack(path, info) if is_packed else archive.read(info)
             yield json.loads(content, parse_constant=_constant)
 
 
