@@ -52,7 +52,7 @@ class File(NamedTuple):
 
 def measure(path: Path, options: Sequence[str], many: int) -> float | str:
     """Return the error of a file by one of the two paths, or what happened instead, one of `OUTCOMES`."""
-    limits = [mock.patch(f"truecal.cli.input.files.{name}", many) for name in ("MANY_ROWS", "MANY_BYTES")]
+    limits = [mock.patch(f"truecal.cli.input.table.{name}", many) for name in ("MANY_ROWS", "MANY_BYTES")]
     arguments = ["measure", path.name, *options, "--estimator", "ew_bin", "--format", "json", "-q"]
     with limits[0], limits[1]:
         result = CliRunner().invoke(command_line, arguments)

@@ -2,6 +2,8 @@
 
 from truecal.assessment.assess import Assessment, assess
 from truecal.assessment.difference import Difference
-from truecal.assessment.sections import Group, Groups, PlannedRows, Recalibration
+from truecal.assessment.groups import Group, Groups
+from truecal.assessment.plan import PlannedRows
+from truecal.assessment.recalibration import Recalibration
 
 __all__ = ["Assessment", "Difference", "Group", "Groups", "PlannedRows", "Recalibration", "assess"]

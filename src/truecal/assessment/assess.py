@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted, p_equals
 from truecal._lib.types import RNGLike
-from truecal.assessment import sections
-from truecal.assessment.sections import Groups, PlannedRows, Recalibration
+from truecal.assessment.groups import Groups, assess_classes, assess_groups, counts_are_fractional
+from truecal.assessment.plan import PlannedRows, plan_rows, thinned
+from truecal.assessment.recalibration import Recalibration, advise_recalibration, training_rows
 from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
-from truecal.data.groups import MISSING, split_rows
+from truecal.data.groups import MISSING, split_rows, split_sample
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError
@@ -279,9 +280,9 @@ def assess(
         if class_samples:
             joint = {name: value for name, value in reading.items() if value is not None}
             joint |= {"multiclass": "classwise", "n_resamples": n_resamples, "rng": generator}
-            fractional = any(map(sections.counts_are_fractional, class_samples))
+            fractional = any(map(counts_are_fractional, class_samples))
             tested = None if fractional else calibration_test(y_true, y_proba, **joint)
-            classes = sections.assess_classes(class_samples, tested, **common)
+            classes = assess_classes(class_samples, tested, **common)
         return _assess(
             sample,
             test,
@@ -295,7 +296,7 @@ def assess(
 
 
 def _test(sample: Sample, n_resamples: int, rng: np.random.Generator) -> TestResult | None:
-    if sections.counts_are_fractional(sample):
+    if counts_are_fractional(sample):
         return None
     return calibration_test(sample, n_resamples=n_resamples, rng=rng)
 
@@ -312,16 +313,14 @@ def _groups(
         if isinstance(given, Mapping) and given and all(isinstance(part, Sample) for part in given.values()):
             keys = [key if isinstance(key, tuple) else (key,) for key in given]
             names = [", ".join(MISSING if value is None else str(value) for value in key) for key in keys]
-            return sections.assess_groups(list(given.values()), names, keys, (name,), **common)
+            return assess_groups(list(given.values()), names, keys, (name,), **common)
     if isinstance(y_true, Sample):
         raise InputError("must map names of groups to Samples if predictions are a Sample", argument="by")
     (rows,) = read_rows(y_true, y_proba, **reading)
     split = split_rows(by, len(rows.label))
-    samples = sections.split_sample(rows, split)
+    samples = split_sample(rows, split)
     names, keys = [split.names[k] for k in samples], [split.keys[k] for k in samples]
-    return sections.assess_groups(
-        list(samples.values()), names, keys, split.columns, source=(rows, split), **common
-    )
+    return assess_groups(list(samples.values()), names, keys, split.columns, source=(rows, split), **common)
 
 
 def _assess(
@@ -362,8 +361,8 @@ def _assess(
         advice = Recalibration("identity", "Recalibrators are not compared on weighted rows.")
     elif recalibration:
         y_true, y_proba, reading = given
-        rows = sections.training_rows(sample, y_true, y_proba, rng, **reading)
-        advice = sections.advise_recalibration(rows, confidence_level=level, rng=rng)
+        rows = training_rows(sample, y_true, y_proba, rng, **reading)
+        advice = advise_recalibration(rows, confidence_level=level, rng=rng)
     sentences = [verdict(sample, found[0], interval, test, design_effect=design_effect)]
     sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
     return Assessment(
@@ -378,12 +377,12 @@ def _assess(
         ),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
-        weak=weak_calibration(sections.thinned(sample), confidence_level=level),
+        weak=weak_calibration(thinned(sample), confidence_level=level),
         decompositions=tuple(decompose(sample, name=name) for name in SCORES),
         groups=groups,
         classes=classes,
         recalibration=advice,
-        plan=sections.plan_rows(sample, design_effect=design_effect),
+        plan=plan_rows(sample, design_effect=design_effect),
         clusters=clusters,
         warnings=tuple(notes),
         sample=sample,

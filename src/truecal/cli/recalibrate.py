@@ -15,8 +15,8 @@ from truecal.exceptions import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from truecal.cli.input.files import Table
     from truecal.cli.input.loaded import Predictions
+    from truecal.cli.input.table import Table
     from truecal.inference.compare import Comparison
     from truecal.recalibration.selection import Selection
 

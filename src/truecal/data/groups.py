@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from truecal.data.predictions import Rows
+    from truecal.data.sample import Sample
 
 #: How a group with a missing value is shown.
 MISSING = "(missing)"
@@ -76,6 +80,31 @@ def split_rows(by: Any, n: int) -> Split:
     keys = tuple(tuple(values[k] for (values, _), k in zip(coded, row, strict=True)) for row in rows)
     names = tuple(", ".join(text[k] for text, k in zip(shown, row, strict=True)) for row in rows)
     return Split(tuple(columns), keys, names, group.reshape(-1))
+
+
+def split_sample(rows: Rows, split: Split) -> dict[int, Sample]:
+    """Return the sample of each group that has any weight.
+
+    Parameters
+    ----------
+    rows : Rows
+        Checked predictions in their order.
+    split : Split
+        The group of each row.
+    """
+    order = np.argsort(split.group, kind="stable")
+    ends = np.searchsorted(split.group[order], np.arange(len(split.keys) + 1))
+    samples = {}
+    for k in range(len(split.keys)):
+        chosen = order[ends[k] : ends[k + 1]]
+        weight = None if rows.weight is None else rows.weight[chosen]
+        if weight is None or weight.any():
+            cluster = None if rows.cluster is None else rows.cluster[chosen]
+            part = replace(
+                rows, label=rows.label[chosen], score=rows.score[chosen], weight=weight, cluster=cluster
+            )
+            samples[k] = part.group()
+    return samples
 
 
 def _columns(by: Any) -> dict[str, Any]:

@@ -11,9 +11,8 @@ import numpy as np
 
 from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.types import RNGLike
-from truecal.assessment.sections import split_sample
 from truecal.data import as_sample, read_rows
-from truecal.data.groups import split_rows
+from truecal.data.groups import split_rows, split_sample
 from truecal.data.sample import Sample
 from truecal.display._base import Display, check_rows, column
 from truecal.display._style import (

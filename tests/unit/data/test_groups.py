@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from truecal.data.groups import split_rows
+from truecal.data import read_rows
+from truecal.data.groups import split_rows, split_sample
 from truecal.exceptions import InputError
 
 
@@ -47,3 +48,12 @@ def test_values_that_print_alike_stay_apart():
 def test_what_is_no_group_of_the_rows_is_refused(by):
     with pytest.raises(InputError, match="by "):
         split_rows(by, 2)
+
+
+def test_each_group_has_the_sample_of_its_rows_unless_it_has_no_weight():
+    (rows,) = read_rows([0, 1, 1, 0], [0.2, 0.4, 0.4, 0.9], sample_weight=[1, 2, 3, 0])
+    samples = split_sample(rows, split_rows(["b", "a", "b", "c"], 4))
+    assert [(k, part.score.tolist(), part.n) for k, part in samples.items()] == [
+        (0, [0.4], 2),
+        (1, [0.2, 0.4], 4),
+    ]

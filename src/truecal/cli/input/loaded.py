@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from truecal.cli._errors import naming
 from truecal.cli.input.columns import Columns
-from truecal.cli.input.files import Table
+from truecal.cli.input.table import Table
 from truecal.cli.input.values import called
 from truecal.exceptions import InputError
 
@@ -122,8 +122,7 @@ class Predictions:
     @cached_property
     def groups(self) -> dict[str, Sample]:
         """The sample of each group, by its name."""
-        from truecal.assessment.sections import split_sample
-        from truecal.data.groups import split_rows
+        from truecal.data.groups import split_rows, split_sample
 
         if not self.columns.group:
             return {}

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from truecal._lib.text import counted
 from truecal.cli._errors import naming
 from truecal.cli.input.columns import Columns, Reading
-from truecal.cli.input.files import Table, open_table
+from truecal.cli.input.files import open_table
 from truecal.cli.input.labels import LabelReader
 from truecal.cli.input.loaded import CLUSTER, WEIGHT, Predictions, names_of
+from truecal.cli.input.table import Table
 from truecal.cli.input.values import Field, Frame, called
 from truecal.exceptions import InputError
 

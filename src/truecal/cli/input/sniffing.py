@@ -16,6 +16,7 @@ SUFFIXES = {
     ".ndjson": "jsonl", ".json": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
     ".npz": "npz", ".npy": "npy",
 }  # fmt: skip
+PARQUET = tuple(suffix for suffix, format in SUFFIXES.items() if format == "parquet")
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 UTF8_MARK = b"\xef\xbb\xbf"

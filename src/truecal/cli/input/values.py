@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truecal._lib.text import counted, listing
-from truecal.cli.input.files import Table
+from truecal.cli.input.table import Table
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:

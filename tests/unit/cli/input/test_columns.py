@@ -6,7 +6,7 @@ import pytest
 
 from support.command_line import COLUMNS, refuse, run, value_of, write_csv
 from truecal.cli.input.columns import Columns
-from truecal.cli.input.files import Table
+from truecal.cli.input.table import Table
 
 
 def complete(*names, **given):

@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from truecal.cli.input.files import Table
+from truecal.cli.input.table import Table
 from truecal.cli.input.values import Frame, called
 
 

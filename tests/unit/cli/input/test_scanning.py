@@ -1,0 +1,113 @@
+import gzip
+import io
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from support.command_line import COLUMNS, recommended, refuse, run, value_of, write_csv
+from truecal.cli.input.files import open_table
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return recommended(COLUMNS["label"], COLUMNS["score"])
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+
+
+def test_npy(truth, tmp_path):
+    np.save(tmp_path / "a.npy", np.column_stack([COLUMNS["label"], COLUMNS["score"]]))
+    chosen = ("--label", "column_0", "--score", "column_1")
+    assert value_of(run("measure", tmp_path / "a.npy", *chosen, "--format", "json")) == pytest.approx(truth)
+
+
+def test_rows_of_folders_may_differ_in_precision_but_not_in_columns(tmp_path):
+    pl.DataFrame({"score": [0.1, 0.9], "label": [0, 1]}).write_parquet(tmp_path / "a.parquet")
+    other = pl.DataFrame({"score": [0.2, 0.8], "label": [0, 1]})
+    other.with_columns(pl.col("score").cast(pl.Float32)).write_parquet(tmp_path / "b.parquet")
+    assert json.loads(run("measure", tmp_path, "--format", "json").stdout)["n"] == 4
+    other.rename({"score": "prob"}).write_parquet(tmp_path / "b.parquet")
+    assert "cannot be read: b.parquet has other columns than a.parquet" in refuse("measure", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.csv", b"", "empty.csv is empty"),
+        ("blank.csv", b"\n \n", "blank.csv is empty"),
+        ("header.csv", b"label,score\n", "header.csv: .*no rows"),
+        ("bare.csv", b"0,0.5\n1,0.25\n", "bare.csv .* only numbers"),
+        ("ragged.csv", b"label,score\n0,0.2\n1,0.3,7\n0,.1\n", "ragged.csv .*line 3 has more fields"),
+        ("bytes.csv", bytes(range(256)), "NUL bytes"),
+        ("excel.csv", b"PK\x03\x04....", "Excel"),
+        ("table.xlsx", b"PK\x03\x04....", "Save the sheet as CSV"),
+        ("umlaut.csv", "label,schätzung\n0,.5\n".encode("latin1"), "umlaut.csv .*--encoding latin-1"),
+        ("text.parquet", b"label,score\n0,.5\n", "text.parquet .*not a Parquet file"),
+        ("cut.parquet", b"PAR1....", "cut.parquet cannot be read as parquet"),
+        ("bad.jsonl", b'{"label": 1, "score"\n', "bad.jsonl cannot be read"),
+        ("bad.npz", b"PK\x03\x04 no archive", "bad.npz cannot be read as npz"),
+        ("cut.csv.gz", b"\x1f\x8b\x08\x00 damaged", "cut.csv.gz .*gzip"),
+        ("cut2.csv.gz", gzip.compress(b"label,score\n" * 9, mtime=0)[:-12], "cut2.csv.gz .*gzip"),
+        ("cut.csv.zst", b"\x28\xb5\x2f\xfd damaged", "cut.csv.zst .*zstd"),
+        ("what.dat", b"label,score\n0,.5\n", "what.dat: unrecognised file extension"),
+    ],
+)  # fmt: skip
+def test_files_that_cannot_be_read_end_in_one_line_that_names_them(name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    assert re.search(message, refuse("measure", tmp_path / name))
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "a.npz", label=np.zeros(10_000), score=np.zeros(10_000))
+    monkeypatch.setattr("truecal.cli.input.scanning._MOST_UNPACKED", 40_000)
+    assert "it unpacks to 0.0 GB" in refuse("measure", tmp_path / "a.npz")
+
+
+def test_text_of_a_pipe_that_is_not_text(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n\0\0")))
+    with pytest.raises(ValueError, match="standard input cannot be read as csv: contains NUL bytes"):
+        open_table("-")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"label": 1, "score": 0.5, "score": 0.6}\n' * 3, '[{"label": 1, "label": 0}]']
+)
+def test_a_key_that_is_given_twice_is_refused(text, tmp_path):
+    (tmp_path / "a.json").write_text(text)
+    assert "is given more than once in a row" in refuse("measure", tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("many", [10**9, 10])
+def test_inches_do_not_swallow_rows(many, tmp_path, monkeypatch):
+    monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", many)
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "size": ['5"2'] * 600})
+    asked = ("--score", "score", "--format", "json", "--estimator", "ew_bin")
+    assert json.loads(run("measure", path, *asked).stdout)["n"] == 600
+    path.write_text(path.read_text().replace('5"2', '"5"', 1))
+    assert "line 3 has a quotation mark" in refuse("measure", path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('label,"sc\nore"\n1,0.5\n', "line break within quotation marks"),
+        ('{"label": 1, "score": 0.5},\n{"label": 1}', "not valid JSON"),
+    ],
+)
+def test_what_cannot_be_read_is_named_in_plain_words(text, problem, tmp_path):
+    path = tmp_path / ("a.csv" if text.startswith("label") else "a.jsonl")
+    path.write_text(text)
+    said = refuse("measure", path)
+    assert problem in said
+    assert said.count(str(path)) == 1
+
+
+def test_blank_lines_before_the_header(plain, truth, tmp_path):
+    (tmp_path / "a.csv").write_text("\n  \n" + plain.read_text())
+    assert value_of(run("measure", tmp_path / "a.csv", "--format", "json")) == pytest.approx(truth)
