@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from truecal._lib.types import FloatArray
 
@@ -26,5 +25,7 @@ def isotonic_rate(count: FloatArray, positives: FloatArray) -> FloatArray:
     >>> isotonic_rate(np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0, 2.0]))
     array([0.5, 0.5, 1. ])
     """
+    from scipy.optimize import isotonic_regression  # slow to import
+
     fitted: FloatArray = isotonic_regression(positives / count, weights=count).x
     return np.clip(fitted, 0.0, 1.0)

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse, stats
+from scipy import sparse
+from scipy.special import chdtrc
 
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted, format_pvalue
@@ -351,7 +352,7 @@ class _Statistic:
             low=max(rate - score - half, -1.0),
             high=min(rate - score + half, 1.0),
             statistic=float(statistic),
-            pvalue=float(stats.chi2.sf(statistic, 2)),
+            pvalue=float(chdtrc(2, statistic)),
             adjusted_pvalue=float(adjusted),
         )
 

@@ -18,7 +18,6 @@ from truecal.inference._equivalence import equivalence_test
 from truecal.inference._estimator_test import estimator_test
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference._test_result import TestResult
-from truecal.inference.canonical import CANONICAL, canonical_test, check_arguments, read_vectors
 from truecal.inference.dependence import warn_of_dependence
 
 
@@ -146,11 +145,13 @@ def calibration_test(
     """
     n_resamples = check_count("n_resamples", n_resamples)
     generator = as_generator(rng)
-    if multiclass == CANONICAL:
-        bandwidth = check_arguments(method, options, at_most=at_most)
+    if multiclass == "canonical":
+        from truecal.inference import canonical  # it needs packages that are slow to import
+
+        bandwidth = canonical.check_arguments(method, options, at_most=at_most)
         reading = {"sample_weight": sample_weight, "weights": weights, "pos_label": pos_label}
-        vectors = read_vectors(y_true, y_proba, {**reading, "labels": labels, "clusters": clusters})
-        return canonical_test(vectors, n_resamples, generator, bandwidth)
+        vectors = canonical.read_vectors(y_true, y_proba, {**reading, "labels": labels, "clusters": clusters})
+        return canonical.canonical_test(vectors, n_resamples, generator, bandwidth)
     samples, rows = samples_and_rows(
         y_true,
         y_proba,

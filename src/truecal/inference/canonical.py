@@ -32,8 +32,8 @@ from truecal.inference.resample import redraw_classes
 from truecal.multiscale.omnibus import rank_pvalue
 from truecal.results import Estimate
 
-#: The value of `multiclass` that asks for it, and the only estimator that it has.
-CANONICAL, KERNEL = "canonical", "skce"
+#: The only estimator that it has.
+KERNEL = "skce"
 #: Rows up to which all pairs are averaged; beyond, those within blocks of `BLOCK` rows, which takes linear time.
 ALL_PAIRS, BLOCK = 4096, 1024
 #: Landmarks of the kernel of the test. Up to so many rows the kernel is exact.

@@ -17,7 +17,6 @@ from truecal.data.predictions import samples_and_rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.inference.canonical import CANONICAL, canonical_error, check_arguments, read_vectors
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import interval_of
 from truecal.results import Estimate, mean_over_classes
@@ -193,9 +192,13 @@ def _measure(
     options: dict[str, Any],
 ) -> Estimate:
     spec = get_estimator(estimator)
-    if reading.get("multiclass") == CANONICAL:
-        bandwidth = check_arguments(spec.name, options, confidence_level=confidence_level, n_bins=n_bins)
-        return canonical_error(read_vectors(y_true, y_proba, reading), bandwidth)
+    if reading.get("multiclass") == "canonical":
+        from truecal.inference import canonical  # it needs packages that are slow to import
+
+        bandwidth = canonical.check_arguments(
+            spec.name, options, confidence_level=confidence_level, n_bins=n_bins
+        )
+        return canonical.canonical_error(canonical.read_vectors(y_true, y_proba, reading), bandwidth)
     if confidence_level is not None:
         check_fraction("confidence_level", confidence_level)
         if spec.name != DEFAULT_ESTIMATOR:

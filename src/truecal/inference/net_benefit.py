@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, ndtri, stdtrit
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.docs import CLUSTERS, PREDICTIONS, READING, fill_docstring
@@ -231,9 +230,7 @@ class _Rows:
         self.squares = float(squares.sum())
         tail = (1 - confidence_level) / 2
         table = sample.clusters
-        self.quantile = float(
-            stats.norm.isf(tail) if table is None else stats.t.isf(tail, max(table.n_clusters - 1, 1))
-        )
+        self.quantile = -float(ndtri(tail) if table is None else stdtrit(max(table.n_clusters - 1, 1), tail))
 
     def value(self, start: NDArray[np.intp], odds: FloatArray) -> FloatArray:
         """Return the net benefit of acting on the groups from `start` on."""

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
-from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import chdtrc, chdtri, expit, fdtrc, ndtri, stdtrit
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.docs import CLUSTERS, PREDICTIONS, READING, fill_docstring
 from truecal._lib.logistic import FAR, fit_logistic, logistic_objective
+from truecal._lib.roots import find_root
 from truecal._lib.text import counted, level, p_equals
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
@@ -277,8 +276,8 @@ class _Fit:
     def quantile(self) -> float:
         tail = (1 - self.confidence_level) / 2
         if self.sample.clusters is not None:
-            return float(stats.t.isf(tail, max(self.sample.clusters.n_clusters - 1, 1)))
-        return float(stats.norm.isf(tail))
+            return -float(stdtrit(max(self.sample.clusters.n_clusters - 1, 1), tail))
+        return -float(ndtri(tail))
 
     def interval(self, low: float, high: float) -> Interval:
         return Interval(low, high, self.confidence_level, self.method)
@@ -303,7 +302,7 @@ class _Fit:
             half = self.quantile * error if math.isfinite(value) else math.inf
             ends = (value - half, value + half) if math.isfinite(value) else (-math.inf, math.inf)
             return Parameter(value, error, self.interval(*ends))
-        drop = stats.chi2.ppf(self.confidence_level, 1) / 2
+        drop = float(chdtri(1, 1 - self.confidence_level)) / 2
         top = profile(value) if math.isfinite(value) else profile(math.copysign(FAR, value))
 
         def excess(x: float) -> float:
@@ -429,11 +428,11 @@ class _Fit:
         statistic = max(statistic, 0.0)
         table = self.sample.clusters
         if table is None:
-            return WeakTest(statistic, degrees, float(stats.chi2.sf(statistic, degrees)))
+            return WeakTest(statistic, degrees, float(chdtrc(degrees, statistic)))
         # Hotelling's T squared: with few clusters the variance is as uncertain as the estimate.
         rest = max(table.n_clusters - degrees, 1)
         scaled = statistic * rest / (degrees * max(table.n_clusters - 1, 1))
-        return WeakTest(statistic, degrees, float(stats.f.sf(scaled, degrees, rest)))
+        return WeakTest(statistic, degrees, float(fdtrc(degrees, rest, scaled)))
 
     def _contradicted(self) -> float:
         sample = self.sample
@@ -472,6 +471,6 @@ def _end(excess: Callable[[float], float], value: float, error: float, direction
     for _ in range(60):
         outer = outer + direction * step
         if excess(outer) < 0:
-            return float(brentq(excess, min(inner, outer), max(inner, outer), xtol=1e-10))
+            return find_root(excess, min(inner, outer), max(inner, outer), xtol=1e-10)
         inner, step = outer, 2 * step
     return direction * math.inf

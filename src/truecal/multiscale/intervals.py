@@ -15,9 +15,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import chndtr, ndtr, ndtri
 
+from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray
 from truecal.multiscale.levels import Level
 
@@ -143,7 +143,7 @@ class Limits:
         low, high = math.log(1e-3), math.log(_MOST_ROWS)
         if chance(_MOST_ROWS) < power:
             return None
-        return math.exp(brentq(lambda x: chance(math.exp(x)) - power, low, high, xtol=1e-3))
+        return math.exp(find_root(lambda x: chance(math.exp(x)) - power, low, high, xtol=1e-3))
 
     def above(self, bound: float) -> float:
         """Return the p-value of the hypothesis that the error is `bound` or less.
@@ -174,8 +174,7 @@ def _quantile(probability: float, freedom: float, shift: float) -> float:
     most = total + 40 * spread + 80
     if below(1e-12, freedom, shift) >= probability:  # nearly all of it lies at 0, if the freedom is tiny
         return 0.0
-    root: float = brentq(lambda value: below(value, freedom, shift) - probability, 1e-12, most, xtol=1e-9)
-    return root
+    return find_root(lambda value: below(value, freedom, shift) - probability, 1e-12, most, xtol=1e-9)
 
 
 def noncentrality(statistic: float, freedom: float, probability: float) -> float:
@@ -183,8 +182,7 @@ def noncentrality(statistic: float, freedom: float, probability: float) -> float
     if below(statistic, freedom, 0.0) <= probability:
         return 0.0
     most = 2 * max(statistic, 1) + 40 * math.sqrt(max(statistic, 1)) + 80
-    root: float = brentq(lambda shift: below(statistic, freedom, shift) - probability, 0.0, most, xtol=1e-9)
-    return root
+    return find_root(lambda shift: below(statistic, freedom, shift) - probability, 0.0, most, xtol=1e-9)
 
 
 def below(statistic: float, freedom: float, shift: float) -> float:

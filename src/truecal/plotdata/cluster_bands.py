@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse
+from scipy.special import ndtri, stdtrit
 
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Clusters, Sample
@@ -39,7 +40,7 @@ class ClusterBins:
     def widening(self, confidence_level: float) -> FloatArray:
         """Return the ratio of the quantile of Student's t to the normal one."""
         tail = (1 - confidence_level) / 2
-        return np.asarray(stats.t.isf(tail, self.freedom) / stats.norm.isf(tail))
+        return np.asarray(stdtrit(self.freedom, tail) / ndtri(tail))
 
 
 def bin_clusters(sample: Sample, table: Clusters, start: NDArray[np.intp]) -> ClusterBins:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.optimize import brentq
 
 from truecal._lib.checks import check_choice, check_norm, check_real
+from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray
 from truecal.exceptions import InputError
 from truecal.simulation.curves import Curve, FunctionCurve, GLMCurve, IdentityCurve, PowerCurve
@@ -123,7 +123,7 @@ def population_with_error(
 
     if wanted == 0:
         return Population(scores, PowerCurve(1.0) if alternative == "power" else IdentityCurve())
-    strength = float(brentq(excess, 0.0, family.strongest, xtol=1e-12, rtol=1e-12))
+    strength = find_root(excess, 0.0, family.strongest, xtol=1e-12, rtol=1e-12)
     return Population(scores, family.curve(strength))
 
 

@@ -17,10 +17,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 from truecal._lib.checks import check_fraction, check_real
+from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray, ScoreFunction
 from truecal.exceptions import InputError
 from truecal.results import Result
@@ -192,4 +192,4 @@ def _rows_for_c(c: float, prevalence: float, error: float) -> int:
         pairs = (n / 2 - 1) * ((1 - c) / (2 - c) + c / (1 + c))
         return math.sqrt(c * (1 - c) * (1 + pairs) / (n**2 * prevalence * (1 - prevalence))) - error
 
-    return math.ceil(brentq(excess, 2, 1e15))
+    return math.ceil(find_root(excess, 2, 1e15))
