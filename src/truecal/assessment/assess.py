@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from truecal.assessment.recalibration import Recalibration, advise_recalibration
 from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
 from truecal.data.groups import MISSING, split_rows, split_sample
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError
@@ -197,28 +198,23 @@ class Assessment(Result):
         return f"<Assessment: {self.verdict}>"
 
 
+@takes_predictions
 def assess(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
     by: Any = None,
-    sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
     recalibration: bool = True,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
     rng: RNGLike = None,
+    **reading: Unpack[Reading],
 ) -> Assessment:
     """Assess whether predictions are calibrated, how large the error is, and what to do about it.
 
     Parameters
     ----------
-    y_true, y_proba
-        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
+    {predictions}
     by : array-like, mapping, data frame or tuple of array-like, optional
         Groups to look at one by one: a column, or several that are crossed. For a `Sample`: a mapping from names
         of groups to their samples, or from the name of the column to such a mapping.
@@ -252,19 +248,12 @@ def assess(
     """
     check_fraction("confidence_level", confidence_level)
     check_count("n_resamples", n_resamples)
-    reading = {
-        "sample_weight": sample_weight,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-        "clusters": clusters,
-        "weights": weights,
-    }
     generator = as_generator(rng)
     with warnings.catch_warnings():
         # What they say is among the notes of the assessment.
         warnings.filterwarnings("ignore", category=UserWarning, module=r"truecal\.")
-        class_samples = as_samples(y_true, y_proba, **reading) if multiclass == "classwise" else ()
+        is_classwise = reading.get("multiclass") == "classwise"
+        class_samples = as_samples(y_true, y_proba, **reading) if is_classwise else ()
         if class_samples:
             reading["multiclass"] = "top"
         (sample,) = as_samples(y_true, y_proba, **reading)
@@ -278,10 +267,13 @@ def assess(
         groups = _groups(sample, by, y_true, y_proba, reading, common)
         classes = None
         if class_samples:
-            joint = {name: value for name, value in reading.items() if value is not None}
-            joint |= {"multiclass": "classwise", "n_resamples": n_resamples, "rng": generator}
+            joint: Reading = {**reading, "multiclass": "classwise"}
             fractional = any(map(counts_are_fractional, class_samples))
-            tested = None if fractional else calibration_test(y_true, y_proba, **joint)
+            tested = (
+                None
+                if fractional
+                else calibration_test(y_true, y_proba, n_resamples=n_resamples, rng=generator, **joint)
+            )
             classes = assess_classes(class_samples, tested, **common)
         return _assess(
             sample,
@@ -302,7 +294,7 @@ def _test(sample: Sample, n_resamples: int, rng: np.random.Generator) -> TestRes
 
 
 def _groups(
-    sample: Sample, by: Any, y_true: Any, y_proba: Any, reading: dict[str, Any], common: dict[str, Any]
+    sample: Sample, by: Any, y_true: Any, y_proba: Any, reading: Reading, common: dict[str, Any]
 ) -> Groups | None:
     if by is None:
         return None
@@ -329,7 +321,7 @@ def _assess(
     groups: Groups | None,
     classes: Groups | None,
     recalibration: bool,
-    given: tuple[Any, Any, dict[str, Any]],
+    given: tuple[Any, Any, Reading],
     level: float,
     rng: np.random.Generator,
 ) -> Assessment:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.docs import CLUSTERS, PREDICTIONS, READING, fill_docstring
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.interval import interval_of
 from truecal.multiscale.analysis import analyse
@@ -61,18 +61,13 @@ class CalibrationIndex(Result):
         )
 
 
-@fill_docstring(predictions=PREDICTIONS, reading=READING, clusters=CLUSTERS)
+@takes_predictions
 def calibration_index(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> CalibrationIndex:
     r"""Estimate ICI, E50, E90 and Emax of predicted risks.
 
@@ -109,16 +104,7 @@ def calibration_index(
     [0.16, 0.18, 0.24]
     """
     check_fraction("confidence_level", confidence_level)
-    sample = as_sample(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        weights=weights,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-        clusters=clusters,
-    )
+    sample = as_sample(y_true, y_proba, **reading)
     core = analyse(sample)
     ici = core.error(1)
     distance, weight = np.abs(core.gap), core.units.weight

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from truecal._lib.checks import check_fraction, check_norm
 from truecal._lib.text import level as percent_of
 from truecal._lib.text import p_equals, shorten
 from truecal.data import Rows, read_rows
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
 from truecal.inference.interval import interval_of
@@ -194,6 +195,7 @@ class Ranking(Result):
         )
 
 
+@takes_predictions
 def compare(
     y_true: Any,
     y_proba: Any,
@@ -203,12 +205,7 @@ def compare(
     norm: float = 2,
     confidence_level: float = 0.95,
     names: tuple[str, str] = ("A", "B"),
-    sample_weight: Any = None,
-    weights: str | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> Comparison | Ranking:
     r"""Compare the calibration errors of two models, or rank several.
 
@@ -244,8 +241,9 @@ def compare(
         Level of all intervals.
     names : tuple of str
         Names of two models that are not given as a dict.
-    sample_weight, weights, clusters, pos_label, labels, multiclass
-        As for `truecal.estimate`. They hold for all models, so none is possible beside Samples.
+    {reading}
+        These hold for all models, so none is possible beside Samples.
+    {clusters}
 
     Returns
     -------
@@ -267,14 +265,6 @@ def compare(
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 to compare models", argument="norm", value=norm)
     level = check_fraction("confidence_level", confidence_level)
-    reading = {
-        "sample_weight": sample_weight,
-        "weights": weights,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-        "clusters": clusters,
-    }
     if isinstance(y_true, Sample):
         return _compare(*_two_samples(y_true, y_proba, y_proba_b, y_true_b, reading), norm, level, names)
     models = _named(y_proba, y_proba_b, names)
@@ -299,7 +289,7 @@ class _Model:
     rows: Rows | None = None
 
     @classmethod
-    def read(cls, name: str, y_true: Any, y_proba: Any, reading: dict[str, Any]) -> _Model:
+    def read(cls, name: str, y_true: Any, y_proba: Any, reading: Reading) -> _Model:
         rows = read_rows(y_true, y_proba, **reading)
         if len(rows) > 1:
             raise InputError(
@@ -309,7 +299,7 @@ class _Model:
 
 
 def _two_samples(
-    first: Sample, second: Any, y_proba_b: Any, y_true_b: Any, reading: dict[str, Any]
+    first: Sample, second: Any, y_proba_b: Any, y_true_b: Any, reading: Reading
 ) -> tuple[_Model, _Model]:
     given = [
         name

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +11,7 @@ from scipy.special import xlogy
 
 from truecal._lib.checks import check_choice
 from truecal.data.predictions import as_sample, no_use_for_clusters
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.results import Result
 
@@ -49,16 +49,13 @@ class Decomposition(Result):
         )
 
 
+@takes_predictions
 def decompose(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
     name: str = "brier",
-    sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> Decomposition:
     r"""Decompose the Brier score or the log loss of predictions.
 
@@ -70,14 +67,10 @@ def decompose(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-        Labels; or a `Sample` in place of labels and probabilities.
-    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
-        Probabilities.
+    {predictions}
     name : {"brier", "log_loss"}
         Which score to decompose.
-    sample_weight, pos_label, labels, multiclass
-        As for `truecal.Sample.from_predictions`.
+    {reading}
     clusters : None
         Refused: no uncertainty is reported, so clusters would have no effect.
 
@@ -95,15 +88,8 @@ def decompose(
     brier 0.1850 = miscalibration 0.0600 - discrimination 0.1250 + uncertainty 0.2500
     """
     check_choice("name", name, SCORES)
-    no_use_for_clusters(clusters, "decompose")
-    sample = as_sample(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-    )
+    no_use_for_clusters(reading.pop("clusters", None), "decompose")
+    sample = as_sample(y_true, y_proba, **reading)
     loss = _brier if name == "brier" else _log_loss
     rate = np.full(len(sample), sample.positives.sum() / sample.n)
     given, constant = loss(sample, sample.score), loss(sample, rate)

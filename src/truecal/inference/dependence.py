@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Clusters, Sample
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.multiscale.analysis import analyse
@@ -106,16 +106,11 @@ class ClusterSummary(Result):
         return f"{text}; design effect {self.design_effect:.2f}: {worth}"
 
 
+@takes_predictions
 def describe_clusters(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
-    *,
-    clusters: Any = None,
-    sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
+    **reading: Unpack[Reading],
 ) -> ClusterSummary:
     r"""Return the number and sizes of clusters, their intraclass correlation, and the design effect.
 
@@ -130,12 +125,9 @@ def describe_clusters(
 
     Parameters
     ----------
-    y_true, y_proba
-        Labels and probabilities as in `truecal.estimate`, or a `Sample` with clusters in place of both.
-    clusters : array-like of shape (n,) or (n, k), or data frame
-        Rows that depend on each other have the same value; several columns are crossed.
-    sample_weight, weights, pos_label, labels, multiclass
-        As in `truecal.estimate`.
+    {predictions}
+    {reading}
+    {clusters}
 
     Returns
     -------
@@ -157,15 +149,7 @@ def describe_clusters(
     2,000 rows in 400 clusters of 5; intraclass correlation 0.28 ± 0.03; design effect 2.14: as precise as 937
     independent rows
     """
-    given = {
-        "sample_weight": sample_weight,
-        "weights": weights,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-        "clusters": clusters,
-    }
-    sample = as_sample(y_true, y_proba, **{name: value for name, value in given.items() if value is not None})
+    sample = as_sample(y_true, y_proba, **reading)
     if sample.clusters is None:
         raise InputError(
             "are missing", argument="clusters", remedy="Name the rows that depend on each other."

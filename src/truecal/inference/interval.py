@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_fraction, check_norm
 from truecal.data.predictions import Rows, samples_and_rows
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.dependence import warn_of_dependence
@@ -23,6 +24,7 @@ from truecal.results import Interval
 ASSUMPTIONS = ("resolution", "monotone", "none")
 
 
+@takes_predictions
 def confidence_interval(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -30,12 +32,7 @@ def confidence_interval(
     norm: float = 2,
     confidence_level: float = 0.95,
     assume: str = "resolution",
-    sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
-    clusters: Any = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
+    **reading: Unpack[Reading],
 ) -> Interval:
     r"""Return a confidence interval for the true calibration error.
 
@@ -55,19 +52,16 @@ def confidence_interval(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-        Labels. A `Sample` (or `Cells`) stands for both labels and scores.
-    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
-        Probabilities.
+    {predictions}
     norm : {1, 2}
         Order of the norm.
     confidence_level : float
         Probability that such an interval contains the true error.
     assume : {"resolution", "monotone", "none"}
         What is assumed about the calibration curve.
-    sample_weight, weights, clusters, pos_label, labels, multiclass
-        As in `truecal.estimate`. For ``multiclass="classwise"`` the interval is for the lp mean over classes, from
-        their joint distribution.
+    {reading}
+        For ``multiclass="classwise"`` the interval is for the lp mean over classes, from their joint distribution.
+    {clusters}
 
     Returns
     -------
@@ -93,16 +87,7 @@ def confidence_interval(
     check_choice("assume", assume, ASSUMPTIONS)
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
-    samples, rows = samples_and_rows(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        weights=weights,
-        clusters=clusters,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-    )
+    samples, rows = samples_and_rows(y_true, y_proba, **reading)
     warn_of_dependence(samples[0], stacklevel=2)
     return interval_of(samples, norm, level, assume=assume, rows=rows)
 

@@ -10,20 +10,19 @@ Acting always has the net benefit :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri, stdtrit
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.docs import CLUSTERS, PREDICTIONS, READING, fill_docstring
 from truecal._lib.logistic import fit_logistic
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.results import Result
@@ -88,19 +87,14 @@ class NetBenefit(Result):
         return "\n".join([head, *lines])
 
 
-@fill_docstring(predictions=PREDICTIONS, reading=READING, clusters=CLUSTERS)
+@takes_predictions
 def net_benefit(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
     thresholds: ArrayLike | None = None,
     confidence_level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> NetBenefit:
     """Return the decision curve of predictions.
 
@@ -135,16 +129,7 @@ def net_benefit(
     (array([0.4375, 0.    ]), array([0.375, 0.   ]))
     """
     check_fraction("confidence_level", confidence_level)
-    sample = as_sample(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        weights=weights,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-        clusters=clusters,
-    )
+    sample = as_sample(y_true, y_proba, **reading)
     cut = _thresholds(thresholds)
     odds = cut / (1 - cut)
     rows = _Rows(sample, confidence_level)

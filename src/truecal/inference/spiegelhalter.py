@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from truecal._lib.docs import PREDICTIONS, READING, fill_docstring
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import refuse_clusters, samples_and_rows
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.resample import require_whole_counts
 from truecal.results import Result, classes_target
@@ -47,17 +47,11 @@ class SpiegelhalterResult(Result):
         return f"Spiegelhalter's Z = {self.statistic:.2f}, {p_equals(self.pvalue)}"
 
 
-@fill_docstring(predictions=PREDICTIONS, reading=READING)
+@takes_predictions
 def spiegelhalter_test(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
-    *,
-    sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> SpiegelhalterResult:
     r"""Test whether the squared errors are as large as the scores imply.
 
@@ -97,16 +91,7 @@ def spiegelhalter_test(
     >>> print(spiegelhalter_test([0, 1, 0, 0], [0.1, 0.6, 0.8, 0.9]))
     Spiegelhalter's Z = 2.44, p = 0.015
     """
-    samples, rows = samples_and_rows(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        weights=weights,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-        clusters=clusters,
-    )
+    samples, rows = samples_and_rows(y_true, y_proba, **reading)
     for sample in samples:
         refuse_clusters(sample, "Spiegelhalter's test")
         if sample.squares is None:

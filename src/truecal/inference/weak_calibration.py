@@ -13,19 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc, chdtri, expit, fdtrc, ndtri, stdtrit
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.docs import CLUSTERS, PREDICTIONS, READING, fill_docstring
 from truecal._lib.logistic import FAR, fit_logistic, logistic_objective
 from truecal._lib.roots import find_root
 from truecal._lib.text import counted, level, p_equals
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.results import Interval, Result
 
@@ -130,18 +130,13 @@ class WeakCalibration(Result):
         return "\n".join(lines)
 
 
-@fill_docstring(predictions=PREDICTIONS, reading=READING, clusters=CLUSTERS)
+@takes_predictions
 def weak_calibration(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> WeakCalibration:
     r"""Estimate the O:E ratio, the calibration intercept and the calibration slope, and test them.
 
@@ -183,16 +178,7 @@ def weak_calibration(
     (0.7, True)
     """
     check_fraction("confidence_level", confidence_level)
-    sample = as_sample(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        weights=weights,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-        clusters=clusters,
-    )
+    sample = as_sample(y_true, y_proba, **reading)
     return _Fit(sample, confidence_level).result()
 
 

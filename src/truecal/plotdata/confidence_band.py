@@ -9,9 +9,8 @@ not below it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +18,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import check_choice, check_fraction
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.multiscale.monotone import band as rising_band
@@ -54,17 +54,14 @@ class ConfidenceBand(Result):
     assumption: str
 
 
+@takes_predictions
 def confidence_band(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
     kind: str = "simultaneous",
     confidence_level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> ConfidenceBand:
     r"""Return a confidence band for a rising calibration curve.
 
@@ -75,14 +72,13 @@ def confidence_band(
 
     Parameters
     ----------
-    y_true, y_proba
-        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
+    {predictions}
     kind : {"pointwise", "simultaneous"}
         What the level refers to.
     confidence_level : float
         The confidence level.
-    sample_weight, pos_label, labels, multiclass
-        As in `truecal.estimate`; weights must be whole numbers.
+    {reading}
+        Weights must be counts.
     clusters : array-like, optional
         Not supported: the limits are for independent rows.
 
@@ -106,16 +102,7 @@ def confidence_band(
     """
     check_choice("kind", kind, KINDS)
     tail = 1 - check_fraction("confidence_level", confidence_level)
-    reading = {
-        "sample_weight": sample_weight,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-        "clusters": clusters,
-    }
-    sample = as_sample(
-        y_true, y_proba, **{name: value for name, value in reading.items() if value is not None}
-    )
+    sample = as_sample(y_true, y_proba, **reading)
     _check_independent(sample)
     lower, upper = rising_band(sample, tail) if kind == "simultaneous" else _windows(sample, tail)
     # A limit beyond the estimate would be of no use to a reader, and moving it away keeps the guarantee.

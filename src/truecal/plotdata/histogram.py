@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample, no_use_for_clusters
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.resolution import N_INTERVALS, Resolution, resolution_of
 from truecal.data.sample import Sample
 from truecal.results import Result
@@ -79,6 +79,7 @@ class ScoreHistogram(Result):
         return rows
 
 
+@takes_predictions
 def score_histogram(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -86,11 +87,7 @@ def score_histogram(
     fit: ScoreDistribution | None = None,
     scale: str = "linear",
     n_bins: int = 40,
-    sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> ScoreHistogram:
     """Return the histogram of the scores and, beside it, what a distribution expects.
 
@@ -100,16 +97,14 @@ def score_histogram(
 
     Parameters
     ----------
-    y_true, y_proba
-        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
+    {predictions}
     fit : ScoreDistribution, optional
         The distribution to compare with.
     scale : {"linear", "logit", "complement"}
         On which scale bins are of equal width.
     n_bins : int
         Approximate number of bins.
-    sample_weight, pos_label, labels, multiclass
-        As in `truecal.estimate`.
+    {reading}
     clusters : None
         Refused: no uncertainty is reported, so clusters would have no effect.
 
@@ -128,15 +123,8 @@ def score_histogram(
     >>> histogram.expected.round(3).tolist()
     [0.144, 0.169, 0.136, 0.109, 0.087, 0.07, 0.056, 0.05]
     """
-    no_use_for_clusters(clusters, "score_histogram")
-    sample = as_sample(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-    )
+    no_use_for_clusters(reading.pop("clusters", None), "score_histogram")
+    sample = as_sample(y_true, y_proba, **reading)
     check_choice("scale", scale, SCALES)
     n_bins = check_count("n_bins", n_bins)
     inside = (sample.score > 0) & (sample.score < 1)

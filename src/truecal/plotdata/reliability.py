@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,7 @@ from truecal._lib.checks import as_generator, check_choice, check_count, check_f
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.predictions import as_sample
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     EqualMass,
@@ -102,6 +102,7 @@ class Reliability(Result):
         ]
 
 
+@takes_predictions
 def reliability_curve(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -111,20 +112,14 @@ def reliability_curve(
     band: bool = True,
     confidence_level: float = 0.95,
     n_resamples: int = 400,
-    sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
     rng: RNGLike = None,
+    **reading: Unpack[Reading],
 ) -> Reliability:
     """Return the isotonic and the binned calibration curve with their consistency bands.
 
     Parameters
     ----------
-    y_true, y_proba
-        Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
+    {predictions}
     n_bins : int or "sweep"
         Number of bins; ``"sweep"`` for the largest number with increasing labels.
     binning : {"em", "ew"}
@@ -135,8 +130,7 @@ def reliability_curve(
         Level of the bands, at each point, and of the bin intervals.
     n_resamples : int
         Number of Monte Carlo resamples for the bands.
-    sample_weight, weights, pos_label, labels, multiclass
-        As in `truecal.estimate`.
+    {reading}
     clusters : array-like of shape (n,), optional
         Rows with the same value depend on each other. Fewer than 15 clusters say too little for a band, and the
         result has none.
@@ -160,14 +154,6 @@ def reliability_curve(
     >>> ((curve.bins_lower <= curve.bins.mean_label) & (curve.bins.mean_label <= curve.bins_upper)).tolist()
     [True, True, True, True, True]
     """
-    reading = {
-        "sample_weight": sample_weight,
-        "weights": weights,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-        "clusters": clusters,
-    }
     sample = as_sample(y_true, y_proba, **reading)
     table = sample.clusters
     rule = _RULES[check_choice("binning", binning, _RULES)](sample)

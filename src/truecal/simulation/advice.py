@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from truecal._lib.checks import as_generator, check_norm
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.predictions import as_sample, refuse_clusters
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import InputError
@@ -110,20 +111,17 @@ class Advice(Result):
         )
 
 
+@takes_predictions
 def advise(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
     estimators: Iterable[str] = ESTIMATORS,
     norm: float = 2,
-    sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
     rng: RNGLike = None,
     n_jobs: int = 1,
     progress: bool | None = None,
+    **reading: Unpack[Reading],
 ) -> Advice:
     """Fit a population to a sample, and measure the estimators' bias, spread and error on draws from it.
 
@@ -138,16 +136,12 @@ def advise(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-        Labels; or a `Sample` in place of labels and probabilities.
-    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
-        Probabilities.
+    {predictions}
     estimators : iterable of str
         The estimators to compare; they must estimate the true calibration error.
     norm : float
         Order of the norm.
-    sample_weight, pos_label, labels, multiclass
-        As for `truecal.Sample.from_predictions`.
+    {reading}
     clusters : array-like, optional
         Not supported: rows are taken to be independent.
     rng : seed or numpy.random.Generator, optional
@@ -180,15 +174,7 @@ def advise(
                 argument="estimators",
                 value=name,
             )
-    sample = as_sample(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-        clusters=clusters,
-    )
+    sample = as_sample(y_true, y_proba, **reading)
     refuse_clusters(sample, "advise")
     n = min(max(1, round(sample.n)), _MOST_ROWS)
     repeats = int(min(max(_ROWS / n, _REPEATS[0]), _REPEATS[1]))

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +19,7 @@ from scipy.special import chdtrc
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.predictions import as_sample, refuse_clusters
+from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.resample import bootstrap
@@ -36,19 +36,16 @@ __all__ = ["GLMRow", "GoodnessOfFit", "PopulationFit", "fit_population"]
 _EVENTS_PER_BIN = 5
 
 
+@takes_predictions
 def fit_population(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
-    sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    clusters: Any = None,
     method: str = "mle",
     standard_errors: bool = False,
     n_resamples: int = 200,
     rng: RNGLike = None,
+    **reading: Unpack[Reading],
 ) -> PopulationFit:
     r"""Fit the paper's model to predictions: Beta scores and the best of twelve calibration curves.
 
@@ -63,18 +60,9 @@ def fit_population(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-        Labels; or a `Sample` in place of labels and probabilities.
-    y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
-        Probabilities; for K > 2 columns the top label is fitted.
-    sample_weight : array-like of shape (n,), optional
-        Frequencies: weight 2 equals the row twice.
-    pos_label : label, optional
-        The positive class; with K > 2 columns, that class against the rest.
-    labels : sequence, optional
-        The class of each column of `y_proba`.
-    multiclass : {"top"}, optional
-        ``"classwise"`` is an error: it would be one population per class. Choose a class with `pos_label`.
+    {predictions}
+    {reading}
+        ``multiclass="classwise"`` is an error: it would be one population per class. Choose a class with `pos_label`.
     clusters : array-like, optional
         Not supported: rows are taken to be independent.
     method : {"mle", "paper"}
@@ -139,15 +127,7 @@ def fit_population(
     check_choice("method", method, ("mle", "paper"))
     check_count("n_resamples", n_resamples, least=2)
     generator = as_generator(rng)
-    sample = as_sample(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-        clusters=clusters,
-    )
+    sample = as_sample(y_true, y_proba, **reading)
     refuse_clusters(sample, "fit_population")
     inside = _inside(sample)
     if not len(inside):

@@ -1,0 +1,73 @@
+"""How labels and probabilities are read: the same keywords for every function that takes predictions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict, TypeVar
+
+from numpy.typing import ArrayLike
+
+from truecal._lib.docs import fill_docstring
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+class Reading(TypedDict, total=False):
+    """Keywords of `truecal.Sample.from_predictions`, which describes them."""
+
+    sample_weight: ArrayLike | None
+    weights: str | None
+    pos_label: Any
+    labels: Sequence[Any] | None
+    multiclass: str | None
+    clusters: Any
+
+
+_PREDICTIONS = """\
+y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
+    Labels. A `Sample` (or `Cells`) stands for both labels and probabilities.
+y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K), optional
+    Probabilities."""
+
+_READING = """\
+sample_weight : array-like of shape (n,), optional
+    Weight of each row.
+weights : {"sampling", "counts", "clusters"}, optional
+    Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default); ``"clusters"``
+    makes every cluster count the same.
+pos_label, labels, multiclass
+    The positive class, the class of each column, and what to look at for several classes; see
+    `truecal.Sample.from_predictions`."""
+
+_CLUSTERS = """\
+clusters : array-like of shape (n,) or (n, k), or data frame, optional
+    Rows with the same value depend on each other; several columns are crossed."""
+
+
+def takes_predictions(function: _Function) -> _Function:
+    """Write out ``**reading`` of a function, in its signature and for the lines of its docstring that are fragments.
+
+    These are ``{predictions}``, ``{reading}`` and ``{clusters}``.
+
+    Parameters
+    ----------
+    function : callable
+        A function with ``**reading: Unpack[Reading]``.
+
+    Examples
+    --------
+    >>> @takes_predictions
+    ... def share(y_true, y_proba=None, *, digits=2, **reading): ...
+    >>> list(inspect.signature(share).parameters)[2:5]
+    ['digits', 'sample_weight', 'weights']
+    """
+    signature = inspect.signature(function)
+    *named, _ = signature.parameters.values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    read = [
+        inspect.Parameter(name, keyword, default=None, annotation=annotation)
+        for name, annotation in Reading.__annotations__.items()
+    ]
+    function.__signature__ = signature.replace(parameters=[*named, *read])  # type: ignore[attr-defined]
+    return fill_docstring(predictions=_PREDICTIONS, reading=_READING, clusters=_CLUSTERS)(function)
