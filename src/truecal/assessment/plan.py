@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import chdtri, chndtr, expit, logit
 
+from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray
 from truecal.assessment.difference import inner_scores
 from truecal.data.sample import Sample
@@ -89,7 +89,7 @@ def plan_rows(
     inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     degrees = int(np.linalg.matrix_rank(information, tol=1e-9 * float(np.trace(information)), hermitian=True))
     critical = float(chdtri(degrees, _ALPHA))
-    needed = brentq(lambda shift: chndtr(critical, degrees, shift) - (1 - _POWER), 1e-6, 100)
+    needed = find_root(lambda shift: chndtr(critical, degrees, shift) - (1 - _POWER), 1e-6, 100)
 
     def rows(direction: FloatArray, error: float) -> int | None:
         """Return the number of rows for curves that differ from the scores in one direction."""
@@ -103,7 +103,7 @@ def plan_rows(
         largest = 1.0 if direction[1] else 20.0
         if excess(largest) <= 0:
             return None
-        found = gap(brentq(excess, 0.0, largest)) * share @ design
+        found = gap(find_root(excess, 0.0, largest)) * share @ design
         strength = float(found @ inverse @ found)
         # The approximation needs some rows.
         return max(math.ceil(design_effect * needed / strength), _FEWEST) if strength > 0 else None
