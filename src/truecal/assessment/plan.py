@@ -89,7 +89,7 @@ def plan_rows(
     inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     degrees = int(np.linalg.matrix_rank(information, tol=1e-9 * float(np.trace(information)), hermitian=True))
     critical = float(chdtri(degrees, _ALPHA))
-    needed = find_root(lambda shift: chndtr(critical, degrees, shift) - (1 - _POWER), 1e-6, 100)
+    needed = find_root(lambda shift: float(chndtr(critical, degrees, shift)) - (1 - _POWER), 1e-6, 100)
 
     def rows(direction: FloatArray, error: float) -> int | None:
         """Return the number of rows for curves that differ from the scores in one direction."""
