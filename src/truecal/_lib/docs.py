@@ -1,34 +1,14 @@
-"""Pieces of docstrings that several functions share."""
+"""Pieces of docstrings, and signatures, that several functions share."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar, cast
 
+_Arguments = ParamSpec("_Arguments")
+_Returned = TypeVar("_Returned")
 _Function = TypeVar("_Function", bound=Callable[..., object])
-
-#: The two arguments with which every function that looks at predictions begins.
-PREDICTIONS = """\
-y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
-    Labels. A `Sample` (or `Cells`) stands for both labels and probabilities.
-y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K), optional
-    Probabilities."""
-
-#: How weights and classes are read.
-READING = """\
-sample_weight : array-like of shape (n,), optional
-    Weight of each row.
-weights : {"sampling", "counts", "clusters"}, optional
-    Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default); ``"clusters"``
-    makes every cluster count the same.
-pos_label, labels, multiclass
-    The positive class, the class of each column, and what to look at for several classes; see
-    `truecal.Sample.from_predictions`."""
-
-#: Rows that depend on each other.
-CLUSTERS = """\
-clusters : array-like of shape (n,), optional
-    Rows with the same value depend on each other."""
 
 
 def fill_docstring(**pieces: str) -> Callable[[_Function], _Function]:
@@ -53,3 +33,24 @@ def fill_docstring(**pieces: str) -> Callable[[_Function], _Function]:
         return function
 
     return fill
+
+
+def with_arguments_of(
+    other: Callable[_Arguments, object],
+) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
+    """Give a function that passes all its arguments on to another the signature of that one.
+
+    Parameters
+    ----------
+    other : callable
+        The function that gets the arguments.
+    """
+
+    def adapt(function: Callable[..., _Returned]) -> Callable[_Arguments, _Returned]:
+        returned = inspect.signature(function).return_annotation
+        function.__signature__ = inspect.signature(other).replace(  # type: ignore[attr-defined]
+            return_annotation=returned
+        )
+        return cast("Callable[_Arguments, _Returned]", function)
+
+    return adapt

@@ -128,19 +128,7 @@ class Assessment(Result):
         return self.sample.target
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the reliability diagram.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        **options
-            Those of `truecal.display.ReliabilityDisplay.plot`.
-
-        Returns
-        -------
-        ReliabilityDisplay
-        """
+        """Draw the reliability diagram; the options are those of `truecal.display.ReliabilityDisplay.plot`."""
         from truecal.display import ReliabilityDisplay
 
         return ReliabilityDisplay.from_assessment(self).plot(ax=ax, **options)

@@ -289,7 +289,7 @@ class Cells(Sample):
         Parameters
         ----------
         path : str or Path
-            The file.
+            The file, in NumPy's npz format.
 
         Returns
         -------

@@ -47,7 +47,7 @@ def load_logits(path: str | Path) -> LogitSplits:
     Parameters
     ----------
     path : str or Path
-        The file.
+        The pickle.
 
     Returns
     -------

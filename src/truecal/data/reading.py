@@ -66,8 +66,8 @@ def takes_predictions(function: _Function) -> _Function:
     *named, _ = signature.parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
     read = [
-        inspect.Parameter(name, keyword, default=None, annotation=annotation)
-        for name, annotation in Reading.__annotations__.items()
+        inspect.Parameter(name, keyword, default=None, annotation=getattr(kind, "__forward_arg__", kind))
+        for name, kind in Reading.__annotations__.items()
     ]
     function.__signature__ = signature.replace(parameters=[*named, *read])  # type: ignore[attr-defined]
     return fill_docstring(predictions=_PREDICTIONS, reading=_READING, clusters=_CLUSTERS)(function)

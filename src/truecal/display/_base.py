@@ -6,12 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from truecal._lib.docs import fill_docstring
+from truecal.exceptions import InputError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-from truecal.exceptions import InputError
+#: Fills what the docstrings of all `plot` have in common.
+describe_plot = fill_docstring(
+    ax="ax : matplotlib Axes, optional\n    Where to draw; by default a new figure.",
+    title="name : str, optional\n    Title; by default what the scores are probabilities of.",
+    legend="legend : bool\n    Whether to draw a legend.",
+    drawn="Returns\n-------\nSelf\n    With its axes in `ax_` and its figure in `figure_`.",
+    panels="Returns\n-------\nSelf\n    With its panels in `axes_` and its figure in `figure_`.",
+)
 
 
 class Display(ABC):

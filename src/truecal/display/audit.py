@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from truecal._lib.checks import check_count
 from truecal._lib.text import level
-from truecal.display._base import Display
+from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
     INK,
     RED,
@@ -48,24 +48,20 @@ class AuditDisplay(Display):
     def __init__(self, audit: Audit) -> None:
         self.audit = audit
 
+    @describe_plot
     def plot(self, ax: Any = None, *, most: int = 20, legend: bool = True, **options: Any) -> Self:
         """Draw the segments, smallest adjusted p-value first.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
+        {ax}
         most : int
             Number of segments.
-        legend : bool
-            Whether to draw a legend, below.
+        {legend}
         **options
             Passed to matplotlib for the dots.
 
-        Returns
-        -------
-        Self
-            With its axes in `ax_` and its figure in `figure_`.
+        {drawn}
         """
         audit, shown = self.audit, self.audit.segments[: check_count("most", most)]
         ax = axes_or_new(ax, figsize=(5.6, 1.6 + 0.24 * len(shown)))

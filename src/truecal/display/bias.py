@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal._lib.checks import check_choice
-from truecal.display._base import Display, check_rows, column
+from truecal.display._base import Display, check_rows, column, describe_plot
 from truecal.display._style import (
     INK,
     estimator_legend,
@@ -86,6 +86,7 @@ class BiasDisplay(Display):
                 rows = [row for one in wanted for row in rows if row[name] == one]
         return cls(rows)
 
+    @describe_plot
     def plot(self, ax: Any = None, *, quantity: str = "bias", legend: bool = True, **line: Any) -> Self:
         """Draw one panel for each population.
 
@@ -95,15 +96,11 @@ class BiasDisplay(Display):
             Where to draw; by default a new figure. Axes are divided if there are several populations.
         quantity : {"bias", "median_bias", "sd", "rmse"}
             What to draw. Bars of two Monte Carlo standard errors are known for the bias.
-        legend : bool
-            Whether to draw a legend, below.
+        {legend}
         **line
             Passed to matplotlib for the lines.
 
-        Returns
-        -------
-        Self
-            With its panels in `axes_` and its figure in `figure_`.
+        {panels}
         """
         check_choice("quantity", quantity, _LABELS)
         known = [row for row in self.rows if row.get(quantity) is not None]

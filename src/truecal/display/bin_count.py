@@ -6,7 +6,7 @@ import math
 from typing import Any, Self
 
 from truecal.data import as_sample
-from truecal.display._base import Display
+from truecal.display._base import Display, describe_plot
 from truecal.display._style import BLUE, INK, axes_or_new, estimator_style, legend_below, percent_axis, tidy
 from truecal.plotdata.bin_counts import BinCounts, bin_counts, bin_counts_of_study
 from truecal.simulation.study import Study
@@ -83,24 +83,19 @@ class BinCountDisplay(Display):
         """
         return cls(bin_counts_of_study(study, **which))
 
+    @describe_plot
     def plot(self, ax: Any = None, *, name: str | None = None, legend: bool = True, **line: Any) -> Self:
         """Draw the curve.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        name : str, optional
-            Title; by default what the scores are probabilities of.
-        legend : bool
-            Whether to draw a legend, below.
+        {ax}
+        {title}
+        {legend}
         **line
             Passed to matplotlib for the curve.
 
-        Returns
-        -------
-        Self
-            With its axes in `ax_` and its figure in `figure_`.
+        {drawn}
         """
         curve = self.curve
         ax = axes_or_new(ax)

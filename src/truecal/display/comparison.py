@@ -14,7 +14,7 @@ from truecal._lib.types import RNGLike
 from truecal.data import as_sample, read_rows
 from truecal.data.groups import split_rows, split_sample
 from truecal.data.sample import Sample
-from truecal.display._base import Display, check_rows, column
+from truecal.display._base import Display, check_rows, column, describe_plot
 from truecal.display._style import (
     INK,
     axes_or_new,
@@ -203,6 +203,7 @@ class ComparisonDisplay(Display):
         }
         return cls(rows, curves)
 
+    @describe_plot
     def plot(self, ax: Any = None, *, kind: str = "errors", legend: bool = True, **options: Any) -> Self:
         """Draw errors with intervals, or reliability curves, one diagram for each model or all in one.
 
@@ -212,15 +213,11 @@ class ComparisonDisplay(Display):
             Where to draw; by default a new figure. Axes are divided for several curves.
         kind : {"errors", "curves", "overlay"}
             Errors with intervals, one diagram for each curve, or all curves in one diagram.
-        legend : bool
-            Whether to draw a legend, below.
+        {legend}
         **options
             Passed to matplotlib for the dots, or for the curves.
 
-        Returns
-        -------
-        Self
-            With its panels in `axes_` and its figure in `figure_`.
+        {panels}
         """
         check_choice("kind", kind, ("errors", "curves", "overlay"))
         if kind == "curves":

@@ -10,7 +10,7 @@ import numpy as np
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
 from truecal.data import as_sample
-from truecal.display._base import Display
+from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
     BLUE,
     INK,
@@ -138,6 +138,7 @@ class CurveDisplay(Display):
         bins = summarize_bins(sample, partition(EqualMass(sample), check_count("n_bins", n_bins)))
         return cls.from_fit(fit_population(sample), bins=bins)
 
+    @describe_plot
     def plot(
         self,
         ax: Any = None,
@@ -152,23 +153,17 @@ class CurveDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        name : str, optional
-            Title; by default what the scores are probabilities of.
+        {ax}
+        {title}
         color : color
             Colour of the curve.
         scale : {"linear", "logit", "complement"}
             Both axes linear, or stretched towards both ends or towards 1.
-        legend : bool
-            Whether to draw a legend.
+        {legend}
         **line
             Passed to matplotlib for the curve.
 
-        Returns
-        -------
-        Self
-            With its axes in `ax_` and its figure in `figure_`.
+        {drawn}
         """
         check_choice("scale", scale, SCALES)
         ax = axes_or_new(ax, figsize=(4.2, 3.9))

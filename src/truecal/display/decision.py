@@ -8,7 +8,7 @@ import numpy as np
 
 from truecal._lib.checks import check_choice
 from truecal._lib.text import level
-from truecal.display._base import Display
+from truecal.display._base import Display, describe_plot
 from truecal.display._style import BLUE, GREEN, INK, RED, axes_or_new, legend_below, percent_axis, tidy
 from truecal.inference.net_benefit import NetBenefit, net_benefit
 
@@ -59,6 +59,7 @@ class DecisionCurveDisplay(Display):
         """
         return cls(net_benefit(y_true, y_proba, **options))
 
+    @describe_plot
     def plot(
         self,
         ax: Any = None,
@@ -75,8 +76,7 @@ class DecisionCurveDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
+        {ax}
         quantity : {"net_benefit", "interventions_avoided", "cost"}
             Net benefit; actions avoided without missing more events, compared with acting always; or what
             miscalibration costs, the net benefit that a logistic recalibration would add.
@@ -88,15 +88,11 @@ class DecisionCurveDisplay(Display):
             Whether to draw the confidence band.
         recalibrated : bool
             Whether to draw the net benefit after recalibration, beside the net benefit.
-        legend : bool
-            Whether to draw a legend.
+        {legend}
         **line
             Passed to matplotlib for the curve.
 
-        Returns
-        -------
-        Self
-            With its axes in `ax_` and its figure in `figure_`.
+        {drawn}
         """
         check_choice("quantity", quantity, tuple(_QUANTITIES))
         ax = axes_or_new(ax, figsize=(4.6, 3.6))

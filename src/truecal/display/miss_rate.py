@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal._lib.checks import check_choice
-from truecal.display._base import Display, check_rows, column
+from truecal.display._base import Display, check_rows, column, describe_plot
 from truecal.display._style import (
     estimator_legend,
     estimator_style,
@@ -63,6 +63,7 @@ class MissRateDisplay(Display):
         """
         return cls(result.rows)
 
+    @describe_plot
     def plot(self, ax: Any = None, *, x: str = "n", legend: bool = True, **line: Any) -> Self:
         """Draw one panel for each true error, or for each number of rows.
 
@@ -72,15 +73,11 @@ class MissRateDisplay(Display):
             Where to draw; by default a new figure. Axes are divided if there are several panels.
         x : {"n", "true_error"}
             What the horizontal axis is; the other has a panel for each value.
-        legend : bool
-            Whether to draw a legend, below.
+        {legend}
         **line
             Passed to matplotlib for the lines.
 
-        Returns
-        -------
-        Self
-            With its panels in `axes_` and its figure in `figure_`.
+        {panels}
         """
         check_choice("x", x, ("n", "true_error"))
         other = "true_error" if x == "n" else "n"

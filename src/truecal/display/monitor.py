@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal.display._base import Display
+from truecal.display._base import Display, describe_plot
 from truecal.display._style import BLUE, INK, RED, axes_or_new, legend_inside, percent_axis, split_below, tidy
 from truecal.exceptions import InputError
 
@@ -61,6 +61,7 @@ class MonitorDisplay(Display):
         """
         return cls(monitor.history, monitor.threshold, monitor.change)
 
+    @describe_plot
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw the e-value on a logarithmic scale, and below it observed frequency less mean score.
 
@@ -71,10 +72,7 @@ class MonitorDisplay(Display):
         **options
             Passed to matplotlib for the line of the e-value.
 
-        Returns
-        -------
-        Self
-            With its panels in `axes_` and its figure in `figure_`.
+        {panels}
         """
         ax = axes_or_new(ax, figsize=(6.4, 4.6))
         below = split_below(ax, 0.9)

@@ -12,7 +12,7 @@ from truecal._lib.checks import check_choice
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data import as_sample
-from truecal.display._base import Display
+from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
     CYCLE,
     INK,
@@ -266,6 +266,7 @@ class ReliabilityDisplay(Display):
         histogram = score_histogram(assessment.sample, scale=scale)
         return cls(assessment.reliability, histogram, estimate=assessment.estimate, kind=kind)
 
+    @describe_plot
     def plot(
         self,
         ax: Any = None,
@@ -283,8 +284,7 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
+        {ax}
         name : str, optional
             Name of the curve in title and legend; by default that of the display, or what the scores are
             probabilities of.
@@ -292,8 +292,7 @@ class ReliabilityDisplay(Display):
             Colour of curve and histogram; by default the next one that the axes do not have.
         histogram : bool
             Whether to draw the histogram, which takes the lower part of the place of `ax`.
-        legend : bool
-            Whether to draw a legend.
+        {legend}
         **line
             Passed to matplotlib for the curve.
 

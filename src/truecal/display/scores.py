@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from truecal.data import as_sample
-from truecal.display._base import Display
+from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
     BLUE,
     RED,
@@ -108,6 +108,7 @@ class ScoreDisplay(Display):
         scores = fit.scores if isinstance(fit, PopulationFit) else fit
         return cls(score_histogram(sample, fit=scores, scale=scale, n_bins=n_bins), name=_name(scores))
 
+    @describe_plot
     def plot(
         self, ax: Any = None, *, name: str | None = None, color: str = BLUE, legend: bool = True, **line: Any
     ) -> Self:
@@ -115,21 +116,15 @@ class ScoreDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        name : str, optional
-            Title; by default what the scores are probabilities of.
+        {ax}
+        {title}
         color : color
             Colour of the histogram.
-        legend : bool
-            Whether to draw a legend.
+        {legend}
         **line
             Passed to matplotlib for the line of the fit.
 
-        Returns
-        -------
-        Self
-            With its axes in `ax_` and its figure in `figure_`.
+        {drawn}
         """
         shown = self.histogram
         ax = axes_or_new(ax)

@@ -28,6 +28,8 @@ _FORMULA = r""".. math:: \Big(\sum_k \frac{m_k}{n} \Big[(\bar f_k - \bar y_k)^2
           - \frac{\bar y_k (1 - \bar y_k)}{m_k - 1}\Big]\Big)_+^{1/2}"""
 
 _REFERENCES = """\
+References
+----------
 C. A. T. Ferro, T. E. Fricker (2012), A bias-corrected decomposition of the Brier score, Quarterly Journal of the
 Royal Meteorological Society 138.
 
@@ -60,8 +62,6 @@ def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
     Estimand: the binned error of the population, which approaches the true calibration error as bins get narrower.
 
-    References
-    ----------
     {references}
 
     Examples
@@ -84,8 +84,6 @@ def em_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
     for p = 2; see `ew_debias` for other p, for bins of one row and for the estimand.
 
-    References
-    ----------
     {references}
 
     Examples

@@ -16,6 +16,8 @@ _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 3"
 _FORMULA = r""".. math:: \Big(\frac 1n \sum_{k=1}^{b} \sum_{i \in B_k} |f_i - \bar y_k|^p\Big)^{1/p}"""
 
 _REFERENCES = """\
+References
+----------
 R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
 equation 3."""
 
@@ -34,8 +36,6 @@ def ew_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     Estimand: the true calibration error. The estimate is never below that of `ew_bin` (Jensen's inequality),
     because it includes the spread of the scores within a bin.
 
-    References
-    ----------
     {references}
 
     Examples
@@ -60,8 +60,6 @@ def em_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
 
     Estimand: the true calibration error. The estimate is never below that of `em_bin`.
 
-    References
-    ----------
     {references}
 
     Examples

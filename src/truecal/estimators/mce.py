@@ -5,12 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from truecal._lib.checks import check_count
+from truecal._lib.docs import fill_docstring
 from truecal.data.sample import Sample
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.results import Estimate
 
 _REFERENCE = "Naeini, Cooper, Hauskrecht (2015), AAAI"
+_REFERENCES = """\
+References
+----------
+M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning,
+AAAI."""
 _ESTIMAND = "largest gap between score and conditional probability"
 
 
@@ -28,6 +34,7 @@ def _largest_gap(census: Sample, *, n_bins: int) -> float:
     width_bins=True,
     truth=_largest_gap,
 )
+@fill_docstring(references=_REFERENCES)
 def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     r"""Return the maximum calibration error over equal-width bins.
 
@@ -36,10 +43,7 @@ def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     Estimand: the largest gap between a score and the conditional probability of the event. A single bin with few
     rows can determine the estimate; the result has the counts in `bins`.
 
-    References
-    ----------
-    M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning,
-    AAAI.
+    {references}
 
     Examples
     --------
@@ -58,6 +62,7 @@ def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     norms="none",
     truth=_largest_gap,
 )
+@fill_docstring(references=_REFERENCES)
 def em_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     r"""Return the maximum calibration error over equal-mass bins.
 
@@ -65,10 +70,7 @@ def em_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
 
     Estimand: the largest gap between a score and the conditional probability of the event.
 
-    References
-    ----------
-    M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning,
-    AAAI.
+    {references}
 
     Examples
     --------

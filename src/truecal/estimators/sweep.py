@@ -26,6 +26,8 @@ _FORMULA = r""".. math:: \Big(\sum_{k=1}^{b^*} \frac{|B_k|}{n} |\bar f_k - \bar 
           b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}"""
 
 _REFERENCES = """\
+References
+----------
 R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibration error estimation, AISTATS,
 equation 8 and Algorithm 1."""
 
@@ -43,8 +45,6 @@ def ew_sweep(sample: Sample, *, norm: float) -> Estimate:
 
     Estimand: the true calibration error of a model whose calibration curve increases; see `em_sweep`.
 
-    References
-    ----------
     {references}
 
     Examples
@@ -71,8 +71,6 @@ def em_sweep(sample: Sample, *, norm: float) -> Estimate:
     already from the lower to the upper of two bins, one bin remains, the value is the difference of mean score and
     mean label, and the result has a note.
 
-    References
-    ----------
     {references}
 
     Examples

@@ -24,10 +24,8 @@ def equivalence_test(
 
     Parameters
     ----------
-    samples : sequence of Sample
-        One, or one for each class.
-    rows : sequence of Rows, or None
-        Their rows.
+    samples, rows
+        One sample and its rows, or those of each class; None for rows that are not known.
     at_most : float
         The error.
     norm : {1, 2}

@@ -37,10 +37,8 @@ def estimator_test(
 
     Parameters
     ----------
-    samples : tuple of Sample
-        One, or one for each class.
-    rows : sequence of Rows, or None
-        Their rows; several classes need them.
+    samples, rows
+        One sample and its rows, or those of each class; None for rows that are not known.
     method, norm, options
         Name of the estimator, order of the norm, and other options.
     n_resamples : int

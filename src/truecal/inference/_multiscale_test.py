@@ -35,10 +35,8 @@ def multiscale_test(
 
     Parameters
     ----------
-    samples : sequence of Sample
-        One, or one for each class.
-    rows : sequence of Rows, or None
-        Their rows; several classes need them.
+    samples, rows
+        One sample and its rows, or those of each class; None for rows that are not known.
     n_resamples : int
         Number of Monte Carlo resamples.
     rng : numpy.random.Generator

@@ -129,19 +129,7 @@ class Audit(Result):
         return tuple(segment for segment in self.segments if segment.adjusted_pvalue <= self.alpha)
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the segments with their simultaneous intervals.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        **options
-            Those of `truecal.display.AuditDisplay.plot`.
-
-        Returns
-        -------
-        AuditDisplay
-        """
+        """Draw the segments with their intervals; the options are those of `truecal.display.AuditDisplay.plot`."""
         from truecal.display import AuditDisplay
 
         return AuditDisplay(self).plot(ax=ax, **options)

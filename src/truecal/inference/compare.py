@@ -384,15 +384,7 @@ def _pair(first: Rows, second: Rows) -> PairedRows:
 def c_statistic(sample: Sample) -> float:
     """Return the probability that a random positive has a higher score than a random negative; ties count half.
 
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-
-    Returns
-    -------
-    float
-        NaN if only one outcome occurs.
+    It is NaN if only one outcome occurs.
 
     Examples
     --------

@@ -158,15 +158,7 @@ def describe_clusters(
 
 
 def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
-    """Return the summary of the clusters of a sample.
-
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-    table : Clusters
-        Their clusters.
-    """
+    """Return the summary of the clusters of a sample, which are in `table`."""
     core = analyse(sample)
     curve = np.clip(sample.score - core.gap, 1e-9, 1 - 1e-9)[table.group]
     # The residual of the curve, from that of the scores, which is exact also where a group holds several scores.

@@ -93,10 +93,6 @@ class CalibrationStream:
         ----------
         *others : CalibrationStream
             The other streams, which stay as they are.
-
-        Returns
-        -------
-        Self
         """
         for other in others:
             self._take(other._parts)
@@ -241,10 +237,6 @@ class WindowedStream:
         ----------
         *others : WindowedStream
             The other streams, which stay as they are.
-
-        Returns
-        -------
-        Self
         """
         for other in others:
             if (other._step, other._n_steps, other._dated) != (self._step, self._n_steps, self._dated):

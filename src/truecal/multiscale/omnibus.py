@@ -234,10 +234,8 @@ def omnibus_test(null: Null, n_resamples: int, rng: np.random.Generator) -> Outc
     ----------
     null : Null
         The data and how to resample them.
-    n_resamples : int
-        Number of Monte Carlo resamples.
-    rng : numpy.random.Generator
-        Source of randomness.
+    n_resamples, rng
+        Number of Monte Carlo resamples, and source of randomness.
 
     Returns
     -------
@@ -272,10 +270,8 @@ def joint_test(
     ----------
     joint : JointNull
         The classes and how to resample them together.
-    n_resamples : int
-        Number of Monte Carlo resamples.
-    rng : numpy.random.Generator
-        Source of randomness.
+    n_resamples, rng
+        Number of Monte Carlo resamples, and source of randomness.
 
     Returns
     -------

@@ -142,11 +142,7 @@ def bin_counts_of_study(
     n : int, optional
         Sample size; optional if there is only one.
     binning : {"em", "ew"}
-        Bins of equal mass or of equal width.
-
-    Returns
-    -------
-    BinCounts
+        As in `bin_counts`.
 
     Examples
     --------

@@ -53,10 +53,8 @@ def bin_clusters(sample: Sample, table: Clusters, start: NDArray[np.intp]) -> Cl
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
-    table : Clusters
-        Their clusters.
+    sample, table
+        The predictions and their clusters.
     start : ndarray of int
         First group of each bin.
     """
@@ -101,10 +99,8 @@ def consistent_draws(
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
-    table : Clusters
-        Their clusters.
+    sample, table
+        The predictions and their clusters.
     start : ndarray of int
         First group of each block of scores.
     scale : ndarray

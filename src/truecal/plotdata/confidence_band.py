@@ -88,8 +88,7 @@ def confidence_band(
 
     References
     ----------
-    Dimitriadis, Dümbgen, Henzi, Puke, Ziegel (2023), Honest calibration assessment for binary outcome predictions,
-    Biometrika.
+    Dimitriadis et al. (2023), Biometrika; see `truecal.confidence_interval`.
 
     Examples
     --------

@@ -191,11 +191,6 @@ class ScoreSummary(Result):
 def summarize_scores(sample: Sample) -> ScoreSummary:
     """Return the numbers that describe the scores of a sample.
 
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-
     Examples
     --------
     >>> summary = summarize_scores(Sample.from_predictions([0, 1, 1, 1], [0.2, 0.5, 0.5, 1.0]))

@@ -47,8 +47,11 @@ class SoftmaxRecalibrator(Recalibrator):
 
     map_: SoftmaxMap
     n_iter_: int
-    regularization: float
     _full: bool
+
+    def __init__(self, regularization: float = 1.0, input: str = "probabilities") -> None:
+        self.regularization = regularization
+        self.input = input
 
     def _check_parameters(self) -> None:
         check_real("regularization", self.regularization, above=0)

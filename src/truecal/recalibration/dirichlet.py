@@ -44,7 +44,3 @@ class DirichletCalibration(SoftmaxRecalibrator):
     """
 
     _full = True
-
-    def __init__(self, regularization: float = 1.0, input: str = "probabilities") -> None:
-        self.regularization = regularization
-        self.input = input

@@ -43,7 +43,3 @@ class VectorScaling(SoftmaxRecalibrator):
     """
 
     _full = False
-
-    def __init__(self, regularization: float = 1.0, input: str = "probabilities") -> None:
-        self.regularization = regularization
-        self.input = input

@@ -21,7 +21,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import BLUE, RED, label_of, new_figure, tidy
 from truecal.reproduce.recalibration import CRITERIA, RECALIBRATORS, real_choice
 from truecal.reproduce.simulate import in_parallel
-from truecal.reproduce.table1 import LABELS, pair_share
+from truecal.reproduce.table1 import LABELS, choices_with_known_truth, pair_share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,19 @@ def table1_classes(settings: Settings) -> Outcome:
     rows_of = settings.of((5000, 10_000, 50_000), (2000, 4000, 20_000), (300, 500, 2000))
     jobs = [(model, repeat, rows_of, settings.seed) for model in models for repeat in range(repeats)]
     rows: Records = list(in_parallel(settings, "table1_classes", choice_on_logits, jobs))
-    return Outcome({"": rows}, {"": _draw(rows)}, [_truly_best(rows), _pair_of_the_paper(rows)])
+    return Outcome(
+        {"": rows},
+        {"": _draw(rows)},
+        [
+            choices_with_known_truth(
+                rows,
+                ", logits of 10 and 100 classes",
+                ("log_loss", "log loss"),
+                "With known truth; the recalibrators treat each class against the rest, as in the paper.",
+            ),
+            _pair_of_the_paper(rows),
+        ],
+    )
 
 
 def choice_on_logits(
@@ -99,30 +111,6 @@ def known_error(score: FloatArray, probability: FloatArray, n_bins: int = 500) -
     gaps = np.array_split((score - probability)[order], n_bins)
     square = sum(len(gap) * (gap.mean() ** 2 - gap.var(ddof=1) / len(gap)) for gap in gaps)
     return math.sqrt(max(float(square) / len(score), 0.0))
-
-
-def _truly_best(rows: Records) -> PaperComparison:
-    right = {key: np.array([row[key] == row["best"] for row in rows], dtype=float) for key in CRITERIA}
-    gain = right["em_sweep"] - right["ew_bin"]
-    error = float(gain.std() / math.sqrt(len(gain)))
-    shown = ", ".join(
-        f"{label} {right[key].mean():.0%}"
-        for key, label in (
-            ("em_sweep", "ECE_sweep"),
-            ("ew_bin", "ECE_bin"),
-            ("em_debias", "EM debias"),
-            ("log_loss", "log loss"),
-            ("fitted", "the fitted error itself"),
-        )
-    )
-    return PaperComparison(
-        "ECE_sweep chooses better than ECE_bin (%), logits of 10 and 100 classes",
-        "70 against 30 of its choices",
-        f"best in {len(rows)} simulated models: {shown}; sweep minus bin {100 * gain.mean():+.1f}",
-        agrees=bool(gain.mean() > 2 * error),
-        error=100 * error,
-        note="With known truth; the recalibrators treat each class against the rest, as in the paper.",
-    )
 
 
 def _pair_of_the_paper(rows: Records) -> PaperComparison:

@@ -45,15 +45,7 @@ class Curve(ABC):
         return _scalar_or_array(self._formula(*_complement_of(score, complement)))
 
     def gap(self, score: ArrayLike, complement: ArrayLike | None = None) -> FloatArray:
-        """Return E[Y | score] - score, whose mean p-th power is the calibration error.
-
-        Parameters
-        ----------
-        score : array-like
-            Scores, of any shape.
-        complement : array-like, optional
-            1 - score, where scores are closer to 1 than floats can represent.
-        """
+        """Return E[Y | score] - score, whose mean p-th power is the calibration error; see `unclipped`."""
         own, other = _complement_of(score, complement)
         return self(own, other) - own
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from scipy.special import ndtri
 
 from truecal._lib.checks import check_count, check_fraction, check_real
-from truecal._lib.docs import fill_docstring
+from truecal._lib.docs import fill_docstring, with_arguments_of
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.estimators._registry import DEFAULT_TEST
 from truecal.exceptions import InputError
@@ -30,6 +30,8 @@ _APART = 0.4
 
 #: Parameters that the functions here share.
 _OPTIONS = """\
+power : float
+    Probability of detecting the error.
 alpha : float
     Significance level of the test.
 scores : ScoreDistribution, optional
@@ -139,8 +141,6 @@ def plan_sample_size(
     ----------
     true_error : float
         Error to detect, a fraction.
-    power : float
-        Probability of detecting it.
     {options}
 
     Returns
@@ -220,29 +220,15 @@ def design_effect(cluster_size: float, icc: float) -> float:
     return 1 + (size - 1) * icc
 
 
+@with_arguments_of(plan_sample_size)
 @fill_docstring(options=_OPTIONS)
-def required_sample_size(
-    true_error: float,
-    *,
-    power: float = 0.95,
-    alpha: float = 0.05,
-    scores: ScoreDistribution | None = None,
-    alternative: str = "power",
-    method: str | Mapping[str, Any] = DEFAULT_TEST,
-    norm: float = 2,
-    repeats: int = 1000,
-    rng: RNGLike = None,
-    cluster_size: float = 1,
-    icc: float = 0,
-) -> int:
+def required_sample_size(true_error: float, **options: Any) -> int:
     """Return the number of rows of `plan_sample_size` without its uncertainty.
 
     Parameters
     ----------
     true_error : float
         Error to detect, a fraction.
-    power : float
-        Probability of detecting it.
     {options}
 
     Returns
@@ -254,19 +240,7 @@ def required_sample_size(
     >>> required_sample_size(0.1, rng=0)
     312
     """
-    return plan_sample_size(
-        true_error,
-        power=power,
-        alpha=alpha,
-        scores=scores,
-        alternative=alternative,
-        method=method,
-        norm=norm,
-        repeats=repeats,
-        rng=rng,
-        cluster_size=cluster_size,
-        icc=icc,
-    ).n
+    return plan_sample_size(true_error, **options).n
 
 
 @fill_docstring(options=_OPTIONS)
@@ -292,8 +266,6 @@ def detectable_error(
     ----------
     n : int
         Number of rows.
-    power : float
-        Probability of detecting the error.
     {options}
 
     Returns

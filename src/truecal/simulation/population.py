@@ -245,20 +245,7 @@ class Population:
     # -- data ----------------------------------------------------------------------------------------
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw `n` scores and return (score, complement).
-
-        Parameters
-        ----------
-        n : int
-            Number of scores.
-        rng : numpy.random.Generator
-            Random generator.
-
-        Returns
-        -------
-        score, complement : ndarray of shape (n,)
-            The scores, and 1 - score without loss of precision near 1; float64.
-        """
+        """Draw `n` scores and return (score, complement); see `truecal.simulation.ScoreDistribution.draw`."""
         return self.scores.draw(n, rng)
 
     def sample(self, n: int, *, rng: RNGLike = None) -> tuple[NDArray[np.int64], NDArray[np.floating]]:

@@ -92,17 +92,7 @@ class Study(Result):
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Study:
-        """Read a file written by `to_csv` or `bias_study`.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Returns
-        -------
-        Study
-        """
+        """Return the study in the file `path`, which `to_csv` or `bias_study` wrote."""
         path = Path(path)
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)

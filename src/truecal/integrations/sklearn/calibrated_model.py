@@ -199,17 +199,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return the most probable class of each row of `X`, an array of shape (n,)."""
         proba = self.predict_proba(X)
         return np.asarray(self.classes_[proba.argmax(axis=1)])
 

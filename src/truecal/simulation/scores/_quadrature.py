@@ -88,25 +88,8 @@ class PowerWeight:
     high: float = 1.0
     cuts: tuple[FloatArray, FloatArray] = (np.empty(0), np.empty(0))
 
-    def mean(
-        self,
-        function: ScoreFunction,
-        *,
-        points: Sequence[float] = (),
-        atol: float = 1e-12,
-        rtol: float = 1e-12,
-    ) -> float:
-        """Return the integral of function(score, complement) times the density.
-
-        Parameters
-        ----------
-        function : callable
-            Vectorised; may have kinks and jumps.
-        points : sequence of float
-            Scores where it has them. Others are found by bisection.
-        atol, rtol : float
-            Target accuracy: max(atol, rtol * abs(result)).
-        """
+    def mean(self, function: ScoreFunction, points: Sequence[float], atol: float, rtol: float) -> float:
+        """Return the integral of function(score, complement) times the density; see `ScoreDistribution.expect`."""
         # The density is the exponential of terms of size a and b, which limits its accuracy.
         rtol = max(rtol, 4 * _EPSILON * (self.a + self.b))
         panels = self._first_panels(points)

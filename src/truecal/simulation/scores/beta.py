@@ -69,7 +69,7 @@ class BetaScores(ScoreDistribution):
 
         Rounding in the density adds a relative error of about 1e-15 (a + b).
         """
-        return self._weight.mean(function, points=points, atol=atol, rtol=rtol)
+        return self._weight.mean(function, points, atol, rtol)
 
     @cached_property
     def _weight(self) -> PowerWeight:

@@ -56,7 +56,7 @@ class UniformScores(ScoreDistribution):
         weight = PowerWeight(
             1.0, 1.0, float(np.log(self.high - self.low)), self.low, self.high, cuts=(eighths, eighths)
         )
-        return weight.mean(function, points=points, atol=atol, rtol=rtol)
+        return weight.mean(function, points, atol, rtol)
 
     def cdf(self, score: ArrayLike) -> FloatArray:
         """Return P(C <= score)."""
