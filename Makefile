@@ -15,7 +15,7 @@ help:  ## say what can be made
 # can stand on PATH and not work, and Debian has pythons without `ensurepip`, which make no environments.
 .venv/.stamp: INSTALL = -e '.[app]' --group dev
 # This torch is pinned for its CPU build; the newest one brings gigabytes of CUDA libraries.
-.venv-engines/.stamp: INSTALL = torch==2.13.0 -e '.[engines,torch,llm,mlflow]' --group test
+.venv-engines/.stamp: INSTALL = torch==2.13.0 sqlglot -e '.[engines,torch,llm,mlflow]' --group test
 .venv/.stamp .venv-engines/.stamp: pyproject.toml
 	@for python in python3 python3.14 python3.13 python3.12 python3.11 $(HOME)/.pyenv/versions/3.*/bin/python3; do \
 	    if $$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \

@@ -7,6 +7,8 @@ from truecal.assessment.assess import assess as assess
 from truecal.data.cells import Cells as Cells
 from truecal.data.frames import summarize as summarize
 from truecal.data.sample import Sample as Sample
+from truecal.data.sql import cells_query as cells_query
+from truecal.data.sql import read_cells as read_cells
 from truecal.estimators._registry import estimator as estimator
 from truecal.estimators._registry import list_estimators as list_estimators
 from truecal.exceptions import CalibrationWarning as CalibrationWarning

@@ -1,10 +1,16 @@
-"""Real engines, each started once: Spark with two threads, a Dask cluster of two processes, DuckDB."""
+"""Real engines, each started once: Spark with two threads, a Dask cluster of two processes, DuckDB, PostgreSQL."""
 
+import io
 import os
 import shutil
+import subprocess
+import tempfile
+from pathlib import Path
 
 import duckdb
+import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from dask import config as dask_config
 from dask import dataframe as dd
@@ -67,3 +73,81 @@ def _nullable(kind):
     import pandas as pd
 
     return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
+
+
+_POSTGRES_TYPES = {
+    "double": "double precision",
+    "float": "real",
+    "int8": "smallint",
+    "int64": "bigint",
+    "bool": "boolean",
+}
+
+
+class Postgres:
+    """A server of its own, without a network, in a folder that is removed; psql is its client."""
+
+    dialect = "postgres"
+
+    def __init__(self, programs):
+        self.folder = Path(tempfile.mkdtemp(prefix="truecal-postgres-"))
+        self._programs = programs
+        # The server refuses to run as root; Debian's package has made a user for it.
+        self._user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        if self._user:
+            shutil.chown(self.folder, "postgres")
+        self._call(
+            "initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "-D", self.folder / "data"
+        )
+        settings = f"-c listen_addresses= -c fsync=off -k {self.folder}"
+        log = self.folder / "log"
+        self._call("pg_ctl", "-D", self.folder / "data", "-l", log, "-o", settings, "-w", "start")
+
+    def _call(self, program, *arguments):
+        command = [*self._user, str(self._programs / program), *map(str, arguments)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/tmp")
+
+    def stop(self):
+        self._call("pg_ctl", "-D", self.folder / "data", "-m", "immediate", "stop")
+        shutil.rmtree(self.folder)
+
+    def psql(self, script, *options):
+        command = [
+            self._programs / "psql",
+            "-h",
+            self.folder,
+            "-U",
+            "postgres",
+            "-qX",
+            "-v",
+            "ON_ERROR_STOP=1",
+        ]
+        return subprocess.run(
+            [*command, *options], input=script, check=True, capture_output=True, text=True
+        ).stdout
+
+    def load(self, name, table):
+        quoted = ['"' + column.replace('"', '""') + '"' for column in [name, *table.column_names]]
+        types = [_POSTGRES_TYPES.get(str(field.type), "text") for field in table.schema]
+        columns = ", ".join(f"{column} {kind}" for column, kind in zip(quoted[1:], types, strict=True))
+        rows = io.BytesIO()
+        pyarrow.csv.write_csv(table, rows, pyarrow.csv.WriteOptions(include_header=False))
+        script = f"DROP TABLE IF EXISTS {quoted[0]};\nCREATE TABLE {quoted[0]} ({columns});\n"
+        self.psql(f"{script}COPY {quoted[0]} FROM STDIN (FORMAT csv);\n{rows.getvalue().decode()}\\.\n")
+
+    def run(self, query):
+        return pl.read_csv(self.psql(query, "--csv").encode(), infer_schema_length=None)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """PostgreSQL, if its server is installed."""
+    places = [*Path("/usr/lib/postgresql").glob("*/bin"), *(Path(place) for place in os.get_exec_path())]
+    programs = [
+        place for place in places if all((place / name).exists() for name in ("initdb", "pg_ctl", "psql"))
+    ]
+    if not programs:
+        pytest.skip("there is no PostgreSQL server here (Debian: apt install postgresql)")
+    server = Postgres(programs[0])
+    yield server
+    server.stop()

@@ -35,7 +35,21 @@ ROOT = Path(__file__).parents[2]
 LONG = ("reproduce",)
 
 #: Commands that may appear in a fence marked ``sh``, which is not run.
-NOT_RUN = ("git", "make", "pip", "python", "source", "cd", "#")
+NOT_RUN = (
+    "git",
+    "make",
+    "pip",
+    "python",
+    "source",
+    "cd",
+    "#",
+    "psql",
+    "sqlite3",
+    "duckdb",
+    "bq",
+    "snow",
+    "dbt",
+)
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<kind>[^`]*)$")
 _NEEDS = re.compile(r"<!-- needs: (?P<packages>[\w, ]+) -->")

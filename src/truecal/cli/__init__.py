@@ -20,6 +20,7 @@ COMMANDS = {
     "monitor": "Watch the calibration of predictions over time.",
     "recalibrate": "Choose a recalibrator by cross-validation and apply it.",
     "plan": "Plan the number of labels needed to detect an error.",
+    "sql": "Print a query that reduces a table in a database to cells.",
     "study": "Measure the bias of estimators where the truth is known.",
     "reproduce": "Reproduce the figures and tables of the paper.",
     "estimators": "List the estimators.",

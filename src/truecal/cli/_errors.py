@@ -38,6 +38,9 @@ _OPTIONS = {
     "clusters": "--cluster",
     "sample_weight": "--weight",
     "rng": "--seed",
+    "by": "--group",
+    "table": "--table",
+    "neg_label": "--neg-label",
 }
 _SAME = (
     "alpha", "at_most", "average_run_length",

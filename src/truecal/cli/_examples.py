@@ -22,6 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "recalibrate": ("truecal recalibrate flights --score balanced --write better.csv",),
     "plan": ("truecal plan --error 0.1", "truecal plan --rows 1000"),
+    "sql": ("truecal sql --dialect postgres --table predictions --label y --score p",),
     "study": ("truecal study study.toml -o results.csv",),
     "reproduce": ("truecal reproduce --list",),
     "estimators": ("truecal estimators",),

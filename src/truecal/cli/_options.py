@@ -152,6 +152,12 @@ def group_option(command: Function) -> Function:
     return column_option("--group", multiple=True, help=help)(command)
 
 
+def cells_option(command: Function) -> Function:
+    """Add the option for files of cells."""
+    help = "FILE holds cells: the result of the query that 'truecal sql' prints."
+    return click.option("--cells", is_flag=True, help=help)(command)
+
+
 def norm_option(command: Function) -> Function:
     """Add the order of the norm."""
     return click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm.")(

@@ -10,6 +10,7 @@ import click
 from truecal._lib.text import as_table
 from truecal.cli._options import (
     Command,
+    cells_option,
     check_estimators,
     complete_estimators,
     group_option,
@@ -32,6 +33,7 @@ _WITH_BINS = ("ew_bin", "em_bin")
 @click.command("measure", cls=Command)
 @input_options
 @group_option
+@cells_option
 @click.option(
     "--estimator",
     shell_complete=complete_estimators,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from truecal._lib.text import printable
-from truecal.cli._options import OUTPUT, Command, group_option, input_options, seed_option
+from truecal.cli._options import OUTPUT, Command, cells_option, group_option, input_options, seed_option
 from truecal.cli._output import check_target, show_notes, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
@@ -16,6 +16,7 @@ from truecal.exceptions import InputError
 @click.command("report", cls=Command)
 @input_options
 @group_option
+@cells_option
 @click.option("-o", "--output", type=OUTPUT, help="The page.  [default: FILE's name, .html]")
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
 @seed_option

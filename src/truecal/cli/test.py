@@ -10,6 +10,7 @@ import click
 from truecal._lib.text import as_table
 from truecal.cli._options import (
     Command,
+    cells_option,
     complete_estimators,
     group_option,
     input_options,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @click.command("test", cls=Command)
 @input_options
 @group_option
+@cells_option
 @click.option(
     "--method",
     shell_complete=complete_estimators,

@@ -45,6 +45,7 @@ def load(
     group: Sequence[str] = (),
     feature: Sequence[str] = (),
     as_models: bool = False,
+    cells: bool = False,
     **reading: Any,
 ) -> Predictions:
     """Read the predictions that the options describe.
@@ -57,9 +58,22 @@ def load(
         Names of columns.
     as_models : bool
         Whether several columns of scores are several models, and not several classes.
+    cells : bool
+        Whether the file holds cells, as for `load_cells`.
     **reading
         The fields of `Reading`.
     """
+    if cells:
+        from truecal.cli.input.cells import load_cells
+
+        given: dict[str, Any] = {
+            "label": label,
+            "score": score,
+            "weight": weight,
+            "cluster": cluster,
+            "predicted": predicted,
+        }
+        return load_cells(file, group=group, input_format=input_format, encoding=encoding, **given, **reading)
     table = open_table(file, input_format, encoding)
     options = Reading(**reading)
     columns = Columns(tuple(label), tuple(score), weight, cluster, predicted, tuple(group), tuple(feature))

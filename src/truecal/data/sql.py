@@ -1,0 +1,423 @@
+"""Cells by a query: one SELECT that a database runs, and the reader of its result.
+
+The query is written once. Databases differ in how they quote names and text, in the name of float64, and in how
+they fold the case of names; `DIALECTS` holds that and nothing else. Rows at fault get cells with negative numbers, as
+in `truecal.data.frames`, so that the reader counts and refuses them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, overload
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.checks import check_choice, did_you_mean
+from truecal._lib.text import counted, listing
+from truecal._lib.types import FloatArray
+from truecal.data._expressions import as_lazy, collect
+from truecal.data.arrays import to_python
+from truecal.data.cells import (
+    LEAST_INSIDE,
+    LOGIT_SCALE,
+    LOGIT_SHIFT,
+    N_CELLS,
+    SCORE_SCALE,
+    Cells,
+    cell_of,
+)
+from truecal.data.frames import _split
+from truecal.data.predictions import MAX_WEIGHT, MIN_WEIGHT, WEIGHT_REMEDY, WEIGHT_RULE
+from truecal.exceptions import InputError, Remedy
+
+
+class Dialect(NamedTuple):
+    """What differs between databases."""
+
+    #: The type of float64.
+    double: str = "DOUBLE"
+    #: The mark around names; doubled within them.
+    quote: str = '"'
+    #: What unquoted names become.
+    fold: Callable[[str], str] = str
+    #: A quote within text.
+    quote_in_text: str = "''"
+    #: A column as float64, if a cast would read text such as 'abc' as 0.
+    number: str = "CAST({0} AS {1})"
+
+
+DIALECTS = {
+    "postgres": Dialect("DOUBLE PRECISION", fold=str.lower),
+    "duckdb": Dialect(),
+    "sqlite": Dialect(
+        "REAL",
+        # Text in a column of numbers is an infinite number, which the checks refuse.
+        number="CASE WHEN TYPEOF({0}) IN ('integer', 'real', 'null') THEN CAST({0} AS {1}) ELSE -9e999 END",
+    ),
+    "bigquery": Dialect("FLOAT64", quote="`", quote_in_text=r"\'"),
+    "snowflake": Dialect(fold=str.upper),
+    "redshift": Dialect("DOUBLE PRECISION", fold=str.lower),
+    "spark": Dialect(quote="`", quote_in_text=r"\'"),
+}
+
+#: The cell of rows whose weight is zero.
+LEFT_OUT = -1000
+#: Columns of the result; the last two only with weights.
+COLUMNS = ("cell", "rows", "count", "score_sum", "positives", "lower")
+SQUARES = ("squares", "positive_squares")
+
+#: Cells of rows at fault: what is wrong with how many of them, and what to do.
+_FAULTS: dict[int, tuple[str, Callable[[int, str], str], Remedy | str]] = {
+    -1: (
+        "score",
+        lambda n, _: f"has {counted(n, 'missing value')}",
+        "Remove or fix these rows in the table.",
+    ),
+    -2: (
+        "score",
+        lambda n, least: f"has {counted(n, 'value')} outside [0, 1] (smallest: {least})",
+        "Probabilities are needed; divide percentages by 100, and apply the sigmoid to logits, in a view.",
+    ),
+    -3: (
+        "label",
+        lambda n, _: f"has {counted(n, 'missing label')}",
+        "Remove or fix these rows in the table.",
+    ),
+    -4: (
+        "label",
+        lambda n, _: f"has {counted(n, 'other label')}, neither the positive nor the negative one",
+        "Remove or fix these rows, or name the labels in the query: --pos-label and --neg-label.",
+    ),
+    -5: ("weight", lambda n, _: f"has {counted(n, 'value')} missing or {WEIGHT_RULE}", WEIGHT_REMEDY),
+}
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+_TABLE = re.compile(r'("(?:[^"]|"")+"|`[^`]+`|[^."`\s][^."`]*)(?:\.|$)')
+#: A table of dbt: its name is filled in when dbt runs.
+_DBT = re.compile(r"""\{\{ *(ref|source)\( *(['"])[\w.-]+\2( *, *(['"])[\w.-]+\4)? *\) *\}\}""")
+
+
+def cells_query(
+    table: str,
+    *,
+    label: str,
+    score: str,
+    weight: str | None = None,
+    by: str | Sequence[str] | None = None,
+    pos_label: Any = None,
+    neg_label: Any = None,
+    dialect: str = "postgres",
+) -> str:
+    """Return a query that reduces a table in a database to cells, at most 65,536 rows for each group.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table or view, with its schema if necessary: ``"schema.table"``. A reference of dbt, such as
+        ``"{{ ref('predictions') }}"``, is kept as it is.
+    label : str
+        Column of the labels: 0 and 1 unless `pos_label` is given.
+    score : str
+        Column of the probability of the positive class.
+    weight : str, optional
+        Column of weights; weight 0 leaves a row out.
+    by : str or sequence of str, optional
+        Columns of groups.
+    pos_label, neg_label : number, bool or str, optional
+        The two labels. ``pos_label=True`` is enough for a column of booleans; text needs both, and rows with
+        any other label are counted and refused.
+    dialect : {"postgres", "duckdb", "sqlite", "bigquery", "snowflake", "redshift", "spark"}
+        The database.
+
+    Returns
+    -------
+    str
+
+    See Also
+    --------
+    read_cells : cells from the result of the query.
+
+    Notes
+    -----
+    Names are read as the database reads them, so ``Score`` is ``score`` in PostgreSQL and ``SCORE`` in Snowflake;
+    in double quotes they are exact. All names are quoted in the query, so reserved words, blanks and quotes in them
+    do no harm.
+
+    Examples
+    --------
+    >>> import sqlite3, polars as pl
+    >>> base = sqlite3.connect(":memory:")
+    >>> _ = base.execute("CREATE TABLE t (y INTEGER, p REAL)")
+    >>> _ = base.executemany("INSERT INTO t VALUES (?, ?)", [(0, 0.2), (1, 0.7), (1, 0.9), (0, 0.9)])
+    >>> query = cells_query("t", label="y", score="p", dialect="sqlite")
+    >>> read_cells(pl.read_database(query, base))
+    Cells(n=4, cells=3, target='P(y = 1)')
+    """
+    form = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
+    groups = [] if by is None else [by] if isinstance(by, str) else list(by)
+    for name in groups:
+        if name.lower() in (*COLUMNS, *SQUARES) or groups.count(name) > 1:
+            raise InputError(
+                f"{name!r} cannot name a group, because the result has a column of that name",
+                argument="by",
+                remedy="Rename it in a view.",
+            )
+    names = [f"truecal_{k}" for k in range(1, len(groups) + 1)]
+    given = [f"{_column(name, form)} AS {own}" for name, own in zip(groups, names, strict=True)]
+    given.append(f"{form.number.format(_column(score, form), form.double)} AS p")
+    given.append(f"{_hit(_column(label, form), pos_label, neg_label, form)} AS y")
+    faults = ["WHEN p IS NULL THEN -1", "WHEN NOT (p >= 0 AND p <= 1) THEN -2"]
+    faults += ["WHEN y = -1 THEN -3", "WHEN y = -2 THEN -4"]
+    sums = ["COUNT(*)", "SUM(p)", "SUM(y)", "MIN(p)"]
+    if weight is not None:
+        given.append(f"{form.number.format(_column(weight, form), form.double)} AS w")
+        faults.append(
+            f"WHEN w IS NULL OR NOT (w = 0 OR (w >= {MIN_WEIGHT!r} AND w <= {MAX_WEIGHT!r})) THEN -5"
+        )
+        faults.append(f"WHEN w = 0 THEN {LEFT_OUT}")
+        sums = ["SUM(w)", "SUM(p * w)", "SUM(y * w)", "MIN(p)", "SUM(w * w)", "SUM(y * w * w)"]
+    aliases = (*COLUMNS[1:], *SQUARES)[: len(sums) + 1]
+    result = [f"{own} AS {_quote(name, form)}" for name, own in zip(groups, names, strict=True)]
+    result.append(f"cell AS {_quote('cell', form)}")
+    result += [
+        f"{value} AS {_quote(alias, form)}" for value, alias in zip(["COUNT(*)", *sums], aliases, strict=True)
+    ]
+    steps = [_float(number, form) for number in (SCORE_SCALE, LOGIT_SCALE, LOGIT_SHIFT)]
+    newline, comma = "\n      ", ",\n    "
+    # A score of 0, 1 or outside is replaced by one half before the logarithm, so that no database works it out there.
+    return f"""\
+WITH given AS (
+  SELECT
+    {comma.join(given)}
+  FROM {_table(table, form)}
+),
+inside AS (
+  SELECT
+    given.*,
+    CASE WHEN p >= {LEAST_INSIDE!r} AND p < 1 THEN p ELSE 0.5 END AS x
+  FROM given
+),
+cells AS (
+  SELECT
+    inside.*,
+    CASE
+      {newline.join(faults)}
+      WHEN p = 0 THEN 0
+      WHEN p = 1 THEN {N_CELLS - 1}
+      WHEN p < {LEAST_INSIDE!r} THEN 1
+      ELSE CAST(1 + FLOOR(x * {steps[0]}) + FLOOR(LN(x / (1 - x)) * {steps[1]} + {steps[2]}) AS INTEGER)
+    END AS cell
+  FROM inside
+)
+SELECT
+    {comma.join(result)}
+FROM cells
+GROUP BY {", ".join([*names, "cell"])}"""
+
+
+def _float(number: float, form: Dialect) -> str:
+    """Return a number that no database takes for a decimal one, which would be rounded elsewhere."""
+    return f"CAST({number!r} AS {form.double})"
+
+
+# --- Names and text --------------------------------------------------------------------------------
+
+
+def _quote(name: str, form: Dialect) -> str:
+    if not name or any(ord(mark) < 32 or ord(mark) == 127 for mark in name):
+        raise InputError(f"{name!r} cannot be the name of a column or table", value=name)
+    if form.double == "FLOAT64" and re.search(r"[`\\]", name):  # BigQuery has escapes within names
+        raise InputError(f"{name!r} cannot be a name in BigQuery", value=name)
+    return form.quote + name.replace(form.quote, 2 * form.quote) + form.quote
+
+
+def _column(name: str, form: Dialect) -> str:
+    """Return a name between quotes: exact if it was given in quotes or is not a word, else folded."""
+    for mark in ('"', "`"):
+        if len(name) > 2 and name[0] == name[-1] == mark:
+            return _quote(name[1:-1].replace(2 * mark, mark), form)
+    return _quote(form.fold(name) if _WORD.fullmatch(name) else name, form)
+
+
+def _table(name: str, form: Dialect) -> str:
+    if _DBT.fullmatch(name.strip()):
+        return name.strip()
+    parts = _TABLE.findall(name)
+    if not parts or sum(map(len, parts)) + len(parts) - 1 != len(name):
+        raise InputError(
+            f"{name!r} is not the name of a table",
+            argument="table",
+            value=name,
+            remedy='Write table, schema.table, or "exact name" in double quotes.',
+        )
+    return ".".join(_column(part, form) for part in parts)
+
+
+def _hit(column: str, pos_label: Any, neg_label: Any, form: Dialect) -> str:
+    """Return 1 for the positive label, 0 for the negative one, -1 if it is missing, and -2 if it is neither."""
+    positive, negative = to_python(pos_label), to_python(neg_label)
+    if positive is None and negative is None:
+        positive, negative = 1, 0
+    elif negative is None and positive in (0, 1):
+        negative = not positive if isinstance(positive, bool) else 1 - positive
+    if positive is None or negative is None:
+        raise InputError(
+            "must be given as well, because the query does not know the other label",
+            argument="pos_label" if positive is None else "neg_label",
+        )
+    if positive == negative or type(positive) is not type(negative):
+        raise InputError(f"must differ from pos_label {positive!r} and be of its type", argument="neg_label")
+    found = (
+        f"WHEN {column} = {_literal(positive, form)} THEN 1 WHEN {column} = {_literal(negative, form)} THEN 0"
+    )
+    return f"CASE WHEN {column} IS NULL THEN -1 {found} ELSE -2 END"
+
+
+def _literal(value: Any, form: Dialect) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float) and np.isfinite(value):
+        return repr(value)
+    if not isinstance(value, str) or "\\" in value or any(ord(mark) < 32 for mark in value):
+        raise InputError(f"{value!r} cannot be a label in a query", argument="pos_label", value=value)
+    return "'" + value.replace("'", form.quote_in_text) + "'"
+
+
+# --- The result ------------------------------------------------------------------------------------
+
+
+@overload
+def read_cells(
+    frame: Any, *, by: None = None, weights: str = "sampling", target: str = "P(y = 1)"
+) -> Cells: ...
+@overload
+def read_cells(
+    frame: Any, *, by: str | Sequence[str], weights: str = "sampling", target: str = "P(y = 1)"
+) -> dict[Any, Cells]: ...
+def read_cells(
+    frame: Any, *, by: str | Sequence[str] | None = None, weights: str = "sampling", target: str = "P(y = 1)"
+) -> Cells | dict[Any, Cells]:
+    """Return the cells that a query of `cells_query` found.
+
+    Parameters
+    ----------
+    frame : data frame
+        The result of the query: a frame of pandas, Polars or PyArrow, or a relation of DuckDB and the like. Results
+        for parts of a table may be put one below the other.
+    by : str or sequence of str, optional
+        Columns of groups; without them all groups are merged.
+    weights : {"sampling", "counts"}
+        What the weights mean, if the query had any: ``"counts"`` if weight 2 stands for two rows.
+    target : str
+        What the score is the probability of, in words.
+
+    Returns
+    -------
+    Cells, or dict of group to Cells
+        As `truecal.summarize` returns them.
+
+    Raises
+    ------
+    InputError
+        If columns are missing or contradict each other, or if the table has rows at fault: how many, and in what way.
+    """
+    check_choice("weights", weights, ("sampling", "counts"))
+    data = collect(as_lazy(frame))
+    found = find_columns(data.columns)
+    keep = [*COLUMNS, *(SQUARES if weights == "sampling" and SQUARES[0] in found else ())]
+    groups = [] if by is None else [by] if isinstance(by, str) else list(by)
+    for name in groups:
+        others = [column for column in data.columns if column not in found.values()]
+        if name not in others:
+            raise InputError(
+                f"The result has no group {name!r}. Its groups: {listing(others) if others else 'none'}",
+                argument="by",
+                value=name,
+                remedy=did_you_mean(name, others),
+            )
+    sums: dict[str, NDArray[Any]] = {name: _numbers(data[found[name]], name) for name in keep}
+    _refuse(sums)
+    good = sums["cell"] >= 0
+    sums = {name: column[good] for name, column in sums.items()}
+    _check_sums(sums)
+    sums = {name: column for name, column in sums.items() if name not in ("cell", "rows")}
+    lower = sums["lower"]
+    dtype = np.dtype(np.float32 if (lower.astype(np.float32) == lower).all() else np.float64)
+    # The cell of the smallest score, as logarithms may differ in the last bit and text files round.
+    sums["_cell"] = cell_of(lower)
+    keys = {name: data[name].filter(good.tolist()).to_list() for name in groups}
+    parts = _split(nw.from_dict(sums | keys, backend=data.implementation), groups, dtype, target)
+    if by is None:
+        return parts[()]
+    return {key[0]: cells for key, cells in parts.items()} if isinstance(by, str) else parts
+
+
+def find_columns(names: Sequence[str]) -> dict[str, str]:
+    """Return what the columns of cells are called; Snowflake's tools may return upper case."""
+    found = {name.lower(): name for name in names if name.lower() in (*COLUMNS, *SQUARES)}
+    for name in COLUMNS:
+        if name not in found:
+            raise InputError(
+                f"The result of the query has no column {name!r}. It has: {listing(names, 20)}",
+                remedy="Was it made with truecal sql?",
+            )
+    return found
+
+
+def _numbers(column: nw.Series[Any], name: str) -> FloatArray:
+    try:
+        return column.cast(nw.Float64).to_numpy().astype(np.float64)
+    except Exception as error:  # of whichever library the frame belongs to
+        raise InputError(
+            f"holds values that are not numbers: {error}", argument=f"column {name!r}"
+        ) from error
+
+
+def _refuse(sums: dict[str, NDArray[Any]]) -> None:
+    """Refuse the result of a table with rows at fault, and one without rows."""
+    cell, rows = sums["cell"], sums["rows"]
+    if not np.isfinite(cell).all() or not (rows > 0).all():
+        raise InputError("The result of the query has missing values or counts that are not positive")
+    errors = []
+    for number, (argument, problem, remedy) in _FAULTS.items():
+        where = cell == number
+        if where.any():
+            n, least = int(rows[where].sum()), sums["lower"][where].min()
+            text = problem(n, "NaN" if np.isnan(least) else f"{least:.9g}")
+            errors.append(InputError(text, argument=argument, count=n, remedy=remedy))
+    if errors:
+        for other in errors[1:]:
+            errors[0].add_note(str(other))
+        raise errors[0]
+    if not len(cell):
+        raise InputError("The table of the query is empty. At least one row is needed")
+    if (cell == LEFT_OUT).all():
+        raise InputError("is zero in every row. At least one row must count", argument="weight")
+
+
+#: How far text files round, relative to the value.
+_ROUNDING = 1e-9
+
+
+def _check_sums(sums: dict[str, NDArray[Any]]) -> None:
+    """Refuse numbers that cannot be the sums of cells, such as those of an edited file."""
+    count, lower, cell = sums["count"], sums["lower"], sums["cell"]
+    slack = 1 + _ROUNDING
+    sound = (
+        all(np.isfinite(column).all() for column in sums.values())
+        and (count > 0).all()
+        and ((sums["positives"] >= 0) & (sums["positives"] <= count * slack)).all()
+        and ((lower >= 0) & (lower <= 1)).all()
+        and (sums["score_sum"] >= lower * count / slack).all()
+        and (sums["score_sum"] <= count * slack).all()
+        # Rounding, and another logarithm, may move a score to the cell beside.
+        and (cell_of(lower / slack) - 1 <= cell).all()
+        and (cell <= cell_of(np.minimum(lower * slack, 1.0)) + 1).all()
+    )
+    if not sound:
+        raise InputError(
+            "The columns of the result contradict each other", remedy="Was it made with truecal sql?"
+        )

@@ -1,0 +1,64 @@
+"""From a table in a database to the results of the commands, by way of a file of cells."""
+
+import json
+import sqlite3
+
+import pandas as pd
+import pytest
+
+import truecal
+from support.command_line import COLUMNS, refuse, run
+
+GIVEN = {"label": "label", "score": "score", "weight": "weight"}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return pd.DataFrame(COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def cells(rows, tmp_path_factory):
+    base = sqlite3.connect(":memory:")
+    rows.to_sql("t", base, index=False)
+    path = tmp_path_factory.mktemp("cells") / "cells.csv"
+    query = truecal.cells_query("t", **GIVEN, by="region", dialect="sqlite")
+    pd.read_sql_query(query, base).to_csv(path, index=False)
+    return path
+
+
+def test_measure(cells, rows):
+    found = json.loads(run("measure", cells, "--cells", "--format", "json").stdout)
+    expected = truecal.estimate(truecal.summarize(rows, **GIVEN, weights="sampling"), confidence_level=0.95)
+    assert found["value"] == pytest.approx(expected.value, rel=1e-9)
+    assert found["interval"]["low"] == pytest.approx(expected.interval.low, rel=1e-9)
+    assert found["detected"] == ["merged the groups of 'region'; --group measures each"]
+
+
+def test_measure_by_group(cells, rows):
+    found = json.loads(run("measure", cells, "--cells", "--group", "region", "--format", "json").stdout)
+    for row in found["results"][1:]:
+        part = truecal.summarize(rows[rows.region == row["group"]], **GIVEN, weights="sampling")
+        assert row["value"] == pytest.approx(truecal.estimate(part).value, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::truecal.CalibrationWarning")  # equal scores look like repeated rows
+def test_weights_may_be_counts(cells, rows):
+    found = json.loads(run("test", cells, "--cells", "--counts", "--format", "json", code=(0, 1)).stdout)
+    expected = truecal.calibration_test(truecal.summarize(rows, **GIVEN), rng=0)
+    assert found["result"]["pvalue"] == pytest.approx(expected.pvalue)
+
+
+def test_report(cells, tmp_path):
+    run("report", cells, "--cells", "--group", "region", "--quick", "-o", tmp_path / "page.html")
+    assert "region" in (tmp_path / "page.html").read_text()
+
+
+def test_what_is_refused(cells, tmp_path):
+    assert "--cells cannot be combined with '--label'" in refuse("measure", cells, "--cells", "--label", "y")
+    assert "no column 'site'" in refuse("measure", cells, "--cells", "--group", "site")
+    assert "no column 'cell'" in refuse("measure", "flights", "--cells")
+    table = pd.read_csv(cells)
+    table.loc[0, "cell"] = -2
+    table.to_csv(tmp_path / "bad.csv", index=False)
+    assert "value outside [0, 1]" in refuse("measure", tmp_path / "bad.csv", "--cells")
