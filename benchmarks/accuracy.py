@@ -19,23 +19,6 @@ SUITES = ("A", "B", "C1", "C2", "D1", "D2")
 #: Sizes at which the hard populations of D are judged.
 HARD_SIZES = (2000, 20_000)
 Row = dict[str, Any]
-#: Rows of the large sample that stands for a population in the efficiency limit.
-_LARGE = 400_000
-
-
-def efficiency_limit(population: truecal.Population, n: int) -> float:
-    r"""Return the smallest asymptotic standard deviation of a regular estimator of the l2 error.
-
-    .. math:: \frac{\sqrt{\mathrm{Var}(d^2) + 4 E[d^2 \mu(1 - \mu)]}}{2\sqrt{\theta n}}, \qquad d = f - \mu(f)
-    """
-    _, score = population.sample(_LARGE, rng=0)
-    curve = population.curve(score)
-    square = (score - curve) ** 2
-    theta = float(square.mean())
-    if theta < 1e-12:
-        return float("nan")
-    variance = float(square.var()) + 4 * float(np.mean(square * curve * (1 - curve)))
-    return (variance / (4 * theta * n)) ** 0.5
 
 
 def main(*, quick: bool = False, draws: int = 1000) -> None:
@@ -150,7 +133,7 @@ def _cell(name: str, key: str, population: truecal.Population, n: int, repeats: 
         "bias": float(error[:, 0].mean()),
         "bias_se": float(error[:, 0].std() / repeats**0.5),
         "rmse": float(np.sqrt(np.mean(error[:, 0] ** 2))),
-        "limit": efficiency_limit(population, n),
+        "limit": population.efficiency_limit(n),
         "bias_1": float(error[:, 1].mean()),
         "rmse_1": float(np.sqrt(np.mean(error[:, 1] ** 2))),
     }

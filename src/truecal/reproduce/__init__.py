@@ -1,7 +1,7 @@
-"""Reproduction of the paper's figures and tables, one file for each.
+"""Reproduction of the paper's figures and tables, and of other papers' experiments, one file for each.
 
 ``truecal reproduce`` runs them, and so does `run` from Python. A part is a function of `Settings` that returns an
-`Outcome`: tables, figures, and comparisons with the paper.
+`Outcome`: tables, figures, and comparisons with the paper. Parts named ``external_...`` are not of the paper.
 
 Reference: Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation, AISTATS.
 """
@@ -11,10 +11,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from truecal.reproduce.contract import NAMES, Outcome, PaperComparison, Part, Records, Settings, load_part
+from truecal.reproduce.contract import (
+    EXTERNAL_NAMES,
+    NAMES,
+    Outcome,
+    PaperComparison,
+    Part,
+    Records,
+    Settings,
+    load_part,
+)
 from truecal.reproduce.files import is_finished, write_outcome, write_summary
 
-__all__ = ["NAMES", "Outcome", "PaperComparison", "Part", "Settings", "load_part", "run"]
+__all__ = ["EXTERNAL_NAMES", "NAMES", "Outcome", "PaperComparison", "Part", "Settings", "load_part", "run"]
 
 
 def run(
@@ -25,14 +34,14 @@ def run(
     command: str = "truecal.reproduce.run",
     report: Callable[[str], None] = lambda _: None,
 ) -> Records:
-    """Reproduce parts of the paper, and write their files and the summary.
+    """Run parts, and write their files and the summary.
 
     Parameters
     ----------
     settings : Settings
         Settings of the run.
     names : iterable of str
-        Names of the parts, from `NAMES`; all by default.
+        Names of the parts, from `NAMES` and `EXTERNAL_NAMES`; those of the paper by default.
     force : bool
         Whether to run parts that are already finished. Their simulations are reused; delete the folder ``work``
         to repeat them.

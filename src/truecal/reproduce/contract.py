@@ -28,6 +28,10 @@ NAMES = (
     "open_l1", "open_measures", "open_skew", "open_binary", "open_tradeoff",
     "open_batch", "open_families",
 )  # fmt: skip
+#: Experiments of other papers, and the efficiency limit.
+EXTERNAL_NAMES = (
+    "external_lp", "external_interval", "external_test", "external_debiasing", "external_efficiency",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class Settings:
     n_jobs : int
         Number of workers.
     logits, data : Path or None
-        Folders of logit files (with a calibration and a test split) and of sets of predictions.
+        Folders of logit files (with a calibration and a test split), and of sets of predictions or results of
+        other papers.
     progress : bool or None
         Whether to show progress; by default if standard error is a terminal.
     """
@@ -175,6 +180,6 @@ def load_part(name: str) -> Part:
     >>> load_part("fig4").where
     'Figure 4'
     """
-    check_choice("part", name, NAMES)
+    check_choice("part", name, (*NAMES, *EXTERNAL_NAMES))
     loaded: Part = getattr(importlib.import_module(f"truecal.reproduce.{name}"), name)
     return loaded

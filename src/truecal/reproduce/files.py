@@ -16,7 +16,7 @@ import scipy
 
 import truecal
 from truecal._lib.files import whole_file, write_text
-from truecal.reproduce.contract import NAMES, Outcome, Part, Records, Settings
+from truecal.reproduce.contract import EXTERNAL_NAMES, NAMES, Outcome, Part, Records, Settings
 from truecal.reproduce.draw import save
 
 COLUMNS = ("part", "where", "quantity", "source", "published", "reproduced", "error", "agrees", "note")
@@ -60,7 +60,9 @@ def read_record(name: str, settings: Settings) -> dict[str, Any] | None:
 
 def write_summary(settings: Settings, command: str) -> Records:
     """Write ``comparison.csv`` and ``manifest.json`` over all finished parts, and return the comparisons."""
-    records = [record for name in NAMES if (record := read_record(name, settings)) is not None]
+    records = [
+        record for name in (*NAMES, *EXTERNAL_NAMES) if (record := read_record(name, settings)) is not None
+    ]
     rows = [
         {"part": record["part"], "where": record["where"], **comparison}
         for record in records
@@ -85,7 +87,7 @@ def write_summary(settings: Settings, command: str) -> Records:
 
 def as_markdown(rows: Records) -> str:
     """Return the comparisons as a Markdown table, with numbered notes below it."""
-    head = ["---", "orphan: true", "---", "", "# Every comparison with the paper", ""]
+    head = ["---", "orphan: true", "---", "", "# Every comparison", ""]
     lines = [*head, "| where | quantity | published | truecal | agrees |", "|---|---|---|---|---|"]
     notes: list[str] = []
     for row in rows:

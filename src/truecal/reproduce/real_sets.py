@@ -1,8 +1,8 @@
 """Predictions of real models in folders given by the user: logits with two splits, or top labels.
 
 Known layouts: the pickles of the paper's data (``truecal.data.load_logits``), the same four arrays in an
-NPZ file, top-label outputs (``confidence``, ``pred``, ``labels``), and binary predictions (``scores``,
-``labels``). Files with other layouts are ignored.
+NPZ file, top-label outputs (``confidence``, ``pred``, ``labels``), binary predictions (``scores``,
+``labels``), and hits (``confidence``, ``correct``). Files with other layouts are ignored.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from truecal._lib.types import FloatArray
 from truecal.data import LogitSplits, as_sample, load_logits
 from truecal.data.sample import Sample
 from truecal.reproduce.contract import Settings
@@ -50,6 +51,16 @@ def binary_sets(settings: Settings) -> dict[str, Sample]:
         with np.load(path, allow_pickle=False) as file:
             if {"scores", "labels"} <= set(file.files):
                 sets[path.stem] = as_sample(file["labels"], file["scores"])
+    return sets
+
+
+def hit_sets(settings: Settings) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return (label, score) of every set of top-label scores with their hits, by name, in the order of its rows."""
+    sets: dict[str, tuple[FloatArray, FloatArray]] = {}
+    for path in _files(settings.data, "*.npz"):
+        with np.load(path, allow_pickle=False) as file:
+            if {"confidence", "correct"} <= set(file.files):
+                sets[path.stem] = (file["correct"].astype(np.float64), file["confidence"])
     return sets
 
 

@@ -164,6 +164,49 @@ class Population:
             return None
         return float(total ** (1 / p))
 
+    def efficiency_limit(self, n: int, norm: float = 2) -> float:
+        r"""Return the smallest asymptotic standard deviation of a regular estimator of the true error.
+
+        With the gap d = C - E[Y | C], :math:`\mu = E[Y | C]` and :math:`T = E|d|^p`,
+
+        .. math:: \frac{\sqrt{\mathrm{Var}(|d|^p) + p^2\, E[\,|d|^{2p-2}\, \mu(1 - \mu)\,]}}
+                  {p\, T^{(p-1)/p} \sqrt n} .
+
+        No estimator that makes no assumption about the curve can do better in large samples; in small ones, or with
+        assumptions, it can (see the theory page on the limit). For norm 1 the gap must not be 0 on a set of scores
+        that has positive probability.
+
+        Parameters
+        ----------
+        n : int
+            Number of predictions.
+        norm : float
+            Order of the norm.
+
+        Returns
+        -------
+        float
+            NaN for a calibrated population, where the error is not differentiable.
+
+        Examples
+        --------
+        >>> population = Population(UniformScores(), PowerCurve(2))
+        >>> round(population.efficiency_limit(1000), 4)
+        0.013
+        """
+        p = check_norm(norm)
+        error = self.true_error(p)
+        if error < 1e-6:
+            return float("nan")
+
+        def squared_influence(score: FloatArray, complement: FloatArray) -> FloatArray:
+            chance = self.curve(score, complement)
+            gap = np.abs(self.curve.gap(score, complement)) / error
+            return np.asarray(gap ** (2 * p) + (p / error) ** 2 * gap ** (2 * p - 2) * chance * (1 - chance))
+
+        mean = self.scores.expect(squared_influence, points=self.curve.breakpoints, rtol=1e-9)
+        return float(error / p * np.sqrt(max(mean - 1, 0.0) / check_count("n", n)))
+
     def true_value(
         self, estimator: str = DEFAULT_ESTIMATOR, *, norm: float = 2, **options: Any
     ) -> float | None:

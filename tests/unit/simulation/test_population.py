@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 import pickle
 import warnings
 
@@ -262,3 +263,20 @@ def test_mean_label():
     assert Population(UniformScores(), StepCurve([0.3], [0.1, 0.9])).mean_label == pytest.approx(
         0.66, abs=1e-12
     )
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_the_efficiency_limit_is_the_sd_of_the_efficient_influence_function(norm):
+    population = Population(BetaScores(2, 1), PowerCurve(2))
+    label, score = population.sample(200_000, rng=0)
+    gap = score - score**2
+    influence = norm * gap ** (norm - 1) * (score - label) - (norm - 1) * gap**norm
+    theory = population.efficiency_limit(1000, norm)
+    error = population.true_error(norm)
+    assert np.mean(influence) == pytest.approx(error**norm, abs=0.002)
+    assert influence.std() / (norm * error ** (norm - 1)) / math.sqrt(1000) == pytest.approx(theory, rel=0.01)
+    assert population.efficiency_limit(4000, norm) == pytest.approx(theory / 2)
+
+
+def test_a_calibrated_population_has_no_efficiency_limit():
+    assert math.isnan(Population(BetaScores(2, 1), IdentityCurve()).efficiency_limit(100))
