@@ -13,23 +13,24 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import check_choice, check_fraction, check_real
 from truecal._lib.text import counted, percent
 from truecal._lib.types import FloatArray
-from truecal.data import as_sample, read_rows
+from truecal.data import as_sample
 from truecal.data.arrays import to_array, to_python
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.interval import confidence_interval
-from truecal.inference.monitor.alternatives import leaves, weigh, weigh_clusters
-from truecal.inference.monitor.bounds import error_bound, frequency_bounds
-from truecal.inference.monitor.change import KEPT, N_SUMS, ChangePoint, Checkpoints, region_sums
+from truecal.inference.monitor.batch import N_REGIONS, Batch
+from truecal.inference.monitor.bounds import frequency_bounds, largest_error, smallest_error
+from truecal.inference.monitor.change import ChangePoint, Checkpoints, kept_evidence
 from truecal.inference.monitor.diagnosis import Diagnosis, diagnose
-from truecal.inference.monitor.look import LOOK_NUMBERS, Look, exp_or_infinity, look_of, numbers_of
+from truecal.inference.monitor.history import History
+from truecal.inference.monitor.look import Look, exp_or_infinity
 from truecal.inference.monitor.processes import Processes
 from truecal.inference.monitor.state_file import decode, encode, read_state, write_state
 from truecal.inference.monitor.times import span
 
-#: Looks that the history keeps; beyond that, every second one is dropped.
-_MOST_LOOKS = 256
 _KIND = "calibration monitor"
+#: Parts of the state that JSON can hold as they are.
+_PLAIN = ("failures", "windows", "time", "change_alarm")
 
 
 class CalibrationMonitor:
@@ -45,8 +46,8 @@ class CalibrationMonitor:
         Probability of a false alarm, over the whole life of the monitor.
     at_most : float, optional
         Error that is tolerated. The null hypothesis is then that the root mean square of the true errors
-        :math:`P(y_i = 1 \mid \text{past}, p_i) - p_i` of the rows so far is at most this, at every time. By default
-        it is perfect calibration.
+        :math:`P(y_i = 1 \mid \text{past}, p_i) - p_i` that is to be expected of the rows of a batch is at most this,
+        in every batch. By default it is perfect calibration.
     reference : Sample, or pair of arrays (y_true, y_proba), optional
         Earlier predictions. The null hypothesis is then that the error is no larger than theirs: `at_most` is the
         upper confidence bound of their error. Half of alpha is spent on that bound.
@@ -60,9 +61,9 @@ class CalibrationMonitor:
     -----
     *What is assumed.* The prediction was fixed before the label was known, and under the null hypothesis the label of
     each row is Bernoulli(score) given all earlier rows. Labels may therefore arrive late and in any order, if the order
-    does not depend on labels that are not in yet. Rows that depend on each other beyond that belong in one cluster, and
-    a cluster in one batch: its factor is the mean of the likelihood ratios of its rows, which is valid under any
-    dependence within it.
+    and the size of a batch do not depend on labels that are not in yet. Rows that depend on each other beyond that
+    belong in one cluster, and a cluster in one batch: its factor is the mean of the likelihood ratios of its rows, which
+    is valid under any dependence within it. Forecasts of one series with overlapping horizons depend on each other.
 
     *Scores of exactly 0 and 1.* A label that contradicts such a score is impossible under perfect calibration: the
     e-value is infinite from then on, and `diagnosis` says so. With `at_most` or `reference` it is not, and counts like
@@ -128,15 +129,13 @@ class CalibrationMonitor:
     def _clear(self) -> None:
         self._processes = Processes(at_most=self.at_most or 0.0)
         self._checkpoints = Checkpoints()
-        self._sums = np.zeros(N_SUMS)
-        self._labels = self._scores = 0.0  # of units: rows, or means over clusters
+        self._history = History()
+        self._sums = np.zeros((3, N_REGIONS))
         self._peak = 0.0
         self._failures = 0
         self._windows = 0
         self._time: Any = None
         self._change_alarm = False
-        self._looks: list[Look] = []
-        self._every = 1
 
     # -- Batches --------------------------------------------------------------------------------------
 
@@ -171,50 +170,28 @@ class CalibrationMonitor:
         ):
             return None
         start, end = span(time)
-        score, count, positives, cluster, target = self._read(y_true, y_proba, clusters)
+        batch = Batch.read(y_true, y_proba, clusters, self._reading)
+        self._begin(batch.target, start)
+        self._processes.add(batch.evidence)
+        return self._finish(batch.evidence.rows, batch.gap, batch.sums, batch.failures, end)
+
+    def _begin(self, target: str | None, start: Any) -> None:
+        """Check that a batch fits, and keep what is known before it."""
         if self._target not in (None, target):
             raise InputError(f"The monitor holds {self._target}; this batch holds {target}")
-        leaf = leaves(score)
-        evidence = (
-            weigh(score, count, positives)
-            if cluster is None
-            else weigh_clusters(score, count, positives, cluster)
-        )
         self._target = target
-        rows = self._processes.rows
-        self._checkpoints.add(
-            self._windows, rows, None if start is None else start, self._processes.total[KEPT], self._sums
-        )
-        self._processes.add(evidence)
-        self._processes.independent &= cluster is None
-        self._sums = self._sums + region_sums(leaf, count, positives, score)
-        self._failures += int(positives[score == 0].sum() + (count - positives)[score == 1].sum())
-        labels, scores = _unit_sums(score, count, positives, cluster)
-        self._labels += labels
-        self._scores += scores
+        before = self._processes
+        self._checkpoints.add(self._windows, before.rows, start, kept_evidence(before), self._sums)
+
+    def _finish(self, rows: float, gap: float, sums: FloatArray, failures: int, end: Any) -> Look:
+        """Count a batch whose evidence was taken in, and return what is known now."""
+        self._sums = self._sums + sums
+        self._failures += failures
         self._windows += 1
         self._time = end
-        return self._look(float(count.sum()), float((positives - score * count).sum() / count.sum()))
-
-    def _read(self, y_true: Any, y_proba: Any, clusters: Any) -> tuple[Any, ...]:
-        """Return scores, counts, positive labels and clusters as float64, and the target."""
-        if not isinstance(y_true, Sample):
-            (rows,) = read_rows(y_true, y_proba, clusters=clusters, **self._reading)
-            score = rows.score.astype(np.float64)
-            return score, np.ones(len(score)), rows.label.astype(np.float64), rows.cluster, rows.target
-        sample = as_sample(y_true, y_proba, clusters=clusters)
-        if sample.squares is not None:
-            raise InputError("The monitor takes no sampling weights", remedy="Pass rows, or counts.")
-        if sample.clusters is None:
-            return sample.score, sample.count, sample.positives, None, sample.target
-        entries = sample.clusters
-        return (
-            sample.score[entries.group],
-            entries.weight,
-            entries.positives,
-            entries.cluster,
-            sample.target,
-        )
+        look = self._look(rows, gap)
+        self._history.add(look, self._windows - 1)
+        return look
 
     def _reference_bound(self, reference: Any) -> float:
         """Return the upper confidence bound of the error of earlier predictions, at a level of 1 - alpha / 2."""
@@ -228,9 +205,10 @@ class CalibrationMonitor:
         self._peak = max(self._peak, log_evalue)
         if self.average_run_length is not None and log_detector >= math.log(self.average_run_length):
             self._change_alarm = True
-        low, high = frequency_bounds(processes.units, self._labels, self.alpha)
-        mean = self._scores / processes.units
-        look = Look(
+        units, labels, scores = self._sums.sum(axis=1, keepdims=True)
+        mean, (low, high) = float((scores / units)[0]), frequency_bounds(units, labels, self.alpha)
+        smallest = smallest_error(processes.total, processes.squares, processes.units, self.alpha / 2)
+        return Look(
             rows=processes.rows,
             time=self._time,
             log_evalue=log_evalue,
@@ -238,27 +216,23 @@ class CalibrationMonitor:
             pvalue=self.pvalue,
             alarm=self.alarm,
             change_alarm=self._change_alarm,
-            gap=self._labels / processes.units - mean,
-            gap_low=low - mean,
-            gap_high=high - mean,
-            error_low=error_bound(processes.total, processes.squares, processes.units, self.alpha),
+            gap=float((labels / units)[0]) - mean,
+            gap_low=float(low[0]) - mean,
+            gap_high=float(high[0]) - mean,
+            error_low=smallest,
+            error_high=max(largest_error(self._sums, self.alpha / 2), smallest),
             batch_rows=batch_rows,
             batch_gap=batch_gap,
         )
-        if (self._windows - 1) % self._every == 0:
-            self._looks.append(look)
-        if len(self._looks) > _MOST_LOOKS:
-            self._looks, self._every = self._looks[::2], 2 * self._every
-        self._last = look
-        return look
 
     def merge(self, *others: CalibrationMonitor) -> Self:
         """Take in what other monitors with the same settings have seen, and return this one.
 
         Log-likelihood ratios add up, so the result is that of one monitor which saw the rows of the others after its
         own. That is valid if the label of each row is Bernoulli(score) given the rows of all shards, as for shards
-        that are independent. The highest e-value of another monitor is not carried over: what each shard alone would
-        have raised an alarm for is a hypothesis of its own.
+        that are independent, and if whether and when a shard is merged does not depend on its evidence. The highest
+        e-value of another monitor is not carried over: what each shard alone would have raised an alarm for is a
+        hypothesis of its own.
 
         Parameters
         ----------
@@ -274,22 +248,11 @@ class CalibrationMonitor:
                 raise InputError("Monitors must have the same settings to be merged")
             if not other._windows:
                 continue
-            if self._target not in (None, other._target):
-                raise InputError(f"The monitor holds {self._target}; the other holds {other._target}")
-            self._target = other._target
-            start = other._checkpoints.time[0]
-            self._checkpoints.add(
-                self._windows, self._processes.rows, start, self._processes.total[KEPT], self._sums
-            )
+            self._begin(other._target, other._checkpoints.time[0])
             self._processes.merge(other._processes)
-            self._sums = self._sums + other._sums
-            self._labels += other._labels
-            self._scores += other._scores
-            self._failures += other._failures
-            self._windows += 1
-            self._time = other._time
-            rows, labels, scores = other._sums.reshape(3, -1).sum(axis=1)
-            self._look(float(rows), float((labels - scores) / rows))
+            rows, (_, labels, scores) = other.n, other._sums.sum(axis=1).tolist()
+            gap = (labels - scores) / other._processes.units
+            self._finish(rows, gap, other._sums, other._failures, other._time)
         return self
 
     def reset(self) -> None:
@@ -346,8 +309,7 @@ class CalibrationMonitor:
     @property
     def history(self) -> tuple[Look, ...]:
         """The looks so far; of long histories every second, fourth and so on, and always the last."""
-        last = () if not self._windows or self._looks[-1] is self._last else (self._last,)
-        return (*self._looks, *last)
+        return self._history.looks
 
     @property
     def change(self) -> ChangePoint | None:
@@ -364,11 +326,9 @@ class CalibrationMonitor:
         return diagnose(self._processes.detector, since, failures)
 
     def _locate(self) -> tuple[ChangePoint, FloatArray]:
-        checkpoints = self._checkpoints
-        change, start = checkpoints.locate(
-            self._processes.total[KEPT], self._processes.rows, self._time, self.alpha
-        )
-        return change, self._sums - checkpoints.sums[start]
+        now = kept_evidence(self._processes)
+        change, start = self._checkpoints.locate(now, self.n, self._time, self.alpha)
+        return change, self._sums - self._checkpoints.sums[start]
 
     def __str__(self) -> str:
         null = (
@@ -424,30 +384,14 @@ class CalibrationMonitor:
 
     def to_state(self) -> dict[str, Any]:
         """Return everything that the monitor knows, as JSON can hold it."""
-        processes, points = self._processes, self._checkpoints
-        looks = [*self._looks, *([self._last] if self._windows else [])]
         return {
             "target": self._target,
-            "rows": processes.rows,
-            "units": processes.units,
-            "independent": processes.independent,
-            "processes": [
-                encode(part)
-                for part in (processes.total, processes.squares, processes.mixed, processes.detector)
-            ],
-            "unit_sums": [self._labels, self._scores],
+            "processes": self._processes.to_state(),
+            "checkpoints": self._checkpoints.to_state(),
+            "history": self._history.to_state(),
             "sums": encode(self._sums),
             "log_peak": encode(np.array([self._peak])),
-            "failures": self._failures,
-            "windows": self._windows,
-            "time": self._time,
-            "change_alarm": self._change_alarm,
-            "every": self._every,
-            "looks": encode(np.array([numbers_of(look) for look in looks])),
-            "look_times": [look.time for look in looks],
-            "checkpoints": [points.window, points.rows, points.time],
-            "checkpoint_evidence": encode(np.array(points.evidence)),
-            "checkpoint_sums": encode(np.array(points.sums)),
+            **{name: getattr(self, f"_{name}") for name in _PLAIN},
         }
 
     @classmethod
@@ -463,37 +407,14 @@ class CalibrationMonitor:
         spent = given.pop("spent")
         monitor = cls(**given)
         monitor._spent = spent
-        total, squares, mixed, detector = map(decode, state["processes"])
-        monitor._processes = Processes(
-            monitor.at_most or 0.0,
-            state["rows"],
-            state["units"],
-            total,
-            squares,
-            mixed,
-            detector,
-            state["independent"],
-        )
-        window, rows, time = state["checkpoints"]
-        monitor._checkpoints = Checkpoints(
-            window,
-            rows,
-            time,
-            list(decode(state["checkpoint_evidence"]).reshape(-1, len(KEPT))),
-            list(decode(state["checkpoint_sums"]).reshape(-1, N_SUMS)),
-        )
         monitor._target = state["target"]
-        monitor._sums = decode(state["sums"])
-        monitor._labels, monitor._scores = state["unit_sums"]
+        monitor._processes = Processes.from_state(monitor.at_most or 0.0, state["processes"])
+        monitor._checkpoints = Checkpoints.from_state(state["checkpoints"])
+        monitor._history = History.from_state(state["history"])
+        monitor._sums = decode(state["sums"]).reshape(3, N_REGIONS)
         monitor._peak = float(decode(state["log_peak"])[0])
-        for name in ("failures", "windows", "time", "change_alarm", "every"):
+        for name in _PLAIN:
             setattr(monitor, f"_{name}", state[name])
-        numbers = decode(state["looks"]).reshape(-1, len(LOOK_NUMBERS))
-        looks = [look_of(row, moment) for row, moment in zip(numbers, state["look_times"], strict=True)]
-        if looks:
-            monitor._looks, monitor._last = looks[:-1], looks[-1]
-            if monitor._looks and monitor._looks[-1] == monitor._last:
-                monitor._looks[-1] = monitor._last
         return monitor
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
@@ -525,14 +446,3 @@ def _plain_label(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return [to_python(item) for item in value]
     return to_python(value)
-
-
-def _unit_sums(
-    score: FloatArray, count: FloatArray, positives: FloatArray, cluster: Any
-) -> tuple[float, float]:
-    """Return the sums over units of their labels and scores; those of a cluster are means."""
-    if cluster is None:
-        return float(positives.sum()), float((score * count).sum())
-    size = np.bincount(cluster, count)
-    labels = np.bincount(cluster, positives) / size
-    return float(labels.sum()), float((np.bincount(cluster, score * count) / size).sum())

@@ -2,8 +2,8 @@ r"""When a change began: an estimate, and a confidence set for it.
 
 Sums of the evidence are kept at a bounded number of past times. A change at time t to alternative j is refused if
 
-- the rows before t show a change already: the mixture over earlier starts and all alternatives reaches
-  :math:`2 / \alpha`; or
+- the rows before t show a change already: the mixture over earlier starts and all alternatives, less what an allowed
+  error can contribute, reaches :math:`2 / \alpha`; or
 - the rows after t are much better explained by a later start: with :math:`L_j(t)` the likelihood ratio of alternative
   j over the rows after t,
 
@@ -17,32 +17,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray
-from truecal.inference.monitor.alternatives import LOG_PRIOR, N_CURVES, N_LEAVES, SHIFTS, log_sum_exp
+from truecal.inference.monitor.alternatives import LOG_PRIOR, N_CURVES, SHIFTS
+from truecal.inference.monitor.batch import N_REGIONS
+from truecal.inference.monitor.processes import Processes, log_sum_exp
+from truecal.inference.monitor.state_file import decode, encode
 from truecal.results import Result
 
 #: Checkpoints are kept at ages of 2^k windows, so many for each k.
 _PER_OCTAVE = 8
-#: Regions for which checkpoints hold evidence and sums.
-N_REGIONS = 8
 _WIDTH = len(SHIFTS)
 _NODE = N_CURVES + (N_REGIONS - 1) * _WIDTH
 #: The alternatives of a checkpoint: curves, the level, and shifts in the regions.
 KEPT = np.concatenate([np.arange(N_CURVES + _WIDTH), np.arange(_NODE, _NODE + N_REGIONS * _WIDTH)])
 _PRIOR: FloatArray = LOG_PRIOR[KEPT] - log_sum_exp(LOG_PRIOR[KEPT])
-N_SUMS = 3 * N_REGIONS
 
 
-def region_sums(leaf: Any, count: FloatArray, positives: FloatArray, score: FloatArray) -> FloatArray:
-    """Return rows, labels and scores of each region, added up."""
-    region = leaf.astype(np.intp) * N_REGIONS // N_LEAVES
-    columns = (count, positives, score * count)
-    return np.concatenate([np.bincount(region, column, N_REGIONS) for column in columns])
+def kept_evidence(processes: Processes) -> FloatArray:
+    """Return the sums of the evidence for `KEPT`: less what an allowed error can contribute, and as they are.
+
+    They are the same for perfect calibration, and are given once.
+    """
+    sums = [processes.gain, processes.total] if processes.at_most else [processes.total]
+    return np.stack([one[KEPT] for one in sums])
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,10 @@ class Checkpoints:
         Number of rows before it.
     time : list
         The time of the batch that begins there, or None.
-    evidence : list of ndarray
-        Log-likelihood ratios of the alternatives `KEPT` over all rows before it.
-    sums : list of ndarray
-        What `region_sums` gives for all rows before it.
+    evidence : list of ndarray of shape (1 or 2, len(KEPT))
+        What `kept_evidence` gave for all rows before it.
+    sums : list of ndarray of shape (3, N_REGIONS)
+        Sums by region, as in `Batch`, of all rows before it.
     """
 
     window: list[int] = field(default_factory=list)
@@ -107,11 +109,30 @@ class Checkpoints:
         self.time.append(time)
         self.evidence.append(evidence)
         self.sums.append(sums)
+        if window % _PER_OCTAVE:
+            return
         kept = [place for place, past in enumerate(self.window) if past % _step(window - past) == 0]
-        if len(kept) < len(self.window):
-            for name in ("window", "rows", "time", "evidence", "sums"):
-                values = getattr(self, name)
-                setattr(self, name, [values[place] for place in kept])
+        lists: tuple[list[Any], ...] = (self.window, self.rows, self.time, self.evidence, self.sums)
+        for values in lists:
+            values[:] = [values[place] for place in kept]
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the content as JSON can hold it."""
+        return {
+            "windows": list(self.window),
+            "rows": list(self.rows),
+            "times": list(self.time),
+            "evidence": encode(np.array(self.evidence)),
+            "sums": encode(np.array(self.sums)),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Return the checkpoints that `to_state` gave."""
+        table, n = decode(state["evidence"]).reshape(-1, len(KEPT)), len(state["rows"])
+        evidence = np.split(table, n) if n else []
+        sums = decode(state["sums"]).reshape(-1, 3, N_REGIONS)
+        return cls(state["windows"], state["rows"], state["times"], evidence, list(sums))
 
     def locate(self, evidence: FloatArray, rows: float, time: Any, alpha: float) -> tuple[ChangePoint, int]:
         """Return when the change began, and the number of its checkpoint.
@@ -119,7 +140,7 @@ class Checkpoints:
         Parameters
         ----------
         evidence : ndarray
-            The sums now, as in a checkpoint.
+            The sums now, as `kept_evidence` gives them.
         rows : float
             Rows so far.
         time : object
@@ -129,7 +150,7 @@ class Checkpoints:
         """
         past, window = np.array(self.evidence), np.array(self.window)
         since = evidence - past
-        mixture, best = log_sum_exp(since + _PRIOR), since.max(axis=1)
+        mixture, best = log_sum_exp(since[:, -1] + _PRIOR), since[:, -1].max(axis=1)
         needed = math.log(2 / alpha)
         possible = []
         for t in range(len(past)):
@@ -137,11 +158,11 @@ class Checkpoints:
             later = float(log_sum_exp(mixture[t:] - np.log((distance + 1.0) * (distance + 2.0))))
             earlier = -math.inf
             if t:
-                before = log_sum_exp((past[t] - past[:t] + _PRIOR).ravel())
+                before = log_sum_exp((past[t, 0] - past[:t, 0] + _PRIOR).ravel())
                 earlier = float(before) - math.log(max(window[t] - window[0], 1))
             if later - best[t] < needed and earlier < needed:
                 possible.append(t)
-        start = int(mixture.argmax())
+        start = int(log_sum_exp(since[:, 0] + _PRIOR).argmax())
         first, last = (min(possible), max(possible)) if possible else (0, len(past) - 1)
         # The change may lie between two checkpoints, so the interval goes on to the next on either side.
         ends = [*self.rows, rows], [*self.time, time]

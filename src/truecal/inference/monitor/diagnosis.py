@@ -17,7 +17,7 @@ from truecal.inference.monitor.alternatives import (
     SLOPES,
     node_edges,
 )
-from truecal.inference.monitor.change import N_REGIONS
+from truecal.inference.monitor.batch import N_REGIONS
 from truecal.results import Result
 
 
@@ -37,7 +37,7 @@ class Diagnosis(Result):
     gap : float
         Observed frequency less mean score of these scores since the change, or of all rows for certain failures.
     rows : float
-        Rows with such scores since then.
+        Rows with such scores since then; of clusters, each row is a part of a unit.
     slope : float or None
         For a change of slope, what it is now on the logit scale, averaged over the alternatives.
     failures : int
@@ -92,7 +92,7 @@ def diagnose(detector: FloatArray, sums: FloatArray, failures: int) -> Diagnosis
     }
     change = "certain" if failures else max(shares, key=lambda name: float(shares[name]))
     low, high = node_edges(1 + int(nodes[1:].argmax())) if change == "region" else (0.0, 1.0)
-    rows, labels, scores = sums.reshape(3, N_REGIONS)
+    rows, labels, scores = sums
     edges = [node_edges(N_REGIONS - 1 + k) for k in range(N_REGIONS)]
     inside = np.array([start < high and end > low for start, end in edges])
     n = float(rows[inside].sum())

@@ -29,8 +29,9 @@ class Look(Result):
         Whether there has been an alarm so far, and a change has been detected.
     gap, gap_low, gap_high : float
         Observed frequency less mean score of all rows so far, with a confidence sequence.
-    error_low : float
-        Lower end of a confidence sequence for the root mean square calibration error of all rows so far.
+    error_low, error_high : float
+        Confidence sequence for the root mean square calibration error of all rows so far. The upper end holds for
+        errors that do not cancel within one of eight regions of scores.
     batch_rows, batch_gap : float
         Rows of the batch, and its observed frequency less its mean score.
     """
@@ -48,6 +49,7 @@ class Look(Result):
     gap_low: float
     gap_high: float
     error_low: float
+    error_high: float
     batch_rows: float
     batch_gap: float
 
@@ -69,7 +71,7 @@ class Look(Result):
 #: Fields of a look that are numbers, as a state file holds them.
 LOOK_NUMBERS = (
     "rows", "log_evalue", "log_detector", "pvalue", "alarm", "change_alarm", "gap", "gap_low", "gap_high",
-    "error_low", "batch_rows", "batch_gap",
+    "error_low", "error_high", "batch_rows", "batch_gap",
 )  # fmt: skip
 
 

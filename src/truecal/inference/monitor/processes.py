@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,16 +32,21 @@ from truecal.inference.monitor.alternatives import (
     SENSITIVITY,
     SHIFT_PRIOR,
     SHIFTS,
-    Evidence,
-    log_sum_exp,
 )
+from truecal.inference.monitor.evidence import Evidence
+from truecal.inference.monitor.state_file import decode, encode
 
 #: Prior mass of an error that is there from the start; the rest is spread over later times.
 _FROM_START = 0.5
 #: Rows after which the prior of later starts begins to fall.
 _ROWS = 1000.0
 #: Prior mass of errors in many regions at once, from the start, and of an error in each region given that.
-_ON_MANY, _IN_REGION = 0.1, 0.5
+ON_MANY, _IN_REGION = 0.1, 0.5
+_LOG_SHIFT_PRIOR = np.log(SHIFT_PRIOR)
+#: Parts of the state that JSON can hold as they are.
+_PLAIN = ("rows", "units", "regions_stopped")
+#: The first dyadic interval of each depth but the coarsest.
+_FIRST_NODES = np.array([(1 << depth) - 1 for depth in range(1, DEPTH + 1)])
 
 
 def later_starts(rows: float) -> float:
@@ -58,7 +64,9 @@ def later_starts(rows: float) -> float:
 
 def log_later(before: float, rows: float) -> float:
     """Return the logarithm of the prior mass of an error that begins with a batch of rows, after those before."""
-    return math.log((1 - _FROM_START) * (later_starts(before + rows) - later_starts(before)))
+    first, last = (1 + math.log1p(n / _ROWS) for n in (before, before + rows))
+    # The difference of `later_starts`, without loss of digits after very many rows.
+    return math.log((1 - _FROM_START) * math.log1p(rows / (_ROWS + before)) / (first * last))
 
 
 @dataclass(eq=False)
@@ -75,8 +83,9 @@ class Processes:
         Sums over all rows of what `Evidence` holds.
     mixed, detector : ndarray of shape (N_ALTERNATIVES,)
         Logarithms of the sums over s in E and M.
-    independent : bool
-        Whether all rows so far were independent.
+    regions_stopped : float, optional
+        Logarithm of R, the process of errors in many regions, when the first clusters came. R needs independent rows,
+        and stops there.
     """
 
     at_most: float = 0.0
@@ -86,7 +95,7 @@ class Processes:
     squares: FloatArray = field(default_factory=lambda: np.zeros(N_ALTERNATIVES))
     mixed: FloatArray = field(default_factory=lambda: np.full(N_ALTERNATIVES, math.log(_FROM_START)))
     detector: FloatArray = field(default_factory=lambda: np.full(N_ALTERNATIVES, -math.inf))
-    independent: bool = True
+    regions_stopped: float | None = None
 
     def add(self, batch: Evidence) -> None:
         """Take in a batch."""
@@ -101,10 +110,12 @@ class Processes:
         # Where in the other the batches began is not known, so its later starts begin with its first row.
         self.mixed = np.logaddexp(self.mixed, log_later(self.rows, other.rows)) + gain
         self.detector = np.logaddexp(self.detector + gain, other.detector)
-        self._count(Evidence(other.total, other.squares, other.rows, other.units))
-        self.independent &= other.independent
+        independent = other.regions_stopped is None
+        self._count(Evidence(other.total, other.squares, other.rows, other.units, independent))
 
     def _count(self, batch: Evidence) -> None:
+        if not batch.independent and self.regions_stopped is None:
+            self.regions_stopped = many_regions(self.total)
         self.total = self.total + batch.log_ratio
         self.squares = self.squares + batch.squares
         self.rows += batch.rows
@@ -122,10 +133,32 @@ class Processes:
         return log_ratio - rate * squares / 2 - units * self.at_most**2 / (2 * rate)
 
     @property
+    def gain(self) -> FloatArray:
+        """What all rows so far say about each alternative, less what an allowed error can contribute."""
+        return self._gain(self.total, self.squares, self.units)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the content as JSON can hold it."""
+        arrays = (self.total, self.squares, self.mixed, self.detector)
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return {**plain, "arrays": [encode(array) for array in arrays]}
+
+    @classmethod
+    def from_state(cls, at_most: float, state: dict[str, Any]) -> Self:
+        """Return the processes that `to_state` gave."""
+        total, squares, mixed, detector = map(decode, state["arrays"])
+        plain = {name: state[name] for name in _PLAIN}
+        return cls(at_most, total=total, squares=squares, mixed=mixed, detector=detector, **plain)
+
+    @property
     def log_evalue(self) -> float:
         """Logarithm of E."""
-        total = self.total if self.at_most == 0 and self.independent else None
-        return float(log_evalues(self.mixed, self.rows, total))
+        waiting = math.log((1 - _FROM_START) * (1 - later_starts(self.rows)))
+        log_e = np.logaddexp(log_sum_exp(LOG_PRIOR + self.mixed), waiting)
+        if self.at_most == 0:
+            regions = many_regions(self.total) if self.regions_stopped is None else self.regions_stopped
+            log_e = np.logaddexp(math.log1p(-ON_MANY) + log_e, math.log(ON_MANY) + regions)
+        return float(log_e)
 
     @property
     def log_detector(self) -> float:
@@ -133,36 +166,32 @@ class Processes:
         return float(log_sum_exp(LOG_PRIOR + self.detector))
 
 
-def log_evalues(mixed: FloatArray, rows: float, total: FloatArray | None = None) -> FloatArray:
-    """Return the logarithm of E, of one monitor or of many.
+def many_regions(total: FloatArray) -> float:
+    """Return the logarithm of R, the e-process of errors that differ from region to region, from the start.
+
+    A row belongs to one region of each depth, so the mixtures over shifts of the regions multiply; each region is in
+    error with a prior probability of one half.
 
     Parameters
     ----------
-    mixed, total : ndarray of shape (..., N_ALTERNATIVES)
-        As in `Processes`; without `total`, errors in many regions at once are left out.
-    rows : float
-        Rows so far.
+    total : ndarray of shape (N_ALTERNATIVES,)
+        Sums of log-likelihood ratios.
     """
-    waiting = math.log((1 - _FROM_START) * (1 - later_starts(rows)))
-    log_e = np.logaddexp(log_sum_exp(LOG_PRIOR + mixed), waiting)
-    if total is None:
-        return log_e
-    return np.logaddexp(math.log1p(-_ON_MANY) + log_e, math.log(_ON_MANY) + many_regions(total))
-
-
-def many_regions(total: FloatArray) -> FloatArray:
-    """Return the logarithm of the e-process of errors that differ from region to region, from the start.
-
-    Regions are independent given the scores, so their mixtures over shifts multiply; each region of each depth is
-    in error with a prior probability of one half.
-
-    Parameters
-    ----------
-    total : ndarray of shape (..., N_ALTERNATIVES)
-        Sums of log-likelihood ratios, of one monitor or of many.
-    """
-    nodes = total[..., N_CURVES:].reshape(*total.shape[:-1], -1, len(SHIFTS))
-    shifted = log_sum_exp(nodes + np.log(SHIFT_PRIOR))
+    shifted = log_sum_exp(total[N_CURVES:].reshape(-1, len(SHIFTS)) + _LOG_SHIFT_PRIOR)
     each = np.logaddexp(math.log(_IN_REGION) + shifted, math.log1p(-_IN_REGION))
-    depths = [each[..., (1 << b) - 1 : (2 << b) - 1].sum(axis=-1) for b in range(1, DEPTH + 1)]
-    return log_sum_exp(np.stack(depths, axis=-1)) - math.log(DEPTH)
+    depths = np.add.reduceat(each, _FIRST_NODES)
+    return float(log_sum_exp(depths)) - math.log(DEPTH)
+
+
+def log_sum_exp(values: FloatArray) -> FloatArray:
+    """Return log(sum(exp(values))) along the last axis; SciPy's takes longer than the rest of an update.
+
+    Examples
+    --------
+    >>> log_sum_exp(np.array([[-1000.0, -1000.0], [-np.inf, -np.inf]])).round(2)
+    array([-999.31,     -inf])
+    """
+    largest = np.max(values, axis=-1, keepdims=True)
+    safe = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(values - safe).sum(axis=-1)) + safe[..., 0])

@@ -1,20 +1,25 @@
 """Checkpoints stay few, and the confidence set of the change point contains it."""
 
 import numpy as np
+import pytest
 
-from truecal.inference.monitor.alternatives import leaves, weigh
-from truecal.inference.monitor.change import KEPT, N_REGIONS, N_SUMS, Checkpoints, region_sums
+from truecal.inference.monitor.batch import N_REGIONS
+from truecal.inference.monitor.change import KEPT, Checkpoints, kept_evidence
+from truecal.inference.monitor.evidence import tally, weigh
+from truecal.inference.monitor.processes import Processes
+
+NOTHING = np.zeros((3, N_REGIONS))
 
 
-def _stream(seed, change, windows=40, rows=200, drift=0.12):
+def _stream(seed, change, windows=40, rows=200, drift=0.12, before=0.0, at_most=0.0):
     rng = np.random.default_rng(seed)
-    points, total = Checkpoints(), np.zeros(len(KEPT))
+    points, processes = Checkpoints(), Processes(at_most)
     for window in range(windows):
-        points.add(window, window * rows, window, total, np.zeros(N_SUMS))
+        points.add(window, window * rows, window, kept_evidence(processes), NOTHING)
         score = rng.uniform(0.1, 0.8, rows)
-        truth = score + (drift if window >= change else 0)
-        total = total + weigh(score, np.ones(rows), (rng.random(rows) < truth).astype(float)).log_ratio[KEPT]
-    return points.locate(total, windows * rows, windows, 0.05)
+        truth = score + (drift if window >= change else before)
+        processes.add(weigh(tally(score, np.ones(rows), (rng.random(rows) < truth).astype(float))))
+    return points.locate(kept_evidence(processes), windows * rows, windows, 0.05)
 
 
 def test_change_is_found_and_inside_its_interval():
@@ -40,27 +45,40 @@ def test_change_at_the_start():
     assert place <= 2
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_an_allowed_error_before_the_change_is_not_taken_for_it(seed):
+    point, _ = _stream(seed, 60, windows=80, drift=0.1, before=0.04, at_most=0.05)
+    assert abs(point.row - 60 * 200) <= 8 * 200
+    assert point.low <= 60 * 200 <= point.high
+    strict, _ = _stream(seed, 60, windows=80, drift=0.1, before=0.04)
+    assert strict.high < 20 * 200
+
+
 def test_checkpoints_are_dense_near_the_end_and_bounded():
     points = Checkpoints()
-    for window in range(5000):
+    for window in range(5001):
         points.add(window, window, None, np.zeros(1), np.zeros(1))
     assert points.window[0] == 0
-    assert points.window[-8:] == list(range(4992, 5000))
-    assert len(points.window) < 130
+    assert points.window[-8:] == list(range(4993, 5001))
+    assert len(points.window) < 140
     gaps = np.diff(points.window)
-    ages = 4999 - np.array(points.window[:-1])
+    ages = 5000 - np.array(points.window[:-1])
     assert (gaps <= np.maximum(ages / 4, 1)).all()
 
 
-def test_region_sums_add_up():
-    score = np.array([0.0, 0.01, 0.5, 0.99])
-    sums = region_sums(leaves(score), np.ones(4), np.array([0.0, 1, 1, 1]), score).reshape(3, N_REGIONS)
-    assert sums.sum(axis=1).tolist() == [4, 3, 1.5]
-    assert sums[0, 0] == 2
+@pytest.mark.parametrize("at_most", [0.0, 0.03])
+def test_state(at_most):
+    points, processes = Checkpoints(), Processes(at_most)
+    processes.add(weigh(tally(np.array([0.3]), np.ones(1), np.ones(1))))
+    points.add(0, 0.0, "a", kept_evidence(processes), NOTHING + 1)
+    again = Checkpoints.from_state(points.to_state())
+    assert again.evidence[0].shape == (2 if at_most else 1, len(KEPT))
+    assert again.evidence[0].tolist() == points.evidence[0].tolist()
+    assert again.to_state() == points.to_state()
 
 
 def test_time_is_optional():
-    points = Checkpoints()
-    points.add(0, 0, None, np.zeros(len(KEPT)), np.zeros(N_SUMS))
-    point, _ = points.locate(np.zeros(len(KEPT)), 10, None, 0.05)
+    points, processes = Checkpoints(), Processes()
+    points.add(0, 0, None, kept_evidence(processes), NOTHING)
+    point, _ = points.locate(kept_evidence(processes), 10, None, 0.05)
     assert str(point) == "after row 0 (95%: 0 to 10)"

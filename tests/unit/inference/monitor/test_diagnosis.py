@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from truecal.inference.monitor.alternatives import leaves, weigh
-from truecal.inference.monitor.change import region_sums
+from truecal.inference.monitor.batch import N_REGIONS
 from truecal.inference.monitor.diagnosis import diagnose
+from truecal.inference.monitor.evidence import tally, weigh
 
 
 def _diagnosis(curve, failures=0):
     rng = np.random.default_rng(0)
     score = rng.random(20_000)
     y = (rng.random(20_000) < curve(score)).astype(float)
-    one = np.ones(20_000)
-    return diagnose(weigh(score, one, y).log_ratio, region_sums(leaves(score), one, y, score), failures)
+    cells = tally(score, np.ones(20_000), y)
+    return diagnose(weigh(cells).log_ratio, cells.reshape(3, N_REGIONS, -1).sum(axis=2), failures)
 
 
 def test_level():
