@@ -62,8 +62,8 @@ class CalibrationMonitor:
     *What is assumed.* The prediction was fixed before the label was known, and under the null hypothesis the label of
     each row is Bernoulli(score) given all earlier rows. Labels may therefore arrive late and in any order, if the order
     and the size of a batch do not depend on labels that are not in yet. Rows that depend on each other beyond that
-    belong in one cluster, and a cluster in one batch: its factor is the mean of the likelihood ratios of its rows, which
-    is valid under any dependence within it. Forecasts of one series with overlapping horizons depend on each other.
+    belong in one cluster, and a cluster in one batch: its factor is the mean of the likelihood ratios of its rows,
+    which is valid under any dependence within it. Forecasts of one series with overlapping horizons are dependent.
 
     *Scores of exactly 0 and 1.* A label that contradicts such a score is impossible under perfect calibration: the
     e-value is infinite from then on, and `diagnosis` says so. With `at_most` or `reference` it is not, and counts like
