@@ -15,24 +15,24 @@ from truecal._lib.types import FloatArray
 SCHEMA_VERSION = 1
 
 
-def plain(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     """Return nested objects as JSON holds them: no NumPy types, and None for NaN and infinities.
 
     Examples
     --------
-    >>> plain({"loss": float("inf"), "bins": (1, 2.5)})
+    >>> jsonable({"loss": float("inf"), "bins": (1, 2.5)})
     {'loss': None, 'bins': [1, 2.5]}
     """
     if isinstance(value, Result):
         return value._fields()
     if hasattr(value, "to_dict"):
-        return plain({key: item for key, item in value.to_dict().items() if key != "schema_version"})
+        return jsonable({key: item for key, item in value.to_dict().items() if key != "schema_version"})
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [jsonable(item) for item in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return jsonable(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -53,7 +53,7 @@ class Result:
     def _fields(self) -> dict[str, Any]:
         assert is_dataclass(self)
         names = [field.name for field in fields(self) if field.name not in self._omitted]
-        return {name: plain(getattr(self, name)) for name in (*names, *self._derived)}
+        return {name: jsonable(getattr(self, name)) for name in (*names, *self._derived)}
 
 
 @dataclass(frozen=True, eq=False)

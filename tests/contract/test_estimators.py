@@ -51,7 +51,7 @@ def test_fractional_weights_are_taken_or_refused(spec):
     if spec.weights:
         assert spec.range[0] <= error(spec, y, p, sample_weight=weight) <= spec.range[1]
     else:
-        with pytest.raises(ValueError, match="whole-number weights only"):
+        with pytest.raises(ValueError, match="sample_weight must be whole numbers"):
             error(spec, y, p, sample_weight=weight)
 
 
@@ -143,7 +143,7 @@ def test_one_row_is_measured_or_refused_clearly(spec):
     try:
         value = error(spec, [1], [0.3])
     except ValueError as refusal:
-        assert re.search(r"needs at least \w+", str(refusal))  # noqa: PT017
+        assert re.search(r"at least \w+", str(refusal))  # noqa: PT017
     else:
         assert spec.range[0] <= value <= spec.range[1]
 
@@ -202,7 +202,7 @@ def test_the_estimate_approaches_zero_for_a_calibrated_model(spec):
 @every_estimator
 def test_bad_parameters_get_the_standard_message(spec):
     y, p = predictions()
-    with pytest.raises(ValueError, match=f"{spec.name} has no option 'bins'. Its options: "):
+    with pytest.raises(ValueError, match=f"bins is not an option of {spec.name}. Its options: "):
         error(spec, y, p, bins=3)
     if spec.norms == "any":
         for norm in (0, 0.5, -1, math.nan, math.inf, "2", None, True):

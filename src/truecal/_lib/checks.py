@@ -26,10 +26,10 @@ def check_norm(norm: object) -> float:
     return value
 
 
-def check_count(name: str, value: object, *, least: int = 1) -> int:
-    """Return `value` as an int, or say that `name` must be a whole number of at least `least`."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise _wrong(name, f"a whole number >= {least}", value)
+def check_count(name: str, value: object, *, at_least: int = 1) -> int:
+    """Return `value` as an int, or say that `name` must be a whole number of at least `at_least`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < at_least:
+        raise _wrong(name, f"a whole number >= {at_least}", value)
     return int(value)
 
 

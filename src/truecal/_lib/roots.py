@@ -46,13 +46,13 @@ def find_root(
             c, fc, b, fb = b, fb, a, fa
         a, fa = x, fx
         tolerance = 2 * rtol * abs(a if abs(fa) < abs(fb) else b) + xtol
-        least = tolerance / abs(b - a) if a != b else math.inf
-        if least > 0.5:
+        smallest = tolerance / abs(b - a) if a != b else math.inf
+        if smallest > 0.5:
             break
         position, height = (a - b) / (c - b), (fa - fb) / (fc - fb)
         if fa and height**2 < position and (1 - height) ** 2 < 1 - position:  # the inverse parabola is safe
             step = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
         else:
             step = 0.5
-        step = min(max(step, least), 1 - least)
+        step = min(max(step, smallest), 1 - smallest)
     return a if abs(fa) < abs(fb) else b

@@ -19,7 +19,7 @@ from truecal.recalibration.selection import CandidateScore, Selection, select_re
 from truecal.results import Result
 
 #: Rows on which recalibrators are compared; more take time and do not change the choice.
-MOST_ROWS = 10_000
+MOST_TRAINING_ROWS = 10_000
 #: Resamples of the standard errors in that comparison.
 _RESAMPLES = 40
 #: Standard errors by which the gain of a recalibrator must exceed 0.
@@ -106,7 +106,7 @@ class TrainingRows:
 def training_rows(
     sample: Sample, y_true: Any, y_proba: Any, rng: np.random.Generator, **reading: Any
 ) -> TrainingRows:
-    """Return at most `MOST_ROWS` rows: of the top label all classes, else those of the sample.
+    """Return at most `MOST_TRAINING_ROWS` rows: of the top label all classes, else those of the sample.
 
     Parameters
     ----------
@@ -127,17 +127,17 @@ def training_rows(
             times = weight.astype(np.intp)
             score, label = np.repeat(score, times, axis=0), np.repeat(label, times)
             cluster = None if cluster is None else np.repeat(cluster, times)
-        return TrainingRows(label, score, float(len(label)), cluster).at_most(MOST_ROWS, rng)
+        return TrainingRows(label, score, float(len(label)), cluster).at_most(MOST_TRAINING_ROWS, rng)
     if sample.clusters is not None:
         table = sample.clusters
         times = np.concatenate([table.weight - table.positives, table.positives]).astype(np.intp)
         rows = np.repeat(np.arange(len(times)), times)
         pair, label = rows % len(table.group), rows // len(table.group)
         whole = TrainingRows(label, sample.score[table.group[pair]], sample.n, table.cluster[pair])
-        return whole.at_most(MOST_ROWS, rng)
+        return whole.at_most(MOST_TRAINING_ROWS, rng)
     kinds = np.concatenate([sample.count - sample.positives, sample.positives]).astype(np.int64)
-    if sample.n > MOST_ROWS:
-        drawn = rng.choice(int(sample.n), MOST_ROWS, replace=False)
+    if sample.n > MOST_TRAINING_ROWS:
+        drawn = rng.choice(int(sample.n), MOST_TRAINING_ROWS, replace=False)
         kinds = np.bincount(np.searchsorted(np.cumsum(kinds), drawn, side="right"), minlength=len(kinds))
     label = np.repeat([0, 1], [kinds[: len(sample)].sum(), kinds[len(sample) :].sum()])
     return TrainingRows(label, np.repeat(np.tile(sample.score, 2), kinds), sample.n)

@@ -16,7 +16,7 @@ import click
 from truecal._lib.files import write_text
 from truecal._lib.text import WIDTH, printable
 from truecal.exceptions import InputError
-from truecal.results import plain
+from truecal.results import jsonable
 
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
@@ -37,11 +37,11 @@ def finish(
 ) -> None:
     """Write the result of a command: text, or JSON with the columns used and what was detected."""
     if style == "json":
-        told: dict[str, Any] = {"schema_version": 1, "command": command}
+        head: dict[str, Any] = {"schema_version": 1, "command": command}
         if predictions is not None:
-            told |= {"source": predictions.source, "columns": predictions.columns.to_dict()}
-            told["detected"] = list(predictions.notes)
-        text = as_json({**told, **content})
+            head |= {"source": predictions.source, "columns": predictions.columns.to_dict()}
+            head["detected"] = list(predictions.notes)
+        text = as_json({**head, **content})
     show_notes(predictions, quiet=quiet)
     if output is None:
         click.echo(printable(text))
@@ -100,7 +100,7 @@ def is_verbose() -> bool:
 
 def as_json(content: dict[str, Any]) -> str:
     """Return JSON; a value that is not finite is null, for JSON has no NaN."""
-    return json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(jsonable(content), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def wrapped(*sentences: str) -> str:

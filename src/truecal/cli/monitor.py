@@ -18,7 +18,7 @@ from truecal.cli._options import OUTPUT, Command, column_option, group_option, i
 from truecal.cli._output import check_target, show_notes, stage
 from truecal.cli.input.windows import Batch, read_lines, split_windows
 from truecal.exceptions import InputError
-from truecal.results import plain
+from truecal.results import jsonable
 
 if TYPE_CHECKING:
     from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
@@ -243,7 +243,9 @@ class _Watch:
     def _show(self, name: str, look: Look) -> None:
         if self.style == "json":
             content = {"group": name} if self.grouped else {}
-            click.echo(json.dumps(plain({**content, **look.to_dict()}), ensure_ascii=False, allow_nan=False))
+            click.echo(
+                json.dumps(jsonable({**content, **look.to_dict()}), ensure_ascii=False, allow_nan=False)
+            )
             return
         when = "" if look.time is None else f"{look.time!s:<19}  "
         group = f"{name[:16]:<16}  " if self.grouped else ""
@@ -262,7 +264,7 @@ class _Watch:
             }
             content = {"groups": groups} if self.grouped else groups.get("", {})
             final = {"schema_version": 1, "command": "monitor", "alarm": self.alarm, **content}
-            click.echo(json.dumps(plain(final), ensure_ascii=False, allow_nan=False))
+            click.echo(json.dumps(jsonable(final), ensure_ascii=False, allow_nan=False))
         elif not self.grouped:
             click.echo(printable(str(self.monitors[""]) if self.monitors else "No rows."))
         else:

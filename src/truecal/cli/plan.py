@@ -130,7 +130,7 @@ def _check_picture(path: Path) -> None:
 
     require("matplotlib", extra="app", purpose="Drawing")
     if path.suffix.lower() not in _PICTURES:
-        raise InputError(f"--plot must end in {', '.join(_PICTURES)}. Got {path.name!r} instead.")
+        raise InputError(f"must end in {', '.join(_PICTURES)}. Got {path.name!r} instead.", argument="--plot")
 
 
 def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:

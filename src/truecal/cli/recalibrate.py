@@ -54,7 +54,7 @@ def command(
     for path in (output, target):
         check_target(path, file, *filter(None, (other, fresh)))
     if other is not None and target is None:
-        raise InputError("--apply needs --write, the file for the recalibrated scores")
+        raise InputError("needs --write, the file for the recalibrated scores", argument="--apply")
     kind = "logits" if reading["logits"] else "probabilities"
     reading["logits"] = False  # the recalibrators take them as they are
     with stage("reading"):

@@ -79,13 +79,13 @@ def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         check_choice("a key of a study", key, _KEYS)
     for key in ("sizes", "estimators"):
         if not isinstance(content.get(key), list):
-            raise InputError(f"{key} must be a list, such as {key} = {_EXAMPLES[key]}.")
+            raise InputError(f"must be a list, such as {key} = {_EXAMPLES[key]}", argument=key)
     for estimator in content["estimators"]:
         if not isinstance(estimator, str | Mapping):
-            raise InputError(f"an estimator must be a name or a table. Got {estimator!r} instead")
+            raise InputError(f"must be names or tables. Got {estimator!r} instead", argument="estimators")
     own = content.get("populations", {})
     if not isinstance(own, Mapping):
-        raise InputError(f"populations must be tables [populations.NAME]. Got {own!r} instead")
+        raise InputError(f"must be tables [populations.NAME]. Got {own!r} instead", argument="populations")
     populations = {
         **{name: paper.population(name) for name in _paper_names(content.get("paper", []))},
         **{
@@ -95,7 +95,9 @@ def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         **{name: _population(name, table) for name, table in own.items()},
     }
     if not populations:
-        raise InputError('no population. Write paper = "all", or a table [populations.NAME].')
+        raise InputError(
+            'are missing. Write paper = "all", or a table [populations.NAME]', argument="populations"
+        )
     arguments = {"populations": populations, "sizes": content["sizes"], "estimators": content["estimators"]}
     renamed = {"repeats": "repeats", "norm": "norm", "seed": "rng"}
     return {**arguments, **{renamed[key]: content[key] for key in renamed if key in content}}
@@ -110,18 +112,20 @@ def _paper_names(chosen: object) -> list[str]:
     if isinstance(chosen, str):
         chosen = [chosen]
     if not isinstance(chosen, list):
-        raise InputError(f'paper must be "all" or a list of names. Got {chosen!r} instead.')
+        raise InputError(f'must be "all" or a list of names. Got {chosen!r} instead.', argument="paper")
     return [check_choice("paper", name, paper.NAMES) for name in chosen]
 
 
 def _population(name: str, table: Any) -> Population:
     if not isinstance(table, Mapping):
-        raise InputError(f"population {name!r} must be a table with scores and curve. Got {table!r} instead")
+        raise InputError(
+            f"must be a table with scores and curve. Got {table!r} instead", argument=f"population {name!r}"
+        )
     try:
         return Population(_scores(table["scores"]), _build("curve", CURVES, table["curve"]))
     except KeyError as error:
         raise InputError(
-            f"population {name!r} has no {error.args[0]!r}; it needs scores and curve"
+            f"has no {error.args[0]!r}; it needs scores and curve", argument=f"population {name!r}"
         ) from error
     except ValueError as error:
         raise InputError(f"population {name!r}: {error}") from error
@@ -135,11 +139,13 @@ def _scores(table: Any) -> ScoreDistribution:
 def _build(what: str, kinds: Mapping[str, Callable[..., Any]], table: Any) -> Any:
     if not isinstance(table, Mapping) or "kind" not in table:
         raise InputError(
-            f'{what} must be a table such as {{ kind = "{next(iter(kinds))}", ... }}. Got {table!r}.'
+            f'must be a table such as {{ kind = "{next(iter(kinds))}", ... }}. Got {table!r}', argument=what
         )
     options = {key: value for key, value in table.items() if key != "kind"}
     kind = check_choice(f"kind of {what}", table["kind"], kinds)
     try:
         return kinds[kind](**options)
     except TypeError as error:
-        raise InputError(f"{what} of kind {kind!r} cannot be made from {options!r}: {error}.") from error
+        raise InputError(
+            f"of kind {kind!r} cannot be made from {options!r}: {error}", argument=what
+        ) from error

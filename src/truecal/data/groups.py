@@ -150,9 +150,9 @@ def _is_missing(value: Any) -> bool:
 
 
 def _names(values: list[Any]) -> list[str]:
-    """Return names that are all different: quoted where the plain text is that of another value."""
-    plain = [MISSING if value is None else str(value) for value in values]
+    """Return names that are all different: quoted where the text is that of another value."""
+    texts = [MISSING if value is None else str(value) for value in values]
     return [
-        text if value is None or (plain.count(text) == 1 and text != MISSING) else repr(value)
-        for text, value in zip(plain, values, strict=True)
+        text if value is None or (texts.count(text) == 1 and text != MISSING) else repr(value)
+        for text, value in zip(texts, values, strict=True)
     ]

@@ -238,7 +238,9 @@ def read_rows(
     truth = Labels(y_true, len(proba))
     if names and truth.column_names and names != truth.column_names and set(names) == set(truth.column_names):
         raise InputError(
-            "y_true and y_proba have the same columns in another order", remedy="Give them one order."
+            "have the same columns in another order",
+            remedy="Give them one order.",
+            argument="y_true and y_proba",
         )
     cluster = None if clusters is None else read_clusters(clusters, len(proba))
     common: dict[str, Any] = {

@@ -219,7 +219,7 @@ class Sample:
     @cached_property
     def n(self) -> float:
         """Number of rows, an int; or the total weight, a float if weights have fractions."""
-        if self.plain:
+        if self.one_row_each:
             return len(self)
         total = float(self.count.sum())
         return int(total) if self.whole else total
@@ -241,7 +241,7 @@ class Sample:
     @cached_property
     def label(self) -> FloatArray:
         """Mean label of each group."""
-        return self.positives if self.plain else self.positives / self.count
+        return self.positives if self.one_row_each else self.positives / self.count
 
     @cached_property
     def isotonic(self) -> FloatArray:
@@ -251,7 +251,7 @@ class Sample:
     @cached_property
     def cumulative_count(self) -> FloatArray:
         """Rows before each group, and at the end the total: ``n_groups + 1`` values."""
-        return np.arange(len(self) + 1, dtype=np.float64) if self.plain else _prefix_sums(self.count)
+        return np.arange(len(self) + 1, dtype=np.float64) if self.one_row_each else _prefix_sums(self.count)
 
     @cached_property
     def cumulative_positives(self) -> FloatArray:
@@ -261,15 +261,15 @@ class Sample:
     @cached_property
     def even(self) -> bool:
         """Whether all groups have the same count, as when no scores tie and there are no weights."""
-        return self.plain or bool((self.count == self.count[0]).all())
+        return self.one_row_each or bool((self.count == self.count[0]).all())
 
     @cached_property
     def whole(self) -> bool:
         """Whether all counts are whole numbers, so that their sums are exact."""
-        return self.plain or bool((self.count == np.floor(self.count)).all())
+        return self.one_row_each or bool((self.count == np.floor(self.count)).all())
 
     @property
-    def plain(self) -> bool:
+    def one_row_each(self) -> bool:
         """Whether every group is one row: no ties and no weights."""
         # One 1.0 seen by all rows through a stride of zero costs no memory, and marks this case.
         return self.count.strides == (0,) and float(self.count[0]) == 1
@@ -282,7 +282,7 @@ class Sample:
         start, end : ndarray of int
             Numbers of groups; group `end` is not counted.
         """
-        if self.plain:
+        if self.one_row_each:
             return np.asarray(end - start, dtype=np.float64)
         return self.cumulative_count[end] - self.cumulative_count[start]
 
@@ -303,7 +303,7 @@ class Sample:
             Numbers of groups, ascending from 0.
         """
         positives = np.add.reduceat(self.positives, start)
-        if self.plain:
+        if self.one_row_each:
             end = np.append(start[1:], len(self))
             return self.rows_between(start, end), np.add.reduceat(self.score, start), positives
         return np.add.reduceat(self.count, start), np.add.reduceat(self.score * self.count, start), positives
@@ -326,7 +326,7 @@ class Sample:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled arrays forget that they are read-only, and a stride of zero is written out in full.
-        count = None if self.plain else self.count
+        count = None if self.one_row_each else self.count
         rest = (self.dtype, self.target, self.squares, self.positive_squares, self.clusters)
         return _rebuild, (self.score, count, self.positives, *rest)
 

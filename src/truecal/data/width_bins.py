@@ -16,7 +16,7 @@ _STEP = 1 << 15
 _HIGH, _LOW = 2.0**26, 2.0**27
 
 #: Most rows for which sums of such numbers are below 2^53.
-_MOST_ROWS = 1 << 26
+_MOST_COUNTED_ROWS = 1 << 26
 
 
 def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArray:
@@ -36,7 +36,7 @@ def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArra
 
 def can_count(n_rows: int, n_bins: int, dtype: np.dtype[Any]) -> bool:
     """Return whether counting is exact: not too many rows, and edges that are far apart in the type of the scores."""
-    return n_bins <= n_rows <= _MOST_ROWS and n_bins * float(np.finfo(dtype).eps) < 0.25
+    return n_bins <= n_rows <= _MOST_COUNTED_ROWS and n_bins * float(np.finfo(dtype).eps) < 0.25
 
 
 def count_in_width_bins(

@@ -39,7 +39,7 @@ class BiasDisplay(Display):
     Parameters
     ----------
     rows : iterable of dict
-        As of `truecal.simulation.Study.rows`.
+        The rows of a study, as in `truecal.simulation.Study.rows`.
 
     Examples
     --------

@@ -159,7 +159,7 @@ class ComparisonDisplay(Display):
         by : array-like, mapping, data frame or tuple of array-like
             The groups: one column, or several that are crossed, as in `truecal.assess`.
         estimators, norm, confidence_level, n_resamples, rng, **reading
-            As of `from_predictions`.
+            As in `from_predictions`.
 
         Returns
         -------

@@ -116,9 +116,9 @@ class MissRateDisplay(Display):
 
 def _as_row(row: Any) -> dict[str, Any]:
     """Return a row as a dictionary, under the names of this module."""
-    plain: dict[str, Any] = row.to_dict() if hasattr(row, "to_dict") else dict(row)
-    if "se" not in plain and "standard_error" in plain:
-        plain["se"] = plain["standard_error"]
-    if "estimator" not in plain and "method" in plain:
-        plain["estimator"] = plain["method"]
-    return plain
+    content: dict[str, Any] = row.to_dict() if hasattr(row, "to_dict") else dict(row)
+    if "se" not in content and "standard_error" in content:
+        content["se"] = content["standard_error"]
+    if "estimator" not in content and "method" in content:
+        content["estimator"] = content["method"]
+    return content

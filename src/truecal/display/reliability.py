@@ -188,7 +188,7 @@ class ReliabilityDisplay(Display):
         X, y
             Data that it was not fitted to, and labels.
         **options
-            As of `from_predictions`, but for its `estimator`: pass that to `from_predictions`.
+            Options of `from_predictions`, except its `estimator`: pass that to `from_predictions`.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class ReliabilityDisplay(Display):
         X, y
             The data that was passed to `cross_validate`.
         **options
-            As of `from_estimator`.
+            Options of `from_estimator`.
 
         Returns
         -------

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from truecal._lib.checks import check_choice, check_norm
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 if TYPE_CHECKING:
     from truecal.data.sample import Sample
@@ -112,7 +112,7 @@ class EstimatorSpec:
         for option in options:
             if option not in self.options:
                 known = ", ".join(self.options) or "none"
-                raise InputError(f"{self.name} has no option {option!r}. Its options: {known}")
+                raise InputError(f"is not an option of {self.name}. Its options: {known}", argument=option)
 
     def resolve_norm(self, norm: float) -> float | None:
         """Return the order of the norm that the estimator uses when `norm` is passed.
@@ -166,7 +166,11 @@ class EstimatorSpec:
         order = self.resolve_norm(norm)
         self.check_options(options)
         if not self.weights and not sample.whole:
-            raise InputError(f"{self.name} counts rows and accepts whole-number weights only")
+            raise InputError(
+                f"must be whole numbers for {self.name}, which counts rows",
+                argument="sample_weight",
+                remedy=Remedy.COUNTS,
+            )
         arguments = options if order is None else {"norm": order, **options}
         estimate = self.function(sample, **arguments)
         return replace(estimate, estimator=self.name, norm=order, n=sample.n, target=sample.target)

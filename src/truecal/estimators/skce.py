@@ -11,7 +11,7 @@ from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import estimator
-from truecal.exceptions import InputError
+from truecal.exceptions import InputError, Remedy
 from truecal.results import Estimate
 
 
@@ -66,9 +66,15 @@ def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: R
             f"must be a number between 0.01 and 100. Got {bandwidth!r} instead", argument="bandwidth"
         )
     if sample.n < 2:
-        raise InputError(f"skce compares pairs of rows and needs at least two. Got {sample.n:g} instead")
+        raise InputError(
+            f"must have at least two rows for skce. Got {sample.n:g} instead", argument="y_proba"
+        )
     if method == "block" and not sample.whole:
-        raise InputError("skce with method='block' pairs rows and accepts whole-number weights only")
+        raise InputError(
+            "must be whole numbers for skce with method='block', which pairs rows",
+            argument="sample_weight",
+            remedy=Remedy.COUNTS,
+        )
     value = _full(sample, bandwidth) if method == "full" else _block(sample, bandwidth, rng)
     return Estimate(min(max(value, -1.0), 1.0))  # rounding can exceed the bounds
 

@@ -208,7 +208,7 @@ def audit(
     """
     if check_count("max_depth", max_depth) > 3:
         raise InputError("must be 1, 2 or 3", argument="max_depth", value=max_depth)
-    check_count("n_bins", n_bins, least=2)
+    check_count("n_bins", n_bins, at_least=2)
     check_count("min_rows", min_rows)
     check_fraction("alpha", alpha)
     check_count("n_resamples", n_resamples)

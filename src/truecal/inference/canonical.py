@@ -97,7 +97,10 @@ def read_vectors(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> Vectors:
     if each is not None:
         proba, column = np.repeat(proba, each, axis=0), np.repeat(column, each)
     if len(proba) < 2:
-        raise InputError(f"canonical compares pairs of rows and needs at least two. Got {len(proba)} instead")
+        raise InputError(
+            f"must have at least two rows for the canonical error. Got {len(proba)} instead",
+            argument="y_proba",
+        )
     # The order of rows must not matter. Labels play no part in it, so that draws of them are ordered alike.
     order = np.lexsort(proba.T)
     return Vectors(proba[order] / proba[order].sum(axis=1, keepdims=True), column[order])
@@ -139,7 +142,9 @@ def check_arguments(name: str, options: dict[str, Any], **unsupported: Any) -> f
     bandwidth = options.get("bandwidth")
     for option in options:
         if option != "bandwidth":
-            raise InputError(f"the canonical error has no option {option!r}. Its options: bandwidth")
+            raise InputError(
+                "is not an option of the canonical error. Its options: bandwidth", argument=option
+            )
     if bandwidth is not None and not (isinstance(bandwidth, Real) and 0.001 <= float(bandwidth) <= 1000):
         raise InputError(
             f"must be a number between 0.001 and 1000. Got {bandwidth!r} instead", argument="bandwidth"

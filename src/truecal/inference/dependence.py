@@ -208,7 +208,7 @@ def warn_of_dependence(sample: Sample, *, stacklevel: int) -> tuple[str, ...]:
     sample : Sample
         The predictions.
     stacklevel : int
-        As of `warnings.warn`, counted from the caller of this function.
+        As in `warnings.warn`, counted from the caller of this function.
     """
     text = suspected_dependence(sample)
     if text is None:
@@ -231,7 +231,7 @@ def suspected_dependence(sample: Sample) -> str | None:
     sample : Sample
         The predictions.
     """
-    if sample.plain or sample.clusters is not None or sample.squares is not None or not sample.whole:
+    if sample.one_row_each or sample.clusters is not None or sample.squares is not None or not sample.whole:
         return None
     tied = sample.count > 1
     count = sample.count[tied]

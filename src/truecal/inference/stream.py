@@ -153,7 +153,7 @@ class WindowedStream:
     window, step : number or timedelta
         Length of the window, and of the steps that it moves by; the window is a whole number of them.
     **reading
-        As of `CalibrationStream`.
+        Keywords of `CalibrationStream`.
 
     Attributes
     ----------
@@ -177,11 +177,13 @@ class WindowedStream:
     def __init__(self, *, window: Duration, step: Duration, **reading: Any) -> None:
         self._dated = not isinstance(step, int | float)
         if self._dated == isinstance(window, int | float):
-            raise InputError("window and step must both be numbers, or both be timedeltas.")
+            raise InputError("must both be numbers, or both be timedeltas.", argument="window and step")
         self._step = _duration(step)
         ratio = _duration(window) / self._step if self._step > 0 else 0.0
         if not ratio >= 1 or not math.isclose(ratio, round(ratio), rel_tol=1e-9):
-            raise InputError(f"window must be a whole number of steps. Got {window!r} and {step!r} instead.")
+            raise InputError(
+                f"must be a whole number of steps. Got {window!r} and {step!r} instead.", argument="window"
+            )
         self._n_steps = round(ratio)
         self._new = partial(CalibrationStream, **reading)
         self._new()  # refuses what it cannot read by
@@ -240,7 +242,7 @@ class WindowedStream:
         """
         for other in others:
             if (other._step, other._n_steps, other._dated) != (self._step, self._n_steps, self._dated):
-                raise InputError("Streams must have the same window and steps to be merged.")
+                raise InputError("must have the same window and steps", argument="others")
             self._take(other._streams)
             self.n_late += other.n_late
         return self
@@ -264,7 +266,7 @@ class WindowedStream:
         Parameters
         ----------
         estimator, **options
-            As of `CalibrationStream.compute`.
+            As in `CalibrationStream.compute`.
         """
         return estimate(self.cells, estimator=estimator, **options)
 
@@ -288,10 +290,12 @@ class WindowedStream:
             moments = np.array([_in_utc(moment) for moment in moments.ravel()]).reshape(moments.shape)
         if (moments.dtype.kind == "M") != self._dated or moments.dtype.kind not in "Miuf":
             kind = "dates" if self._dated else "numbers"
-            raise InputError(f"time must be {kind}, as window and step are. Got {time!r} instead.")
+            raise InputError(
+                f"must be {kind}, as window and step are. Got {time!r} instead.", argument="time"
+            )
         missing = int((moments != moments).sum())
         if missing:
-            raise InputError(f"time has {missing} missing value{'s' if missing > 1 else ''}.")
+            raise InputError(f"has {missing} missing value{'s' if missing > 1 else ''}.", argument="time")
         if self._dated:
             moments = _microseconds(moments)
             steps = np.floor_divide(moments, self._step)
@@ -301,7 +305,9 @@ class WindowedStream:
             is_edge = np.isclose(exact, nearest, rtol=_SAME_MOMENT, atol=_SAME_MOMENT)
             steps = np.where(is_edge, nearest, np.floor(exact))
         if (np.abs(steps) > _LATEST_STEP).any():
-            raise InputError(f"time is too far from 0 for steps of {self._step:g}. Got {time!r} instead.")
+            raise InputError(
+                f"is too far from 0 for steps of {self._step:g}. Got {time!r} instead.", argument="time"
+            )
         return np.asarray(steps, dtype=np.int64)
 
     def _start(self, step: int) -> float | np.datetime64:
@@ -332,7 +338,7 @@ def _microseconds(dates: NDArray[Any]) -> NDArray[np.int64]:
     """Return dates in microseconds since 1970, or refuse those that are beyond their range."""
     exact = dates.astype("datetime64[us]")
     if (exact.astype(dates.dtype) != dates).any() and np.datetime_data(dates.dtype)[0] in "YMWDhms":
-        raise InputError("time has dates that are too far away to be counted in microseconds.")
+        raise InputError("has dates that are too far away to be counted in microseconds.", argument="time")
     return exact.astype(np.int64)
 
 

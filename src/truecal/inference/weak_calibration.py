@@ -381,9 +381,11 @@ class _Fit:
     ) -> tuple[WeakTest, WeakTest, WeakTest]:
         """Return the tests of the intercept, of the slope and of both."""
         if self.robust:
-            away = fitted - np.array([0.0, 1.0])
-            both = float(away @ np.linalg.solve(joint, away)) if np.isfinite(joint).all() else math.nan
-            values = (offset**2 / own, float(away[1] ** 2 / joint[1, 1]), both)
+            deviation = fitted - np.array([0.0, 1.0])
+            both = (
+                float(deviation @ np.linalg.solve(joint, deviation)) if np.isfinite(joint).all() else math.nan
+            )
+            values = (offset**2 / own, float(deviation[1] ** 2 / joint[1, 1]), both)
         else:
             null = self.log_likelihood(0.0, 1.0) if len(self.logit) else math.nan
             large = self._limit(offset, 1.0)

@@ -41,7 +41,7 @@ def log_calibration(
     report : bool
         Whether to log the artifacts as well.
     **options
-        As of `truecal.assess`, such as `clusters`, `sample_weight` and `rng`.
+        Keywords of `truecal.assess`, such as `clusters`, `sample_weight` and `rng`.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def calibration_metric(*, norm: float = 2, confidence_level: float = 0.95, **opt
     confidence_level : float
         Level of the interval.
     **options
-        As of `truecal.estimate`, such as `pos_label`.
+        Keywords of `truecal.estimate`, such as `pos_label`.
 
     Returns
     -------

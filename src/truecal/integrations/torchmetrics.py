@@ -52,7 +52,7 @@ class CalibrationMetric(Metric):
 
     ``update(preds, target)`` takes scores of any shape with targets 0 and 1 of the same shape, or scores of shape
     (N, K, ...) with targets 0 to K - 1 of shape (N, ...). Two classes are measured on the second, more on their
-    top label. `compute` returns the error, `estimate` all that `truecal.estimate` tells.
+    top label. `compute` returns the error, `estimate` returns the whole result of `truecal.estimate`.
 
     The state is in float64, which Apple's MPS devices do not have.
 
@@ -149,7 +149,7 @@ class CalibrationMetric(Metric):
             return self._cells()
 
     def estimate(self) -> Estimate:
-        """Return the calibration error with its bins and all else that `truecal.estimate` tells."""
+        """Return the calibration error with its bins and everything else that `truecal.estimate` returns."""
         return estimate(self.cells(), estimator=self.estimator, **self.options)
 
     def __prepare_scriptable__(self) -> None:

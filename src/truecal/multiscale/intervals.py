@@ -22,7 +22,7 @@ from truecal._lib.types import FloatArray
 from truecal.multiscale.levels import Level
 
 #: Largest factor on the number of rows that is worth reporting.
-_MOST_ROWS = 1e4
+_LARGEST_FACTOR = 1e4
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ class Limits:
             return None
         if chance(1e-3) >= power:
             return 1e-3
-        low, high = math.log(1e-3), math.log(_MOST_ROWS)
-        if chance(_MOST_ROWS) < power:
+        low, high = math.log(1e-3), math.log(_LARGEST_FACTOR)
+        if chance(_LARGEST_FACTOR) < power:
             return None
         return math.exp(find_root(lambda x: chance(math.exp(x)) - power, low, high, xtol=1e-3))
 

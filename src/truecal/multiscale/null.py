@@ -25,7 +25,7 @@ from truecal._lib.types import FloatArray
 #: Number of cells of equal mass beyond which scores are grouped. Up to so many distinct scores each is a cell.
 MOST_CELLS = 2048
 #: Up to so many rows one label is drawn for each row; beyond, one binomial for each set of trials.
-_MOST_ROWS = 1 << 17
+_MOST_DRAWN_ROWS = 1 << 17
 #: Trials beyond this number are merged into narrow cells before they are drawn as binomials.
 _MOST_TRIALS = 4096
 #: Labels drawn at once, which keeps a block in the cache.
@@ -58,7 +58,7 @@ class Trials:
 
     def merged(self) -> Trials:
         """Return a few thousand trials that stand for these, each less than 1/512 wide and 1/2048 of the mass."""
-        if self.weight is not None or len(self.score) <= _MOST_TRIALS or self.count.sum() <= _MOST_ROWS:
+        if self.weight is not None or len(self.score) <= _MOST_TRIALS or self.count.sum() <= _MOST_DRAWN_ROWS:
             return self
         by_mass = np.floor(MOST_CELLS * (np.cumsum(self.count) - self.count / 2) / self.count.sum())
         sure = (self.score == 1).astype(np.float64) - (self.score == 0)
@@ -184,7 +184,7 @@ class LabelNull(Null):
         """
         chance = self.trials.score if chance is None else chance
         rows = int(self.trials.count.sum())
-        if rows <= _MOST_ROWS or self._weight is not None:
+        if rows <= _MOST_DRAWN_ROWS or self._weight is not None:
             return self._draw_rows(n_resamples, rows, rng, chance)
         return self._draw_trials(n_resamples, rng, chance)
 

@@ -90,7 +90,7 @@ class Outcome:
     null : ndarray
         The statistic on the draws.
     component : str
-        Which part of the curve gave it away, in words.
+        The part of the curve that contributes most, in words.
     components : tuple of Component
         All components.
     notes : tuple of str

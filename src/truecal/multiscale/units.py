@@ -29,7 +29,7 @@ IntArray = NDArray[np.intp]
 #: Rows per bin, on average, at the finest level: with fewer, a bin says little about its own noise.
 ROWS_PER_BIN = 6
 #: Score groups up to which each is a unit; beyond, the bins of the finest level are the units.
-_MOST_GROUPS = 4096
+_MOST_SINGLE_SCORES = 4096
 #: With clusters, the finest level has at most 2**10 bins: covariances of all pairs of bins are needed.
 _MOST_LEVELS_CLUSTERED = 10
 
@@ -108,10 +108,10 @@ def make_units(sample: Sample) -> Units:
     n_groups, clusters = len(sample), sample.clusters
     depth = math.floor(math.log2(max(size, 1) / ROWS_PER_BIN))
     depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
-    if sample.plain and clusters is None and n_groups > _MOST_GROUPS:
+    if sample.one_row_each and clusters is None and n_groups > _MOST_SINGLE_SCORES:
         return _units_of_rows(sample, depth)
     counted = sample.squares is None and clusters is None
-    if counted and n_groups > max(_MOST_GROUPS, size / 2) and depth >= 2:
+    if counted and n_groups > max(_MOST_SINGLE_SCORES, size / 2) and depth >= 2:
         return _units_of_groups(sample, size, depth)
 
     weight = sample.count * scale if sample.squares is not None else sample.count
@@ -129,7 +129,7 @@ def make_units(sample: Sample) -> Units:
     np.minimum(group_bin, 2 ** max(depth, 0) - 1, out=group_bin)
     start = np.flatnonzero(np.diff(group_bin, prepend=-1))
     saturated = clusters is None and depth >= 2 and len(start) < n_groups <= size / 2
-    if saturated or clusters is not None or n_groups <= _MOST_GROUPS:
+    if saturated or clusters is not None or n_groups <= _MOST_SINGLE_SCORES:
         return Units(
             size=size,
             score=sample.score,
@@ -191,7 +191,7 @@ def _merged(
     sample: Sample, size: float, depth: int, start: IntArray, place: IntArray, weight: FloatArray
 ) -> Units:
     """Return units that begin at given groups of counted rows, in few passes over the groups."""
-    each = sample.score if sample.plain else sample.score * sample.count
+    each = sample.score if sample.one_row_each else sample.score * sample.count
     residual = each - sample.positives
     unit_residual, positives = np.add.reduceat(residual, start), np.add.reduceat(sample.positives, start)
     # The sum of (f - y)^2 is f (R - P) + P, of which the last adds up to the positives.

@@ -192,5 +192,6 @@ def _only(name: str, given: Any, values: list[Any]) -> Any:
     if given is None and len(known) == 1:
         return known[0]
     if given not in known:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, known))}. Got {given!r} instead.")
+        shown = ", ".join(map(repr, known))
+        raise InputError(f"must be one of {shown}. Got {given!r} instead", argument=name, value=given)
     return given

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_fraction
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample
+from truecal.data.predictions import as_sample, refuse_clusters
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
@@ -139,8 +139,13 @@ def bin_confidence_band(curve: Reliability, kind: str) -> ConfidenceBand:
 
 
 def _check_independent(sample: Sample) -> None:
-    if sample.squares is not None or sample.clusters is not None or not sample.whole:
-        raise InputError("A confidence band needs independent rows without sampling weights or clusters")
+    refuse_clusters(sample, "a confidence band")
+    if sample.squares is not None or not sample.whole:
+        raise InputError(
+            "must be counts for a confidence band, which needs independent rows",
+            argument="sample_weight",
+            remedy="Leave it out, or pass whole numbers with weights='counts'.",
+        )
 
 
 def _windows(sample: Sample, tail: float) -> tuple[FloatArray, FloatArray]:

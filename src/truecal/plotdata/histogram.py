@@ -220,8 +220,8 @@ def _linear_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tup
     parts = resolution.parts
     if 1 < parts <= 25 * n_bins:
         # The possible scores strictly inside are 1/N ... (N - 1)/N. Prefer a width that divides their number.
-        least = math.ceil(parts / n_bins)
-        width = next((w for w in range(least, 2 * least) if (parts - 1) % w == 0), least)
+        smallest = math.ceil(parts / n_bins)
+        width = next((w for w in range(smallest, 2 * smallest) if (parts - 1) % w == 0), smallest)
         middle = (np.arange(1, parts, width)[1:] - 0.5) / parts
         edges = np.concatenate([[0.0], middle, [1.0]])
     else:
@@ -232,8 +232,8 @@ def _linear_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tup
 def _complement_edges(
     score: FloatArray, resolution: Resolution, n_bins: int
 ) -> tuple[FloatArray, FloatArray]:
-    least = max(float((1 - score).min()), _DEEPEST) if len(score) else 0.1
-    steps = np.linspace(0, _decades(least), n_bins + 1)
+    smallest = max(float((1 - score).min()), _DEEPEST) if len(score) else 0.1
+    steps = np.linspace(0, _decades(smallest), n_bins + 1)
     complement = _snapped(10.0**-steps, resolution.at_one)
     complement = complement[np.diff(complement, prepend=2.0) < 0]
     return 1 - complement, complement
@@ -266,9 +266,9 @@ def _place(score: FloatArray, complement: FloatArray, scale: str) -> FloatArray:
     return place if scale == "complement" else place + np.log(np.maximum(score, 1e-300))
 
 
-def _decades(least: float) -> int:
-    """Return how many powers of ten below 1 hold a value, at least one."""
-    return max(1, math.ceil(-math.log10(least) - 1e-9))
+def _decades(smallest: float) -> int:
+    """Return how many powers of ten below 1 hold a value, at smallest one."""
+    return max(1, math.ceil(-math.log10(smallest) - 1e-9))
 
 
 def _snapped(edges: FloatArray, spacing: float) -> FloatArray:

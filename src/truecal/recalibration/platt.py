@@ -39,10 +39,10 @@ class PlattScaling(PerClassRecalibrator):
 
     Parameters
     ----------
-    targets : {"smoothed", "plain"}
+    targets : {"smoothed", "labels"}
         ``"smoothed"``, as Platt has it: labels are taken as (n1 + 1)/(n1 + 2) and 1/(n0 + 2) instead of 1
         and 0, for n1 and n0 rows (or total weights) of each. It keeps the curve finite where scores tell
-        the labels apart without error, or where there is one class only. ``"plain"`` is logistic
+        the labels apart without error, or where there is one class only. ``"labels"`` is logistic
         regression.
     input : {"probabilities", "logits"}
         What the scores are. Probabilities of 0 and 1 are moved inside by the resolution of their type.
@@ -73,7 +73,7 @@ class PlattScaling(PerClassRecalibrator):
         self.input = input
 
     def _check_parameters(self) -> None:
-        check_choice("targets", self.targets, ("smoothed", "plain"))
+        check_choice("targets", self.targets, ("smoothed", "labels"))
 
     def _fit_map(self, column: Column, label: NDArray[np.bool_], weight: FloatArray | None) -> LogisticMap:
         target = label.astype(np.float64)

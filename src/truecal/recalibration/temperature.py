@@ -57,7 +57,7 @@ class TemperatureScaling(Recalibrator):
     Warns
     -----
     CalibrationWarning
-        If there is no best temperature: labels do not rise with the logits, and T is as great as is
+        If there is no best temperature: labels do not rise with the logits, and T is as large as is
         allowed; or the largest logit is right in every row, and T is about 0.
 
     References

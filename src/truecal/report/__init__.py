@@ -2,7 +2,7 @@
 
 from truecal._lib.checks import require
 
-# Before anything imports jinja2 and markupsafe, so that the error tells what to install.
+# Before anything imports jinja2 and markupsafe, so that the error says what to install.
 require("jinja2", extra="app", purpose="The report")
 
 from truecal.report.page import render, render_notebook  # noqa: E402

@@ -71,7 +71,7 @@ class Simulator:
         """Return a simulator for tests as users name them."""
         alpha = check_fraction("alpha", alpha)
         # With fewer, no draw of the calibrated twin lies above the critical value.
-        repeats = check_count("repeats", repeats, least=math.ceil(1 / alpha))
+        repeats = check_count("repeats", repeats, at_least=math.ceil(1 / alpha))
         return cls(
             statistics=tuple({_label(one): one for one in map(choose_method, methods)}.values()),
             alpha=alpha,

@@ -30,7 +30,7 @@ ESTIMATORS = (DEFAULT_ESTIMATOR, "em_sweep", "em_debias", "em_bin", "ew_bin")
 _ROWS = 4_000_000
 _REPEATS = (10, 250)
 #: Larger samples are simulated with this many rows: bias that is left there does not come from the number of rows.
-_MOST_ROWS = 1_000_000
+_MOST_SIMULATED_ROWS = 1_000_000
 #: The default estimator is recommended if its error exceeds the smallest by no more than this factor.
 _CLOSE = 1.1
 #: Beyond these the fitted population is rejected.
@@ -176,7 +176,7 @@ def advise(
             )
     sample = as_sample(y_true, y_proba, **reading)
     refuse_clusters(sample, "advise")
-    n = min(max(1, round(sample.n)), _MOST_ROWS)
+    n = min(max(1, round(sample.n)), _MOST_SIMULATED_ROWS)
     repeats = int(min(max(_ROWS / n, _REPEATS[0]), _REPEATS[1]))
     generator = as_generator(rng)
     fit = fit_population(sample)

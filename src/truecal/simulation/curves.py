@@ -181,7 +181,7 @@ class GLMCurve(Curve):
         check_choice("link", self.link, LINKS)
         check_choice("transform", self.transform, LINKS)
         if self.b0 is None and self.b1 is None:
-            raise InputError("b0 and b1 cannot both be None. Pass an intercept, a slope, or both")
+            raise InputError("cannot both be None. Pass an intercept, a slope, or both", argument="b0 and b1")
         for name in ("b0", "b1"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, check_real(name, getattr(self, name)))

@@ -21,7 +21,7 @@ from truecal.simulation.scores._base import ScoreDistribution
 from truecal.simulation.scores.uniform import UniformScores
 
 #: The largest sample that is considered.
-_MOST_ROWS = 10**12
+_LARGEST_SAMPLE = 10**12
 #: An answer below this part of the first guess is not searched for.
 _NEAR_ZERO = 1e-3
 #: How far from the target, in probits, the power is measured on either side.
@@ -171,10 +171,10 @@ def plan_sample_size(
         n = max(2, round(root_n**2))  # some estimators compare pairs of rows
         return math.sqrt(n), simulator.detections(population, n, simulator.null(population, n, repeats))[0]
 
-    found = _solve(measure, simulator, target, start=2 / true_error, most=math.sqrt(_MOST_ROWS))
+    found = _solve(measure, simulator, target, start=2 / true_error, most=math.sqrt(_LARGEST_SAMPLE))
     if found is None:
         raise InputError(
-            f"No sample of up to {_MOST_ROWS:.0e} rows detects a true error of {true_error!r} with power {power!r}"
+            f"No sample of up to {_LARGEST_SAMPLE:.0e} rows detects a true error of {true_error!r} with power {power!r}"
         )
     root_n, error = found
     rows = math.ceil(effect * root_n**2)

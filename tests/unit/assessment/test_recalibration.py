@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.assessment.recalibration import MOST_ROWS, advise_recalibration, training_rows
+from truecal.assessment.recalibration import MOST_TRAINING_ROWS, advise_recalibration, training_rows
 from truecal.data import as_sample
 
 
@@ -41,12 +41,12 @@ def test_a_gain_that_is_not_shown_is_not_advised():
 
 def test_rows_of_a_large_sample_are_drawn_without_replacement():
     rng = np.random.default_rng(2)
-    n = 2 * MOST_ROWS
+    n = 2 * MOST_TRAINING_ROWS
     sample = sample_of(n, lambda p: p, rng)
     rows = training_rows(sample, None, None, rng)
-    assert rows.label.mean() == pytest.approx(0.5, abs=4 * 0.5 / MOST_ROWS**0.5)
-    assert (len(rows.label), rows.total) == (MOST_ROWS, n)
-    assert len(np.unique(rows.score)) == MOST_ROWS
+    assert rows.label.mean() == pytest.approx(0.5, abs=4 * 0.5 / MOST_TRAINING_ROWS**0.5)
+    assert (len(rows.label), rows.total) == (MOST_TRAINING_ROWS, n)
+    assert len(np.unique(rows.score)) == MOST_TRAINING_ROWS
 
 
 def test_rows_of_a_top_label_have_all_classes():

@@ -105,8 +105,8 @@ def test_linear_time_on_many_rows():
         ({"bandwidth": "wide"}, "bandwidth must be"),
         ({"method": "blok"}, "method must be one of 'full', 'block'.*Did you mean 'block'"),
         ({"method": "block", "rng": "seed"}, "rng must be"),
-        ({"method": "block", "sample_weight": [0.5, 1.5]}, "whole-number weights only"),
-        ({"sample_weight": [0.5, 0.5]}, "needs at least two. Got 1 instead"),
+        ({"method": "block", "sample_weight": [0.5, 1.5]}, "sample_weight must be whole numbers"),
+        ({"sample_weight": [0.5, 0.5]}, "at least two rows for skce. Got 1 instead"),
     ],
 )
 def test_bad_parameters(options, message):
@@ -115,5 +115,5 @@ def test_bad_parameters(options, message):
 
 
 def test_one_row_is_refused():
-    with pytest.raises(ValueError, match=r"needs at least two\. Got 1 instead"):
+    with pytest.raises(ValueError, match=r"at least two rows for skce\. Got 1 instead"):
         skce([1], [0.2])

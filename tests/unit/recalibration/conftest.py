@@ -21,7 +21,7 @@ KINDS = {
     "isotonic": IsotonicCalibration,
     "temperature": TemperatureScaling,
     "platt": PlattScaling,
-    "platt-plain": lambda **given: PlattScaling(targets="plain", **given),
+    "platt-labels": lambda **given: PlattScaling(targets="labels", **given),
     "beta": BetaCalibration,
     "vector": VectorScaling,
     "dirichlet": DirichletCalibration,

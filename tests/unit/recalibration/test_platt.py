@@ -8,7 +8,7 @@ from support.likelihood import best, mean_loss
 from truecal.recalibration import PlattScaling
 
 
-@pytest.mark.parametrize("targets", ["smoothed", "plain"])
+@pytest.mark.parametrize("targets", ["smoothed", "labels"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_platt_is_the_maximum_of_the_likelihood(golden, targets, weighted):
     y, p = golden(300)

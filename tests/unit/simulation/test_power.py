@@ -121,7 +121,7 @@ def test_atoms_stay_what_they_are_in_blocks(dtype):
         ({"repeats": 19}, "repeats must be a whole number >= 20"),
         ({"n": 0}, "n must be a whole number >= 1"),
         ({"method": "sweep"}, "method must be one of"),
-        ({"method": {"method": "em_bin", "bins": 4}}, "em_bin has no option 'bins'"),
+        ({"method": {"method": "em_bin", "bins": 4}}, "bins is not an option of em_bin"),
     ],
 )
 def test_wrong_parameters_of_power_are_refused(wrong, says):

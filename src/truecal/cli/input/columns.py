@@ -77,7 +77,7 @@ class Columns:
         score = given.score or _detect_scores(table, label, others, logits=logits)
         for option, names in (("label", label), ("score", score), ("group", given.group)):
             if repeated(names):
-                raise InputError(f"--{option} {repeated(names)[0]} is given more than once")
+                raise InputError(f"{repeated(names)[0]} is given more than once", argument=f"--{option}")
         if set(label) & set(score):
             raise InputError(
                 f"column {next(name for name in label if name in score)!r} is both the label and the score"

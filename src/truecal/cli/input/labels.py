@@ -31,7 +31,7 @@ class LabelReader:
         parts = [part for name in columns.label for part in self.frame.expand(name)]
         if columns.predicted:
             if len(parts) > 1 or len(scores) > 1:
-                raise InputError("--predicted needs one column of labels and one of scores")
+                raise InputError("needs one column of labels and one of scores", argument="--predicted")
             return self._was_right(parts[0], self.frame.field(columns.predicted)), {}
         if len(parts) > 1:
             return self._one_hot(parts, scores)
@@ -117,7 +117,9 @@ class LabelReader:
         if len(parts) != len(scores):
             raise InputError(f"has {len(parts)} columns of labels for {len(scores)} columns of scores")
         if self.reading.classes is not None:
-            raise InputError("--classes cannot be combined with a column of labels for each class")
+            raise InputError(
+                "cannot be combined with a column of labels for each class", argument="--classes"
+            )
         label_ends = without_common_prefix([part.name for part in parts])
         score_ends = without_common_prefix([part.name for part in scores])
         if set(label_ends) == set(score_ends):

@@ -110,7 +110,7 @@ class _Preparation:
         """Return the predictions."""
         columns, reading = self.columns, self.reading
         if reading.counts and not columns.weight:
-            raise InputError("--counts needs --weight")
+            raise InputError("needs --weight", argument="--counts")
         models = {name: self.frame.expand(name) for name in columns.score}
         scores = [part for parts in models.values() for part in parts]
         if not self.as_models:
@@ -203,7 +203,7 @@ class _Preparation:
             self._question_logits(names, len(scores), **self.frame.ask(low=low, high=high))
         if reading.normalize:
             if self.as_models or len(fields) < 2:
-                raise InputError("--normalize needs a column of scores for each class")
+                raise InputError("needs a column of scores for each class", argument="--normalize")
             total = pl.sum_horizontal(*scores)
             bad = total <= 0
             found = self.frame.ask(low=total.min(), high=total.max(), n=bad.sum())

@@ -60,7 +60,9 @@ def is_utf8(encoding: str) -> bool:
     try:
         return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
     except LookupError:
-        raise InputError(f"--encoding {encoding!r} is unknown. Use a name such as latin-1") from None
+        raise InputError(
+            f"{encoding!r} is unknown. Use a name such as latin-1", argument="--encoding"
+        ) from None
 
 
 @dataclass(frozen=True)

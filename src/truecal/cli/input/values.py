@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: More groups are a mistake, such as a column of identifiers.
-_MOST_GROUPS = 1000
+_MOST_USER_GROUPS = 1000
 #: More labels than this are not listed.
 _MOST_LABELS = 1000
 #: Text that stands for a missing value, in a column of numbers.
@@ -278,9 +278,9 @@ class Frame:
         if groups:
             keys = self.lazy.select(**{f"g{k}": part for k, part in enumerate(groups)}).unique()
             n = self.table.collect(keys.select(pl.len())).item()
-            if n > _MOST_GROUPS:
+            if n > _MOST_USER_GROUPS:
                 raise InputError(
-                    f"has {n:,} different values, and at most {_MOST_GROUPS:,} groups are allowed",
+                    f"has {n:,} different values, and at most {_MOST_USER_GROUPS:,} groups are allowed",
                     argument=called(names),
                     remedy="Is this an identifier column?",
                 )

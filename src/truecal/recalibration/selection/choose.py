@@ -210,7 +210,7 @@ def _read_criterion(name: str, norm: float, multiclass: str | None, options: dic
         check_choice("multiclass", multiclass, ("top", "classwise"))
     if name in PROPER_SCORES:
         if options:
-            raise InputError(f"{name} has no option {next(iter(options))!r}")
+            raise InputError(f"is not an option of {name}", argument=next(iter(options)))
         return Criterion(name, None, {}, multiclass)
     known = [word for spec in list_estimators() for word in (spec.name, *spec.aliases)]
     check_choice("criterion", name, [*PROPER_SCORES, *known])
@@ -247,7 +247,9 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any] | None, given
         if not (hasattr(part, "fit") and hasattr(part, "transform")):
             raise InputError(f"must have fit and transform. Got {part!r} instead", argument="candidates")
         if getattr(part, "input", given) != given:
-            raise InputError(f"candidate {name!r} takes {part.input}, but input={given!r} was passed")
+            raise InputError(
+                f"{name!r} takes {part.input}, but input={given!r} was passed", argument="candidates"
+            )
         entrants[name] = part
     if not entrants:
         raise InputError("must not be empty", argument="candidates")

@@ -176,7 +176,7 @@ class FitRows:
         """
         if np.ndim(cv):
             return self, self._given_folds(np.asarray(cv))
-        number = check_count("cv", cv, least=2)
+        number = check_count("cv", cv, at_least=2)
         units = self.n if self.cluster is None else len(np.unique(self.cluster))
         if number > units:
             what = "rows" if self.cluster is None else "clusters"

@@ -125,7 +125,7 @@ def fit_population(
     (0.136, 0.144)
     """
     check_choice("method", method, ("mle", "paper"))
-    check_count("n_resamples", n_resamples, least=2)
+    check_count("n_resamples", n_resamples, at_least=2)
     generator = as_generator(rng)
     sample = as_sample(y_true, y_proba, **reading)
     refuse_clusters(sample, "fit_population")

@@ -88,7 +88,7 @@ class RoundedScores(ScoreDistribution):
             )
         if self.dtype is not None:
             check_choice("dtype", self.dtype, ("float32", "float16"))
-        elif check_count("decimals", self.decimals, least=0) > 6:
+        elif check_count("decimals", self.decimals, at_least=0) > 6:
             raise InputError(
                 f"must be at most 6. Got {self.decimals!r} instead",
                 argument="decimals",

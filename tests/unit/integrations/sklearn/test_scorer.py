@@ -199,7 +199,7 @@ def test_no_probabilities(two):
     ("given", "says"),
     [
         ({"estimator": "em_swep"}, "Did you mean 'em_sweep'"),
-        ({"estimator": "em_bin", "bins": 3}, "em_bin has no option 'bins'. Its options: n_bins"),
+        ({"estimator": "em_bin", "bins": 3}, "bins is not an option of em_bin. Its options: n_bins"),
     ],
 )
 def test_wrong_parameters(given, says):
