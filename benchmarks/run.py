@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import (
     accuracy,
+    clinical,
     clusters,
     core,
     coverage,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "leaderboard": leaderboard.main,
     "measures": measures.main,
     "coverage": coverage.main,
+    "clinical": clinical.main,
     "clusters": clusters.main,
     "power": power.main,
     "engines": engines.main,
@@ -41,7 +43,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=BENCHMARKS)
     parser.add_argument("--quick", action="store_true", help="little data; print, and write nothing")
-    parser.add_argument("--draws", type=int, help="draws per population, for accuracy, measures and coverage")
+    parser.add_argument(
+        "--draws", type=int, help="draws per population, for accuracy, clinical, measures and coverage"
+    )
     arguments = parser.parse_args()
     options = {} if arguments.draws is None else {"draws": arguments.draws}
     for name in arguments.names:

@@ -243,11 +243,11 @@ def classes_target(n_classes: int) -> str:
     return f"mean over {n_classes} classes, each against the rest"
 
 
-def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
+def mean_over_classes(outcomes: Sequence[Estimate], share: Sequence[float] | None = None) -> Estimate:
     r"""Return the classwise estimate :math:`\big(\frac1K \sum_k e_k^p\big)^{1/p}` of the errors of K classes.
 
-    Estimates without a norm are averaged. An interval for it needs the joint distribution of the classes, and is not
-    made here.
+    With `share`, classes count by their shares instead of 1/K. Estimates without a norm are averaged. An interval for
+    it needs the joint distribution of the classes, and is not made here.
 
     Examples
     --------
@@ -256,13 +256,16 @@ def mean_over_classes(outcomes: Sequence[Estimate]) -> Estimate:
     """
     order = outcomes[0].norm or 1.0
 
+    part = [1.0] * len(outcomes) if share is None else share
+    total = math.fsum(part)
+
     def combine(values: Sequence[float]) -> float:
         largest = max(values)
         if order == 1 or largest == 0:
-            return math.fsum(values) / len(values)
+            return math.fsum(a * value for a, value in zip(part, values, strict=True)) / total
         # Relative to the largest, so a large order does not round powers to 0.
-        mean = math.fsum((value / largest) ** order for value in values) / len(values)
-        return largest * math.pow(mean, 1 / order)
+        powers = (a * (value / largest) ** order for a, value in zip(part, values, strict=True))
+        return largest * math.pow(math.fsum(powers) / total, 1 / order)
 
     notes = Counter(note for outcome in outcomes for note in outcome.notes)
     return Estimate(

@@ -304,15 +304,16 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
     """Refuse an unknown way to measure several classes, and a positive class with the top label."""
     if multiclass is None:
         return
-    if multiclass == "canonical":
+    if multiclass in ("canonical", "top_by_class"):
+        interval = "" if multiclass == "canonical" else ", confidence_interval"
         raise InputError(
-            "'canonical' is for calibration_error, estimate and calibration_test only",
+            f"{multiclass!r} is for calibration_error, estimate{interval} and calibration_test only",
             argument="multiclass",
             value=multiclass,
             remedy="Use 'top', 'top_k' or 'classwise'.",
         )
     if not (isinstance(multiclass, str) and re.fullmatch("top_(k|[1-9][0-9]*)", multiclass)):
-        check_choice("multiclass", multiclass, ("top", "classwise", "top_k", "canonical"))
+        check_choice("multiclass", multiclass, ("top", "classwise", "top_k", "top_by_class", "canonical"))
     if pos_label is not None and multiclass.startswith("top"):
         raise InputError(
             f"cannot be combined with multiclass={multiclass!r}: the top class differs from row to row",

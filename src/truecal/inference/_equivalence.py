@@ -13,12 +13,18 @@ from truecal.estimators._registry import MULTISCALE
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.interval import assumption_of, limits_of
+from truecal.inference.top_by_class import parts_target
 from truecal.multiscale.analysis import analyse
 from truecal.results import classes_target
 
 
 def equivalence_test(
-    samples: Sequence[Sample], rows: Sequence[Rows] | None, at_most: float, norm: float
+    samples: Sequence[Sample],
+    rows: Sequence[Rows] | None,
+    at_most: float,
+    norm: float,
+    *,
+    separate: bool = False,
 ) -> TestResult:
     """Return the test of the hypothesis that the error is at least `at_most`.
 
@@ -30,12 +36,15 @@ def equivalence_test(
         The error.
     norm : {1, 2}
         Order of the norm.
+    separate : bool
+        Whether the samples have different rows, those of each predicted class.
     """
     at_most = check_real("at_most", at_most, above=0)
     if norm not in (1, 2):
         raise InputError(f"must be 1 or 2 with at_most. Got {norm!r} instead", argument="norm", value=norm)
     cores = [analyse(sample) for sample in samples]
-    limits = limits_of(cores, norm, rows)
+    limits = limits_of(cores, norm, rows, separate=separate)
+    several = parts_target(len(samples)) if separate else classes_target(len(samples))
     pvalue = limits.at_most(at_most)
     return TestResult(
         statistic=limits.error,
@@ -44,8 +53,8 @@ def equivalence_test(
         null=np.empty(0),
         n_resamples=0,
         method=MULTISCALE,
-        n=samples[0].n,
-        target=samples[0].target if len(samples) == 1 else classes_target(len(samples)),
+        n=sum(sample.n for sample in samples) if separate else samples[0].n,
+        target=samples[0].target if len(samples) == 1 and not separate else several,
         norm=float(norm),
         at_most=at_most,
         tail_pvalue=pvalue,

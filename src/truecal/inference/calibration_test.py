@@ -19,6 +19,7 @@ from truecal.inference._estimator_test import estimator_test
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference._test_result import TestResult
 from truecal.inference.dependence import warn_of_dependence
+from truecal.inference.top_by_class import TOP_BY_CLASS, parts_test, read_parts
 
 
 def calibration_test(
@@ -69,6 +70,9 @@ def calibration_test(
     is the mean over the classes. The p-value of each class is also adjusted for their number: by the distribution of
     the largest statistic for the multiscale test, by Holm's method for an estimator.
 
+    **Top label, class by class.** ``multiclass="top_by_class"`` tests the rows of each predicted class by themselves.
+    The statistic is the mean over the classes, and `classes` has the test of each with an adjusted p-value.
+
     **Canonical.** ``multiclass="canonical"`` tests the whole probability vector. The statistic is the squared kernel
     calibration error over all pairs of rows, and classes are drawn from the predicted vectors, so that the level is
     exact. Beyond 512 rows the kernel is projected on 512 of them, which keeps the time linear.
@@ -103,7 +107,7 @@ def calibration_test(
         The positive class.
     labels : sequence of K labels, optional
         The class of each column.
-    multiclass : {"top", "classwise", "top_k", "canonical"}, optional
+    multiclass : {"top", "classwise", "top_k", "top_by_class", "canonical"}, optional
         What to test for several classes; the top label by default. See `truecal.estimate`.
     clusters : array-like of shape (n,), optional
         Rows that depend on each other have the same value.
@@ -145,23 +149,32 @@ def calibration_test(
     """
     n_resamples = check_count("n_resamples", n_resamples)
     generator = as_generator(rng)
+    reading = {
+        "sample_weight": sample_weight,
+        "weights": weights,
+        "pos_label": pos_label,
+        "labels": labels,
+        "multiclass": multiclass,
+        "clusters": clusters,
+    }
     if multiclass == "canonical":
         from truecal.inference import canonical  # it needs packages that are slow to import
 
         bandwidth = canonical.check_arguments(method, options, at_most=at_most)
-        reading = {"sample_weight": sample_weight, "weights": weights, "pos_label": pos_label}
-        vectors = canonical.read_vectors(y_true, y_proba, {**reading, "labels": labels, "clusters": clusters})
+        vectors = canonical.read_vectors(y_true, y_proba, reading)
         return canonical.canonical_test(vectors, n_resamples, generator, bandwidth)
-    samples, rows = samples_and_rows(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        weights=weights,
-        pos_label=pos_label,
-        labels=labels,
-        multiclass=multiclass,
-        clusters=clusters,
-    )
+    if multiclass == TOP_BY_CLASS:
+        if method != MULTISCALE or options:
+            raise InputError(
+                f"must be 'multiscale' with multiclass={TOP_BY_CLASS!r}, without options",
+                argument="method",
+                value=method,
+            )
+        parts = read_parts(y_true, y_proba, reading)
+        if at_most is not None:
+            return equivalence_test([one.group() for one in parts], parts, at_most, norm, separate=True)
+        return parts_test(parts, n_resamples, generator)
+    samples, rows = samples_and_rows(y_true, y_proba, **reading)
     if method != MULTISCALE:
         check_choice("method", method, method_names())
         if at_most is not None:

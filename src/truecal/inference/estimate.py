@@ -13,12 +13,13 @@ from truecal._lib.checks import check_count, check_fraction, check_norm
 from truecal._lib.types import RNGLike
 from truecal.data.cell_error import cell_error
 from truecal.data.cells import Cells
-from truecal.data.predictions import samples_and_rows
+from truecal.data.predictions import Rows, samples_and_rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.interval import interval_of
+from truecal.inference.interval import interval_of, shares
+from truecal.inference.top_by_class import TOP_BY_CLASS, parts_target, read_parts, sizes_of
 from truecal.results import Estimate, mean_over_classes
 
 
@@ -74,11 +75,13 @@ def estimate(
         The positive class; with K > 2 columns, that class against the rest.
     labels : sequence, optional
         The class of each column of `y_proba`.
-    multiclass : {"top", "classwise", "top_k", "canonical"}, optional
+    multiclass : {"top", "classwise", "top_k", "top_by_class", "canonical"}, optional
         ``"classwise"`` is the lp mean over the classes of the error of each against the rest. ``"top_5"`` (any number)
         is the sum of the five largest probabilities, and whether the true class is among them; ``"top_k"`` is
         ``"top_5"``, or one less than the number of classes if that is smaller. ``"canonical"`` is the squared kernel
         calibration error of the whole vector, an unbiased estimate that may be negative, with the option `bandwidth`.
+        ``"top_by_class"`` is the error of the top label among rows with the same predicted class, combined by their
+        shares (Gupta and Ramdas 2022).
     confidence_level : float, optional
         Level of a confidence interval, such as 0.95, for the default estimator and norm 1 or 2; see
         `truecal.confidence_interval`.
@@ -100,6 +103,7 @@ def estimate(
     References
     ----------
     Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation, AISTATS.
+    Gupta, Ramdas (2022), Top-label calibration and multiclass-to-binary reductions, ICLR.
 
     Examples
     --------
@@ -219,7 +223,12 @@ def _measure(
             )
         options = {"n_bins": n_bins, **options}
     width_bins = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.width_bins else None
-    samples, rows = samples_and_rows(y_true, y_proba, width_bins=width_bins, **reading)
+    separate = reading.get("multiclass") == TOP_BY_CLASS
+    if separate:
+        rows: tuple[Rows, ...] | None = read_parts(y_true, y_proba, reading)
+        samples = tuple(one.group(width_bins=width_bins) for one in rows or ())
+    else:
+        samples, rows = samples_and_rows(y_true, y_proba, width_bins=width_bins, **reading)
     outcomes = [
         replace(
             spec(sample, norm=norm, **options),
@@ -231,10 +240,13 @@ def _measure(
         for sample in samples
     ]
     outcome = outcomes[0]
-    if len(outcomes) > 1:
-        outcome = mean_over_classes(outcomes)
+    if len(outcomes) > 1 or separate:
+        outcome = mean_over_classes(outcomes, shares(samples).tolist() if separate else None)
+        if separate:
+            outcome = replace(outcome, target=parts_target(len(samples)), **sizes_of(samples, rows or ()))
         if confidence_level is not None:
-            outcome = replace(outcome, interval=interval_of(samples, norm, confidence_level, rows=rows))
+            interval = interval_of(samples, norm, confidence_level, rows=rows, separate=separate)
+            outcome = replace(outcome, interval=interval)
     if confidence_level is not None:
         warn_of_dependence(samples[0], stacklevel=3)
     for note in outcome.notes:

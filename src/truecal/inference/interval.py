@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_fraction, check_norm
+from truecal._lib.types import FloatArray
 from truecal.data.predictions import Rows, samples_and_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.dependence import warn_of_dependence
+from truecal.inference.top_by_class import TOP_BY_CLASS, read_parts
 from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, analyse
 from truecal.multiscale.intervals import Limits
 from truecal.multiscale.joint import joint_limits
@@ -60,7 +63,8 @@ def confidence_interval(
     assume : {"resolution", "monotone", "none"}
         What is assumed about the calibration curve.
     {reading}
-        For ``multiclass="classwise"`` the interval is for the lp mean over classes, from their joint distribution.
+        For ``multiclass="classwise"`` and ``"top_by_class"`` the interval is for the lp mean over classes, from their joint
+        distribution.
     {clusters}
 
     Returns
@@ -87,9 +91,13 @@ def confidence_interval(
     check_choice("assume", assume, ASSUMPTIONS)
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
-    samples, rows = samples_and_rows(y_true, y_proba, **reading)
+    if separate := reading.get("multiclass") == TOP_BY_CLASS:
+        rows: Sequence[Rows] | None = read_parts(y_true, y_proba, dict(reading))
+        samples = tuple(one.group() for one in rows or ())
+    else:
+        samples, rows = samples_and_rows(y_true, y_proba, **reading)
     warn_of_dependence(samples[0], stacklevel=2)
-    return interval_of(samples, norm, level, assume=assume, rows=rows)
+    return interval_of(samples, norm, level, assume=assume, rows=rows, separate=separate)
 
 
 def interval_of(
@@ -100,6 +108,7 @@ def interval_of(
     assume: str = "resolution",
     rows: Sequence[Rows] | None = None,
     pvalue: float | None = None,
+    separate: bool = False,
 ) -> Interval:
     """Return the interval of one sample, or of the lp mean over several classes.
 
@@ -114,19 +123,23 @@ def interval_of(
     pvalue : float, optional
         p-value of a test of calibration on the same data. Unless it is significant the lower end is 0, so that the
         interval agrees with the test beside it.
+    separate : bool
+        Whether the samples have different rows, and count by their number of rows.
     """
     cores = [analyse(sample) for sample in samples]
-    limits = limits_of(cores, norm, rows)
+    limits = limits_of(cores, norm, rows, separate=separate)
+    share = shares(samples) if separate else np.full(len(samples), 1 / len(samples))
     if not limits.reliable:
-        n_clusters = min(sample.clusters.n_clusters for sample in samples if sample.clusters is not None)
+        n_clusters = max(sample.clusters.n_clusters for sample in samples if sample.clusters is not None)
         reason = f"{n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
         return Interval(0.0, limits.largest, level, reason)
     if assume == "none":
         return Interval(
-            _any_curve(cores, norm, 1 - level), limits.largest, level, "any curve; lower limit only"
+            _any_curve(cores, norm, 1 - level, share), limits.largest, level, "any curve; lower limit only"
         )
     if assume == "monotone":
-        low, high = _any_curve(cores, norm, (1 - level) / 2), _rising(samples, norm, (1 - level) / 2)
+        tail = (1 - level) / 2
+        low, high = _any_curve(cores, norm, tail, share), _rising(samples, norm, tail, share)
         return Interval(
             min(low, limits.error), min(max(high, limits.error), limits.largest), level, "the curve rises"
         )
@@ -135,7 +148,9 @@ def interval_of(
     return Interval(low, high, level, assumption_of(cores, limits), resolution)
 
 
-def limits_of(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | None = None) -> Limits:
+def limits_of(
+    cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | None = None, *, separate: bool = False
+) -> Limits:
     """Return the confidence limits of one sample, or of the lp mean over several classes.
 
     Parameters
@@ -146,9 +161,13 @@ def limits_of(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | N
         Order of the norm.
     rows : sequence of Rows, optional
         Their rows.
+    separate : bool
+        As in `interval_of`.
     """
     if len(cores) == 1:
         return cores[0].limits_for(norm)
+    if separate and rows is not None:
+        return _separate_limits(cores, norm, rows)
     if rows is None:
         return joint_limits(cores, norm=norm)
     influence = np.zeros(len(rows[0].label))
@@ -158,6 +177,34 @@ def limits_of(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | N
     return joint_limits(
         cores, influence, norm=norm, weight=first.weight, cluster=first.cluster, counts=first.counts
     )
+
+
+def shares(samples: Sequence[Sample]) -> FloatArray:
+    """Return the share of each sample in all rows, or in their total weight."""
+    n = np.array([sample.n for sample in samples])
+    return np.asarray(n / n.sum())
+
+
+def _separate_limits(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows]) -> Limits:
+    """Return the limits of the mean over parts with different rows; clusters may have rows in several parts."""
+    first = rows[0]
+    influence = [
+        core.influence(one.label, one.score, norm=norm) for core, one in zip(cores, rows, strict=True)
+    ]
+    weight = [one.weight for one in rows if one.weight is not None]
+    cluster = [one.cluster for one in rows if one.cluster is not None]
+    joined = None if not cluster else np.unique(np.concatenate(cluster), return_inverse=True)[1]
+    limits = joint_limits(
+        cores,
+        np.concatenate(influence),
+        norm=norm,
+        weight=np.concatenate(weight) if weight else None,
+        cluster=joined,
+        counts=first.counts,
+        independent=True,
+        share=shares([core.sample for core in cores]),
+    )
+    return limits if joined is None else replace(limits, reliable=int(joined.max()) + 1 >= MIN_CLUSTERS)
 
 
 def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:
@@ -180,10 +227,12 @@ def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:
     return f"no structure finer than 1/{bins} of the rows"
 
 
-def _any_curve(cores: Sequence[Multiscale], norm: float, tail: float) -> float:
+def _any_curve(cores: Sequence[Multiscale], norm: float, tail: float, share: FloatArray) -> float:
     """Return a lower limit that holds for any curve; over classes, the limit of the class that has the largest."""
-    lowest = max(core.lower_limit(tail / len(cores)) for core in cores)
-    square = lowest**2 / len(cores)
+    square = max(
+        float(part) * core.lower_limit(tail / len(cores)) ** 2
+        for core, part in zip(cores, share, strict=True)
+    )
     if norm == 2:
         return float(square**0.5)
     # l2^2 <= l1 max|d|, and no error exceeds the distance from a score to the farther end.
@@ -191,14 +240,14 @@ def _any_curve(cores: Sequence[Multiscale], norm: float, tail: float) -> float:
     return float(square / farthest)
 
 
-def _rising(samples: Sequence[Sample], norm: float, tail: float) -> float:
+def _rising(samples: Sequence[Sample], norm: float, tail: float, share: FloatArray) -> float:
     total = 0.0
-    for sample in samples:
+    for sample, part in zip(samples, share, strict=True):
         if sample.squares is not None or sample.clusters is not None or not sample.whole:
             raise InputError(
                 "'monotone' needs independent rows without sampling weights",
                 argument="assume",
                 value="monotone",
             )
-        total += largest_error(sample, *band(sample, tail / len(samples)), norm) ** norm
-    return float((total / len(samples)) ** (1 / norm))
+        total += float(part) * largest_error(sample, *band(sample, tail / len(samples)), norm) ** norm
+    return float(total ** (1 / norm))

@@ -29,6 +29,7 @@ def joint_limits(
     cluster: NDArray[np.intp] | None = None,
     independent: bool = False,
     counts: bool = False,
+    share: FloatArray | None = None,
 ) -> Limits:
     """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2.
 
@@ -37,8 +38,8 @@ def joint_limits(
     classes : sequence of Multiscale
         One for each class.
     influence : ndarray of shape (n,), optional
-        Mean over the classes of the rows' influence for the norm. Without it the estimates of the classes are taken to
-        rise and fall together, which is the worst case.
+        Mean over the classes of the rows' influence for the norm; of independent parts, the influence of each row on
+        its own. Without it the estimates of the classes are taken to rise and fall together, which is the worst case.
     norm : {1, 2}
         Order of the norm.
     weight : ndarray of shape (n,), optional
@@ -49,37 +50,37 @@ def joint_limits(
         Whether the parts are not classes of the same rows but different rows, such as folds.
     counts : bool
         Whether weight 2 stands for two rows.
+    share : ndarray, optional
+        Share of each class in the mean; by default all count the same.
     """
-    count = len(classes)
+    part = np.full(len(classes), 1 / len(classes)) if share is None else share
     parts = [one.limits_for(norm) for one in classes]
     reliable = all(one.reliable for one in classes)
+    each = np.array([one.variance(norm) for one in classes])
+    if influence is not None:
+        variance = float(mean_covariance(influence[np.newaxis], weight, cluster, counts=counts)[0, 0])
+    else:
+        variance = float(part**2 @ each) if independent else float(part @ np.sqrt(each)) ** 2
     if independent:
-        variance = sum(one.variance(norm) for one in classes) / count**2
         tables = [one.units.clusters for one in classes]
         reliable = sum(table.n_clusters if table else MIN_CLUSTERS for table in tables) >= MIN_CLUSTERS
-    elif influence is None:
-        variance = (sum(math.sqrt(one.variance(norm)) for one in classes) / count) ** 2
-    else:
-        variance = float(mean_covariance(influence[np.newaxis], weight, cluster, counts=counts)[0, 0])
-    energy = sum(one.energy for one in classes) / count
+    energy = float(part @ [one.energy for one in classes])
     slope = variance / max(energy, 1e-30) if norm == 2 else 4 * variance
     log_evidence = [one.posterior.log_evidence for one in classes]
 
     def mean(values: list[float]) -> float:
         """Return the mean of squares, or the square of the mean root."""
-        if norm == 2:
-            return sum(values) / count
-        return (sum(math.sqrt(max(value, 0.0)) for value in values) / count) ** 2
+        return float(part @ values if norm == 2 else (part @ np.sqrt(np.maximum(values, 0.0))) ** 2)
 
     return Limits(
-        error=math.sqrt(mean([part.error**2 for part in parts])),
-        square=mean([part.square for part in parts]),
-        square_above=mean([part.square_above for part in parts]),
+        error=math.sqrt(mean([one.error**2 for one in parts])),
+        square=mean([one.square for one in parts]),
+        square_above=mean([one.square_above for one in parts]),
         slope=slope + 2 / (sum(one.size for one in classes) if independent else classes[0].size) ** 2,
-        null_variance=sum(part.null_variance for part in parts) / count**2,
-        noise_variance=sum(part.noise_variance for part in parts) / count**2,
-        largest=math.sqrt(mean([part.largest**2 for part in parts])),
-        pvalue=pvalue_of_evidence(float(logsumexp(log_evidence)) - math.log(count)),
+        null_variance=float(part**2 @ [one.null_variance for one in parts]),
+        noise_variance=float(part**2 @ [one.noise_variance for one in parts]),
+        largest=math.sqrt(mean([one.largest**2 for one in parts])),
+        pvalue=pvalue_of_evidence(float(logsumexp(log_evidence, b=part))),
         reliable=reliable,
     )
 
