@@ -216,6 +216,12 @@ class Estimate(Result):
         return self.value
 
     @property
+    def shown(self) -> str:
+        """The value as text: four decimals, or two digits if it is a small square, such as that of `skce`."""
+        small = self.norm is None and 0 < abs(self.value) < 0.01
+        return f"{self.value:.2e}" if small else f"{self.value:.4f}"
+
+    @property
     def rank_value(self) -> float:
         """The number by which tests compare estimates: the value, or its square before it was clipped at 0."""
         return self.value if self.signed_square is None else self.signed_square
@@ -223,7 +229,7 @@ class Estimate(Result):
     def __str__(self) -> str:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
         bins = "" if self.n_bins is None else f", {counted(self.n_bins, 'bin')}"
-        value = f"{self.value:.4f}" if self.interval is None else f"{self.value:.4f}, {self.interval}"
+        value = self.shown if self.interval is None else f"{self.shown}, {self.interval}"
         cells = f", cells ± {self.cell_error:.0e}" if self.cell_error else ""
         # The sum of sampling weights says nothing about the number of rows.
         size = (

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted, p_equals
-from truecal._lib.types import RNGLike
+from truecal._lib.types import FloatArray, RNGLike
+from truecal.assessment.clinical import Clinical, assess_clinical, check_clinical
 from truecal.assessment.groups import Groups, assess_classes, assess_groups, counts_are_fractional
 from truecal.assessment.plan import PlannedRows, plan_rows, thinned
 from truecal.assessment.recalibration import Recalibration, advise_recalibration, training_rows
@@ -79,6 +80,8 @@ class Assessment(Result):
         How many rows detect errors of several sizes; of rows in clusters like these.
     clusters : ClusterSummary or None
         Number and sizes of the clusters, intraclass correlation and design effect, if clusters were given.
+    clinical : Clinical or None
+        ICI, C statistic and decision curve, with ``clinical=True``.
     warnings : tuple of str
         What to know about the data and what was left out.
     sample : Sample
@@ -104,6 +107,7 @@ class Assessment(Result):
     recalibration: Recalibration | None
     plan: tuple[PlannedRows, ...]
     clusters: ClusterSummary | None
+    clinical: Clinical | None
     warnings: tuple[str, ...]
     sample: Sample
 
@@ -176,6 +180,8 @@ class Assessment(Result):
             f"{part.discrimination:16.4f} {part.uncertainty:13.4f}"
             for part in self.decompositions
         ]
+        if self.clinical is not None:
+            lines += ["", *textwrap.wrap(self.clinical.verdict, 88), "", str(self.weak), str(self.clinical)]
         if self.recalibration is not None:
             lines += ["", *textwrap.wrap(self.recalibration.advice, 88)]
         for warning in self.warnings:
@@ -192,6 +198,8 @@ def assess(
     y_proba: ArrayLike | None = None,
     *,
     by: Any = None,
+    clinical: bool = False,
+    thresholds: ArrayLike | None = None,
     recalibration: bool = True,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
@@ -213,6 +221,11 @@ def assess(
     clusters : array-like of shape (n,) or (n, k), or data frame, optional
         Rows with the same value depend on each other; several columns are crossed. Every number of the assessment that
         reports uncertainty allows for it. A cluster may have rows in several groups of `by`.
+    clinical : bool
+        Whether to add what reports on clinical prediction models give: ICI, C statistic and decision curve. The report
+        then has a section with the terms of TRIPOD+AI.
+    thresholds : array-like, optional
+        With `clinical`: risks above which one would act, for the table of net benefit.
     recalibration : bool
         Whether to compare recalibrators if the data contradict perfect calibration.
     confidence_level : float
@@ -236,6 +249,8 @@ def assess(
     """
     check_fraction("confidence_level", confidence_level)
     check_count("n_resamples", n_resamples)
+    if thresholds is not None and not clinical:
+        raise InputError("are those of the decision curve and need clinical=True", argument="thresholds")
     generator = as_generator(rng)
     with warnings.catch_warnings():
         # What they say is among the notes of the assessment.
@@ -251,6 +266,7 @@ def assess(
             "n_resamples": n_resamples,
             "rng": generator,
         }
+        chosen = check_clinical(sample, thresholds) if clinical else None
         test = _test(sample, n_resamples, generator)
         groups = _groups(sample, by, y_true, y_proba, reading, common)
         classes = None
@@ -268,6 +284,7 @@ def assess(
             test,
             groups,
             classes,
+            chosen,
             recalibration,
             (y_true, y_proba, reading),
             confidence_level,
@@ -308,6 +325,7 @@ def _assess(
     test: TestResult | None,
     groups: Groups | None,
     classes: Groups | None,
+    thresholds: FloatArray | None,
     recalibration: bool,
     given: tuple[Any, Any, Reading],
     level: float,
@@ -345,6 +363,7 @@ def _assess(
         advice = advise_recalibration(rows, confidence_level=level, rng=rng)
     sentences = [verdict(sample, found[0], interval, test, design_effect=design_effect)]
     sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
+    weak = weak_calibration(thinned(sample) if thresholds is None else sample, confidence_level=level)
     return Assessment(
         verdict=" ".join(sentences),
         state=state,
@@ -357,13 +376,14 @@ def _assess(
         ),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
-        weak=weak_calibration(thinned(sample), confidence_level=level),
+        weak=weak,
         decompositions=tuple(decompose(sample, name=name) for name in SCORES),
         groups=groups,
         classes=classes,
         recalibration=advice,
         plan=plan_rows(sample, design_effect=design_effect),
         clusters=clusters,
+        clinical=None if thresholds is None else assess_clinical(sample, weak, thresholds, level),
         warnings=tuple(notes),
         sample=sample,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from truecal.cli._examples import EXAMPLES
 from truecal.cli._output import VERBOSE
@@ -18,6 +20,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The output file of a command.
 OUTPUT = click.Path(dir_okay=False, path_type=Path)
+
+
+#: What --multiclass takes, beside top_5 and the like.
+MULTICLASS = ("top", "classwise", "top_by_class", "top_k", "canonical")
 
 
 class Command(click.Command):
@@ -42,6 +48,24 @@ class Command(click.Command):
             if times > 1:
                 raise click.UsageError(f"{option.opts[-1]} is given more than once.", ctx=ctx)
         return super().parse_args(ctx, args)
+
+
+class Multiclass(click.ParamType):  # type: ignore[type-arg]
+    """What to measure for several classes: one of a few words, or top_5 with any number."""
+
+    name = "multiclass"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in MULTICLASS or re.fullmatch("top_[1-9][0-9]*", value):
+            return str(value)
+        return self.fail(
+            f"{value!r} is not one of {', '.join(MULTICLASS)}, or top_ and a number.", param, ctx
+        )
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(word) for word in MULTICLASS if word.startswith(incomplete)]
 
 
 def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -137,8 +161,9 @@ def input_options(command: Function) -> Function:
         click.option("--normalize", is_flag=True, help="Divide the scores of all classes by their sum."),
         click.option(
             "--multiclass",
-            type=click.Choice(["top", "classwise"]),
-            help="What to measure for several classes.  [default: top]",
+            type=Multiclass(),
+            metavar="[top|classwise|top_by_class|top_K|canonical]",
+            help="What to measure for several classes; K is a number, as in top_5.  [default: top]",
         ),
         click.option(
             "--classes", help="The class of each score column, such as a,b,c, if the names do not tell."

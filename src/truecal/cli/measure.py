@@ -78,12 +78,15 @@ def command(
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
     from truecal.inference.calibration_test import calibration_test
+    from truecal.inference.canonical import CANONICAL, KERNEL
     from truecal.inference.multiplicity import adjusted_together
 
     check_norm(norm)
     check_target(output, file)
     check_estimators(estimator)
     names = estimator or (_WITH_BINS if n_bins else (DEFAULT_ESTIMATOR, *(() if group else _OTHERS)))
+    if reading["multiclass"] == CANONICAL and not estimator:
+        names = (KERNEL,)
     with stage("reading"):
         predictions = load(file, group=group, **reading)
         parts: list[tuple[str | None, dict[str, Any]]] = [(None, predictions.arguments())]
@@ -140,7 +143,7 @@ def _text(
     norm = "" if first.norm is None else f" (l{first.norm:g})"
     lines = [f"Calibration error{norm} of {first.target} in {source}, {counted(first.n, 'row')}", ""]
     head = ["estimator", "error", "bins"]
-    body = [[found.estimator, f"{found.value:.4f}", str(found.n_bins or "-")] for _, found in results]
+    body = [[found.estimator, found.shown, str(found.n_bins or "-")] for _, found in results]
     if group:
         head = [group, "estimator", "error", "rows"]
         body = [

@@ -21,6 +21,17 @@ from truecal.exceptions import InputError
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
 @seed_option
 @click.option("--quick", is_flag=True, help="Skip the comparison of recalibrators.")
+@click.option(
+    "--clinical",
+    is_flag=True,
+    help="Add clinical validation: O:E, intercept, slope, ICI, C statistic, decision curve.",
+)
+@click.option(
+    "--threshold",
+    type=float,
+    multiple=True,
+    help="With --clinical: a risk above which one would act, such as 0.1; repeatable.",
+)
 def command(
     file: str,
     group: tuple[str, ...],
@@ -28,6 +39,8 @@ def command(
     title: str,
     seed: int,
     quick: bool,
+    clinical: bool,
+    threshold: tuple[float, ...],
     quiet: bool,
     **reading: Any,
 ) -> None:
@@ -46,10 +59,19 @@ def command(
         predictions = load(file, group=group, **reading)
     with stage("assessing"), predictions.naming():
         arguments = predictions.rows or {"y_true": predictions.sample}
-        assessment = assess(**arguments, by=_printable(predictions.by), recalibration=not quick, rng=seed)
+        assessment = assess(
+            **arguments,
+            by=_printable(predictions.by),
+            clinical=clinical,
+            thresholds=threshold or None,
+            recalibration=not quick,
+            rng=seed,
+        )
     assessment.to_html(target, title=title, source=printable(name))
     show_notes(predictions, quiet=quiet)
     click.echo(printable(wrapped(assessment.verdict)))
+    if assessment.clinical is not None:
+        click.echo(printable(wrapped(assessment.clinical.verdict)))
     show_written(target)
 
 

@@ -190,9 +190,9 @@ def _check_options(scores: list[str], pos_label: Any, multiclass: str | None) ->
     if not scores:
         raise InputError("must name at least one column", argument="score")
     check_multiclass(multiclass, pos_label)
-    if multiclass == "classwise":
+    if multiclass not in (None, "top"):
         raise InputError(
-            "'classwise' is not supported by summarize, which takes one class at a time",
+            f"{multiclass!r} is not supported by summarize, which takes the top label or one class",
             argument="multiclass",
             value=multiclass,
             remedy=Remedy.ONE_CLASS,

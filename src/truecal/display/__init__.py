@@ -8,6 +8,7 @@ matplotlib is imported when something is drawn.
 from truecal.display.audit import AuditDisplay
 from truecal.display.bias import BiasDisplay
 from truecal.display.bin_count import BinCountDisplay
+from truecal.display.calibration_plot import CalibrationPlotDisplay
 from truecal.display.comparison import ComparisonDisplay
 from truecal.display.curve import CurveDisplay
 from truecal.display.decision import DecisionCurveDisplay
@@ -20,6 +21,7 @@ __all__ = [
     "AuditDisplay",
     "BiasDisplay",
     "BinCountDisplay",
+    "CalibrationPlotDisplay",
     "ComparisonDisplay",
     "CurveDisplay",
     "DecisionCurveDisplay",

@@ -75,6 +75,13 @@ class NetBenefit(Result):
     n: float
     target: str
 
+    def to_rows(self) -> list[dict[str, float]]:
+        """Return one plain dictionary for each threshold."""
+        columns = {
+            name: value.tolist() for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
     def __str__(self) -> str:
         interval = f"{level(self.confidence_level)} interval"
         head = f"{'threshold':>9} {'net benefit':>11} {interval:>20} {'treat all':>10}"
@@ -130,7 +137,7 @@ def net_benefit(
     """
     check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
-    cut = _thresholds(thresholds)
+    cut = read_thresholds(thresholds)
     odds = cut / (1 - cut)
     rows = _Rows(sample, confidence_level)
     acting = np.searchsorted(sample.score, cut, side="left")
@@ -164,7 +171,14 @@ def net_benefit(
     )
 
 
-def _thresholds(thresholds: ArrayLike | None) -> FloatArray:
+def read_thresholds(thresholds: ArrayLike | None) -> FloatArray:
+    """Return checked thresholds; by default 0.01 to 0.99.
+
+    Parameters
+    ----------
+    thresholds : array-like or None
+        Numbers strictly between 0 and 1.
+    """
     if thresholds is None:
         return np.arange(1, 100) / 100
     cut = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))

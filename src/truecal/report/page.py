@@ -13,6 +13,7 @@ from truecal._lib.files import write_text
 from truecal._lib.text import counted, format_pvalue, level, p_equals, percent
 from truecal.assessment.verdict import CONTRADICTED, NOT_CONTRADICTED
 from truecal.estimators._registry import get_estimator
+from truecal.report.decision import decision_curve
 from truecal.report.diagram import by_rank, by_score, thumbnail
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def render(
         heading=_heading(assessment),
         diagrams=diagrams,
         after=after,
+        decisions=None if assessment.clinical is None else decision_curve(assessment.clinical.decision_curve),
         spec=get_estimator,
         pvalue=p_equals,
         counted=counted,

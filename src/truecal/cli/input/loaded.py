@@ -96,9 +96,10 @@ class Predictions:
         return {} if self.y_true is None else {"y_true": self.y_true, "y_proba": self.y_proba, **self.options}
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments for `truecal.estimate` and its like: one sample, or arrays for classwise."""
-        is_classwise = self.options["multiclass"] == "classwise" and self.options.get("pos_label") is None
-        return self.rows if is_classwise and self.rows else {"y_true": self.sample}
+        """Return the arguments for `truecal.estimate` and its like: one sample, or arrays where all classes count."""
+        classwise = self.options["multiclass"] == "classwise" and self.options.get("pos_label") is None
+        vectors = classwise or self.options["multiclass"] in ("canonical", "top_by_class")
+        return self.rows if vectors and self.rows else {"y_true": self.sample}
 
     @cached_property
     def _rows(self) -> Any:

@@ -275,14 +275,11 @@ class _Preparation:
         """Return the cells of each group; without groups, under the key ()."""
         from truecal.data.frames import summarize
 
-        if (
-            self.as_models
-            or self.columns.cluster
-            or (options["multiclass"] == "classwise" and len(scores) > 1)
-        ):
-            what = (
-                "comparing models" if self.as_models else "--cluster" if self.columns.cluster else "classwise"
-            )
+        several = len(scores) > 1 and options["multiclass"] not in (None, "top")
+        if self.as_models or self.columns.cluster or several:
+            what = "comparing models" if self.as_models else "--cluster"
+            if several:
+                what = f"--multiclass {options['multiclass']}"
             raise InputError(f"has too many rows for {what}, which needs them in memory")
         given: dict[str, Any] = {
             "score": scores if len(scores) > 1 else scores[0],

@@ -1,0 +1,130 @@
+"""What reports on clinical prediction models give beside calibration: discrimination, ICI and clinical utility."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal._lib.text import level, percent
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
+from truecal.exceptions import InputError
+from truecal.inference.c_statistic import c_statistic
+from truecal.inference.calibration_index import CalibrationIndex, calibration_index
+from truecal.inference.net_benefit import NetBenefit, net_benefit, read_thresholds
+from truecal.inference.weak_calibration import Parameter, WeakCalibration
+from truecal.results import Result
+
+#: Thresholds of the table, if none are given.
+THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Clinical(Result):
+    """Clinical validation, beyond the calibration intercept, slope and O:E in `Assessment.weak`.
+
+    Attributes
+    ----------
+    verdict : str
+        What O:E, slope and decision curve show, in plain sentences.
+    index : CalibrationIndex
+        ICI with its interval, E50, E90 and Emax.
+    c_statistic : Parameter
+        C statistic (area under the ROC curve), with its interval.
+    decision_curve : NetBenefit
+        Net benefit at thresholds 0.01 to 0.99.
+    decisions : NetBenefit
+        Net benefit at the thresholds of interest.
+    events : float
+        Number of rows with the event, or their total weight.
+    """
+
+    verdict: str
+    index: CalibrationIndex
+    c_statistic: Parameter
+    decision_curve: NetBenefit
+    decisions: NetBenefit
+    events: float
+
+    def __str__(self) -> str:
+        return f"{self.index}\nC statistic {self.c_statistic}\n{self.decisions}"
+
+
+def check_clinical(sample: Sample, thresholds: Any) -> FloatArray:
+    """Return the thresholds of interest; refuse bad ones, and scores that are not those of one event.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    thresholds : array-like or None
+        Thresholds of interest; by default 5%, 10%, 20%, 30% and 50%.
+    """
+    if sample.target.startswith("top"):
+        raise InputError(
+            "needs the probability of one event, and not of the top label",
+            argument="clinical",
+            remedy="Choose the event with pos_label (--pos-label on the command line).",
+        )
+    return read_thresholds(THRESHOLDS if thresholds is None else thresholds)
+
+
+def assess_clinical(
+    sample: Sample, weak: WeakCalibration, thresholds: FloatArray, confidence_level: float
+) -> Clinical:
+    """Return the clinical part of an assessment.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+    weak : WeakCalibration
+        Their O:E, calibration intercept and slope.
+    thresholds : ndarray
+        Thresholds of interest.
+    confidence_level : float
+        Level of the intervals.
+    """
+    curve = net_benefit(sample, confidence_level=confidence_level)
+    return Clinical(
+        verdict=f"{_weak_in_words(weak)} {_utility_in_words(curve)}",
+        index=calibration_index(sample, confidence_level=confidence_level),
+        c_statistic=c_statistic(sample, confidence_level=confidence_level),
+        decision_curve=curve,
+        decisions=net_benefit(sample, thresholds=thresholds, confidence_level=confidence_level),
+        events=float(sample.positives.sum()),
+    )
+
+
+def _weak_in_words(weak: WeakCalibration) -> str:
+    """Return in which direction the risks are wrong, as far as the intervals show it."""
+    ratio, slope = weak.observed_expected, weak.slope
+    found = []
+    if 1 not in ratio.interval:
+        found.append(f"too {'high' if ratio.value < 1 else 'low'} on average (O:E {_shown(ratio)})")
+    if 1 not in slope.interval:
+        found.append(
+            f"too {'extreme' if slope.value < 1 else 'moderate'} (calibration slope {_shown(slope)})"
+        )
+    if found:
+        return f"The predicted risks are {' and '.join(found)}."
+    return f"Neither O:E ({_shown(ratio)}) nor the calibration slope ({_shown(slope)}) is shown to differ from 1."
+
+
+def _shown(part: Parameter) -> str:
+    low, high = part.interval.low, part.interval.high
+    return f"{part.value:.2f}, {level(part.interval.confidence_level)} interval {low:.2f} to {high:.2f}"
+
+
+def _utility_in_words(curve: NetBenefit) -> str:
+    """Return at which thresholds the model is shown to be better than acting always and acting never."""
+    better = np.flatnonzero(curve.gain_low > 0)
+    if not len(better):
+        return "At no threshold is the model shown to have a higher net benefit than treating all or treating none."
+    runs = np.split(better, np.flatnonzero(np.diff(better) > 1) + 1)
+    longest = max(runs, key=len)
+    low, high = (percent(float(curve.thresholds[k]), 0) for k in (longest[0], longest[-1]))
+    where = f"At a threshold of {low}" if low == high else f"At thresholds from {low} to {high}"
+    return f"{where} acting on the model has a higher net benefit than treating all or treating none (pointwise)."

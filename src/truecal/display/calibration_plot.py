@@ -1,0 +1,207 @@
+"""The calibration plot of clinical papers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from truecal._lib.text import counted, level
+from truecal.display._base import Display
+from truecal.display._style import (
+    BLUE,
+    GREEN,
+    INK,
+    RED,
+    axes_or_new,
+    count_axis,
+    draw_diagonal,
+    ink,
+    legend_inside,
+    percent_axis,
+    split_below,
+    tidy,
+)
+from truecal.inference.weak_calibration import Parameter
+from truecal.plotdata.calibration_plot import CalibrationPlot, calibration_plot
+
+
+class CalibrationPlotDisplay(Display):
+    """Observed against predicted risk, as clinical papers draw it, with O:E, intercept, slope, ICI and C statistic.
+
+    Parameters
+    ----------
+    data : CalibrationPlot
+        What `truecal.plotdata.calibration_plot.calibration_plot` returned.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Axes and figure, after `plot`.
+    outcomes_ax_ : matplotlib Axes or None
+        The axes with the predicted risks of rows with the event (upwards) and without it (downwards).
+
+    Examples
+    --------
+    >>> import truecal
+    >>> from matplotlib.figure import Figure
+    >>> from truecal.display import CalibrationPlotDisplay
+    >>> data = truecal.datasets.load("flights")
+    >>> display = CalibrationPlotDisplay.from_predictions(data.y_true, data.y_proba)
+    >>> display.plot(ax=Figure().subplots()).ax_.get_ylabel()
+    'observed risk (%)'
+    """
+
+    outcomes_ax_: Any
+
+    def __init__(self, data: CalibrationPlot) -> None:
+        self.data = data
+
+    @classmethod
+    def from_predictions(cls, y_true: Any, y_proba: Any = None, **options: Any) -> Self:
+        """Compute what is drawn from labels and predicted risks, or from a `Sample`.
+
+        Parameters
+        ----------
+        y_true, y_proba
+            As in `truecal.weak_calibration`.
+        **options
+            ``n_groups`` (10), ``confidence_level``, and how to read the predictions: ``clusters``, ``pos_label`` and
+            so on.
+
+        Returns
+        -------
+        Self
+        """
+        return cls(calibration_plot(y_true, y_proba, **options))
+
+    @classmethod
+    def from_assessment(cls, assessment: Any, *, n_groups: int = 10) -> Self:
+        """Make the display from the result of `truecal.assess`.
+
+        Parameters
+        ----------
+        assessment : Assessment
+            The assessment.
+        n_groups : int
+            Number of groups of equal size.
+
+        Returns
+        -------
+        Self
+        """
+        level = assessment.confidence_level
+        return cls(calibration_plot(assessment.sample, n_groups=n_groups, confidence_level=level))
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        color: Any = BLUE,
+        groups: bool = True,
+        logistic: bool = True,
+        outcomes: bool = True,
+        text: bool = True,
+        legend: bool = True,
+        **line: Any,
+    ) -> Self:
+        """Draw the plot.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        color : color
+            Colour of the flexible curve.
+        groups : bool
+            Whether to draw groups of equal size with intervals.
+        logistic : bool
+            Whether to draw the logistic curve, whose intercept and slope are given.
+        outcomes : bool
+            Whether to draw the predicted risks of rows with and without the event, below.
+        text : bool
+            Whether to write the measures into the plot.
+        legend : bool
+            Whether to draw a legend.
+        **line
+            Passed to matplotlib for the flexible curve.
+
+        Returns
+        -------
+        Self
+            With its axes in `ax_` and `outcomes_ax_`, and its figure in `figure_`.
+        """
+        data, curve = self.data, self.data.groups
+        ax = axes_or_new(ax, figsize=(4.8, 5.4) if outcomes else (4.8, 4.6))
+        below = split_below(ax, 0.22) if outcomes else None
+        draw_diagonal(ax)
+        if logistic and np.isfinite(data.logistic).any():
+            style = {"color": GREEN, "linewidth": 1.4, "linestyle": "--", "label": "logistic curve"}
+            ax.plot(data.score, data.logistic, **style)
+        options = {"color": color, "linewidth": 1.8, "label": "flexible curve", **line}
+        ax.plot(data.score, data.flexible, **options)
+        if groups:
+            x, y = curve.bins.mean_score, curve.bins.mean_label
+            ends = np.maximum([y - curve.interval_lower, curve.interval_upper - y], 0)
+            name = f"{counted(len(x), 'group')}, {level(curve.confidence_level)} intervals"
+            ax.errorbar(x, y, ends, fmt="^", color=INK, markersize=5, linewidth=1.0, label=name)
+        for axis in (ax.xaxis, ax.yaxis):
+            percent_axis(axis)
+        ax.set_xlim(0, 1)
+        ax.set_ylim(0, 1)
+        title = f"{curve.target}, n = {curve.n:,.10g}"
+        tidy(ax, xlabel="" if below else "predicted risk (%)", ylabel="observed risk (%)", title=title)
+        if below is not None:
+            middle, width = (data.edges[:-1] + data.edges[1:]) / 2, 0.8 * float(data.edges[1])
+            below.bar(middle, data.events, width, color=RED, label="event")
+            below.bar(middle, -data.others, width, color=INK, label="no event")
+            below.axhline(0, color=INK, linewidth=0.8)
+            below.set_xlim(0, 1)
+            percent_axis(below.xaxis)
+            count_axis(below.yaxis)
+            below.yaxis.set_major_formatter(_unsigned)
+            tidy(below, xlabel="predicted risk (%)", ylabel="rows")
+            ax.tick_params(labelbottom=False)
+            ax.figure.align_ylabels([ax, below])
+            if legend:
+                side: dict[str, Any] = {"transform": below.transAxes, "fontsize": "small", "rotation": 90}
+                below.text(1.02, 1.0, "event", color=RED, va="top", **side)
+                below.text(1.02, 0.0, "none", color=ink(), va="bottom", **side)
+        if legend:
+            legend_inside(ax, "lower right")
+        if text:
+            box: dict[str, Any] = {
+                "color": ink(),
+                "fontsize": "small",
+                "va": "top",
+                "transform": ax.transAxes,
+                "linespacing": 1.4,
+            }
+            ax.text(0.03, 0.97, "\n".join(self._lines()), **box)
+        self.outcomes_ax_ = below
+        return self._drawn(ax)
+
+    def _lines(self) -> list[str]:
+        """Return the measures with their intervals."""
+        data, index = self.data, self.data.index
+        parts = {
+            "O:E": data.weak.observed_expected,
+            "intercept": data.weak.intercept,
+            "slope": data.weak.slope,
+            "C statistic": data.c_statistic,
+        }
+        lines = [f"{name} {_shown(part)}" for name, part in parts.items()]
+        low, high = index.interval.low, index.interval.high
+        lines.insert(3, f"ICI {index.ici:.3f} ({low:.3f} to {high:.3f})")
+        return [line.replace("-", "−") for line in lines]
+
+
+def _shown(part: Parameter) -> str:
+    if math.isnan(part.value):
+        return "not determined"
+    return f"{part.value:.2f} ({part.interval.low:.2f} to {part.interval.high:.2f})"
+
+
+def _unsigned(value: float, position: float) -> str:
+    return f"{abs(value):,.10g}"

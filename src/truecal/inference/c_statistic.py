@@ -1,0 +1,91 @@
+r"""The C statistic: how well scores separate the two outcomes.
+
+It is the probability that a row with the event has a higher score than a row without it, ties counting one half; the
+area under the ROC curve. Calibration says nothing about it, and reports on clinical models give both.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+from scipy.special import expit, logit
+
+from truecal._lib.checks import check_fraction
+from truecal.data.predictions import as_sample
+from truecal.data.reading import Reading, takes_predictions
+from truecal.data.sample import Sample
+from truecal.inference.weak_calibration import Parameter
+from truecal.results import Interval
+
+
+@takes_predictions
+def c_statistic(
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
+    *,
+    confidence_level: float = 0.95,
+    **reading: Unpack[Reading],
+) -> Parameter:
+    r"""Estimate the C statistic, with an interval.
+
+    The variance is that of DeLong et al. (1988): each row with the event contributes the share of the others that it
+    exceeds, and the other way round; contributions are summed by cluster if there are clusters. The interval is made
+    on the logit scale. It is 0 to 1 if the scores separate the outcomes, or one outcome does not occur.
+
+    Parameters
+    ----------
+    {predictions}
+    confidence_level : float
+        Confidence level of the interval.
+    {reading}
+    {clusters}
+
+    Returns
+    -------
+    Parameter
+
+    References
+    ----------
+    DeLong, DeLong, Clarke-Pearson (1988), Comparing the areas under two or more correlated receiver operating
+    characteristic curves, Biometrics 44.
+
+    Examples
+    --------
+    >>> from truecal.inference.c_statistic import c_statistic
+    >>> print(c_statistic([0, 0, 1, 0, 1, 1], [0.1, 0.3, 0.3, 0.4, 0.6, 0.9]))
+    0.8333 (0.301 to 0.9831)
+    """
+    check_fraction("confidence_level", confidence_level)
+    sample = as_sample(y_true, y_proba, **reading)
+    hits, misses = sample.positives, sample.count - sample.positives
+    events, others = float(hits.sum()), float(misses.sum())
+    unknown = Interval(0.0, 1.0, confidence_level)
+    if events == 0 or others == 0:
+        return Parameter(math.nan, math.nan, unknown)
+    lower = (np.cumsum(misses) - misses / 2) / others  # share of the others below each score
+    higher = 1 - (np.cumsum(hits) - hits / 2) / events
+    value = float(hits @ lower) / events
+    hit, miss = (lower - value) / events, (higher - value) / others  # influence of a row of either outcome
+    table, tail = sample.clusters, (1 - confidence_level) / 2
+    if table is not None:
+        group = table.group
+        each = table.positives * hit[group] + (table.weight - table.positives) * miss[group]
+        sums = np.bincount(table.cluster, each, table.n_clusters)
+        degrees = max(table.n_clusters - 1, 1)
+        variance, quantile = float(sums @ sums) * (degrees + 1) / degrees, stats.t.isf(tail, degrees)
+    else:
+        squares = sample.count if sample.squares is None else sample.squares
+        of_hits = hits if sample.positive_squares is None else sample.positive_squares
+        variance = float(of_hits @ hit**2) * events / max(events - 1, 1)
+        variance += float((squares - of_hits) @ miss**2) * others / max(others - 1, 1)
+        quantile = stats.norm.isf(tail)
+    error = math.sqrt(variance)
+    if not 0 < value < 1:
+        return Parameter(value, error, unknown)
+    half = float(quantile) * error / (value * (1 - value))
+    low, high = expit(logit(value) - half), expit(logit(value) + half)
+    return Parameter(value, error, Interval(float(low), float(high), confidence_level, "DeLong, logit scale"))

@@ -1,0 +1,73 @@
+"""The clinical part of an assessment."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import truecal
+from truecal.assessment.clinical import THRESHOLDS
+
+
+def draw(rng, n, intercept=0.0, slope=1.0):
+    p = rng.beta(2, 5, n)
+    return (rng.random(n) < expit(intercept + slope * logit(p))).astype(int), p
+
+
+def clinical(y, p, **options):
+    return truecal.assess(y, p, clinical=True, recalibration=False, n_resamples=19, rng=0, **options)
+
+
+def test_it_holds_what_the_single_functions_return():
+    y, p = draw(np.random.default_rng(0), 3000, -0.3, 0.7)
+    found = clinical(y, p, thresholds=[0.15, 0.4])
+    measures = found.clinical
+    assert found.weak == truecal.weak_calibration(y, p)  # of all rows, not of merged scores
+    assert measures.index == truecal.calibration_index(y, p)
+    np.testing.assert_array_equal(measures.decisions.thresholds, [0.15, 0.4])
+    np.testing.assert_array_equal(measures.decision_curve.net_benefit, truecal.net_benefit(y, p).net_benefit)
+    assert measures.events == y.sum()
+    assert "too low on average" not in measures.verdict
+    assert "too extreme (calibration slope 0." in measures.verdict
+    assert "At thresholds from" in measures.verdict
+    assert "C statistic" in str(found)
+    assert found.to_dict()["clinical"]["decisions"]["thresholds"] == [0.15, 0.4]
+
+
+def test_without_miscalibration_or_use():
+    rng = np.random.default_rng(2)
+    p = np.full(400, 0.3) + rng.uniform(-0.01, 0.01, 400)
+    measures = clinical(rng.random(400) < 0.3, p).clinical
+    assert measures.verdict.startswith("Neither O:E (")
+    assert "At no threshold" in measures.verdict
+    np.testing.assert_array_equal(measures.decisions.thresholds, THRESHOLDS)
+
+
+def test_directions():
+    y, p = draw(np.random.default_rng(2), 3000, 0.5, 1.6)
+    assert "too low on average" in clinical(y, p - 0.5 * p).clinical.verdict
+    assert "too moderate" in clinical(y, p).clinical.verdict
+
+
+def test_clusters_and_one_class_of_several():
+    rng = np.random.default_rng(3)
+    y, p = draw(rng, 500)
+    assert clinical(y, p, clusters=np.arange(500) // 5).clinical.c_statistic.standard_error > 0
+    proba = rng.dirichlet([1, 1, 1], 300)
+    assert clinical(rng.integers(0, 3, 300), proba, pos_label=1).clinical.events > 0
+
+
+def test_refusals():
+    proba = np.random.default_rng(4).dirichlet([1, 1, 1], 60)
+    with pytest.raises(truecal.InputError, match="needs the probability of one event"):
+        clinical(np.arange(60) % 3, proba)
+    with pytest.raises(truecal.InputError, match="need clinical=True"):
+        truecal.assess([0, 1], [0.2, 0.7], thresholds=[0.1])
+    with pytest.raises(truecal.InputError, match="strictly between 0 and 1"):
+        clinical([0, 1], [0.2, 0.7], thresholds=[0.0])
+    assert truecal.assess([0, 1], [0.2, 0.7], n_resamples=19, rng=0).clinical is None
+
+
+def test_few_rows_and_one_outcome():
+    assert np.isnan(float(clinical([1, 1, 1], [0.2, 0.3, 0.9]).clinical.c_statistic))
+    assert "Clinical validation" in clinical([1, 1, 1], [0.2, 0.3, 0.9]).to_html()
+    assert "Clinical validation" in clinical([1], [0.2]).to_html()
