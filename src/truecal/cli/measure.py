@@ -78,15 +78,14 @@ def command(
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
     from truecal.inference.calibration_test import calibration_test
-    from truecal.inference.canonical import CANONICAL, KERNEL
     from truecal.inference.multiplicity import adjusted_together
 
     check_norm(norm)
     check_target(output, file)
     check_estimators(estimator)
     names = estimator or (_WITH_BINS if n_bins else (DEFAULT_ESTIMATOR, *(() if group else _OTHERS)))
-    if reading["multiclass"] == CANONICAL and not estimator:
-        names = (KERNEL,)
+    if reading["multiclass"] == "canonical" and not estimator:
+        names = ("skce",)
     with stage("reading"):
         predictions = load(file, group=group, **reading)
         parts: list[tuple[str | None, dict[str, Any]]] = [(None, predictions.arguments())]

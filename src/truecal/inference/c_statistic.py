@@ -11,8 +11,7 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri, stdtrit
 
 from truecal._lib.checks import check_fraction
 from truecal.data.predictions import as_sample
@@ -57,7 +56,7 @@ def c_statistic(
     --------
     >>> from truecal.inference.c_statistic import c_statistic
     >>> print(c_statistic([0, 0, 1, 0, 1, 1], [0.1, 0.3, 0.3, 0.4, 0.6, 0.9]))
-    0.8333 (0.301 to 0.9831)
+    0.8333 (0.2485 to 0.9869)
     """
     check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
@@ -76,13 +75,13 @@ def c_statistic(
         each = table.positives * hit[group] + (table.weight - table.positives) * miss[group]
         sums = np.bincount(table.cluster, each, table.n_clusters)
         degrees = max(table.n_clusters - 1, 1)
-        variance, quantile = float(sums @ sums) * (degrees + 1) / degrees, stats.t.isf(tail, degrees)
+        variance, quantile = float(sums @ sums) * (degrees + 1) / degrees, stdtrit(degrees, 1 - tail)
     else:
         squares = sample.count if sample.squares is None else sample.squares
         of_hits = hits if sample.positive_squares is None else sample.positive_squares
         variance = float(of_hits @ hit**2) * events / max(events - 1, 1)
         variance += float((squares - of_hits) @ miss**2) * others / max(others - 1, 1)
-        quantile = stats.norm.isf(tail)
+        quantile = -ndtri(tail)
     error = math.sqrt(variance)
     if not 0 < value < 1:
         return Parameter(value, error, unknown)

@@ -63,8 +63,8 @@ def confidence_interval(
     assume : {"resolution", "monotone", "none"}
         What is assumed about the calibration curve.
     {reading}
-        For ``multiclass="classwise"`` and ``"top_by_class"`` the interval is for the lp mean over classes, from their joint
-        distribution.
+        For ``multiclass="classwise"`` and ``"top_by_class"`` the interval is for the lp mean over classes, from
+        their joint distribution.
     {clusters}
 
     Returns

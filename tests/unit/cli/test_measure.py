@@ -203,3 +203,26 @@ def test_five_clusters_give_no_confident_interval(shared):
     assert interval["low"] == 0
     assert interval["high"] > 0.5
     assert interval["assumption"].startswith("5 clusters are too few for an interval")
+
+
+@pytest.mark.parametrize("multiclass", ["top_by_class", "top_2", "canonical"])
+def test_other_questions_about_several_classes(multiclass):
+    data = truecal.datasets.load("digits")
+    found = json.loads(
+        run("measure", "digits", "--multiclass", multiclass, "--format", "json", "--no-bins").stdout
+    )
+    expected = truecal.estimate(
+        data.y_true,
+        data.y_proba,
+        labels=data.labels,
+        multiclass=multiclass,
+        estimator="skce" if multiclass == "canonical" else "multiscale",
+    )
+    assert found["value"] == expected.value
+    assert found["target"] == expected.target
+    assert (found["interval"] is None) == (multiclass == "canonical")
+
+
+def test_an_unknown_question_is_refused():
+    result = run("measure", "digits", "--multiclass", "top_0", code=2)
+    assert "'top_0' is not one of top, classwise" in result.stderr

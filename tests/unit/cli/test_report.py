@@ -101,3 +101,13 @@ def test_control_characters_do_not_reach_the_page(tmp_path, monkeypatch):
         assert "\x1b" not in page
         assert "\u202e" not in page
         assert "\\u001b[2J" in page
+
+
+def test_clinical_validation(tmp_path):
+    out = tmp_path / "a.html"
+    result = run("report", "flights", "--quick", "--clinical", "--threshold", "0.15", "-o", out)
+    assert "too extreme (calibration slope 0.83" in " ".join(result.stdout.split())
+    page = out.read_text(encoding="utf-8")
+    assert "Clinical validation" in page
+    assert "15.0%" in page
+    assert "TRIPOD+AI" in page
