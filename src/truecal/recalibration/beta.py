@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from truecal._lib.logistic import fit_logistic
 from truecal._lib.types import FloatArray
 from truecal.recalibration._base import PerClassRecalibrator
-from truecal.recalibration._logistic import fit_logistic
 from truecal.recalibration._scores import Column
 
 
@@ -73,9 +73,11 @@ class BetaCalibration(PerClassRecalibrator):
         features = np.column_stack([log_score, -log_complement, np.ones(len(label))])
         a, b, c = fit_logistic(
             features,
-            label.astype(np.float64),
-            weight,
+            0.0,
+            1.0 if weight is None else weight,
+            label.astype(np.float64) if weight is None else weight * label,
             start=np.array([1.0, 1.0, 0.0]),
             lower=np.array([0.0, 0.0, -np.inf]),
-        )
+            upper=np.inf,
+        ).x
         return BetaMap(float(a), float(b), float(c))

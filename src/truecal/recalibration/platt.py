@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from truecal._lib.checks import check_choice
+from truecal._lib.logistic import fit_logistic
 from truecal._lib.types import FloatArray
 from truecal.recalibration._base import PerClassRecalibrator
-from truecal.recalibration._logistic import fit_logistic
 from truecal.recalibration._scores import Column
 
 
@@ -82,5 +82,9 @@ class PlattScaling(PerClassRecalibrator):
             positive = float(label.sum()) if weight is None else float(weight @ label)
             target = np.where(label, (positive + 1) / (positive + 2), 1 / (total - positive + 2))
         features = np.column_stack([column.logit, np.ones(len(label))])
-        slope, intercept = fit_logistic(features, target, weight, start=np.array([1.0, 0.0]))
+        count, positives = (1.0, target) if weight is None else (weight, weight * target)
+        start = np.array([1.0, 0.0])
+        slope, intercept = fit_logistic(
+            features, 0.0, count, positives, start=start, lower=-np.inf, upper=np.inf
+        ).x
         return LogisticMap(float(slope), float(intercept))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from support.likelihood import best, mean_loss
 from truecal._lib.logistic import fit_logistic, logistic_objective
 
 
@@ -38,3 +39,35 @@ def test_separated_labels_end_where_the_likelihood_is_flat():
     fit = fit_logistic(design, np.zeros(4), np.ones(4), np.array([0.0, 0, 1, 1]))
     assert fit.x[1] > 10
     assert fit.value == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fractions_of_rows_may_be_positive(weighted):
+    rng = np.random.default_rng(0)
+    features = np.column_stack([rng.normal(size=200), np.ones(200)])
+    target = rng.random(200)
+    weight = rng.random(200) if weighted else np.ones(200)
+    found = fit_logistic(features, 0.0, weight if weighted else 1.0, weight * target).x
+    expected = best(lambda theta: mean_loss(features @ theta, target, weight), np.zeros(2))
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_bound_is_kept():
+    features = np.column_stack([np.arange(6.0), np.ones(6)])
+    target = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 1.0])
+    found = fit_logistic(features, 0.0, 1.0, target, lower=np.array([0.0, -np.inf])).x
+    assert found == pytest.approx([0.0, np.log(4 / 2)])
+
+
+@pytest.mark.parametrize("order", ["random", "sorted", "separated at first"])
+def test_many_rows_have_the_optimum_of_all_of_them(order):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=60_000)
+    if order != "random":
+        x.sort()
+    label = (rng.random(len(x)) < 1 / (1 + np.exp(1 - 2 * x))).astype(float)
+    if order == "separated at first":
+        label[::12] = x[::12] > 0  # these are the rows of the first fit
+    fit = fit_logistic(np.column_stack([np.ones_like(x), x]), 0.0, 1.0, label)
+    assert fit.converged
+    assert fit.gradient == pytest.approx([0, 0], abs=1e-3)
