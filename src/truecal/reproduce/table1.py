@@ -98,7 +98,7 @@ def _against_fit(simulated: Records, real: Records, criterion: str, printed: int
         f"{mean:.1f} of {models} simulated models, with a standard deviation of {spread:.1f}{on_real}",
         agrees=abs(mean / models - printed / 10) <= 2 * spread / models,
         error=spread / math.sqrt(len(counts)),
-        note="The ten logit files are not public: these are simulated models of the same ten populations, and "
+        note="We do not have the ten logit files: these are simulated models of the same ten populations, and "
         "other real models. Add logit files with --logits. The standard deviation is that of a single count.",
     )
 
