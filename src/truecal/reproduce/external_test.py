@@ -47,14 +47,14 @@ STYLES = {
 def external_test(settings: Settings) -> Outcome:
     """Compare the multiscale test with T-Cal where the truth is known, and on their scores."""
     s, rho = COMPARISON
-    repeats = settings.of(200, 40, 3)
+    repeats = settings.of(100, 40, 3)
     sizes = settings.of((2000, 5000, 10_000), (2000, 10_000), (500,))
     counts = settings.of(range(40, 200, 50), range(40, 200, 50), (2,))
     jobs: list[tuple[Any, ...]] = [(n, s, rho, tuple(counts), repeats, settings) for n in sizes]
     power = [row for rows in in_parallel(settings, "bumps", _power, jobs) for row in rows]
     sizes = settings.of((1000, 2000, 5000, 10_000, 20_000), (1000, 5000), (300, 600))
     jobs = [
-        (n, s, rho, method, trial, settings.of(60, 20, 3), settings)
+        (n, s, rho, method, trial, settings.of(40, 20, 3), settings)
         for s, rho in RATES
         for n in sizes
         for method in ("truecal", "tcal")
