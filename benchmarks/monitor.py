@@ -1,12 +1,13 @@
 """Guarantees and detection delays of `CalibrationMonitor`.
 
 A full run takes about an hour of processor time. With TRUECAL_BENCHMARK_CACHE=FOLDER it can be interrupted and
-continued.
+continued; with TRUECAL_BENCHMARK_FINISHED=1 besides, the page is made of the blocks that are finished.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -76,6 +77,10 @@ def plan(streams: int) -> dict[tuple[Any, ...], list[Job]]:
     return cases
 
 
+def _is_cached(function: Any, arguments: tuple[Any, ...]) -> bool:
+    return bool(function.check_call_in_cache(*arguments))
+
+
 #: Cases of the confidence sequences: scores, shape, root mean square error.
 _COVERED = [
     ("uniform", "level", 0.0),
@@ -90,11 +95,15 @@ def main(*, quick: bool = False, draws: int | None = None) -> None:
     streams = draws or (100 if quick else 10_000)
     check()
     cases = plan(streams)
+    if os.environ.get("TRUECAL_BENCHMARK_FINISHED"):
+        cases = {case: [job for job in jobs if _is_cached(*job)] for case, jobs in cases.items()}
     jobs = [delayed(function)(*arguments) for blocks in cases.values() for function, arguments in blocks]
     results = iter(Parallel(n_jobs=1 if quick else 2)(jobs))
-    found = {case: [next(results) for _ in blocks] for case, blocks in cases.items()}
-    sizes = {case: sum(arguments[-1] for _, arguments in blocks) for case, blocks in cases.items()}
-    rows = [row for case, blocks in found.items() for row in _ROWS_OF[case[0]](case, blocks, sizes[case])]
+    rows: list[Row] = []
+    for case, blocks in cases.items():
+        if blocks:
+            size = sum(arguments[-1] for _, arguments in blocks)
+            rows += _ROWS_OF[case[0]](case, [next(results) for _ in blocks], size)
     page = _page(rows, streams)
     print(page) if quick else write("monitor", page, rows)
 
@@ -196,13 +205,17 @@ def _percent(row: Row) -> str:
     return f"{100 * row['share']:.2f}% ± {100 * row['standard_error']:.2f}%"
 
 
+def _counted(row: Row) -> str:
+    return f"{_percent(row)} ({row['streams']:,})"
+
+
 def _by_scores(rows: list[Row], columns: dict[str, Callable[[Row], bool]]) -> str:
     """Return a table with a line for each kind of scores."""
     lines = []
     for scores in SCORES:
         line: Row = {"scores": scores}
         for name, belongs in columns.items():
-            line[name] = next(_percent(row) for row in rows if row["case"] == scores and belongs(row))
+            line[name] = next(_counted(row) for row in rows if row["case"] == scores and belongs(row))
         lines.append(line)
     return markdown(lines)
 
@@ -257,7 +270,7 @@ def _page(rows: list[Row], streams: int) -> str:
             "scores": row["case"],
             "null hypothesis": f"at most {row['at_most']:g}" if row["at_most"] else "perfect",
             "asked for": f"{row['length']:,}",
-            "mean rows to a false alarm": f"{row['mean']:,.0f} ± {row['standard_error']:,.0f}",
+            "mean rows to a false alarm": f"{row['mean']:,.0f} ± {row['standard_error']:,.0f} ({row['streams']:,})",
             "none within 10 times that": f"{100 * row['share']:.0f}%",
         }
         for row in part["run length"]
@@ -267,7 +280,7 @@ def _page(rows: list[Row], streams: int) -> str:
             "change": row["case"],
             "error before": f"{row['before']:g}",
             "looked at": f"at the {row['when']}",
-            "contains the change": _percent(row),
+            "contains the change": _counted(row),
             "median width": f"{row['width']:,.0f} rows",
             "median distance of the estimate": f"{row['median']:,.0f} rows",
         }
@@ -278,42 +291,41 @@ def _page(rows: list[Row], streams: int) -> str:
             "scores": row["case"],
             "error": f"{row['error']:g} ({row['shape']})" if row["error"] else "0",
             "bound": row["bound"],
-            "ever wrong": _percent(row),
+            "ever wrong": _counted(row),
             "upper end after the last row": f"{row['high']:.3f}" if "upper" in row["bound"] else "",
         }
         for row in part["coverage"]
     ]
-    groups = [{"": row["case"], "share": _percent(row)} for row in part["groups"]]
+    groups = [{"": row["case"], "share": _counted(row)} for row in part["groups"]]
     count = next(int(row["streams"]) for row in part["delay"] if row["method"] == "truecal")
-    n_of = {name: int(some[0]["streams"]) for name, some in part.items()}
     return f"""# Monitoring: guarantees and delays
 
 Made by `python benchmarks/run.py monitor --draws {streams}` on {machine()}.
 
-All levels are {100 * LEVEL:g}%. Shares are given with their standard errors.
+All levels are {100 * LEVEL:g}%. Shares are given with their standard errors, and in brackets the number of streams.
 
 ## False alarms
 
 Share of streams of {ROWS:,} rows, looked at after every {LOOK}, in which `CalibrationMonitor` ever raised an alarm, at
-the boundary of each null hypothesis; {streams:,} streams for each kind of scores. The guarantee is at most
+the boundary of each null hypothesis. The guarantee is at most
 {100 * LEVEL:g}%, for a stream of any length; within {ROWS:,} rows only part of it is used.
 
 {_by_scores(rows, nulls)}
 
-At most {EPSILON:g}: the root mean square error is exactly {EPSILON:g}, in a third of the streams each as a shift of
-the logit, as a slope, and as a shift of the probabilities of scores from 0.02 to 0.2. Reference:
+At most {EPSILON:g}: the root mean square error is exactly {EPSILON:g}, as a shift of the logit, as a slope,
+or as a shift of the probabilities of scores from 0.02 to 0.2. Reference:
 {REFERENCE_ROWS:,} earlier rows of each stream, with the same slope, whose error is {EPSILON:g}.
 
 ### Clusters
 
-{n_of["clusters"]:,} streams for each kind of scores. The {CLUSTER} labels of a cluster follow from one random
+The {CLUSTER} labels of a cluster follow from one random
 number, so that each is calibrated and they are as dependent as can be.
 
 {_by_scores(rows, clusters)}
 
 ### Groups
 
-{n_of["groups"]:,} families of {GROUPS} groups of 2,000 rows each. Family-wise error: all groups are
+Families of {GROUPS} groups of 2,000 rows each. Family-wise error: all groups are
 calibrated, and each has an equal share of alpha.
 False discoveries with e-BH: {WRONG} groups have a slope of 0.7; looked at when the first group is
 flagged, and after the last row.
@@ -322,7 +334,7 @@ flagged, and after the last row.
 
 ## Run length of the change detector
 
-Mean number of rows to a false alarm in {n_of["run length"]:,} streams. Streams without one are
+Mean number of rows to a false alarm. Streams without one are
 counted with 10 times the length asked for, which makes the mean too small.
 
 {markdown(lengths)}
@@ -330,7 +342,7 @@ counted with 10 times the length asked for, which makes the mean too small.
 ## Change point
 
 Share of 95% intervals that contain the change, which comes after {CHANGE:,} rows, in the middle of a batch, in
-{streams // 50:,} streams with uniform scores, of those with an alarm after the change. The error after
+streams with uniform scores and an alarm after the change. The error after
 the change is 0.06; with an error before, which is a slope that the monitor tolerates (`at_most={EPSILON:g}`),
 it is 0.1.
 
@@ -338,7 +350,7 @@ it is 0.1.
 
 ## Confidence sequences
 
-Share of {n_of["coverage"]:,} streams of {ROWS:,} rows in which a 95% bound was wrong at any of the looks.
+Share of streams of {ROWS:,} rows in which a 95% bound was wrong at any of the looks.
 
 {markdown(bounds)}
 

@@ -17,6 +17,7 @@ from truecal._lib.text import counted, p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.assessment.clinical import Clinical, assess_clinical, check_clinical
 from truecal.assessment.groups import Groups, assess_classes, assess_groups, counts_are_fractional
+from truecal.assessment.over_time import OverTime, assess_over_time
 from truecal.assessment.plan import PlannedRows, plan_rows, thinned
 from truecal.assessment.recalibration import Recalibration, advise_recalibration, training_rows
 from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, verdict
@@ -82,6 +83,8 @@ class Assessment(Result):
         Number and sizes of the clusters, intraclass correlation and design effect, if clusters were given.
     clinical : Clinical or None
         ICI, C statistic and decision curve, with ``clinical=True``.
+    over_time : OverTime or None
+        Whether the predictions were calibrated all the time, with ``time``.
     warnings : tuple of str
         What to know about the data and what was left out.
     sample : Sample
@@ -108,6 +111,7 @@ class Assessment(Result):
     plan: tuple[PlannedRows, ...]
     clusters: ClusterSummary | None
     clinical: Clinical | None
+    over_time: OverTime | None
     warnings: tuple[str, ...]
     sample: Sample
 
@@ -182,6 +186,8 @@ class Assessment(Result):
         ]
         if self.clinical is not None:
             lines += ["", *textwrap.wrap(self.clinical.verdict, 88), "", str(self.weak), str(self.clinical)]
+        if self.over_time is not None:
+            lines += ["", *textwrap.wrap(self.over_time.verdict, 88)]
         if self.recalibration is not None:
             lines += ["", *textwrap.wrap(self.recalibration.advice, 88)]
         for warning in self.warnings:
@@ -200,6 +206,7 @@ def assess(
     by: Any = None,
     clinical: bool = False,
     thresholds: ArrayLike | None = None,
+    time: Any = None,
     recalibration: bool = True,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
@@ -226,6 +233,8 @@ def assess(
         then has a section with the terms of TRIPOD+AI.
     thresholds : array-like, optional
         With `clinical`: risks above which one would act, for the table of net benefit.
+    time : array-like of shape (n,), optional
+        Time of each row: numbers, dates, or ISO 8601 text. A `CalibrationMonitor` then looks for a change over time.
     recalibration : bool
         Whether to compare recalibrators if the data contradict perfect calibration.
     confidence_level : float
@@ -267,6 +276,7 @@ def assess(
             "rng": generator,
         }
         chosen = check_clinical(sample, thresholds) if clinical else None
+        over_time = _over_time(time, y_true, y_proba, reading, 1 - confidence_level)
         test = _test(sample, n_resamples, generator)
         groups = _groups(sample, by, y_true, y_proba, reading, common)
         classes = None
@@ -285,11 +295,23 @@ def assess(
             groups,
             classes,
             chosen,
+            over_time,
             recalibration,
             (y_true, y_proba, reading),
             confidence_level,
             generator,
         )
+
+
+def _over_time(time: Any, y_true: Any, y_proba: Any, reading: Reading, alpha: float) -> OverTime | None:
+    if time is None:
+        return None
+    if isinstance(y_true, Sample):
+        raise InputError(
+            "needs rows, and a Sample has none", argument="time", remedy="Pass labels and probabilities."
+        )
+    (rows,) = read_rows(y_true, y_proba, **reading)
+    return assess_over_time(rows, time, alpha)
 
 
 def _test(sample: Sample, n_resamples: int, rng: np.random.Generator) -> TestResult | None:
@@ -326,6 +348,7 @@ def _assess(
     groups: Groups | None,
     classes: Groups | None,
     thresholds: FloatArray | None,
+    over_time: OverTime | None,
     recalibration: bool,
     given: tuple[Any, Any, Reading],
     level: float,
@@ -384,6 +407,7 @@ def _assess(
         plan=plan_rows(sample, design_effect=design_effect),
         clusters=clusters,
         clinical=None if thresholds is None else assess_clinical(sample, weak, thresholds, level),
+        over_time=over_time,
         warnings=tuple(notes),
         sample=sample,
     )

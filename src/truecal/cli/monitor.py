@@ -85,6 +85,7 @@ def command(
         if reference is not None and not watch.monitors:
             watch.references = _references(reference, group, reading)
         if file == "-":
+            watch.follow()
             batches = read_lines(sys.stdin, group=group, moment=moment, every=every, **reading)
         else:
             batches = _batches(watch, file, group, moment, every, quiet, reading)
@@ -150,7 +151,7 @@ class _Watch:
         self.monitors: dict[str, CalibrationMonitor] = {}
         self.references: dict[str, Any] = {}
         self.source: dict[str, Any] = {"file": None, "first": 0, "end": 0, "windows": 0}
-        self._saved = clock.monotonic()
+        self._saved, self._every = clock.monotonic(), _SAVE_EVERY
         self._shares = 0  # groups of the first window
         if state is not None and state.exists():
             self._load(state)
@@ -190,21 +191,30 @@ class _Watch:
         if (self.source["first"], self.source["end"]) != (first, end):
             self.source |= {"first": first, "end": end, "windows": 0}
 
+    def follow(self) -> None:
+        """Prepare for a stream, which cannot be read again: what is printed has been saved."""
+        self._every = 0.0
+        counted_before = sum(monitor.n for monitor in self.monitors.values())
+        if counted_before:
+            click.echo(printable(f"truecal: {counted(counted_before, 'row')} counted before."), err=True)
+
     def take(self, batch: Batch) -> None:
         """Take in a window."""
         if self.grouped and not self._shares:
             self._shares = len(batch.parts)
+        looks = {}
         for name, rows in batch.parts.items():
             if name not in self.monitors:
                 self.monitors[name] = self._new(name)
-            look = self.monitors[name].update(
+            looks[name] = self.monitors[name].update(
                 rows["label"], rows["score"], time=batch.time, clusters=rows.get("cluster")
             )
+        self.source["windows"] += 1
+        if clock.monotonic() - self._saved >= self._every:
+            self._save()
+        for name, look in looks.items():
             if look is not None:
                 self._show(name, look)
-        self.source["windows"] += 1
-        if clock.monotonic() - self._saved > _SAVE_EVERY:
-            self._save()
 
     def _new(self, name: str) -> CalibrationMonitor:
         from truecal.inference.monitor.calibration_monitor import CalibrationMonitor

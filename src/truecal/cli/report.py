@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from truecal._lib.text import printable
-from truecal.cli._options import OUTPUT, Command, cells_option, group_option, input_options, seed_option
+from truecal.cli._options import (
+    OUTPUT,
+    Command,
+    cells_option,
+    column_option,
+    group_option,
+    input_options,
+    seed_option,
+)
 from truecal.cli._output import check_target, show_notes, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
@@ -16,6 +24,7 @@ from truecal.exceptions import InputError
 @click.command("report", cls=Command)
 @input_options
 @group_option
+@column_option("--time", "moment", help="Column of times: adds a section on changes over time.")
 @cells_option
 @click.option("-o", "--output", type=OUTPUT, help="The page.  [default: FILE's name, .html]")
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
@@ -35,6 +44,7 @@ from truecal.exceptions import InputError
 def command(
     file: str,
     group: tuple[str, ...],
+    moment: str | None,
     output: Path | None,
     title: str,
     seed: int,
@@ -56,7 +66,9 @@ def command(
         raise InputError(f"{target}: the report is an HTML page. Choose a name that ends in .html")
     check_target(target, file)
     with stage("reading"):
-        predictions = load(file, group=group, **reading)
+        predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
+        if moment:
+            predictions.require_rows("report with --time")
     with stage("assessing"), predictions.naming():
         arguments = predictions.rows or {"y_true": predictions.sample}
         assessment = assess(
@@ -64,6 +76,7 @@ def command(
             by=_printable(predictions.by),
             clinical=clinical,
             thresholds=threshold or None,
+            time=next(iter(predictions.features.values())) if moment else None,
             recalibration=not quick,
             rng=seed,
         )
@@ -72,6 +85,8 @@ def command(
     click.echo(printable(wrapped(assessment.verdict)))
     if assessment.clinical is not None:
         click.echo(printable(wrapped(assessment.clinical.verdict)))
+    if assessment.over_time is not None:
+        click.echo(printable(wrapped(assessment.over_time.verdict)))
     show_written(target)
 
 

@@ -16,7 +16,6 @@ from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
     from truecal.plotdata.histogram import ScoreHistogram
 
@@ -57,16 +56,24 @@ def split_below(ax: Axes, ratio: float) -> Axes:
 
     `ratio` is the height of the new axes in units of what the old ones keep.
     """
-    place = ax.get_subplotspec()
+    (below,) = stack_below(ax, ratio)
+    return below
+
+
+def stack_below(ax: Axes, *ratios: float) -> list[Axes]:
+    """Give the lower part of the place of some axes to several new ones, one below another, as `split_below` does."""
+    place, figure = ax.get_subplotspec(), ax.figure
     if place is None:  # axes put down by hand: nobody else knows their place, so take the room from inside
         left, bottom, width, height = ax.get_position().bounds
-        part = height * ratio / (1 + ratio)
-        ax.set_position((left, bottom + part, width, height - part))
-        figure: Figure | SubFigure = ax.figure
-        return figure.add_axes((left, bottom, width, 0.7 * part), sharex=ax)
-    parts = place.subgridspec(2, 1, height_ratios=(1, ratio), hspace=0.06)
+        unit, new = height / (1 + sum(ratios)), []
+        for number, ratio in enumerate(ratios):
+            under = bottom + unit * sum(ratios[number + 1 :])
+            new.append(figure.add_axes((left, under, width, 0.7 * unit * ratio), sharex=ax))
+        ax.set_position((left, bottom + unit * sum(ratios), width, unit))
+        return new
+    parts = place.subgridspec(1 + len(ratios), 1, height_ratios=(1, *ratios), hspace=0.06)
     ax.set_subplotspec(parts[0])
-    return ax.figure.add_subplot(parts[1], sharex=ax)
+    return [figure.add_subplot(parts[number], sharex=ax) for number in range(1, len(ratios) + 1)]
 
 
 def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, columns: int = 3) -> list[Axes]:
@@ -157,12 +164,11 @@ def text_handle(text: str) -> Any:
     return lines.Line2D([], [], linestyle="none", label=text or " ")
 
 
-def legend_inside(ax: Axes, corner: Any, *notes: str) -> None:
+def legend_inside(ax: Axes, corner: Any, *notes: str, columns: int = 1) -> None:
     """Put the legend into a corner, and lines of text below its entries."""
     handles = [*ax.get_legend_handles_labels()[0], *map(text_handle, notes)]
-    ax.legend(
-        handles=handles, loc=corner, frameon=False, fontsize="small", labelcolor=ink(), borderaxespad=0.2
-    )
+    options = {"frameon": False, "fontsize": "small", "labelcolor": ink(), "borderaxespad": 0.2}
+    ax.legend(handles=handles, loc=corner, ncols=columns, **options)
 
 
 def legend_below(

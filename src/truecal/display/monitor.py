@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal.display._base import Display, describe_plot
-from truecal.display._style import BLUE, INK, RED, axes_or_new, legend_inside, percent_axis, split_below, tidy
+from truecal.display._style import BLUE, INK, RED, axes_or_new, legend_inside, percent_axis, stack_below, tidy
 from truecal.exceptions import InputError
 
 #: The largest e-value that is drawn; evidence beyond that needs no scale.
@@ -17,7 +17,7 @@ _MOST = 1e12
 
 
 class MonitorDisplay(Display):
-    """The history of a `truecal.CalibrationMonitor`: the e-value above, the error of the level below.
+    """The history of a `truecal.CalibrationMonitor`: e-value, error of the level, and root mean square error.
 
     Parameters
     ----------
@@ -63,19 +63,19 @@ class MonitorDisplay(Display):
 
     @describe_plot
     def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw the e-value on a logarithmic scale, and below it observed frequency less mean score.
+        """Draw the e-value on a logarithmic scale, observed frequency less mean score, and the calibration error.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure. The axes are divided into two.
+            Where to draw; by default a new figure. The axes are divided into three.
         **options
             Passed to matplotlib for the line of the e-value.
 
         {panels}
         """
-        ax = axes_or_new(ax, figsize=(6.4, 4.6))
-        below = split_below(ax, 0.9)
+        ax = axes_or_new(ax, figsize=(6.4, 5.4))
+        below, last = stack_below(ax, 0.9, 0.5)
         times, dated = self._times()
         logs = [min(max(look.log_evalue, -math.log(_MOST)), math.log(_MOST)) for look in self.looks]
         style = {"color": BLUE, "linewidth": 1.6, "label": "e-value", **options}
@@ -95,16 +95,22 @@ class MonitorDisplay(Display):
         below.plot(times, batches, ".", color=INK, markersize=4, label="each batch")
         below.axhline(0, color=INK, linewidth=0.8)
         # Early bounds are wide; the scale is that of the batches and of what is known in the end.
-        extent = 1.2 * max(np.abs(batches).max(), abs(low[-1]), abs(high[-1]), 1e-3)
+        extent = 1.5 * max(np.abs(batches).max(), abs(low[-1]), abs(high[-1]), 1e-3)
         below.set_ylim(-extent, extent)
-        tidy(below, xlabel="time" if dated else "rows", ylabel="observed less\npredicted (%)")
-        percent_axis(below.yaxis)
-        self._draw_change(ax, below, dated)
+        below.tick_params(labelbottom=False)
+        tidy(below, ylabel="observed less\npredicted (%)")
+        low, high = ([getattr(look, name) for look in self.looks] for name in ("error_low", "error_high"))
+        last.fill_between(times, low, high, color=BLUE, alpha=0.2, linewidth=0)
+        last.set_ylim(0, 1.5 * max(high[-1], *low, 1e-3))
+        tidy(last, xlabel="time" if dated else "rows", ylabel="error (%)")
+        for one in (below, last):
+            percent_axis(one.yaxis)
+        self._draw_change((ax, below, last), dated)
         legend_inside(ax, "upper left")
-        legend_inside(below, "lower left")
+        legend_inside(below, "lower left", columns=3)
         if dated and isinstance(self.looks[0].time, str):
-            below.tick_params(axis="x", labelrotation=30)
-        return self._drawn(ax, below)
+            last.tick_params(axis="x", labelrotation=30)
+        return self._drawn(ax, below, last)
 
     def _times(self) -> tuple[list[Any], bool]:
         """Return where each look is on the horizontal axis: its time, or its number of rows."""
@@ -112,15 +118,15 @@ class MonitorDisplay(Display):
             return [look.rows for look in self.looks], False
         return [_on_axis(look.time) for look in self.looks], True
 
-    def _draw_change(self, ax: Any, below: Any, dated: bool) -> None:
+    def _draw_change(self, axes: Sequence[Any], dated: bool) -> None:
         if self.change is None:
             return
         change = self.change
         ends = (change.low_time, change.high_time) if dated else (change.low, change.high)
         start = change.time if dated else change.row
-        for one, labelled in ((ax, True), (below, False)):
+        for number, one in enumerate(axes):
             one.axvspan(*map(_on_axis, ends), color=RED, alpha=0.12, linewidth=0)
-            one.axvline(_on_axis(start), color=RED, linewidth=1.2, label="change" if labelled else None)
+            one.axvline(_on_axis(start), color=RED, linewidth=1.2, label=None if number else "change")
 
 
 def _on_axis(time: Any) -> Any:

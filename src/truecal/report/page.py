@@ -15,6 +15,7 @@ from truecal.assessment.verdict import CONTRADICTED, NOT_CONTRADICTED
 from truecal.estimators._registry import get_estimator
 from truecal.report.decision import decision_curve
 from truecal.report.diagram import by_rank, by_score, thumbnail
+from truecal.report.timeline import timeline
 
 if TYPE_CHECKING:
     from truecal.assessment.assess import Assessment
@@ -77,6 +78,7 @@ def render(
         diagrams=diagrams,
         after=after,
         decisions=None if assessment.clinical is None else decision_curve(assessment.clinical.decision_curve),
+        history=None if assessment.over_time is None else timeline(assessment.over_time),
         spec=get_estimator,
         pvalue=p_equals,
         counted=counted,

@@ -1,4 +1,7 @@
 import json
+import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -111,8 +114,68 @@ def test_a_killed_run_is_resumed_with_the_same_numbers(path, tmp_path, monkeypat
         patch.setattr(module._Watch, "_show", die)
         run("monitor", path, *NAMES, "--state", state, code=130)
     rest = _json(path, *NAMES, "--state", state)
-    assert len(rest) == 20
+    assert len(rest) == 19  # the twelfth window was saved before it was printed
     assert rest[-1]["log_evalue"] == _json(path, *NAMES)[-1]["log_evalue"]
+
+
+@pytest.mark.slow
+def test_killed_at_any_time_and_resumed_until_the_end(tmp_path):
+    """The process is killed with SIGKILL after random times, and started again until it comes to its end."""
+    path, state = write_csv(tmp_path / "m.csv", COLUMNS), tmp_path / "state.json"
+    arguments = [str(path), "--label", "y", "--score", "p", "--every", "100"]
+    code = "import truecal.cli.monitor as m, truecal.cli as c; m._SAVE_EVERY = 0.0; c.main()"
+    command = [sys.executable, "-c", code, "monitor", *arguments, "--format", "json", "--state", str(state)]
+    rng, kills = random.Random(0), 0
+    while True:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            output, _ = process.communicate(timeout=rng.uniform(0.4, 1.2) + 0.2 * kills)
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            kills += 1
+            assert kills < 30
+    assert process.returncode == 0
+    assert kills
+    final = json.loads(output.splitlines()[-1])
+    assert final == _json(*arguments)[-1]
+
+
+def test_a_stream_is_saved_before_it_is_printed(tmp_path, monkeypatch):
+    """What the last printed line counts is in the state file, so that one knows where to go on."""
+    import truecal.cli.monitor as module
+
+    state, seen = tmp_path / "state.json", []
+    show = module._Watch._show
+
+    def look_at_state(self, name, look):
+        saved = json.loads(state.read_text())["monitors"][""]["state"]["processes"]["rows"]
+        seen.append((look.rows, saved))
+        show(self, name, look)
+
+    monkeypatch.setattr(module._Watch, "_show", look_at_state)
+    options = ("monitor", "-", "--label", "y", "--score", "p", "--every", "100", "--state", state)
+    run(*options, stdin=_lines(range(500)))
+    assert seen == [(n, n) for n in range(100, 501, 100)]
+    again = run(*options, stdin=_lines(range(500, 700)))
+    assert "500 rows counted before" in again.stderr
+    assert seen[-1] == (700, 700)
+
+
+def test_times_with_zones_and_out_of_order(tmp_path):
+    """Rows are put in the order of time, in UTC; those of one window stay in the order of the file."""
+    zone = np.array(["+00:00", "+05:00", "-07:00"])[np.arange(N) % 3]
+    hour = {"+00:00": 12, "+05:00": 17, "-07:00": 5}
+    text = np.array([f"2026-03-{day:02d}T{hour[z]:02d}:00:00{z}" for day, z in zip(DAY, zone, strict=True)])
+    order = np.random.default_rng(1).permutation(N)
+    mixed = {name: column[order] for name, column in {**COLUMNS, "date": text}.items()}
+    found = _json(write_csv(tmp_path / "z.csv", mixed), *NAMES)
+    whole = _json(write_csv(tmp_path / "w.csv", COLUMNS), *NAMES)
+    assert [look["time"] for look in found[:-1]] == [look["time"] for look in whole[:-1]]
+    assert [look["log_evalue"] for look in found[:-1]] == pytest.approx(
+        [look["log_evalue"] for look in whole[:-1]], abs=1e-9
+    )
 
 
 def test_state_that_was_changed_or_does_not_fit_is_refused(path, tmp_path):

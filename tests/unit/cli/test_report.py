@@ -111,3 +111,15 @@ def test_clinical_validation(tmp_path):
     assert "Clinical validation" in page
     assert "15.0%" in page
     assert "TRIPOD+AI" in page
+
+
+def test_time(tmp_path):
+    y, p = spread(400)
+    path = write_csv(tmp_path / "t.csv", {"label": y, "score": p, "day": np.arange(400) // 10})
+    result = run("report", path, "-o", tmp_path / "a.html", "--quick", "--time", "day")
+    assert "in 4 windows" in result.stdout or "Alarm at" in result.stdout
+    assert "Was it calibrated all the time?" in (tmp_path / "a.html").read_text()
+    bad = write_csv(tmp_path / "b.csv", {"label": y, "score": p, "day": np.full(400, "soon")})
+    assert "time has missing times" in refuse(
+        "report", bad, "-o", tmp_path / "b.html", "--quick", "--time", "day"
+    )

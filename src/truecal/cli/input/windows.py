@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.exceptions import InputError
+from truecal.inference.monitor.times import read_moments
 
 #: Rows of a window where there is no time.
 _ROWS = 1000
@@ -73,7 +74,7 @@ def _row_count(every: str | None) -> int:
 
 def _windows_of(time: NDArray[Any], every: str | None) -> tuple[NDArray[np.intp], list[Any]]:
     """Return the number of each row's window, and the time at which each window begins."""
-    moments = _moments(time)
+    moments = read_moments(time, argument="--time")
     if moments.dtype.kind == "M":
         length = _length(every or "1d")
         offset = _MONDAY if length % _SECONDS["w"] == 0 else 0
@@ -85,42 +86,6 @@ def _windows_of(time: NDArray[Any], every: str | None) -> tuple[NDArray[np.intp]
     step = 1.0 if every is None else _number(every)
     values, code = np.unique(np.floor(moments / step) * step, return_inverse=True)
     return code, values.tolist()
-
-
-def _moments(time: NDArray[Any]) -> NDArray[Any]:
-    """Return times as numbers or dates, or say which cannot be read."""
-    if time.dtype.kind == "M":
-        wrong = np.isnat(time)
-        moments = time
-    elif time.dtype.kind in "iufb":
-        moments = time.astype(np.float64)
-        wrong = ~np.isfinite(moments)
-    else:
-        distinct, place = np.unique(np.array([str(value) for value in time]), return_inverse=True)
-        parsed = np.array([_parse(text) for text in distinct], dtype="datetime64[us]")
-        moments = parsed[place]
-        wrong = np.isnat(moments)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InputError(
-            "has missing times, or times that are neither numbers nor ISO dates such as 2026-03-01",
-            argument="--time",
-            first_row=row,
-            value=str(time[row]),
-        )
-    return moments
-
-
-def _parse(text: str) -> np.datetime64:
-    from datetime import UTC, datetime
-
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return np.datetime64("NaT")
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return np.datetime64(moment, "us")
 
 
 def _length(every: str) -> int:

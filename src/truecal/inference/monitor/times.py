@@ -1,15 +1,63 @@
-"""Times of batches, as a state file can hold them."""
+"""Times of rows and of batches."""
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal._lib.checks import check_real
 from truecal.data.arrays import to_array, to_python
 from truecal.exceptions import InputError
+
+
+def read_moments(time: Any, *, argument: str = "time") -> NDArray[Any]:
+    """Return the times of rows as numbers or as dates in UTC, or say which cannot be read.
+
+    Parameters
+    ----------
+    time : array-like of shape (n,)
+        Numbers, dates, or ISO 8601 text. Text with a time zone is converted to UTC; text without is taken as UTC.
+    argument : str
+        What to call it in an error.
+
+    Examples
+    --------
+    >>> read_moments(["2026-03-01T00:30:00+01:00", "2026-03-01"])
+    array(['2026-02-28T23:30:00.000000', '2026-03-01T00:00:00.000000'],
+          dtype='datetime64[us]')
+    """
+    given = to_array(time, argument)[0].ravel()
+    if given.dtype.kind == "M":
+        moments, wrong = given, np.isnat(given)
+    elif given.dtype.kind in "iufb":
+        moments = given.astype(np.float64)
+        wrong = ~np.isfinite(moments)
+    else:
+        distinct, place = np.unique(np.array([str(value) for value in given]), return_inverse=True)
+        moments = np.array([_parse(text) for text in distinct], dtype="datetime64[us]")[place]
+        wrong = np.isnat(moments)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError(
+            "has missing times, or times that are neither numbers nor ISO dates such as 2026-03-01",
+            argument=argument,
+            first_row=row,
+            value=str(given[row]),
+        )
+    return moments
+
+
+def _parse(text: str) -> np.datetime64:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return np.datetime64("NaT")
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return np.datetime64(moment, "us")
 
 
 def span(time: Any) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from truecal.exceptions import InputError
-from truecal.inference.monitor.times import span
+from truecal.inference.monitor.times import read_moments, span
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,19 @@ def test_the_first_and_the_last_time(time, expected):
 def test_times_that_say_nothing_are_refused(time):
     with pytest.raises(InputError, match="time"):
         span(time)
+
+
+def test_moments_are_numbers_or_dates_in_utc():
+    assert read_moments([3, 1]).tolist() == [3, 1]
+    zones = ["2026-03-01T12:00:00+02:00", "2026-03-01 10:00", "2026-03-01T10:00:00Z"]
+    assert len(set(read_moments(zones))) == 1
+    days = np.array(["2026-03-01"], dtype="datetime64[D]")
+    assert read_moments(days) is days or (read_moments(days) == days).all()
+
+
+@pytest.mark.parametrize(
+    "time", [[1.0, np.nan], ["2026-03-01", "soon"], np.array(["NaT"], dtype="datetime64[s]")]
+)
+def test_moments_that_cannot_be_read(time):
+    with pytest.raises(InputError, match="--when has missing times"):
+        read_moments(time, argument="--when")

@@ -1,0 +1,160 @@
+"""Calibration over time as SVG, drawn with style sheet classes so that it follows light and dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from truecal.assessment.over_time import OverTime
+
+_LEFT, _TOP, _WIDTH, _HEIGHT, _BETWEEN = 58.0, 10.0, 328.0, 112.0, 20.0
+_RIGHT = _LEFT + _WIDTH
+#: The largest logarithm to base 10 of an e-value that is drawn.
+_MOST = 12.0
+
+
+def timeline(part: OverTime) -> Markup:
+    """Return the e-value, observed less predicted and the calibration error against time, one below another.
+
+    Parameters
+    ----------
+    part : OverTime
+        What the monitor saw.
+    """
+    looks, change = part.looks, part.change
+    times = [_number(look.time) for look in looks]
+    length = times[-1] - times[0]
+
+    def x(time: Any) -> float:
+        share = (_number(time) - times[0]) / length if length else 0.5
+        return _LEFT + _WIDTH * min(max(share, 0.0), 1.0)
+
+    at = [x(look.time) for look in looks]
+    logs = [min(max(look.log_evalue / math.log(10), -_MOST), _MOST) for look in looks]
+    alarm = math.log10(part.threshold)
+    # Early bounds are wide; the scale is that of the windows and of what is known in the end.
+    last, gaps = looks[-1], [look.batch_gap for look in looks]
+    widest = 1.15 * max(*map(abs, gaps), abs(last.gap_low), abs(last.gap_high), 1e-3)
+    most = 1.5 * max(last.error_high, *(look.error_low for look in looks), 1e-3)
+    evidence = _Panel("e-value", 0, math.floor(min(logs)), math.ceil(max(*logs, alarm + 0.3)))
+    level = _Panel("observed − predicted", 1, -widest, widest)
+    error = _Panel("error (RMS)", 2, 0.0, most)
+    drawn = [
+        [f'<path class="alarm" d="M{_LEFT:g} {evidence.y(alarm)}H{_RIGHT:g}"/>', evidence.line(at, logs)],
+        [
+            level.band(at, [look.gap_low for look in looks], [look.gap_high for look in looks]),
+            f'<path class="ideal" d="M{_LEFT:g} {level.y(0)}H{_RIGHT:g}"/>',
+            level.line(at, [look.gap for look in looks]),
+            *(
+                f'<circle class="dot" cx="{a:.1f}" cy="{level.y(gap)}" r="2.4"/>'
+                for a, gap in zip(at, gaps, strict=True)
+            ),
+        ],
+        [error.band(at, [look.error_low for look in looks], [look.error_high for look in looks])],
+    ]
+    bottom, parts = error.bottom, []
+    for panel, content in zip((evidence, level, error), drawn, strict=True):
+        parts += panel.frame()
+        parts.append(f'<g clip-path="url(#time-{panel.place})">')
+        if change is not None:
+            start, end = x(change.low_time), x(change.high_time)
+            parts.append(
+                f'<rect class="since" x="{start:.1f}" y="{panel.top:g}" width="{max(end - start, 1):.1f}" '
+                f'height="{_HEIGHT:g}"/><path class="alarm solid" d="M{x(change.time):.1f} {panel.top:g}v{_HEIGHT:g}"/>'
+            )
+        parts += [*content, "</g>"]
+    for number in sorted({0, len(looks) // 2, len(looks) - 1}):
+        anchor = (
+            "start" if number == 0 < len(looks) - 1 else "end" if number == len(looks) - 1 > 0 else "middle"
+        )
+        shown = str(looks[number].time)[:10]
+        parts.append(
+            f'<text class="tick" x="{at[number]:.1f}" y="{bottom + 14:g}" text-anchor="{anchor}">{escape(shown)}</text>'
+        )
+    head = f'viewBox="0 0 {_RIGHT + 14:g} {bottom + 22:g}" role="img" aria-labelledby="time-t time-d"'
+    title = '<title id="time-t">Calibration over time</title>'
+    return Markup(
+        "\n".join(
+            [
+                f'<svg class="diagram" {head}>',
+                title,
+                f'<desc id="time-d">{escape(part.verdict)}</desc>',
+                *parts,
+            ]
+        )
+        + "\n</svg>"
+    )
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One of the diagrams: its title, its place from the top, and the ends of its scale."""
+
+    title: str
+    place: int
+    low: float
+    high: float
+
+    @property
+    def top(self) -> float:
+        return _TOP + self.place * (_HEIGHT + _BETWEEN)
+
+    @property
+    def bottom(self) -> float:
+        return self.top + _HEIGHT
+
+    def y(self, value: float) -> str:
+        return f"{self.bottom - _HEIGHT * (value - self.low) / (self.high - self.low):.1f}"
+
+    def frame(self) -> list[str]:
+        box = f'x="{_LEFT:g}" y="{self.top:g}" width="{_WIDTH:g}" height="{_HEIGHT:g}"'
+        turned = f'transform="translate(11 {self.top + _HEIGHT / 2:g}) rotate(-90)"'
+        lines = [
+            f'<clipPath id="time-{self.place}"><rect {box}/></clipPath><rect class="frame" {box}/>',
+            f'<text class="axis" {turned} text-anchor="middle">{self.title}</text>',
+        ]
+        for tick in self._ticks():
+            y = self.y(tick)
+            lines.append(
+                f'<path class="grid" d="M{_LEFT:g} {y}H{_RIGHT:g}"/><text class="tick" x="{_LEFT - 6:g}" '
+                f'y="{float(y) + 4:.1f}" text-anchor="end">{self._shown(tick)}</text>'
+            )
+        return lines
+
+    def _ticks(self) -> list[float]:
+        """Return about four round numbers; of exponents, whole ones."""
+        raw = (self.high - self.low) / 4
+        size = 10.0 ** math.floor(math.log10(raw))
+        step = next(size * factor for factor in (1, 2, 5, 10) if raw <= size * factor * 1.0001)
+        step = max(step, 1.0) if self.place == 0 else step
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [step * k for k in range(first, last + 1)]
+
+    def _shown(self, tick: float) -> str:
+        if self.place:
+            return f"{round(100 * tick, 6) + 0.0:g}%".replace("-", "−")
+        if -3 <= tick <= 3:
+            return f"{10.0**tick:,g}"
+        return f'10<tspan dy="-4" font-size="80%">{tick:g}</tspan>'.replace(">-", ">−")
+
+    def line(self, at: Sequence[float], values: Sequence[float]) -> str:
+        return f'<path class="isotonic" d="M{self._points(at, values)}"/>'
+
+    def band(self, at: Sequence[float], low: Sequence[float], high: Sequence[float]) -> str:
+        return f'<path class="band" d="M{self._points(at, high)}L{self._points(at[::-1], low[::-1])}Z"/>'
+
+    def _points(self, at: Sequence[float], values: Sequence[float]) -> str:
+        # Far outside the panel is as good as at infinity, which a path cannot have.
+        far = 3 * (self.high - self.low)
+        inside = (min(max(value, self.low - far), self.high + far) for value in values)
+        return "L".join(f"{a:.1f} {self.y(value)}" for a, value in zip(at, inside, strict=True))
+
+
+def _number(time: Any) -> float:
+    """Return a time as a number: dates as seconds."""
+    return float(np.datetime64(time, "s").astype(np.int64)) if isinstance(time, str) else float(time)

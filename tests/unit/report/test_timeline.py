@@ -1,0 +1,37 @@
+"""The timeline is well-formed SVG that stays within its frame."""
+
+import math
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from truecal.assessment.over_time import assess_over_time
+from truecal.data import read_rows
+from truecal.report.timeline import timeline
+
+RNG = np.random.default_rng(0)
+P = RNG.uniform(0.05, 0.85, 3000)
+DAY = np.arange(3000) // 100
+(CHANGED,) = read_rows(RNG.random(3000) < P + 0.15 * (DAY > 20), P)
+(STEADY,) = read_rows(RNG.random(3000) < P, P)
+
+
+@pytest.mark.parametrize("time", [DAY, np.datetime64("2026-03-01") + DAY, np.zeros(3000)])
+@pytest.mark.parametrize("rows", [CHANGED, STEADY])
+def test_svg(rows, time):
+    part = assess_over_time(rows, time, 0.05)
+    root = ElementTree.fromstring(str(timeline(part)))
+    kinds = [element.get("class") for element in root.iter()]
+    assert kinds.count("dot") == len(part.looks)
+    assert kinds.count("since") == (3 if part.alarm else 0)
+    assert next(text.text for text in root.iter("text") if text.get("class") == "axis") == "e-value"
+
+
+def test_an_infinite_evalue_is_drawn():
+    part = assess_over_time(CHANGED, DAY, 0.05)
+    last = replace(part.looks[-1], log_evalue=math.inf)
+    svg = str(timeline(replace(part, looks=(*part.looks[:-1], last))))
+    assert "inf" not in svg
+    assert "nan" not in svg
