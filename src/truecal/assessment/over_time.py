@@ -36,8 +36,8 @@ class OverTime(Result):
         has a probability of at most 1 less the confidence level.
     threshold : float
         The e-value at which there is an alarm.
-    looks : tuple of Look
-        What was known after each window.
+    history : tuple of Look
+        What was known after each window. `truecal.display.MonitorDisplay.from_monitor` draws it.
     change : ChangePoint or None
         When the change began, if there was an alarm.
     diagnosis : Diagnosis or None
@@ -47,15 +47,9 @@ class OverTime(Result):
     verdict: str
     alarm: bool
     threshold: float
-    looks: tuple[Look, ...]
+    history: tuple[Look, ...]
     change: ChangePoint | None
     diagnosis: Diagnosis | None
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the history; the options are those of `truecal.display.MonitorDisplay.plot`."""
-        from truecal.display import MonitorDisplay
-
-        return MonitorDisplay(self.looks, self.threshold, self.change).plot(ax, **options)
 
 
 def assess_over_time(rows: Rows, time: Any, alpha: float) -> OverTime:

@@ -48,12 +48,12 @@ class MonitorDisplay(Display):
 
     @classmethod
     def from_monitor(cls, monitor: Any) -> Self:
-        """Make the display from a monitor.
+        """Make the display from a monitor, or from the part of an assessment that is over time.
 
         Parameters
         ----------
-        monitor : CalibrationMonitor
-            The monitor.
+        monitor : CalibrationMonitor or OverTime
+            The monitor, or `Assessment.over_time`.
 
         Returns
         -------

@@ -26,7 +26,7 @@ def timeline(part: OverTime) -> Markup:
     part : OverTime
         What the monitor saw.
     """
-    looks, change = part.looks, part.change
+    looks, change = part.history, part.change
     times = [_number(look.time) for look in looks]
     length = times[-1] - times[0]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import truecal
 from truecal import CalibrationMonitor, InputError
@@ -27,7 +28,7 @@ def test_windows_are_in_the_order_of_time_and_do_not_divide_a_day():
     monitor = CalibrationMonitor()
     for day in range(40):
         monitor.update(Y[day == DAY], P[day == DAY], time=str(np.datetime64("2026-03-01") + day))
-    assert part.looks == monitor.history
+    assert part.history == monitor.history
     assert part.alarm
     assert part.change == monitor.change
     assert part.change.low_time <= "2026-03-29" <= part.change.high_time
@@ -57,7 +58,7 @@ def test_an_error_from_the_start():
     ],
 )
 def test_times(time, windows, last):
-    looks = _over_time(GOOD, time).looks
+    looks = _over_time(GOOD, time).history
     assert len(looks) == windows
     assert looks[-1].time == last
     assert looks[-1].rows == N
@@ -67,7 +68,7 @@ def test_a_cluster_is_in_one_window():
     cluster = np.arange(N) // 4
     part = _over_time(GOOD, DAY, clusters=cluster)
     last = DAY.reshape(-1, 4).max(axis=1)
-    assert part.looks[0].rows == 4 * np.count_nonzero(last <= part.looks[0].time)
+    assert part.history[0].rows == 4 * np.count_nonzero(last <= part.history[0].time)
 
 
 def test_in_an_assessment():
@@ -75,7 +76,8 @@ def test_in_an_assessment():
     assert assessment.over_time.alarm
     assert "Alarm at" in str(assessment)
     assert assessment.to_dict()["over_time"]["alarm"] is True
-    assert len(assessment.over_time.plot().axes_) == 3
+    display = truecal.display.MonitorDisplay.from_monitor(assessment.over_time)
+    assert len(display.plot(ax=Figure().subplots()).axes_) == 3
 
 
 @pytest.mark.parametrize(

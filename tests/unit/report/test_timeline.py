@@ -24,14 +24,14 @@ def test_svg(rows, time):
     part = assess_over_time(rows, time, 0.05)
     root = ElementTree.fromstring(str(timeline(part)))
     kinds = [element.get("class") for element in root.iter()]
-    assert kinds.count("dot") == len(part.looks)
+    assert kinds.count("dot") == len(part.history)
     assert kinds.count("since") == (3 if part.alarm else 0)
     assert next(text.text for text in root.iter("text") if text.get("class") == "axis") == "e-value"
 
 
 def test_an_infinite_evalue_is_drawn():
     part = assess_over_time(CHANGED, DAY, 0.05)
-    last = replace(part.looks[-1], log_evalue=math.inf)
-    svg = str(timeline(replace(part, looks=(*part.looks[:-1], last))))
+    last = replace(part.history[-1], log_evalue=math.inf)
+    svg = str(timeline(replace(part, history=(*part.history[:-1], last))))
     assert "inf" not in svg
     assert "nan" not in svg
