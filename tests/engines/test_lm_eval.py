@@ -29,6 +29,18 @@ metric_list:
   - {{metric: calibration_low, aggregation: truecal_low, higher_is_better: false}}
   - {{metric: calibration_high, aggregation: truecal_high, higher_is_better: false}}
 """
+REPEATS = """
+task: local_repeats
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {data}}}}}
+test_split: test
+output_type: generate_until
+repeats: 3
+doc_to_text: "{{{{question}}}}"
+doc_to_target: "{{{{answer}}}}"
+metric_list:
+  - {{metric: exact_match, aggregation: mean, higher_is_better: true}}
+"""
 UTILS = """
 import numpy as np
 from scipy.special import softmax
@@ -54,10 +66,11 @@ def run(tmp_path_factory):
     ]
     data.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / "local.yaml").write_text(TASK.format(data=data))
+    (folder / "repeats.yaml").write_text(REPEATS.format(data=data))
     (folder / "utils.py").write_text(UTILS)
     command = [
-        sys.executable, "-m", "lm_eval", "run", "--model", "dummy", "--tasks", "local_choice", "--include_path",
-        str(folder), "--output_path", str(folder / "out"), "--log_samples",
+        sys.executable, "-m", "lm_eval", "run", "--model", "dummy", "--tasks", "local_choice,local_repeats",
+        "--include_path", str(folder), "--output_path", str(folder / "out"), "--log_samples",
     ]  # fmt: skip
     settings = {
         **os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "cache"),
@@ -72,7 +85,9 @@ def run(tmp_path_factory):
 
 def test_the_log_of_the_harness_is_read(run):
     folder, results = run
-    answers = read_lm_eval_samples(folder, metric="acc", cluster="page")
+    answers = read_lm_eval_samples(
+        sorted(folder.rglob("samples_local_choice*")), metric="acc", cluster="page"
+    )
     assert answers.n == 200
     assert answers.task == "local_choice"
     assert answers.accuracy == pytest.approx(results["acc,none"])
@@ -82,8 +97,19 @@ def test_the_log_of_the_harness_is_read(run):
 
 def test_the_aggregations_of_the_harness_agree_with_the_log(run):
     folder, results = run
-    answers = read_lm_eval_samples(folder, metric="acc")
+    answers = read_lm_eval_samples(sorted(folder.rglob("samples_local_choice*")), metric="acc")
     expected = truecal.estimate(answers.correct, answers.confidence, confidence_level=0.95)
     assert results["calibration_error,none"] == pytest.approx(expected.value)
     assert results["calibration_low,none"] == pytest.approx(expected.interval.low)
     assert results["calibration_high,none"] == pytest.approx(expected.interval.high)
+
+
+def test_repeats_are_one_cluster(run):
+    """The dummy model answers without a confidence, so that one is made up here."""
+    folder, _ = run
+    files = sorted(folder.rglob("samples_local_repeats*"))
+    grade, number = (lambda sample: sample["doc_id"] % 2 == 0), iter(range(10**6))
+    answers = read_lm_eval_samples(files, grade=grade, confidence=lambda _: 0.5 + next(number) % 3 / 10)
+    assert (answers.n, answers.n_questions) == (600, 200)
+    assert answers.accuracy == 0.5
+    assert len(np.unique(answers.clusters)) == 200

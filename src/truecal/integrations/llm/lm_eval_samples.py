@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from scipy.special import softmax
 from truecal.exceptions import InputError
 from truecal.integrations.llm.answers import Answer, Answers, paths_of
 
+_NUMBER = re.compile(r"-?(inf|[\d.]+(e-?\d+)?)")
+
 
 def read_lm_eval_samples(
     paths: str | Path | Sequence[str | Path],
@@ -20,6 +23,7 @@ def read_lm_eval_samples(
     metric: str | None = None,
     filter: str | None = None,
     confidence: Callable[[Mapping[str, Any]], Any] | None = None,
+    grade: Callable[[Mapping[str, Any]], bool | None] | None = None,
     cluster: str | None = None,
     scale: str = "fraction",
     model: str = "",
@@ -29,6 +33,9 @@ def read_lm_eval_samples(
     For multiple choice the confidence is the softmax of the log-likelihoods of the choices, at its largest, as ``acc``
     grades it. For generated text it is read from the text. A document is a question; the documents of several files
     (the subjects of MMLU, say) are told apart by their task.
+
+    With ``repeats`` in the task, the harness logs all answers to a question and grades one. All of them are read, as one
+    cluster, if the metric is a list with a grade for each answer, or if `grade` is given.
 
     Parameters
     ----------
@@ -40,6 +47,9 @@ def read_lm_eval_samples(
         Name of the filter whose answers are used; needed if there are several.
     confidence : callable, optional
         ``(sample) -> str, float or None`` for confidences that are elsewhere; it gets the dictionary of the log.
+    grade : callable, optional
+        ``(sample) -> bool or None`` in place of the logged metric. It is called for each repeat, with that answer alone
+        in ``sample["filtered_resps"]``.
     cluster : str, optional
         Key of the document that names what questions belong together by, such as a passage.
     scale : {"fraction", "percent"}
@@ -55,9 +65,10 @@ def read_lm_eval_samples(
     tasks = [_task(file) for file in files]
     find = _confidence if confidence is None else confidence
     rows = [
-        _row(sample, task, metric, find, cluster)
+        _row(one, task, repeat, correct, find, cluster)
         for file, task in zip(files, tasks, strict=True)
         for sample in _samples(file, filter)
+        for repeat, (one, correct) in enumerate(_graded(sample, metric, grade), 1)
     ]
     seen = [(row.question, row.repeat) for row in rows]
     if len(set(seen)) < len(seen):
@@ -94,21 +105,54 @@ def _samples(file: Path, chosen: str | None) -> Iterator[dict[str, Any]]:
         raise InputError(f"{file.name} has no filter {chosen!r}; it has {', '.join(filters)}")
 
 
+def _graded(
+    sample: Mapping[str, Any], metric: str | None, grade: Callable[[Mapping[str, Any]], bool | None] | None
+) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return the sample with its grade; where the task has repeats, once for each answer if there are grades for it."""
+    every = _texts(sample["filtered_resps"]) or _texts(sample.get("resps", ()))
+    repeats: list[Mapping[str, Any]] = [{**sample, "filtered_resps": [text]} for text in every]
+    if grade is not None:
+        return [(one, grade(one)) for one in repeats or [sample]]
+    value = sample.get(_metric(sample, metric))
+    if isinstance(value, list):
+        if len(value) != len(repeats):
+            raise InputError(
+                f"Document {sample['doc_id']} has {len(value)} grades and {len(repeats)} answers",
+                remedy="Grade them with grade=.",
+            )
+        return list(zip(repeats, value, strict=True))
+    if _texts(sample["filtered_resps"]):
+        raise InputError(
+            f"Document {sample['doc_id']} has {len(repeats)} answers and one grade",
+            remedy="Grade each with grade=, or choose another filter with filter=.",
+        )
+    return [(sample, value)]
+
+
+def _texts(responses: Sequence[Any]) -> list[str]:
+    """Return the texts of a question that was answered several times, else nothing."""
+    texts = responses[0] if len(responses) == 1 else None
+    if not isinstance(texts, list) or len(texts) < 2 or not all(isinstance(text, str) for text in texts):
+        return []
+    # A log-likelihood and whether it is the greedy choice are logged as text, too.
+    return [] if len(texts) == 2 and texts[1] in ("True", "False") and _NUMBER.fullmatch(texts[0]) else texts
+
+
 def _row(
     sample: Mapping[str, Any],
     task: str,
-    metric: str | None,
+    repeat: int,
+    value: Any,
     find: Callable[[Mapping[str, Any]], Any],
     cluster: str | None,
 ) -> Answer:
-    value = sample.get(_metric(sample, metric))
     correct = bool(value) if isinstance(value, int | float) and value in (0, 1) else None
     group = None
     if cluster is not None:
         if cluster not in sample["doc"]:
             raise InputError(f"Document {sample['doc_id']} of {task} has no {cluster!r}")
         group = str(sample["doc"][cluster])
-    return Answer(f"{task}/{sample['doc_id']}", 1, correct, find(sample), cluster=group)
+    return Answer(f"{task}/{sample['doc_id']}", repeat, correct, find(sample), cluster=group)
 
 
 def _metric(sample: Mapping[str, Any], metric: str | None) -> str:

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from scipy.special import softmax
 
@@ -88,3 +89,35 @@ def test_what_is_refused(tmp_path):
     two = write(tmp_path, "y", [text(0, "1%", 1.0, metrics=["bleu", "rouge"])])
     with pytest.raises(InputError, match="There are the metrics bleu, rouge"):
         read_lm_eval_samples(two)
+
+
+def test_repeats_are_one_cluster(tmp_path):
+    """A task with repeats: all answers are logged in resps, and the filter take_first keeps one."""
+    texts = [["4 (90%)", "5 (60%)", "4 (no idea)"], ["7 (80%)", "7 (70%)", "7 (90%)"]]
+    lines = [text(k, every[0], 1.0, resps=[every], target="47"[k]) for k, every in enumerate(texts)]
+    path = write(tmp_path, "gen", lines)
+    assert read_lm_eval_samples(path).n == 2  # graded by the harness
+    answers = read_lm_eval_samples(path, grade=lambda one: one["filtered_resps"][0].startswith(one["target"]))
+    assert answers.confidence.tolist() == [0.9, 0.6, 0.8, 0.7, 0.9]
+    assert answers.correct.tolist() == [True, False, True, True, True]
+    assert answers.clusters.tolist() == 2 * ["gen/0"] + 3 * ["gen/1"]
+    assert answers.repeat.tolist() == [1, 2, 1, 2, 3]
+    assert answers.n_unparsed == 1
+
+
+def test_a_grade_for_each_repeat(tmp_path):
+    every = ["4 (90%)", "5 (60%)"]
+    lines = [text(0, every, [1, 0]), text(1, every[0], [0, 1], resps=[every])]
+    assert read_lm_eval_samples(write(tmp_path, "gen", lines)).correct.tolist() == [True, False, False, True]
+    with pytest.raises(InputError, match="Document 0 has 3 grades and 2 answers"):
+        read_lm_eval_samples(write(tmp_path, "gen", [text(0, every, [1, 0, 1])]))
+    with pytest.raises(InputError, match="Document 0 has 2 answers and one grade"):
+        read_lm_eval_samples(write(tmp_path, "gen", [text(0, every, 1.0)]))
+
+
+def test_a_likelihood_is_not_a_repeat(tmp_path):
+    path = write(tmp_path, "lambada", [text(0, ["-0.25", "True"], 1.0)])
+    answers = read_lm_eval_samples(
+        path, confidence=lambda one: float(np.exp(float(one["filtered_resps"][0][0])))
+    )
+    assert answers.confidence.tolist() == pytest.approx([np.exp(-0.25)])
