@@ -40,3 +40,11 @@ plt.show()
 # The error, with its interval:
 
 print(truecal.estimate(correct, confidence, confidence_level=0.95))
+
+# %%
+# If only the most confident answers are given, fewer of them are wrong. On the right, the accuracy of the answers with
+# at least some confidence stays below what the confidences promise (dashed).
+
+display = truecal.display.RiskCoverageDisplay.from_predictions(correct, confidence, name="model")
+display.plot()
+plt.show()

@@ -15,6 +15,7 @@ from truecal.display.decision import DecisionCurveDisplay
 from truecal.display.miss_rate import MissRateDisplay
 from truecal.display.monitor import MonitorDisplay
 from truecal.display.reliability import ReliabilityDisplay
+from truecal.display.risk_coverage import RiskCoverageDisplay
 from truecal.display.scores import ScoreDisplay
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "MissRateDisplay",
     "MonitorDisplay",
     "ReliabilityDisplay",
+    "RiskCoverageDisplay",
     "ScoreDisplay",
 ]

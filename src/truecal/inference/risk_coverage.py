@@ -7,9 +7,8 @@ all coverages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +17,9 @@ from scipy.special import ndtri
 from truecal._lib.checks import check_fraction
 from truecal._lib.text import level, percent
 from truecal._lib.types import FloatArray
-from truecal.data import read_rows
+from truecal.data.predictions import as_sample
+from truecal.data.reading import Reading, takes_predictions
+from truecal.data.sample import Clusters, Sample
 from truecal.exceptions import InputError
 from truecal.results import Result
 
@@ -35,14 +36,17 @@ class RiskCoverage(Result):
         Share of the rows that are answered.
     accuracy : ndarray of shape (k,)
         Share of correct ones among them: the selective accuracy.
+    mean_score : ndarray of shape (k,)
+        Their mean score, which is the accuracy that a calibrated model would have.
     lower, upper : ndarray of shape (k,)
-        Pointwise confidence interval of the accuracy (Wilson's, with the effective number of rows of clusters).
+        Pointwise confidence interval of the accuracy (Wilson's, with the effective number of rows of clusters or
+        sampling weights).
     aurc : float
         Area under the risk-coverage curve; smaller is better.
     confidence_level : float
         Level of the intervals.
-    n : int
-        Number of rows.
+    n : int or float
+        Number of rows, or total weight.
     target : str
         What the scores are probabilities of.
     """
@@ -50,11 +54,12 @@ class RiskCoverage(Result):
     threshold: FloatArray
     coverage: FloatArray
     accuracy: FloatArray
+    mean_score: FloatArray
     lower: FloatArray
     upper: FloatArray
     aurc: float
     confidence_level: float
-    n: int
+    n: float
     target: str
 
     @property
@@ -63,7 +68,7 @@ class RiskCoverage(Result):
         return np.asarray(1 - self.accuracy)
 
     def at(self, coverage: float) -> dict[str, float]:
-        """Return threshold, coverage, accuracy and its interval at the largest coverage up to the given one.
+        """Return threshold, coverage, accuracy, mean score and interval at the largest coverage up to the given one.
 
         Equal scores are answered together, so the exact coverage may not be possible.
 
@@ -75,11 +80,11 @@ class RiskCoverage(Result):
         if not 0 < coverage <= 1:
             raise InputError(f"must be above 0 and at most 1. Got {coverage} instead", argument="coverage")
         place = max(int(np.searchsorted(self.coverage, coverage + 1e-12, side="right")) - 1, 0)
-        names = ("threshold", "coverage", "accuracy", "lower", "upper")
+        names = ("threshold", "coverage", "accuracy", "mean_score", "lower", "upper")
         return {name: float(getattr(self, name)[place]) for name in names}
 
     def __str__(self) -> str:
-        lines = [f"Selective accuracy of {self.target}, n = {self.n}, AURC {self.aurc:.4f}"]
+        lines = [f"Selective accuracy of {self.target}, n = {self.n:.10g}, AURC {self.aurc:.4f}"]
         for share in (1.0, 0.8, 0.5):
             at = self.at(share)
             interval = f"{percent(at['lower'])} to {percent(at['upper'])} ({level(self.confidence_level)})"
@@ -90,28 +95,25 @@ class RiskCoverage(Result):
         return "\n".join(dict.fromkeys(lines))
 
 
+@takes_predictions
 def risk_coverage(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | Sample,
+    y_proba: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
-    labels: Sequence[Any] | None = None,
-    clusters: Any = None,
+    **reading: Unpack[Reading],
 ) -> RiskCoverage:
     """Return the accuracy of the most confident rows as a function of how many are answered.
 
+    For a language model the labels say whether each answer is correct, and the scores are its confidences.
+
     Parameters
     ----------
-    y_true : array-like
-        Whether each answer is correct (0 and 1); or classes, with (n, K > 2) probabilities.
-    y_proba : array-like of shape (n,) or (n, K > 2)
-        Confidence in the answer; or probabilities of K classes, whose largest one is the confidence.
+    {predictions}
     confidence_level : float
         Level of the intervals.
-    labels : sequence, optional
-        The class of each column of `y_proba`.
-    clusters : array-like of shape (n,), optional
-        Rows with the same value depend on each other.
+    {reading}
+    {clusters}
 
     Returns
     -------
@@ -131,18 +133,13 @@ def risk_coverage(
     0.75
     """
     z = float(ndtri(0.5 + check_fraction("confidence_level", confidence_level) / 2))
-    reading = {"labels": labels, "clusters": clusters}
-    (rows,) = read_rows(
-        y_true, y_proba, **{name: value for name, value in reading.items() if value is not None}
-    )
-    order = np.argsort(-rows.score.astype(np.float64), kind="stable")
-    score, label = rows.score[order].astype(np.float64), rows.label[order].astype(np.float64)
-    last = np.flatnonzero(np.append(score[1:] != score[:-1], True))
-    kept, hits = last + 1.0, np.cumsum(label)[last]
-    accuracy = hits / kept
-    effective = kept
-    if rows.cluster is not None:
-        effective = _effective_sizes(label, rows.cluster[order], last, accuracy)
+    sample = as_sample(y_true, y_proba, **reading)
+    score, count, positives = sample.score[::-1], sample.count[::-1], sample.positives[::-1]
+    kept = np.cumsum(count)
+    accuracy = np.minimum(np.cumsum(positives) / kept, 1.0)
+    effective = kept if sample.squares is None else kept**2 / np.cumsum(sample.squares[::-1])
+    if sample.clusters is not None:
+        effective = _effective_sizes(sample.clusters, kept, accuracy, effective)
     center = (accuracy + z**2 / (2 * effective)) / (1 + z**2 / effective)
     half = (
         z
@@ -150,31 +147,49 @@ def risk_coverage(
         / (1 + z**2 / effective)
     )
     return RiskCoverage(
-        threshold=score[last],
-        coverage=kept / len(score),
+        threshold=score.astype(np.float64),
+        coverage=kept / sample.n,
         accuracy=accuracy,
+        mean_score=np.cumsum(score * count) / kept,
         lower=np.maximum(center - half, 0.0),
         upper=np.minimum(center + half, 1.0),
-        aurc=float(np.diff(kept, prepend=0) @ (1 - accuracy) / len(score)),
+        aurc=float(count @ (1 - accuracy) / sample.n),
         confidence_level=confidence_level,
-        n=len(score),
-        target=rows.target,
+        n=sample.n,
+        target=sample.target,
     )
 
 
-def _effective_sizes(label: FloatArray, cluster: Any, last: Any, accuracy: FloatArray) -> FloatArray:
-    """Return how many independent rows have the variance of each accuracy; never more than the rows or clusters say."""
-    code = np.unique(cluster, return_inverse=True)[1].reshape(-1)
-    effective = np.empty(len(last))
-    rows, hits = np.zeros(code.max() + 1), np.zeros(code.max() + 1)
-    start = 0
-    for place, (end, mean) in enumerate(zip(last + 1, accuracy, strict=True)):
-        np.add.at(rows, code[start:end], 1)
-        np.add.at(hits, code[start:end], label[start:end])
-        start = end
-        n_clusters = int((rows > 0).sum())
-        residual = hits - mean * rows
-        # sum r_c^2 C / (C - 1) / m^2; with accuracy 0 or 1 there is no variance to see, so clusters count as rows.
-        variance = float(residual @ residual) * n_clusters / max(n_clusters - 1, 1) / end**2
-        effective[place] = n_clusters if variance == 0 else min(mean * (1 - mean) / variance, end)
-    return effective
+def _effective_sizes(table: Clusters, kept: FloatArray, accuracy: FloatArray, most: FloatArray) -> FloatArray:
+    """Return how many independent rows have the variance of each accuracy; never more than the rows or clusters say.
+
+    The variance is sum r_c^2 C / (C - 1) / kept^2 with r_c = hits_c - accuracy rows_c, whose three sums of squares
+    grow entry by entry as the threshold falls.
+    """
+    # By cluster, and within it from the highest score down: what a cluster has before and after each entry.
+    order = np.lexsort((-table.group, table.cluster))
+    cluster, place = table.cluster[order], len(kept) - 1 - table.group[order]
+    is_first = np.append(True, cluster[1:] != cluster[:-1])
+    run = np.cumsum(is_first) - 1
+    after, before = [], []
+    for column in (table.weight[order], table.positives[order]):
+        total = np.cumsum(column)
+        start = (total - column)[is_first]
+        after.append(total - start[run])
+        before.append(after[-1] - column)
+
+    def grown(entries: FloatArray) -> FloatArray:
+        return np.cumsum(np.bincount(place, entries, len(kept)))
+
+    rows, both, hits = (
+        grown(after[i] * after[j] - before[i] * before[j]) for i, j in ((0, 0), (0, 1), (1, 1))
+    )
+    n_clusters = grown(is_first.astype(np.float64))
+    squares = np.maximum(hits - 2 * accuracy * both + accuracy**2 * rows, 0.0)
+    variance = squares * n_clusters / np.maximum(n_clusters - 1, 1) / kept**2
+    spread = accuracy * (1 - accuracy)
+    # With accuracy 0 or 1 there is no variance to see, so clusters count as rows.
+    seen = variance > 1e-12 * np.maximum(spread, 1e-12)
+    return np.where(
+        seen, np.minimum(spread / np.where(seen, variance, 1.0), most), np.minimum(n_clusters, most)
+    )

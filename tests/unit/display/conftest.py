@@ -24,6 +24,7 @@ from truecal.display import (
     MissRateDisplay,
     MonitorDisplay,
     ReliabilityDisplay,
+    RiskCoverageDisplay,
     ScoreDisplay,
 )
 from truecal.simulation.study import Study
@@ -136,6 +137,8 @@ DISPLAYS: dict[str, Make] = {
     "decision, few thresholds": lambda: DecisionCurveDisplay.from_predictions(
         *skewed(), thresholds=[0.1, 0.5, 0.9]
     ),
+    "risk coverage": lambda: RiskCoverageDisplay.from_predictions(*tied()),
+    "risk coverage, classes": lambda: digits(RiskCoverageDisplay, "forest"),
     "miss rate": lambda: MissRateDisplay([row for row in miss_rows() if row["true_error"] == 0.05]),
     "miss rate, panels": lambda: MissRateDisplay(miss_rows()),
     "audit": lambda: AuditDisplay(

@@ -96,7 +96,7 @@ def test_all_displays_are_tested(display_names):
     made = {name.partition(",")[0] for name in display_names}
     known = {
         "Audit", "Reliability", "Bias", "BinCount", "Score", "Curve", "MissRate", "Comparison", "DecisionCurve",
-        "Monitor",
+        "Monitor", "RiskCoverage",
     }  # fmt: skip
     assert {f"{name}Display" for name in known} == set(truecal.display.__all__)
     assert len(made) == len(known)

@@ -1,6 +1,8 @@
 import numpy as np
+import polars as pl
 import pytest
 
+import truecal
 from truecal.exceptions import InputError
 from truecal.inference.risk_coverage import risk_coverage
 
@@ -75,3 +77,50 @@ def test_it_prints_itself():
     text = str(risk_coverage([1, 1, 0, 1], [0.9, 0.8, 0.3, 0.6]))
     assert "AURC" in text
     assert "coverage 50.0%, accuracy 100.0%" in text
+
+
+def test_clusters_against_a_loop():
+    rng = np.random.default_rng(3)
+    question, score = rng.integers(0, 30, 200), rng.integers(1, 12, 200) / 12
+    label = rng.random(200) < 0.3 + 0.5 * (question % 3 > 0)
+    curve = risk_coverage(label, score, clusters=question)
+    for threshold, accuracy, low, high in zip(
+        curve.threshold, curve.accuracy, curve.lower, curve.upper, strict=True
+    ):
+        kept = score >= threshold
+        sums = np.bincount(question[kept], label[kept] - accuracy)
+        n_clusters = len(np.unique(question[kept]))
+        variance = (sums**2).sum() * n_clusters / (n_clusters - 1) / kept.sum() ** 2
+        size = min(accuracy * (1 - accuracy) / variance, kept.sum())
+        # Wilson's interval are the p with |accuracy - p| = z sqrt(p (1 - p) / size).
+        for end in (low, high):
+            assert abs(accuracy - end) == pytest.approx(1.959964 * np.sqrt(end * (1 - end) / size), rel=1e-6)
+
+
+def test_samples_cells_and_weights():
+    rng = np.random.default_rng(4)
+    score = rng.integers(0, 20, 300) / 20
+    label = rng.random(300) < score
+    expected = risk_coverage(label, score)
+    for sample in (
+        truecal.Sample.from_predictions(label, score),
+        truecal.summarize(_frame(label, score), **_NAMES),
+    ):
+        found = risk_coverage(sample)
+        np.testing.assert_allclose(found.accuracy, expected.accuracy)
+        np.testing.assert_allclose(found.upper, expected.upper)
+    twice = risk_coverage(np.tile(label, 2), np.tile(score, 2))
+    np.testing.assert_allclose(
+        risk_coverage(label, score, sample_weight=2 * np.ones(300)).upper, expected.upper
+    )
+    counts = risk_coverage(label, score, sample_weight=2 * np.ones(300), weights="counts")
+    np.testing.assert_allclose(counts.upper, twice.upper)
+    np.testing.assert_allclose(expected.mean_score[-1], score.mean())
+    assert expected.mean_score[0] == pytest.approx(score.max())
+
+
+_NAMES = {"label": "y", "score": "p"}
+
+
+def _frame(label, score):
+    return pl.DataFrame({"y": label, "p": score})

@@ -34,8 +34,8 @@ def read_lm_eval_samples(
     grades it. For generated text it is read from the text. A document is a question; the documents of several files
     (the subjects of MMLU, say) are told apart by their task.
 
-    With ``repeats`` in the task, the harness logs all answers to a question and grades one. All of them are read, as one
-    cluster, if the metric is a list with a grade for each answer, or if `grade` is given.
+    With ``repeats`` in the task, the harness logs all answers to a question and grades one. All of them are read, as
+    one cluster, if the metric is a list with a grade for each answer, or if `grade` is given.
 
     Parameters
     ----------

@@ -1,0 +1,156 @@
+"""Risk-coverage curves, and selective accuracy by threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from truecal._lib.checks import require
+from truecal._lib.text import level
+from truecal.display._base import Display, describe_plot
+from truecal.display._style import CYCLE, legend_below, percent_axis, tidy, wrapped
+from truecal.inference.risk_coverage import RiskCoverage, risk_coverage
+
+#: Marks what is a curve of a model in axes that several displays share.
+_CURVE = "truecal risk-coverage"
+#: Curves of at most so many points have markers.
+_FEW = 25
+
+
+class RiskCoverageDisplay(Display):
+    """The share of wrong answers among the most confident rows, and beside it the accuracy by threshold.
+
+    Parameters
+    ----------
+    curve : RiskCoverage
+        What `truecal.inference.risk_coverage.risk_coverage` or `Answers.risk_coverage` returned.
+    name : str, optional
+        Name of the model in the legend.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> from matplotlib.figure import Figure
+    >>> from truecal.display import RiskCoverageDisplay
+    >>> data = truecal.datasets.load("digits")
+    >>> display = RiskCoverageDisplay.from_predictions(data.y_true, data.y_proba, labels=data.labels)
+    >>> [ax.get_ylabel() for ax in display.plot(ax=Figure().subplots(1, 2)).axes_]
+    ['risk: wrong (%)', 'selective accuracy (%)']
+    """
+
+    def __init__(self, curve: RiskCoverage, *, name: str | None = None) -> None:
+        self.curve = curve
+        self.name = name
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_proba: Any = None, *, name: str | None = None, ax: Any = None, **options: Any
+    ) -> Self:
+        """Compute the curve of predictions.
+
+        Parameters
+        ----------
+        y_true, y_proba
+            Whether each answer is correct, and the confidence in it; or classes and their probabilities.
+        name : str, optional
+            Name of the model in the legend.
+        ax : matplotlib Axes, or two, optional
+            If given, the display is drawn into these axes at once.
+        **options
+            As in `truecal.inference.risk_coverage.risk_coverage`.
+
+        Returns
+        -------
+        Self
+        """
+        display = cls(risk_coverage(y_true, y_proba, **options), name=name)
+        return display if ax is None else display.plot(ax)
+
+    @describe_plot
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        color: Any = None,
+        band: bool = True,
+        legend: bool = True,
+        **line: Any,
+    ) -> Self:
+        """Draw the risk against the coverage, and the selective accuracy against the threshold.
+
+        Axes that already have curves get one more in the next colour, so that several models can be compared.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or two, optional
+            Where to draw; by default a new figure. One axes gets the risk-coverage curve alone.
+        name : str, optional
+            Name of the model in the legend; by default that of the display.
+        color : color, optional
+            Colour of the curve; by default the next one that the axes do not have.
+        band : bool
+            Whether to draw the pointwise confidence band.
+        {legend}
+        **line
+            Passed to matplotlib for the curves.
+
+        {panels}
+        """
+        if ax is None:
+            pyplot = require("matplotlib.pyplot", extra="app", purpose="Drawing")
+            ax = pyplot.subplots(1, 2, figsize=(7.2, 3.4), layout="constrained")[1]
+        axes = (
+            list(np.ravel(np.asarray(ax, dtype=object)))[:2]
+            if isinstance(ax, Sequence | np.ndarray)
+            else [ax]
+        )
+        curve, before = self.curve, sum(other.get_gid() == _CURVE for other in axes[0].lines)
+        color = CYCLE[before % len(CYCLE)] if color is None else color
+        name = name or self.name or curve.target
+        style = {"color": color, "linewidth": 1.6, "gid": _CURVE, **line}
+        if len(curve.threshold) <= _FEW:
+            style = {"marker": "o", "markersize": 4, **style}
+        x = {0: curve.coverage, 1: curve.threshold}
+        for k, one in enumerate(axes):
+            value, ends = curve.accuracy, (curve.lower, curve.upper)
+            if k == 0:
+                value, ends = curve.risk, (1 - curve.upper, 1 - curve.lower)
+            if band:
+                label = "" if before else f"{level(curve.confidence_level)} interval, pointwise"
+                one.fill_between(x[k], *ends, color=color, alpha=0.2, linewidth=0, label=label)
+            if k == 1:
+                label = "" if before else "accuracy if calibrated"
+                dashes = {"linewidth": 1.0, "linestyle": (0, (4, 2)), "label": label}
+                one.plot(x[k], curve.mean_score, color=color, **dashes)
+            one.plot(x[k], value, **{"label": wrapped(name, one), **style})
+        self._label(axes, before)
+        if legend:
+            for old in [old for old in (*axes[0].figure.legends, *(one.get_legend() for one in axes)) if old]:
+                old.remove()
+            legend_below(axes, columns=3, handles=_handles(axes))
+        return self._drawn(*axes)
+
+    def _label(self, axes: Sequence[Any], before: int) -> None:
+        title = f"AURC {self.curve.aurc:.4f}, n = {self.curve.n:,.10g}"
+        tidy(axes[0], xlabel="coverage: answered (%)", ylabel="risk: wrong (%)", title=title)
+        if before:  # the title is that of one model
+            axes[0].set_title("", loc="left")
+        if len(axes) > 1:
+            tidy(axes[1], xlabel="confidence at least (%)", ylabel="selective accuracy (%)")
+        for one in axes:
+            one.autoscale()
+            percent_axis(one.xaxis)
+            percent_axis(one.yaxis)
+        axes[0].set_xlim(0, 1.02)
+        axes[0].set_ylim(0, axes[0].get_ylim()[1])
+
+
+def _handles(axes: Sequence[Any]) -> list[Any]:
+    """Return one entry for each label in any of the axes."""
+    found = {
+        label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)
+    }
+    return list(found.values())
