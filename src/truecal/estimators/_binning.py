@@ -318,5 +318,7 @@ def lp_norm(gap: FloatArray, weight: FloatArray, p: float) -> float:
     largest = float(size.max())
     if largest == 0:
         return 0.0
-    mean = np.average((size / largest) ** p, weights=weight)
-    return largest * float(mean ** (1 / p))
+    size /= largest
+    size **= p
+    size *= weight
+    return largest * float((size.sum() / weight.sum()) ** (1 / p))

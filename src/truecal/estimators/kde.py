@@ -14,6 +14,9 @@ from truecal.estimators._registry import estimator
 from truecal.exceptions import InputError
 from truecal.results import Estimate
 
+#: Groups of one step of a pass over all; more would only take memory.
+_ROWS = 1 << 20
+
 #: The points in (0, 1) of the grid of Zhang et al., which has 2^14 points on [-0.6, 1.6].
 _STEP = 2.2 / (2**14 - 1)
 _GRID = np.arange(math.ceil(0.6 / _STEP), math.floor(1.6 / _STEP) + 1) * _STEP - 0.6
@@ -100,14 +103,17 @@ def _densities(sample: Sample, reach: float) -> FloatArray:
     half = math.ceil(reach / _STEP)
     size = next_fast_len(len(_GRID) + 2 * half, real=True)
     weights = np.zeros((2, size))
-    for position in (sample.score, np.where(sample.score < 0.5, -sample.score, 2 - sample.score)):
-        index = (position - _GRID[0]) / _STEP + half
-        near = (index >= 0) & (index < size - 1)
-        left = index[near].astype(np.intp)
-        share = index[near] - left  # of the point on the right; the point on the left gets the rest
-        for row, weight in zip(weights, (sample.count[near], sample.positives[near]), strict=True):
-            row += np.bincount(left, weight * (1 - share), size)
-            row += np.bincount(left + 1, weight * share, size)
+    for first in range(0, len(sample), _ROWS):
+        rows = slice(first, first + _ROWS)
+        score, counts = sample.score[rows], (sample.count[rows], sample.positives[rows])
+        for position in (score, np.where(score < 0.5, -score, 2 - score)):
+            index = (position - _GRID[0]) / _STEP + half
+            near = (index >= 0) & (index < size - 1)
+            left = index[near].astype(np.intp)
+            share = index[near] - left  # of the point on the right; the point on the left gets the rest
+            for row, weight in zip(weights, counts, strict=True):
+                row += np.bincount(left, weight[near] * (1 - share), size)
+                row += np.bincount(left + 1, weight[near] * share, size)
     parabola = np.maximum(1 - (np.arange(-half, half + 1) * (_STEP / reach)) ** 2, 0.0)
     transform = rfft(weights)
     transform *= rfft(parabola * parabola * parabola * (35 / (32 * reach * sample.n)), size)

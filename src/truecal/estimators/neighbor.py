@@ -13,6 +13,9 @@ from truecal.estimators._binning import IntArray, lp_norm
 from truecal.estimators._registry import estimator
 from truecal.results import Estimate
 
+#: Groups whose neighbourhoods are found at once.
+_STEP = 1 << 16
+
 
 @estimator(
     "neighbor",
@@ -47,34 +50,53 @@ def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> 
         k = math.ceil(sample.n / 15)
     else:
         k = check_count("n_neighbors", n_neighbors)
-    radius = _radius_of(sample, min(k, sample.n))
-    # 0.3 - 0.2 and 0.4 - 0.3 count as equal, also in float32: scores are only as exact as their type.
-    radius += np.minimum(2 * np.spacing((sample.score + radius).astype(sample.dtype)), radius / 8)
-    first = sample.score.searchsorted(sample.score - radius)
-    end = sample.score.searchsorted(sample.score + radius, side="right")
-    positives, count = sample.cumulative_positives, sample.cumulative_count
-    label = np.minimum((positives[end] - positives[first]) / (count[end] - count[first]), 1.0)
-    return Estimate(lp_norm(sample.score - label, sample.count, norm))
+    label_near, gap = _Neighborhoods(sample, min(k, sample.n)), sample.score.copy()
+    for first in range(0, len(sample), _STEP):
+        gap[first : first + _STEP] -= label_near(np.arange(first, min(first + _STEP, len(sample))))
+    return Estimate(lp_norm(gap, sample.count, norm))
 
 
-def _radius_of(sample: Sample, k: float) -> FloatArray:
-    """Return for each group the smallest distance within which there are rows of weight `k`.
+class _Neighborhoods:
+    """The mean label of the rows nearest to a score.
 
-    A neighbourhood that extends down to group `first` must extend up to some group `last` to contain `k`. As
+    A neighbourhood that extends down to group `first` must extend up to some group `last` to contain weight `k`. As
     `first` decreases, the distance downwards grows and the distance upwards shrinks. The best `first` is where
-    they are equal, which bisection finds for all groups at once.
+    they are equal, which bisection finds for many groups at once.
     """
-    group, total = np.arange(len(sample)), sample.cumulative_count
-    last_of = total.searchsorted(total[:-1] + k - sample.rounding) - 1  # the smallest one, for each `first`
-    score = np.append(sample.score, np.inf)  # no group is above the last
 
-    def reach(first: IntArray) -> tuple[FloatArray, FloatArray]:
-        return score[group] - score[first], score[np.maximum(last_of[first], group)] - score[group]
+    def __init__(self, sample: Sample, k: float) -> None:
+        self.sample, self.k = sample, k
+        self.last: IntArray | None = None  # the smallest one for each `first`
+        if not sample.one_row_each:
+            total = sample.cumulative_count
+            self.last = total.searchsorted(total[:-1] + k - sample.rounding) - 1
 
-    low, high = np.zeros_like(group), group.copy()  # `high` is the smallest `first` with down <= up
-    while (low < high).any():
-        middle = (low + high) // 2
-        down, up = reach(middle)
-        low, high = np.where(down > up, middle + 1, low), np.where(down > up, high, middle)
-    beside = np.maximum(high - 1, 0)
-    return np.minimum(np.maximum(*reach(high)), np.maximum(*reach(beside)))
+    def __call__(self, group: IntArray) -> FloatArray:
+        """Return it for each of these groups."""
+        sample, score = self.sample, self.sample.score[group]
+        radius = self._radius(group)
+        # 0.3 - 0.2 and 0.4 - 0.3 count as equal, also in float32: scores are only as exact as their type.
+        radius += np.minimum(2 * np.spacing((score + radius).astype(sample.dtype)), radius / 8)
+        first = sample.score.searchsorted(score - radius)
+        end = sample.score.searchsorted(score + radius, side="right")
+        positives = sample.cumulative_positives[end] - sample.cumulative_positives[first]
+        return np.minimum(positives / sample.rows_between(first, end), 1.0)
+
+    def _radius(self, group: IntArray) -> FloatArray:
+        """Return the smallest distance within which there are rows of weight `k`."""
+        low, high = np.zeros_like(group), group.copy()  # `high` is the smallest `first` with down <= up
+        while (low < high).any():
+            middle = (low + high) // 2
+            down, up = self._reach(group, middle)
+            low, high = np.where(down > up, middle + 1, low), np.where(down > up, high, middle)
+        beside = np.maximum(high - 1, 0)
+        return np.minimum(np.maximum(*self._reach(group, high)), np.maximum(*self._reach(group, beside)))
+
+    def _reach(self, group: IntArray, first: IntArray) -> tuple[FloatArray, FloatArray]:
+        score = self.sample.score
+        last = first + (math.ceil(self.k) - 1) if self.last is None else self.last[first]
+        last = np.maximum(last, group)
+        up = score.take(last, mode="clip") - score[group]
+        return score[group] - score[first], np.where(
+            last < len(score), up, np.inf
+        )  # no group is above the last

@@ -21,6 +21,10 @@ def _true_skce(census: Sample, *, bandwidth: float, **_: Any) -> float:
     return (_between(census, residual, bandwidth) + float(np.sum(residual**2))) / census.n**2
 
 
+#: Groups of one step of a pass over all; more would only take memory.
+_ROWS = 1 << 20
+
+
 @estimator(
     "skce",
     summary="Unbiased estimate of the squared kernel calibration error; may be negative.",
@@ -83,17 +87,28 @@ def _full(sample: Sample, bandwidth: float) -> float:
     """Average over all pairs: within groups by their sums, between groups by prefix sums."""
     residual = sample.score * sample.count - sample.positives
     between = _between(sample, residual, bandwidth)
-    squares = (sample.count - sample.positives) * sample.score**2 + sample.positives * (1 - sample.score) ** 2
-    within = float(np.sum(residual**2 - squares))
+    within = 0.0
+    if not sample.one_row_each:
+        negatives = sample.count - sample.positives
+        squares = negatives * sample.score**2 + sample.positives * (1 - sample.score) ** 2
+        within = float(np.sum(residual**2 - squares))
     return (between + within) / (sample.n * (sample.n - 1))
 
 
 def _between(sample: Sample, residual: FloatArray, bandwidth: float) -> float:
     """Return the sum over all pairs of groups."""
     # exp(-(s_j - s_i) / g) = exp(s_i / g) / exp(s_j / g): the sum over all i < j is a prefix sum.
-    growth = np.exp((sample.score - sample.score[-1]) / bandwidth)
-    before = np.cumsum(residual * growth) - residual * growth
-    return 2 * float(np.sum(residual * before / growth))
+    product, total = np.empty_like(residual), 0.0
+    for first in range(0, len(sample), _ROWS):
+        rows = slice(first, first + _ROWS)
+        growth = np.exp((sample.score[rows] - sample.score[-1]) / bandwidth)
+        term = residual[rows] * growth
+        sums = term.copy()
+        sums[0] += total
+        np.cumsum(sums, out=sums)
+        total = float(sums[-1])
+        product[rows] = residual[rows] * (sums - term) / growth
+    return 2 * float(np.sum(product))
 
 
 def _block(sample: Sample, bandwidth: float, rng: RNGLike) -> float:
