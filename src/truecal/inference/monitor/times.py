@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -36,8 +38,7 @@ def read_moments(time: Any, *, argument: str = "time") -> NDArray[Any]:
         moments = given.astype(np.float64)
         wrong = ~np.isfinite(moments)
     else:
-        distinct, place = np.unique(np.array([str(value) for value in given]), return_inverse=True)
-        moments = np.array([_parse(text) for text in distinct], dtype="datetime64[us]")[place]
+        moments = _parse_all(given.astype(str))
         wrong = np.isnat(moments)
     if wrong.any():
         row = int(wrong.argmax())
@@ -48,6 +49,19 @@ def read_moments(time: Any, *, argument: str = "time") -> NDArray[Any]:
             value=str(given[row]),
         )
     return moments
+
+
+def _parse_all(text: NDArray[np.str_]) -> NDArray[np.datetime64]:
+    """Return the moments that ISO 8601 text gives, or NaT; by NumPy, which is faster, where it reads all of it."""
+    width = text.dtype.itemsize // 4
+    if len(text) and width >= 10:
+        letters = np.ascontiguousarray(text).view("U1").reshape(len(text), width)
+        if (letters[:, [4, 7]] == "-").all():  # not a year, nor a word such as today
+            with contextlib.suppress(ValueError, DeprecationWarning, UserWarning), warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy warns where there is a time zone
+                return text.astype("datetime64[us]")
+    distinct, place = np.unique(text, return_inverse=True)
+    return np.array([_parse(one) for one in distinct.tolist()], dtype="datetime64[us]")[place]
 
 
 def _parse(text: str) -> np.datetime64:

@@ -45,3 +45,26 @@ def test_moments_are_numbers_or_dates_in_utc():
 def test_moments_that_cannot_be_read(time):
     with pytest.raises(InputError, match="--when has missing times"):
         read_moments(time, argument="--when")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-03-01",
+        "2026-03-01 10:00",
+        "2026-03-01T10:00:00",
+        "2026-03-01T10:00:00.123456",
+        "2026-03-01T10:00:00.5",
+    ],
+)
+def test_many_texts_are_read_like_one(text):
+    """A text with a zone besides takes the slower way, which must agree."""
+    quick = read_moments([text, "2026-03-02"])
+    slow = read_moments([text, "2026-03-02", "2026-03-02T00:00:00Z"])
+    assert quick.tolist() == slow[:2].tolist()
+
+
+@pytest.mark.parametrize("text", ["today", "now", "20260301x", "2026-13-01", "2026-03", "2026-03-01T"])
+def test_only_dates_are_read(text):
+    with pytest.raises(InputError, match="missing times"):
+        read_moments(["2026-03-01", text])
