@@ -120,7 +120,7 @@ def _batches(
         split = split_rows(predictions.group, len(rows.label))
         columns["group"], columns["names"] = split.group, split.names
     n = len(rows.label)
-    first, end, done = watch.progress(str(Path(file).resolve()), n)
+    first, end, done = watch.progress(str(Path(file).resolve()), n, [moment, every])
     if first:
         click.echo(printable(f"truecal: {counted(first, 'row')} of {file} counted before."), err=True)
     for start, stop in ((first, end), (end, n)):
@@ -150,8 +150,8 @@ class _Watch:
         self.path = state
         self.monitors: dict[str, CalibrationMonitor] = {}
         self.references: dict[str, Any] = {}
-        self.source: dict[str, Any] = {"file": None, "first": 0, "end": 0, "windows": 0}
-        self._saved, self._every = clock.monotonic(), _SAVE_EVERY
+        self.source: dict[str, Any] = {"file": None, "first": 0, "end": 0, "windows": 0, "by": None}
+        self._saved, self._stream = clock.monotonic(), False
         self._shares = 0  # groups of the first window
         if state is not None and state.exists():
             self._load(state)
@@ -174,12 +174,22 @@ class _Watch:
             for name, one in content["monitors"].items()
         }
 
-    def progress(self, file: str, n: int) -> tuple[int, int, int]:
-        """Return the first row of a file that an interrupted run began with, the end of that run, and its windows."""
+    def progress(self, file: str, n: int, by: list[str | None]) -> tuple[int, int, int]:
+        """Return the first row of a file that an interrupted run began with, the end of that run, and its windows.
+
+        `by` is the column of times and the length of a window, by which the run divides its rows.
+        """
         known = self.source
         if known["file"] != file:
-            self.source = {"file": file, "first": 0, "end": 0, "windows": 0}
+            self.source = {"file": file, "first": 0, "end": 0, "windows": 0, "by": by}
             return 0, 0, 0
+        if known["windows"] and known["by"] != by:
+            moment, every = known["by"]
+            raise InputError(
+                f"a run on {file} was interrupted, with --time {moment} and --every {every}",
+                remedy="Use the same options once more, so that it comes to its end.",
+            )
+        known["by"] = by
         if n < known["end"]:
             raise InputError(
                 f"{file} has {n:,} rows, and {known['end']:,} were read before. It must only grow"
@@ -193,7 +203,7 @@ class _Watch:
 
     def follow(self) -> None:
         """Prepare for a stream, which cannot be read again: what is printed has been saved."""
-        self._every = 0.0
+        self._stream = True
         counted_before = sum(monitor.n for monitor in self.monitors.values())
         if counted_before:
             click.echo(printable(f"truecal: {counted(counted_before, 'row')} counted before."), err=True)
@@ -209,8 +219,8 @@ class _Watch:
             looks[name] = self.monitors[name].update(
                 rows["label"], rows["score"], time=batch.time, clusters=rows.get("cluster")
             )
-        self.source["windows"] += 1
-        if clock.monotonic() - self._saved >= self._every:
+        self.source["windows"] += not self._stream
+        if self._stream or clock.monotonic() - self._saved >= _SAVE_EVERY:
             self._save()
         for name, look in looks.items():
             if look is not None:
@@ -267,6 +277,7 @@ class _Watch:
 
     def finish(self) -> None:
         """Save the state and print the last sentence."""
+        self.source |= {"first": self.source["end"], "windows": 0}  # all rows were counted
         self._save()
         if self.style == "json":
             groups = {

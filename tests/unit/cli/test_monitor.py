@@ -1,3 +1,4 @@
+import itertools
 import json
 import random
 import subprocess
@@ -8,6 +9,7 @@ import pytest
 
 from support.command_line import refuse, run, write_csv
 from truecal import CalibrationMonitor
+from truecal.cli.input.windows import split_windows
 
 _rng = np.random.default_rng(0)
 N = 6000
@@ -116,6 +118,26 @@ def test_a_killed_run_is_resumed_with_the_same_numbers(path, tmp_path, monkeypat
     rest = _json(path, *NAMES, "--state", state)
     assert len(rest) == 19  # the twelfth window was saved before it was printed
     assert rest[-1]["log_evalue"] == _json(path, *NAMES)[-1]["log_evalue"]
+
+
+def test_the_same_file_again_with_other_windows_counts_nothing_twice(path, tmp_path, monkeypatch):
+    import truecal.cli.monitor as module
+
+    state = ("--state", tmp_path / "state.json")
+    first = _json(path, *NAMES, "--every", "1w", *state)[-1]
+    again = _json(path, *NAMES, *state)
+    assert [len(again), again[-1]["rows"]] == [1, N]
+    assert again[-1]["log_evalue"] == first["log_evalue"]
+    monkeypatch.setattr(module, "_SAVE_EVERY", -1.0)
+    other = ("--state", tmp_path / "other.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(module._Watch, "finish", lambda self: self._save())
+        patch.setattr(module, "split_windows", lambda *given: itertools.islice(split_windows(*given), 3))
+        run("monitor", path, *NAMES, *other)
+    assert "was interrupted, with --time date and --every None" in refuse(
+        "monitor", path, *NAMES, "--every", "1w", *other
+    )
+    assert _json(path, *NAMES, *other)[-1]["log_evalue"] == _json(path, *NAMES)[-1]["log_evalue"]
 
 
 @pytest.mark.slow
