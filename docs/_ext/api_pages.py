@@ -65,7 +65,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
       "inference.compare.Comparison", "inference.decompose.Decomposition", "recalibration.selection.Selection",
       "recalibration.selection.CandidateScore", "plotdata.reliability.Reliability",
       "inference.risk_coverage.RiskCoverage",
-      "plotdata.confidence_band.ConfidenceBand", "simulation.Advice",
+      "plotdata.confidence_band.ConfidenceBand", "simulation.Advice", "simulation.AdviceRow",
       "simulation.PopulationFit", "simulation.Study", "simulation.Power", "simulation.MissRates",
       "simulation.SamplePlan")),
     ("Errors and warnings", "", ("InputError", "CalibrationWarning", "MissingExtraError")),

@@ -26,7 +26,7 @@ from truecal.data.groups import MISSING, split_rows, split_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
-from truecal.exceptions import InputError
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.calibration_test import calibration_test
 from truecal.inference.decompose import SCORES, Decomposition, decompose
@@ -263,7 +263,7 @@ def assess(
     generator = as_generator(rng)
     with warnings.catch_warnings():
         # What they say is among the notes of the assessment.
-        warnings.filterwarnings("ignore", category=UserWarning, module=r"truecal\.")
+        warnings.simplefilter("ignore", CalibrationWarning)
         is_classwise = reading.get("multiclass") == "classwise"
         class_samples = as_samples(y_true, y_proba, **reading) if is_classwise else ()
         if class_samples:

@@ -13,6 +13,7 @@ from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.data import read_rows
 from truecal.data.sample import Sample
+from truecal.exceptions import InputError
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.recalibration import IdentityCalibration
 from truecal.recalibration.selection import CandidateScore, Selection, select_recalibrator
@@ -167,7 +168,7 @@ def advise_recalibration(
             rng=rng,
             clusters=rows.cluster,
         )
-    except ValueError as error:  # a handful of rows cannot be cut into folds
+    except InputError as error:  # a handful of rows cannot be cut into folds
         return Recalibration("identity", f"Recalibrators could not be compared: {error}", n_rows=n)
     best = selection[selection.chosen]
     if not selection.leave_alone and best.difference + _SHOWN * best.difference_se >= 0:

@@ -83,7 +83,7 @@ class BiasDisplay(Display):
             if wanted is not None:
                 for one in wanted:
                     check_choice(name, one, column(rows, name))
-                rows = [row for one in wanted for row in rows if row[name] == one]
+                rows = [row for one in wanted for row in rows if row.get(name) == one]
         return cls(rows)
 
     @describe_plot

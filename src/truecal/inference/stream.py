@@ -15,6 +15,7 @@ from truecal._lib.checks import check_choice
 from truecal.data import as_sample
 from truecal.data.arrays import check_length, to_array
 from truecal.data.cells import N_CELLS, Cells, check_same_target, merge_all
+from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.exceptions import InputError
 from truecal.inference.estimate import estimate
 from truecal.results import Estimate
@@ -111,7 +112,7 @@ class CalibrationStream:
         self._merge()
         return self._parts[0]
 
-    def compute(self, estimator: str = "em_sweep", **options: Any) -> Estimate:
+    def compute(self, estimator: str = DEFAULT_ESTIMATOR, **options: Any) -> Estimate:
         """Return the calibration error so far.
 
         Parameters
@@ -260,7 +261,7 @@ class WindowedStream:
         """The cells of each step that holds rows, by the time at which it begins."""
         return {self._start(step): self._streams[step].cells for step in sorted(self._streams)}
 
-    def compute(self, estimator: str = "em_sweep", **options: Any) -> Estimate:
+    def compute(self, estimator: str = DEFAULT_ESTIMATOR, **options: Any) -> Estimate:
         """Return the calibration error in the window.
 
         Parameters

@@ -176,7 +176,7 @@ def bin_counts_of_study(
         n_bins=np.array(tried),
         value=np.array([found[b]["mean"] for b in tried]),
         value_se=np.array([found[b]["bias_se"] for b in tried]),
-        sweep_bins=math.nan if sweep is None else sweep["mean_bins"],
+        sweep_bins=math.nan if sweep is None else sweep["mean_bins"] or math.nan,
         sweep_value=math.nan if sweep is None else sweep["mean"],
         true_error=found[tried[0]]["true_error"],
         binning=binning,

@@ -1,6 +1,7 @@
 from truecal.simulation import paper as paper
 from truecal.simulation import suites as suites
 from truecal.simulation.advice import Advice as Advice
+from truecal.simulation.advice import AdviceRow as AdviceRow
 from truecal.simulation.alternatives import population_with_error as population_with_error
 from truecal.simulation.curves import Curve as Curve
 from truecal.simulation.curves import FunctionCurve as FunctionCurve

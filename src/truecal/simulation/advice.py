@@ -41,16 +41,42 @@ _RESAMPLES = 199
 _CALIBRATED_PVALUE = 1 / (_RESAMPLES + 1)
 
 
+@dataclass(frozen=True)
+class AdviceRow(Result):
+    """One estimator: its value on the data, and how it did on populations like these.
+
+    Attributes
+    ----------
+    estimator : str
+        Its name.
+    value : float
+        Its value on the data.
+    bias, bias_se, sd, rmse : float
+        On the fitted population, with the Monte Carlo standard error of the bias.
+    rmse_calibrated : float or None
+        On its calibrated twin; None if the data clearly contradict calibration.
+    corrected : float
+        Value less bias, not below 0.
+    """
+
+    estimator: str
+    value: float
+    bias: float
+    bias_se: float
+    sd: float
+    rmse: float
+    rmse_calibrated: float | None
+    corrected: float
+
+
 @dataclass(frozen=True, eq=False)
 class Advice(Result):
     """Bias and error of estimators on data like yours, and the estimator to use.
 
     Attributes
     ----------
-    rows : list of dict
-        For each estimator: ``estimator``, ``value`` on the data, ``bias``, ``bias_se``, ``sd`` and ``rmse`` on the
-        fitted population, ``rmse_calibrated`` on its calibrated twin (None if the data clearly contradict calibration),
-        ``corrected`` = value - bias, not below 0. Empty if the fit is rejected.
+    rows : tuple of AdviceRow
+        One for each estimator; empty if the fit is rejected.
     recommended : str or None
         The default estimator, unless the root mean square error of another is smaller by more than 10%, over the
         populations that the data do not contradict. None if the fit is rejected.
@@ -66,7 +92,7 @@ class Advice(Result):
         Why the fit is rejected; empty if it is not.
     """
 
-    rows: list[dict[str, Any]]
+    rows: tuple[AdviceRow, ...]
     recommended: str | None
     value: float | None
     corrected: float | None
@@ -99,8 +125,8 @@ class Advice(Result):
             f"{'estimator':<14} {'value':>8} {'bias':>9} {'sd':>8} {'rmse':>8} {'corrected':>10}  rmse if calibrated",
         ]
         lines += [
-            f"{row['estimator']:<14} {row['value']:8.4f} {row['bias']:+9.4f} {row['sd']:8.4f} {row['rmse']:8.4f} "
-            f"{row['corrected']:10.4f}  {_shown(row['rmse_calibrated']):>18}"
+            f"{row.estimator:<14} {row.value:8.4f} {row.bias:+9.4f} {row.sd:8.4f} {row.rmse:8.4f} "
+            f"{row.corrected:10.4f}  {_shown(row.rmse_calibrated):>18}"
             for row in self.rows
         ]
         return "\n".join(
@@ -183,7 +209,7 @@ def advise(
     common: dict[str, Any] = {"fit": fit, "true_error": fit.population.true_error(norm), "n": n}
     doubts = _doubts(sample, fit, generator)
     if doubts:
-        return Advice([], None, None, None, repeats=0, doubts=doubts, **common)
+        return Advice((), None, None, None, repeats=0, doubts=doubts, **common)
     populations = {"fit": fit.population}
     if _test_of(sample, sample.score, generator) > _CALIBRATED_PVALUE:
         populations["calibrated"] = fit.population.calibrated()
@@ -198,29 +224,23 @@ def advise(
         progress=progress,
     )
     twins = {row["estimator"]: row["rmse"] for row in study.rows if row["population"] == "calibrated"}
-    rows = [
+    rows = tuple(
         _row(sample, row, twins.get(row["estimator"]), norm)
         for row in study.rows
         if row["population"] == "fit"
-    ]
-    error = {row["estimator"]: math.hypot(row["rmse"], row["rmse_calibrated"] or 0.0) for row in rows}
+    )
+    error = {row.estimator: math.hypot(row.rmse, row.rmse_calibrated or 0.0) for row in rows}
     close = error.get(DEFAULT_ESTIMATOR, math.inf) <= _CLOSE * min(error.values())
     chosen = DEFAULT_ESTIMATOR if close else min(error, key=error.__getitem__)
-    best = next(row for row in rows if row["estimator"] == chosen)
-    return Advice(rows, chosen, best["value"], best["corrected"], repeats=repeats, doubts=(), **common)
+    best = next(row for row in rows if row.estimator == chosen)
+    return Advice(rows, chosen, best.value, best.corrected, repeats=repeats, doubts=(), **common)
 
 
-def _row(sample: Sample, row: Mapping[str, Any], twin: float | None, norm: float) -> dict[str, Any]:
+def _row(sample: Sample, row: Mapping[str, Any], twin: float | None, norm: float) -> AdviceRow:
     value = get_estimator(row["estimator"])(sample, norm=norm).value
-    kept = {key: row[key] for key in ("bias", "bias_se", "sd", "rmse")}
+    simulated = {key: row[key] for key in ("bias", "bias_se", "sd", "rmse")}
     corrected = max(value - row["bias"], 0.0)
-    return {
-        "estimator": row["estimator"],
-        "value": value,
-        **kept,
-        "rmse_calibrated": twin,
-        "corrected": corrected,
-    }
+    return AdviceRow(row["estimator"], value, rmse_calibrated=twin, corrected=corrected, **simulated)
 
 
 def _doubts(sample: Sample, fit: PopulationFit, rng: np.random.Generator) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, cast
 
 import narwhals as nw
 import numpy as np
@@ -29,13 +29,28 @@ from truecal.simulation.monte_carlo import blocks_of, draw_estimates, in_paralle
 from truecal.simulation.population import Population
 from truecal.simulation.scores._base import GRID
 
-#: One row of a study, by the names in `COLUMNS`.
-StudyRow = dict[str, Any]
 
-COLUMNS = (
-    "population", "n", "estimator", "norm", "repeats", "seed",
-    "true_error", "mean", "bias", "bias_se", "sd", "rmse", "median_bias", "mean_bins", "fingerprint",
-)  # fmt: skip
+class StudyRow(TypedDict):
+    """One row of `Study.rows`, which describes the keys."""
+
+    population: str
+    n: int
+    estimator: str
+    norm: float
+    repeats: int
+    seed: int
+    true_error: float | None
+    mean: float
+    bias: float | None
+    bias_se: float | None
+    sd: float
+    rmse: float | None
+    median_bias: float | None
+    mean_bins: float | None
+    fingerprint: str
+
+
+COLUMNS = tuple(StudyRow.__annotations__)
 _TEXT = ("population", "estimator", "fingerprint")
 _WHOLE = ("n", "repeats", "seed")
 _LARGEST_SIZE = 1_000_000_000
@@ -74,7 +89,7 @@ class Study(Result):
             The library, which must be installed.
         """
         require(backend, extra="app", purpose=f"A {backend} frame")
-        columns = {name: [row[name] for row in self.rows] for name in COLUMNS}
+        columns = {name: [row.get(name) for row in self.rows] for name in COLUMNS}
         return nw.from_dict(columns, backend=backend).to_native()
 
     def to_csv(self, path: str | Path) -> None:
@@ -100,7 +115,8 @@ class Study(Result):
                 raise InputError(
                     f"{path} does not contain study results. Its columns are {reader.fieldnames}"
                 )
-            return cls([{key: _parse(key, text) for key, text in row.items()} for row in reader])
+            rows = [{key: _parse(key, text) for key, text in row.items()} for row in reader]
+            return cls(cast("list[StudyRow]", rows))
 
     def __str__(self) -> str:
         head = ["population", "n", "estimator", "truth", "mean", "bias", "± se", "sd", "rmse"]

@@ -19,15 +19,15 @@ def advice(sample):
 
 
 def test_the_smallest_error_is_recommended(advice):
-    best = min(advice.rows, key=lambda row: row["rmse"])
-    assert advice.recommended == best["estimator"]
-    assert advice.value == best["value"]
-    assert advice.corrected == best["corrected"] == max(best["value"] - best["bias"], 0)
+    best = min(advice.rows, key=lambda row: row.rmse)
+    assert advice.recommended == best.estimator
+    assert advice.value == best.value
+    assert advice.corrected == best.corrected == max(best.value - best.bias, 0)
 
 
 def test_values_are_those_of_the_data(sample, advice):
     for row in advice.rows:
-        assert row["value"] == truecal.estimate(sample, estimator=row["estimator"]).value
+        assert row.value == truecal.estimate(sample, estimator=row.estimator).value
 
 
 def test_the_truth_is_that_of_the_fit(advice):
@@ -44,8 +44,8 @@ def test_a_fit_of_its_own_kind_is_reliable(advice):
 
 def test_the_default_estimator_is_recommended_where_it_is_about_as_good(sample):
     advice = truecal.advise(sample, estimators=["multiscale", "em_bin", "ew_bin"], rng=0)
-    rmse = {row["estimator"]: row["rmse"] for row in advice.rows}
-    assert all(row["rmse_calibrated"] is None for row in advice.rows)  # an error of 20% is plain to see
+    rmse = {row.estimator: row.rmse for row in advice.rows}
+    assert all(row.rmse_calibrated is None for row in advice.rows)  # an error of 20% is plain to see
     expected = "multiscale" if rmse["multiscale"] <= 1.1 * min(rmse.values()) else min(rmse, key=rmse.get)
     assert advice.recommended == expected
 
@@ -56,7 +56,7 @@ def test_an_estimator_that_is_far_off_on_calibrated_data_is_not_recommended():
     y = (rng.random(600) < p**1.05).astype(int)
     advice = truecal.advise(y, p, estimators=["multiscale", "em_sweep", "em_bin"], rng=0)
     assert advice.recommended == "multiscale"
-    assert all(row["rmse_calibrated"] > 0 for row in advice.rows)
+    assert all(row.rmse_calibrated > 0 for row in advice.rows)
 
 
 def test_nothing_is_recommended_where_the_scores_do_not_fit():
@@ -66,7 +66,7 @@ def test_nothing_is_recommended_where_the_scores_do_not_fit():
     advice = truecal.advise(sample, estimators=["em_bin"], rng=0)
     assert not advice.reliable
     assert advice.recommended is None
-    assert advice.rows == []
+    assert advice.rows == ()
     assert "differ from the fitted Beta distribution" in advice.doubts[0]
     assert str(advice).startswith("No recommendation")
     json.dumps(advice.to_dict(), allow_nan=False)

@@ -7,6 +7,7 @@ import io
 import json
 import mmap
 import zipfile
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -54,11 +55,14 @@ def scan(name: str, content: Content, format: str) -> Table:
             )
         if format == "jsonl":
             frame = _scan_json(content, head, is_large=n_bytes > tables.MANY_BYTES)
-            names, bytes_per_row = (
+            return Table(
+                name,
                 tuple(frame.collect_schema().names()),
-                len(head) / max(head.count(b"\n"), 1),
+                frame,
+                0 if is_packed else n_bytes,
+                bytes_per_row=len(head) / max(head.count(b"\n"), 1),
+                explain=partial(_explain_json, content),
             )
-            return Table(name, names, frame, 0 if is_packed else n_bytes, bytes_per_row=bytes_per_row)
         if format == "parquet" and not head.startswith(b"PAR1"):
             raise InputError("not a Parquet file")
         frame = _scan_binary(content, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1"))
@@ -67,9 +71,8 @@ def scan(name: str, content: Content, format: str) -> Table:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, InputError) as error:
         if isinstance(error, pl.exceptions.NoDataError):
             raise InputError(f"{name} is empty") from error
-        reason = first_line(error)
-        if format == "jsonl" and "TapeError" in reason:
-            reason = f"not valid JSON{reason.partition('(TapeError)')[2]}"
+        is_polars = format == "jsonl" and not isinstance(error, InputError)
+        reason = _explain_json(content, error) if is_polars else first_line(error)
         raise InputError(f"{name} cannot be read as {format}: {reason}") from error
 
 
@@ -107,16 +110,40 @@ def _has_blank_lines(content: Content) -> bool:
 def _explain_text(content: Content, dialect: Dialect, error: BaseException) -> str:
     """Return which line has too many fields, the usual reason; else what Polars found."""
     n_columns = len(dialect.names)
-    for part in [content] if isinstance(content, bytes) else content:
-        data = io.BytesIO(part) if isinstance(part, bytes) else part.open("rb")
-        with (
-            io.TextIOWrapper(cast("IO[bytes]", data), "utf-8", "replace", newline="") as text,
-            suppress(csv.Error),
-        ):
+    for text in _texts(content):
+        with text, suppress(csv.Error):
             lines = csv.reader(text, delimiter=dialect.separator)
             long = next((lines.line_num for row in lines if len(row) > n_columns), None)
             if long is not None:
                 return f"line {long} has more fields than the header, which has {n_columns}"
+    return first_line(error)
+
+
+def _texts(content: Content) -> Iterator[io.TextIOWrapper]:
+    for part in [content] if isinstance(content, bytes) else content:
+        data = io.BytesIO(part) if isinstance(part, bytes) else part.open("rb")
+        yield io.TextIOWrapper(cast("IO[bytes]", data), "utf-8", "replace", newline="")
+
+
+def _explain_json(content: Content, error: BaseException) -> str:
+    """Return which line is not valid JSON, the usual reason; else what Polars found."""
+    for text in _texts(content):
+        with text:
+            lines = ((number, line) for number, line in enumerate(text, start=1) if line.strip())
+            number, line = next(lines, (1, "null"))
+            try:
+                while True:
+                    json.loads(line)
+                    number, line = next(lines)
+            except StopIteration:
+                continue
+            except ValueError as problem:
+                if number > 1:
+                    return f"line {number} is not valid JSON ({problem.args[0]})"
+            try:  # one value over several lines
+                json.loads(line + text.read())
+            except ValueError as problem:
+                return f"not valid JSON ({problem.args[0]})"
     return first_line(error)
 
 
@@ -198,11 +225,11 @@ def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
             arrays = _columns_of(loaded) if isinstance(loaded, np.ndarray) else dict(loaded)
         except (MemoryError, InputError):
             raise
+        except ValueError as error:  # also of arrays of objects
+            raise InputError(
+                "not a file of arrays, or one of pickled objects, which are not loaded"
+            ) from error
         except Exception as error:  # damaged archives raise whatever zipfile, zlib and struct raise
-            if "pickled" in str(error):
-                raise InputError(
-                    "not a file of arrays, or one of pickled objects, which are not loaded"
-                ) from error
             raise InputError(first_line(error)) from error
     if (format == "npy") != isinstance(loaded, np.ndarray):
         raise InputError(f"this is {'npz' if format == 'npy' else 'npy'}. Pass --input-format")

@@ -111,3 +111,20 @@ def test_what_cannot_be_read_is_named_in_plain_words(text, problem, tmp_path):
 def test_blank_lines_before_the_header(plain, truth, tmp_path):
     (tmp_path / "a.csv").write_text("\n  \n" + plain.read_text())
     assert value_of(run("measure", tmp_path / "a.csv", "--format", "json")) == pytest.approx(truth)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('{"label": 1, "score": 0.5}\n{"label": 0, "score": 0.2}\n{"label": 0, "sc\n', "line 3 is not valid JSON"),
+        ('[{"label": 1, "score": 0.5},\n{"label": 0 "score": 0.2}]', "line 2 column 13"),
+    ],
+)  # fmt: skip
+def test_the_line_that_is_not_json_is_named(text, where, tmp_path):
+    (tmp_path / "a.jsonl").write_text(text)
+    assert where in refuse("measure", tmp_path / "a.jsonl")
+
+
+def test_objects_are_not_loaded(tmp_path):
+    np.savez(tmp_path / "a.npz", label=np.array([{}, {}], dtype=object))
+    assert "pickled objects, which are not loaded" in refuse("measure", tmp_path / "a.npz")
