@@ -287,7 +287,7 @@ def test_prints_as_a_table():
     [
         ({"estimators": ["em_sweeep"]}, "em_sweep"),
         ({"estimators": "em_sweep"}, "list of names"),
-        ({"estimators": [{"estimator": "em_sweep", "n_bins": 3}]}, "no option 'n_bins'"),
+        ({"estimators": [{"estimator": "em_sweep", "n_bins": 3}]}, "n_bins is not an option of em_sweep"),
         ({"estimators": []}, "at least one"),
         ({"sizes": [0]}, "sizes must be"),
         ({"repeats": 0}, "repeats must be"),
