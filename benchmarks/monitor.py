@@ -228,6 +228,8 @@ def _delay_tables(rows: list[dict[str, object]]) -> str:
             found = {
                 str(row["method"]): row for row in rows if row["case"] == case and row["change"] == change
             }
+            if not found:
+                continue
             line: dict[str, object] = {"change": case}
             for method, row in found.items():
                 shown = f"{row['median']:,.0f}"
@@ -307,8 +309,8 @@ All levels are {100 * LEVEL:g}%. Shares are given with their standard errors, an
 ## False alarms
 
 Share of streams of {ROWS:,} rows, looked at after every {LOOK}, in which `CalibrationMonitor` ever raised an alarm, at
-the boundary of each null hypothesis. The guarantee is at most
-{100 * LEVEL:g}%, for a stream of any length; within {ROWS:,} rows only part of it is used.
+the boundary of each null hypothesis. The guarantee is at most {100 * LEVEL:g}%, for a stream of any length; within
+{ROWS:,} rows only part of it is used.
 
 {_by_scores(rows, nulls)}
 
@@ -318,33 +320,31 @@ or as a shift of the probabilities of scores from 0.02 to 0.2. Reference:
 
 ### Clusters
 
-The {CLUSTER} labels of a cluster follow from one random
-number, so that each is calibrated and they are as dependent as can be.
+The {CLUSTER} labels of a cluster follow from one random number, so that each is calibrated and they are as dependent as
+can be.
 
 {_by_scores(rows, clusters)}
 
 ### Groups
 
-Families of {GROUPS} groups of 2,000 rows each. Family-wise error: all groups are
-calibrated, and each has an equal share of alpha.
-False discoveries with e-BH: {WRONG} groups have a slope of 0.7; looked at when the first group is
+Families of {GROUPS} groups of 2,000 rows each. Family-wise error: all groups are calibrated, and each has an equal
+share of alpha. False discoveries with e-BH: {WRONG} groups have a slope of 0.7; looked at when the first group is
 flagged, and after the last row.
 
 {markdown(groups)}
 
 ## Run length of the change detector
 
-Mean number of rows to a false alarm. Streams without one are
-counted with 10 times the length asked for, which makes the mean too small.
+Mean number of rows to a false alarm, which must be at least the number asked for. Streams without one are counted
+with 10 times that number, which makes the mean too small.
 
 {markdown(lengths)}
 
 ## Change point
 
 Share of 95% intervals that contain the change, which comes after {CHANGE:,} rows, in the middle of a batch, in
-streams with uniform scores and an alarm after the change. The error after
-the change is 0.06; with an error before, which is a slope that the monitor tolerates (`at_most={EPSILON:g}`),
-it is 0.1.
+streams with uniform scores and an alarm after the change. The error after the change is 0.06; with an error before,
+which is a slope that the monitor tolerates (`at_most={EPSILON:g}`), it is 0.1.
 
 {markdown(changes)}
 

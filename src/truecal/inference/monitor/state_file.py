@@ -14,7 +14,7 @@ from truecal._lib.files import write_text
 from truecal._lib.types import FloatArray
 from truecal.exceptions import InputError
 
-_VERSION = 1
+_VERSION = 2
 
 
 def encode(array: FloatArray) -> str:

@@ -41,5 +41,5 @@ def test_other_files_are_refused(tmp_path, text):
 def test_another_kind_is_refused(tmp_path):
     path = tmp_path / "state.json"
     write_state(path, "thing", {})
-    with pytest.raises(InputError, match="holds 'thing', version 1"):
+    with pytest.raises(InputError, match="holds 'thing', version 2"):
         read_state(path, "other")
