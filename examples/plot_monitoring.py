@@ -26,8 +26,8 @@ for day in range(60):
 print(monitor)
 
 # %%
-# The e-value on a logarithmic scale; the error of the level and the root mean square error, with bounds that hold at all
-# times at once; and the change point with its confidence interval.
+# The e-value on a logarithmic scale; the error of the level and the root mean square error, with bounds that hold at
+# all times at once; and the change point with its confidence interval.
 
 monitor.plot()
 plt.show()
