@@ -37,3 +37,15 @@ def test_an_empty_frame(make):
 
 def test_labels_of_every_kind(make):
     contract.check_kinds_of_labels(make)
+
+
+def test_clusters(make):
+    contract.check_clusters(make)
+
+
+def test_blocks_of_clusters(make, monkeypatch):
+    contract.check_blocks(make, monkeypatch)
+
+
+def test_bad_clusters(make):
+    contract.check_bad_clusters(make)

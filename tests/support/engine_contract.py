@@ -39,6 +39,8 @@ def make_columns():
         "weight": rng.integers(0, 4, N) / 2,
         "site": rng.choice(["north", "south", None], N),
         "day": rng.integers(0, 3, N),
+        "patient": np.array([f"patient {k}" for k in np.arange(N) // 7]),
+        "visit": np.arange(N) // 7 * 1000,
         "kind": kind,
         "animal": np.array(CLASSES)[kind],
         "logit": rng.normal(0, 20, N),
@@ -331,3 +333,79 @@ def check_kinds_of_labels(make):
     said = r"^column 'y' has 1 missing \(NaN\) label\. Remove or fix these rows\.$"
     with pytest.raises(ValueError, match=said):
         summarize(frame, score="p", label="y", pos_label="yes")
+
+
+def _interval(sample):
+    found = truecal.estimate(sample, confidence_level=0.95)
+    return [found.value, found.interval.low, found.interval.high]
+
+
+def check_clusters(make):
+    """The answers are those of rows in memory if cells are exact, and near them otherwise."""
+    frame, label = make(make_table()), COLUMNS["label"]
+    crossed = np.column_stack([COLUMNS["visit"], COLUMNS["day"]])
+    weight = COLUMNS["weight"]
+    for score, tolerance in (("tenth", 1e-9), ("score", 2e-3)):
+        for columns, given, options, reading in (
+            ("patient", COLUMNS["patient"], {}, {}),
+            (["visit", "day"], crossed, {}, {}),
+            ("visit", COLUMNS["visit"], {"weight": "weight"}, {"sample_weight": weight, "weights": "counts"}),
+            (
+                "visit",
+                COLUMNS["visit"],
+                {"weight": "weight", "weights": "sampling"},
+                {"sample_weight": weight},
+            ),
+            ("patient", COLUMNS["patient"], {"weights": "clusters"}, {"weights": "clusters"}),
+            (
+                "visit",
+                COLUMNS["visit"],
+                {"weight": "weight", "weights": "clusters"},
+                {"sample_weight": weight, "weights": "clusters"},
+            ),
+        ):
+            cells = summarize(frame, score=score, label="label", cluster=columns, **options)
+            exact = as_sample(label, COLUMNS[score], clusters=given, **reading)
+            assert cells.clusters.n_clusters == exact.clusters.n_clusters
+            assert sorted(cells.clusters.sizes) == sorted(exact.clusters.sizes)
+            assert cells.target == exact.target
+            assert cells.effective_size == pytest.approx(exact.effective_size)
+            assert _interval(cells) == pytest.approx(_interval(exact), abs=tolerance)
+            described, known = truecal.describe_clusters(cells), truecal.describe_clusters(exact)
+            assert described.standard_error == pytest.approx(known.standard_error, rel=1e-9)
+            assert described.design_effect == pytest.approx(known.design_effect, rel=100 * tolerance)
+    by_day = summarize(frame, score="tenth", label="label", cluster="patient", by="day")
+    rows = COLUMNS["day"] == 1
+    exact = as_sample(label[rows], COLUMNS["tenth"][rows], clusters=COLUMNS["patient"][rows])
+    assert _interval(by_day[1]) == pytest.approx(_interval(exact), abs=1e-9)
+    assert by_day[0].merge(by_day[1], by_day[2]).clusters.n_clusters == len(set(COLUMNS["patient"]))
+
+
+def check_blocks(make, monkeypatch):
+    """Where there are too many sums, whole clusters are merged: sums stay, and rows of a cluster stay together."""
+    frame = make(make_table())
+    monkeypatch.setattr("truecal.data.cluster_frames.MOST_PAIRS", 1000)
+    cells = summarize(frame, score="score", label="label", cluster=["patient", "visit"])
+    table, n_clusters = cells.clusters, len(set(COLUMNS["patient"]))
+    assert table.n_named == n_clusters
+    assert np.bincount(table.merged.astype(int))[7] == N // 7
+    assert 150 < table.n_clusters <= 256  # 429 clusters at random in 256 blocks: 208 are expected
+    assert set(table.sizes % 7) <= {0.0, N % 7}
+    assert np.bincount(table.group, table.weight) == pytest.approx(cells.count)
+    assert np.bincount(table.group, table.positives) == pytest.approx(cells.positives)
+    assert np.bincount(table.group, table.scores) == pytest.approx(cells.count * cells.score)
+    assert "in 429 clusters" in str(truecal.estimate(cells, confidence_level=0.95))
+    with pytest.raises(ValueError, match="429 are too many for memory"):
+        summarize(frame, score="score", label="label", cluster="patient", weights="clusters")
+    with pytest.raises(ValueError, match="cannot be merged"):
+        cells.merge(cells)
+
+
+def check_bad_clusters(make):
+    frame = make(make_table({"patient": None}))
+    with pytest.raises(ValueError, match=r"column 'patient' has 1 missing \(NaN\) value"):
+        summarize(frame, score="score", label="label", cluster="patient")
+    with pytest.raises(ValueError, match="no column 'patients'"):
+        summarize(frame, score="score", label="label", cluster="patients")
+    with pytest.raises(ValueError, match="'clusters' needs cluster"):
+        summarize(frame, score="score", label="label", weights="clusters")

@@ -239,7 +239,7 @@ def _rows(
     for k, sample in enumerate(samples):
         estimate = get_estimator(estimator)(sample)
         interval = confidence_interval(sample, confidence_level=1 - alpha / len(samples))
-        n_clusters = None if sample.clusters is None else sample.clusters.n_clusters
+        n_clusters = None if sample.clusters is None else sample.clusters.n_named
         adjusted = None if tests is None else tests[k].adjusted_pvalue
         rejected = interval.low > 0 if adjusted is None else adjusted <= alpha + 1e-12
         interval = agree(interval, estimate.value, sample, rejected)

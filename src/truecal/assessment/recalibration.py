@@ -129,19 +129,19 @@ def training_rows(
             score, label = np.repeat(score, times, axis=0), np.repeat(label, times)
             cluster = None if cluster is None else np.repeat(cluster, times)
         return TrainingRows(label, score, float(len(label)), cluster).at_most(MOST_TRAINING_ROWS, rng)
-    if sample.clusters is not None:
-        table = sample.clusters
-        times = np.concatenate([table.weight - table.positives, table.positives]).astype(np.intp)
-        rows = np.repeat(np.arange(len(times)), times)
-        pair, label = rows % len(table.group), rows // len(table.group)
-        whole = TrainingRows(label, sample.score[table.group[pair]], sample.n, table.cluster[pair])
-        return whole.at_most(MOST_TRAINING_ROWS, rng)
-    kinds = np.concatenate([sample.count - sample.positives, sample.positives]).astype(np.int64)
+    table = sample.clusters
+    score, count, positives = sample.score, sample.count, sample.positives
+    if table is not None:
+        score, count, positives = sample.score[table.group], table.weight, table.positives
+    kinds = np.concatenate([count - positives, positives]).astype(np.int64)
     if sample.n > MOST_TRAINING_ROWS:
         drawn = rng.choice(int(sample.n), MOST_TRAINING_ROWS, replace=False)
         kinds = np.bincount(np.searchsorted(np.cumsum(kinds), drawn, side="right"), minlength=len(kinds))
-    label = np.repeat([0, 1], [kinds[: len(sample)].sum(), kinds[len(sample) :].sum()])
-    return TrainingRows(label, np.repeat(np.tile(sample.score, 2), kinds), sample.n)
+    label = np.repeat([0, 1], [kinds[: len(score)].sum(), kinds[len(score) :].sum()])
+    cluster = None
+    if table is not None:
+        cluster = np.unique(np.repeat(np.tile(table.cluster, 2), kinds), return_inverse=True)[1].reshape(-1)
+    return TrainingRows(label, np.repeat(np.tile(score, 2), kinds), sample.n, cluster)
 
 
 def advise_recalibration(

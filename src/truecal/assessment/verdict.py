@@ -104,7 +104,7 @@ def verdict(
         if sample.clusters is not None:
             if interval.resolution is None:  # no interval for so few clusters
                 return f"{first} That says little: {interval.assumption}."
-            rows += f" in {counted(sample.clusters.n_clusters, 'cluster')}"
+            rows += f" in {counted(sample.clusters.n_named, 'cluster')}"
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
     assuming = f", assuming {interval.assumption}" if interval.assumption.startswith("no structure") else ""
     return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high}{assuming})."

@@ -119,6 +119,9 @@ def table_options(command: Function) -> Function:
         column_option("--weight", help="Column of sampling weights."),
         click.option("--counts", is_flag=True, help="The weights are counts: 2 stands for two rows."),
         column_option("--cluster", help="Column that names rows which depend on each other."),
+        click.option(
+            "--equal-clusters", is_flag=True, help="Every cluster counts the same, instead of every row."
+        ),
         click.option("--pos-label", help="The positive label, if labels are not 0 and 1."),
         click.option("--logits", is_flag=True, help="The scores are logits: apply the sigmoid or softmax."),
         click.option("--percent", is_flag=True, help="The scores are percentages, from 0 to 100."),

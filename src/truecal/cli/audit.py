@@ -63,6 +63,8 @@ def command(
             raise InputError(f"{picture}: choose a name that ends in .png, .svg or .pdf")
     if reading["weight"]:
         raise InputError("audit takes no weights", remedy="Leave out --weight.")
+    if reading["equal_clusters"]:
+        raise InputError("audit counts every row the same", remedy="Leave out --equal-clusters.")
     with stage("reading"):
         predictions = load(file, feature=feature or ("*",), **reading)
         predictions.require_rows("audit")

@@ -140,7 +140,9 @@ def _text(
 
     first = results[0][1]
     norm = "" if first.norm is None else f" (l{first.norm:g})"
-    lines = [f"Calibration error{norm} of {first.target} in {source}, {counted(first.n, 'row')}", ""]
+    size = counted(first.n, "row")
+    size += "" if first.n_clusters is None else f" in {counted(first.n_clusters, 'cluster')}"
+    lines = [f"Calibration error{norm} of {first.target} in {source}, {size}", ""]
     head = ["estimator", "error", "bins"]
     body = [[found.estimator, found.shown, str(found.n_bins or "-")] for _, found in results]
     if group:
@@ -165,6 +167,8 @@ def _text(
         lines.append(
             f"{level(first.interval.confidence_level)} confidence interval of the true error: {ends}."
         )
+        if "too few" in first.interval.assumption:
+            lines.append(f"{first.interval.assumption[0].upper()}{first.interval.assumption[1:]}.")
     lines.append(f"Test of perfect calibration: {shown_pvalue}.")
     if pvalues:
         lines[-1] = lines[-1][:-1] + f"; adjusted for {counted(len(pvalues), 'group')} in the table."

@@ -79,6 +79,8 @@ def command(
     check_target(state, file)
     if reading["weight"]:
         raise InputError("monitor takes no weights", remedy="Leave out --weight.")
+    if reading["equal_clusters"]:
+        raise InputError("monitor counts every cluster once already", remedy="Leave out --equal-clusters.")
     settings = {"alpha": alpha, "at_most": at_most, "average_run_length": average_run_length}
     with exclusive(state) if state else nullcontext():
         watch = _Watch(settings, control=control, grouped=bool(group), state=state, style=style)

@@ -162,6 +162,15 @@ def bad_weight(weight: str) -> Fault:
     return Fault(name_column(weight), where, problem, WEIGHT_REMEDY, w)
 
 
+def missing_cluster(number: int, name: str, dtype: DType) -> Fault:
+    """Return where the column ``_c0``, ``_c1`` and so on names no cluster."""
+    column = nw.col(f"_c{number}")
+    where = _missing(column) if dtype.is_float() else column.is_null()
+    return Fault(
+        name_column(name), where, lambda n, _: f"has {counted(n, 'missing (NaN) value')}", Remedy.DROP_ROWS
+    )
+
+
 # --- Labels ----------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ Scores of exactly 0 and 1 have cells of their own. A cell is at most 0.00004 wid
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 
 from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
-from truecal.data.sample import Sample
-from truecal.exceptions import InputError, Remedy
+from truecal.data.cluster_sums import make_clusters, merge_clusters
+from truecal.data.sample import Clusters, Sample
+from truecal.exceptions import InputError
 
 CellArray = NDArray[np.int64]
 
@@ -129,7 +130,7 @@ class Cells(Sample):
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays = (self.score, self.count, self.positives)
-        rest = (self.dtype, self.target, self.squares, self.positive_squares, None)
+        rest = (self.dtype, self.target, self.squares, self.positive_squares, self.clusters)
         return Cells, (*arrays, *rest, self.cell, self.lower)
 
     @property
@@ -194,13 +195,15 @@ class Cells(Sample):
         )
 
     @classmethod
-    def from_sample(cls, sample: Sample) -> Cells:
+    def from_sample(cls, sample: Sample, keys: NDArray[np.uint64] | None = None) -> Cells:
         """Reduce the groups of a sample to cells.
 
         Parameters
         ----------
         sample : Sample
             The predictions; cells are returned as they are.
+        keys : ndarray of uint64, optional
+            What each of its clusters is known by in other parts, which these can then be merged with.
 
         Returns
         -------
@@ -208,10 +211,9 @@ class Cells(Sample):
         """
         if isinstance(sample, Cells):
             return sample
-        if sample.clusters is not None:
-            raise InputError("cannot be kept in cells", argument="clusters", remedy=Remedy.NO_CLUSTERS)
-        return cls.from_sums(
-            cell_of(sample.score),
+        cell = cell_of(sample.score)
+        cells = cls.from_sums(
+            cell,
             count=sample.count,
             score_sum=sample.score * sample.count,
             positives=sample.positives,
@@ -221,6 +223,25 @@ class Cells(Sample):
             dtype=sample.dtype,
             target=sample.target,
         )
+        table, known = sample.clusters, keys is not None
+        if table is None:
+            return cells
+        keys = np.arange(table.n_clusters, dtype=np.uint64) if keys is None else keys
+        clusters = make_clusters(
+            keys[table.cluster],
+            cells.groups_of(cell[table.group]),
+            weight=table.weight,
+            scores=table.weight * sample.score[table.group],
+            positives=table.positives,
+            rows=table.rows,
+            equal=table.equal,
+            **({} if known else {"keys": None}),
+        )
+        return replace(cells, clusters=clusters)
+
+    def groups_of(self, cell: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the positions of cells of given numbers, all of which must be here."""
+        return np.searchsorted(self.cell, cell)
 
     def merge(self, *others: Cells) -> Cells:
         """Return the cells of this and other parts together; the order does not matter.
@@ -237,7 +258,7 @@ class Cells(Sample):
         weighted = any(part.squares is not None for part in parts)
         squares = [part.count if part.squares is None else part.squares for part in parts]
         hits = [part.positives if part.positive_squares is None else part.positive_squares for part in parts]
-        return Cells.from_sums(
+        cells = Cells.from_sums(
             np.concatenate([part.cell for part in parts]),
             count=np.concatenate([part.count for part in parts]),
             score_sum=np.concatenate([part.score * part.count for part in parts]),
@@ -249,6 +270,8 @@ class Cells(Sample):
             dtype=reduce(np.promote_types, (part.dtype for part in parts)),
             target=self.target,
         )
+        tables, groups = [part.clusters for part in parts], [cells.groups_of(part.cell) for part in parts]
+        return replace(cells, clusters=merge_clusters(tables, groups))
 
     @property
     def end(self) -> FloatArray:
@@ -265,7 +288,7 @@ class Cells(Sample):
     # -- Files ----------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the cells to a file of at most some 2 MB, whole or not at all.
+        """Write the cells to a file of at most some 2 MB, and more with clusters, whole or not at all.
 
         Parameters
         ----------
@@ -280,6 +303,7 @@ class Cells(Sample):
                 dtype=self.dtype.str,
                 target=self.target,
                 **{name: getattr(self, name) for name in self._columns()},
+                **({} if self.clusters is None else self.clusters.to_arrays()),
             )
 
     @classmethod
@@ -315,6 +339,7 @@ class Cells(Sample):
                     dtype=np.dtype(str(file["dtype"])),
                     target=str(file["target"]),
                     cell=file["cell"].astype(np.int64),
+                    clusters=Clusters.from_arrays(file, len(file["cell"])),
                 )
             _check(cells)
         except OSError:

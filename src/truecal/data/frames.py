@@ -12,7 +12,6 @@ from typing import Any, overload
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from truecal._lib.checks import check_choice
 from truecal.data import _expressions as expressions
@@ -27,6 +26,8 @@ from truecal.data.cells import (
     SCORE_SCALE,
     Cells,
 )
+from truecal.data.cluster_frames import add_clusters
+from truecal.data.groups import rows_by_key
 from truecal.data.labels import check_pos_label
 from truecal.data.predictions import check_multiclass, class_target
 from truecal.exceptions import InputError, Remedy
@@ -46,6 +47,7 @@ def summarize(
     score: str | Sequence[str],
     weight: str | None = None,
     weights: str = "counts",
+    cluster: str | Sequence[str] | None = None,
     by: None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
@@ -60,6 +62,7 @@ def summarize(
     score: str | Sequence[str],
     weight: str | None = None,
     weights: str = "counts",
+    cluster: str | Sequence[str] | None = None,
     by: str | Sequence[str],
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
@@ -73,6 +76,7 @@ def summarize(
     score: str | Sequence[str],
     weight: str | None = None,
     weights: str = "counts",
+    cluster: str | Sequence[str] | None = None,
     by: str | Sequence[str] | None = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
@@ -94,9 +98,13 @@ def summarize(
         same answer as the second, more are measured on their top label.
     weight : str, optional
         Column of weights: weight 2 counts as the row twice, weight 0 leaves it out.
-    weights : {"counts", "sampling"}
+    weights : {"counts", "sampling", "clusters"}
         What the weights mean where uncertainty is reported: ``"counts"`` if weight 2 stands for two rows,
         ``"sampling"`` for survey, inverse-probability or normalised weights, whose squares are added up too.
+        ``"clusters"`` makes every cluster count the same, if no more than 2^24 sums are needed.
+    cluster : str or sequence of str, optional
+        Columns that name rows which depend on each other; several are crossed. A second pass adds up each cluster
+        in each cell. If that could be more than 2^24 sums, whole clusters are merged at random into 256 blocks.
     by : str or sequence of str, optional
         Columns of groups. One summary for each group, all of them in the same pass.
     pos_label : label, optional
@@ -135,16 +143,20 @@ def summarize(
     data = expressions.as_lazy(frame)
     schema = data.collect_schema()
     scores = list(score) if isinstance(score, Sequence) and not isinstance(score, str) else [score]
-    groups = [] if by is None else [by] if isinstance(by, str) else list(by)
+    groups, units = _listed(by), _listed(cluster)
     numbers = [*scores, *([weight] if weight else [])]
-    expressions.require_columns(schema, [*numbers, label, *groups], numbers)
-    _check_groups(schema, groups)
+    expressions.require_columns(schema, [*numbers, label, *groups, *units], numbers)
+    _check_groups(schema, [*groups, *units])
     _check_options(scores, pos_label, multiclass)
-    is_sampling = check_choice("weights", weights, ("counts", "sampling")) == "sampling" and bool(weight)
+    check_choice("weights", weights, ("counts", "sampling", "clusters"))
+    if weights == "clusters" and not units:
+        raise InputError("'clusters' needs cluster", argument="weights", value=weights)
+    is_sampling = weights != "counts" and bool(weight)
     text = expressions.is_text(schema[label])
 
     data = data.select(
         **{f"_g{k}": nw.col(name) for k, name in enumerate(groups)},
+        **{f"_c{k}": nw.col(name) for k, name in enumerate(units)},
         **{f"_p{k}": nw.col(name).cast(nw.Float64) for k, name in enumerate(scores)},
         _y=expressions.as_label(label, schema[label]),
         _w=nw.col(weight).cast(nw.Float64) if weight else nw.lit(1.0),
@@ -167,13 +179,24 @@ def summarize(
     faults.append(fault)
     if weight:
         faults.append(expressions.bad_weight(weight))
+    faults += [expressions.missing_cluster(k, name, schema[name]) for k, name in enumerate(units)]
 
-    groups = [f"_g{k}" for k in range(len(groups))]
-    rows = _rows_in_cells(data, groups, hit, value, faults, weighted=weight is not None)
+    groups, units = [f"_g{k}" for k in range(len(groups))], [f"_c{k}" for k in range(len(units))]
+    rows = _rows_in_cells(data, [*groups, *units], hit, value, faults, weighted=weight is not None)
     sums = expressions.collect(_sum_by_cell(rows, groups, weighted=weight is not None, squares=is_sampling))
     _refuse(sums, rows, faults, weight)
     dtype = _type_of_scores([schema[name] for name in scores])
     parts = _split(sums, groups, dtype, target)
+    if units:
+        parts = add_clusters(
+            parts,
+            rows,
+            groups,
+            units,
+            weighted=weight is not None,
+            sampling=is_sampling,
+            equal=weights == "clusters",
+        )
     if by is None:
         return parts[()]
     return {key[0]: cells for key, cells in parts.items()} if isinstance(by, str) else parts
@@ -213,6 +236,10 @@ def _choose(classes: list[Any], pos_label: Any, *, top: bool) -> tuple[nw.Expr, 
         return expressions.is_top(len(classes)), nw.col("_top"), f"top label of {len(classes)} classes"
     k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
     return (nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), class_target(classes, k)
+
+
+def _listed(columns: str | Sequence[str] | None) -> list[str]:
+    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
 
 
 def _rows_in_cells(
@@ -302,23 +329,9 @@ def _split(
     """Return the cells of each group, in the order of their keys."""
     cell = sums["_cell"].to_numpy()
     columns = {name: sums[name].to_numpy() for name in (*_SUMS, *_SQUARES) if name in sums.columns}
-    rows_of: dict[tuple[Any, ...], NDArray[np.intp]] = {(): np.flatnonzero(cell >= 0)}
-    if groups:
-        keys = list(zip(*(_keys(sums[name]) for name in groups), strict=True))
-        places: dict[tuple[Any, ...], list[int]] = {}
-        for place in rows_of.pop(()).tolist():
-            places.setdefault(keys[place], []).append(place)
-        in_order = sorted(places, key=lambda key: [(part is None, type(part).__name__, part) for part in key])
-        rows_of = {key: np.array(places[key]) for key in in_order}
     return {
         key: Cells.from_sums(
             cell[rows], **{name: column[rows] for name, column in columns.items()}, dtype=dtype, target=target
         )
-        for key, rows in rows_of.items()
+        for key, rows in rows_by_key(sums, groups, np.flatnonzero(cell >= 0)).items()
     }
-
-
-def _keys(column: nw.Series[Any]) -> list[Any]:
-    """Return the values of a column of groups, None where there is nothing or NaN."""
-    values = zip(column.to_list(), column.is_null().to_list(), strict=True)
-    return [None if null or value != value else value for value, null in values]

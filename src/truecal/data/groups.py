@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -156,3 +157,33 @@ def _names(values: list[Any]) -> list[str]:
         text if value is None or (texts.count(text) == 1 and text != MISSING) else repr(value)
         for text, value in zip(texts, values, strict=True)
     ]
+
+
+def rows_by_key(
+    sums: nw.DataFrame[Any], columns: list[str], rows: NDArray[np.intp]
+) -> dict[tuple[Any, ...], NDArray[np.intp]]:
+    """Return which of some rows hold each key, in the order of the keys.
+
+    Parameters
+    ----------
+    sums : DataFrame
+        What an engine returned.
+    columns : list of str
+        Columns of the key; without any, all rows have the key ().
+    rows : ndarray of int
+        The rows.
+    """
+    if not columns:
+        return {(): rows}
+    keys = list(zip(*(_keys(sums[name]) for name in columns), strict=True))
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for place in rows.tolist():
+        places.setdefault(keys[place], []).append(place)
+    in_order = sorted(places, key=lambda key: [(part is None, type(part).__name__, part) for part in key])
+    return {key: np.array(places[key]) for key in in_order}
+
+
+def _keys(column: nw.Series[Any]) -> list[Any]:
+    """Return the values of a column, None where there is nothing or NaN."""
+    values = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if null or value != value else value for value, null in values]

@@ -298,6 +298,23 @@ def read_clusters(clusters: Any, n: int) -> Codes:
     >>> read_clusters([["a", 1], ["a", 2], ["a", 1]], 3).tolist()
     [0, 1, 0]
     """
+    code = np.zeros(n, dtype=np.intp)
+    for column in cluster_columns(clusters, n):
+        part = number_values(column)[1]
+        code = _codes(code * (part.max(initial=0) + 1) + part)
+    return code
+
+
+def cluster_columns(clusters: Any, n: int) -> list[NDArray[Any]]:
+    """Return the columns that name clusters, without missing values.
+
+    Parameters
+    ----------
+    clusters : array-like of shape (n,) or (n, k), or data frame
+        Names of clusters.
+    n : int
+        Number of rows.
+    """
     frame = nw.from_native(clusters, eager_only=True, allow_series=False, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         columns = [to_array(column.to_native(), "clusters")[0] for column in frame.iter_columns()]
@@ -306,15 +323,25 @@ def read_clusters(clusters: Any, n: int) -> Codes:
         columns = [array] if array.ndim == 1 else list(array.T) if array.ndim == 2 else []
     if not columns:
         raise InputError("must have shape (n,), or (n, k) for k columns to be crossed", argument="clusters")
-    code = np.zeros(n, dtype=np.intp)
     for column in columns:
         check_length(column, "clusters", n, "y_true")
         refuse_missing(column, "clusters", "value")
-        values = column.tolist()
-        if column.dtype.kind == "O":
-            number: dict[Any, int] = {}
-            part = np.array([number.setdefault(value, len(number)) for value in values], dtype=np.intp)
-        else:
-            part = _codes(column)
-        code = _codes(code * (part.max() + 1) + part)
-    return code
+    return columns
+
+
+def number_values(column: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+    """Return the different values of a column, and which of them each row has.
+
+    Examples
+    --------
+    >>> number_values(np.array([7, 3, 7]))
+    (array([3, 7]), array([1, 0, 1]))
+    """
+    if column.dtype.kind != "O":
+        values, place = np.unique(column, return_inverse=True)
+        return values, place.reshape(-1)
+    number: dict[Any, int] = {}
+    place = np.array([number.setdefault(value, len(number)) for value in column.tolist()], dtype=np.intp)
+    values = np.empty(len(number), dtype=object)
+    values[:] = list(number)
+    return values, place

@@ -250,7 +250,7 @@ def read_rows(
     }
     suffix = ""
     if weights == "clusters" and cluster is not None:
-        common |= {"weight": _equal_weights(common["weight"], cluster), "equal_clusters": True}
+        common |= {"weight": equal_weights(common["weight"], cluster), "equal_clusters": True}
         suffix = EQUAL_CLUSTERS
     classes = None if labels is None else to_array(labels, "labels")[0].ravel().tolist()
 
@@ -335,7 +335,7 @@ def weights_are_counts(sample_weight: Any, kind: str | None, cluster: Codes | No
     return kind == "counts"
 
 
-def _equal_weights(weight: FloatArray | None, cluster: Codes) -> FloatArray:
+def equal_weights(weight: FloatArray | None, cluster: Codes) -> FloatArray:
     """Return weights that add up to the mean size of a cluster in each of them; a cluster without weight stays out."""
     given = np.ones(len(cluster)) if weight is None else weight
     total = np.bincount(cluster, given)

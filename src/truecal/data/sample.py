@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,8 @@ FloatArray = NDArray[np.float64]
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
 _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
+#: Fields of `Clusters` that have a value for each cluster in each group.
+_TABLE = ("cluster", "group", "weight", "positives", "rows", "scores")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,10 @@ class Clusters:
         Sum of the scores (times the weights), where a group holds different scores.
     equal : bool
         Whether weights make every cluster count the same, instead of every row.
+    keys : ndarray of uint64, or None
+        What each cluster is known by in other parts of the data.
+    merged : ndarray, or None
+        If clusters were merged into `n_clusters` blocks: number of rows of each cluster.
     """
 
     cluster: NDArray[np.intp]
@@ -48,11 +54,42 @@ class Clusters:
     rows: FloatArray | None = None
     scores: FloatArray | None = None
     equal: bool = False
+    keys: NDArray[np.uint64] | None = None
+    merged: FloatArray | None = None
+
+    @property
+    def n_named(self) -> int:
+        """Number of clusters, also where they were merged into blocks."""
+        return self.n_clusters if self.merged is None else len(self.merged)
 
     def residual(self, score: FloatArray) -> FloatArray:
         """Return the sums of w (f - y); `score` is that of each group."""
         scores = self.weight * score[self.group] if self.scores is None else self.scores
         return scores - self.positives
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return all fields under names that begin with "clusters.", for a file."""
+        known = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {f"clusters.{name}": value for name, value in known.items() if value is not None}
+
+    @classmethod
+    def from_arrays(cls, file: Any, n_groups: int) -> Clusters | None:
+        """Return what `to_arrays` gave; None if there is nothing, ValueError if it cannot be."""
+        arrays = {name[9:]: file[name] for name in file if name.startswith("clusters.")}
+        if not arrays:
+            return None
+        table = cls(**arrays | {"n_clusters": int(arrays["n_clusters"]), "equal": bool(arrays["equal"])})
+        sums = [value for name in _TABLE if (value := getattr(table, name)) is not None]
+        sound = (
+            all(array.shape == table.cluster.shape and array.dtype.kind in "fiu" for array in sums)
+            and ((table.cluster >= 0) & (table.cluster < table.n_clusters)).all()
+            and ((table.group >= 0) & (table.group < n_groups)).all()
+            and (table.weight > 0).all()
+            and ((table.positives >= 0) & (table.positives <= table.weight * (1 + 1e-9))).all()
+        )
+        if not sound:
+            raise ValueError("its clusters contradict each other")
+        return table
 
     @cached_property
     def sizes(self) -> FloatArray:

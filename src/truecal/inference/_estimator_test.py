@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import Rows
@@ -19,7 +20,7 @@ from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.multiplicity import corrected_by_holm
 from truecal.inference.resample import impossible_labels, redraw_classes, redraws, require_whole_counts
-from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes
+from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
 from truecal.multiscale.omnibus import rank_pvalue
 from truecal.results import Estimate, mean_over_classes
 
@@ -50,10 +51,15 @@ def estimator_test(
     spec.check_options(options)
     if spec.random:
         options = {"rng": rng, **options}
+    clustered = samples[0].clusters is not None
     for sample in samples:
-        _require_counts(sample, spec.name)
+        if not (clustered and spec.limit is not None):
+            _require_counts(sample, spec.name)
     draws: Iterable[tuple[Sample, ...]]
-    if rows is None or len(samples) == 1:
+    if clustered:
+        draws = _sign_flips(samples, n_resamples, rng)
+        beside = z_of_clusters(samples)
+    elif rows is None or len(samples) == 1:
         draws = ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng))
         beside = z_of(samples[0])
     else:
@@ -73,7 +79,7 @@ def estimator_test(
         _compare(one, one.rank_value, null[:, k], rng, z_of(sample), impossible_labels(sample))
         for k, (one, sample) in enumerate(zip(observed, samples, strict=True))
     ]
-    if spec.limit is not None:
+    if spec.limit is not None and not clustered:
         tests = [
             replace(test, asymptotic_pvalue=_asymptotic(spec.limit, test.statistic, sample))
             for test, sample in zip(tests, samples, strict=True)
@@ -89,6 +95,24 @@ def estimator_test(
     for note in notes:
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
     return outcome
+
+
+def _sign_flips(
+    samples: tuple[Sample, ...], n_resamples: int, rng: np.random.Generator
+) -> Iterator[tuple[Sample, ...]]:
+    """Yield samples whose residuals have random signs, one for each cluster: for statistics of sums of residuals."""
+    sums = []
+    for sample in samples:
+        table = sample.clusters
+        assert table is not None
+        shape = (table.n_clusters, len(sample))
+        sums.append(sparse.csr_array((table.residual(sample.score), (table.cluster, table.group)), shape))
+    for _ in range(n_resamples):
+        signs = rng.integers(0, 2, sums[0].shape[0]) * 2.0 - 1.0
+        yield tuple(
+            sample.with_positives(sample.score * sample.count - signs @ part)
+            for sample, part in zip(samples, sums, strict=True)
+        )
 
 
 def _asymptotic(limit: Callable[[float], float], statistic: float, sample: Sample) -> float:
@@ -112,7 +136,7 @@ def _require_counts(sample: Sample, name: str) -> None:
             f"{name!r} cannot be tested by resampling labels with {problem}",
             argument="method",
             value=name,
-            remedy="Use method='multiscale'.",
+            remedy="Use method='multiscale'" + (", 'ks' or 'kuiper'." if problem == "clusters" else "."),
         )
     require_whole_counts(sample, "the test")
 

@@ -13,7 +13,7 @@ from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE
 from truecal.inference._test_result import TestResult
 from truecal.inference.resample import impossible_labels, require_whole_counts
-from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes
+from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
 from truecal.multiscale.null import (
     ClusterNull,
     JointClusterNull,
@@ -48,6 +48,7 @@ def multiscale_test(
     beside: SpiegelhalterResult | None = None
     if samples[0].clusters is not None:
         joint: JointNull = JointClusterNull([_cluster_null(sample) for sample in samples])
+        beside = z_of_clusters(samples)
     else:
         proba = np.column_stack([one.score for one in rows]).astype(np.float64)
         truth, weight = np.column_stack([one.label for one in rows]).astype(bool), rows[0].weight
@@ -84,7 +85,7 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         target=sample.target,
         component=outcome.component,
         components=outcome.components,
-        spiegelhalter=None if sample.clusters is not None else z_of(sample),
+        spiegelhalter=z_of(sample),
         tail_pvalue=tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue),
         notes=(*outcome.notes, *impossible_labels(sample)),
     )

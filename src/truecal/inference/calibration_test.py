@@ -64,7 +64,8 @@ def calibration_test(
 
     **Clusters.** If rows depend on each other, labels cannot be drawn again one by one. The residuals of each cluster
     are multiplied by random signs instead, which is approximate: it needs about 15 clusters or more. With G clusters
-    the smallest p-value is :math:`2^{1-G}`.
+    the smallest p-value is :math:`2^{1-G}`. Of the estimators only ``"ks"`` and ``"kuiper"``, functions of sums of
+    residuals, can be tested in this way.
 
     **Classwise.** One class is drawn for each row, which gives the joint distribution of all classes. The statistic
     is the mean over the classes. The p-value of each class is also adjusted for their number: by the distribution of

@@ -178,7 +178,16 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
     factor = table.n_clusters / max(table.n_clusters - 1, 1)
     icc = standard_error = math.nan
     design_effect = 1.0
-    if pairs.sum() > 0:
+    if table.merged is not None:
+        # Rows of a block are independent unless they belong to one cluster: pairs of these count, all of them alike.
+        design_effect = 1 + float(products.sum() / alone.sum())
+        n_pairs = float(np.square(table.merged).sum() - table.merged.sum())
+        if n_pairs > 0:
+            total = n_pairs * float(alone.sum()) / float(table.merged.sum())
+            icc = float(products.sum()) / total
+            spread_of_blocks = float(np.square(products - products.mean()).sum())
+            standard_error = math.sqrt(factor * spread_of_blocks) / total
+    elif pairs.sum() > 0:
         icc = float(products.sum() / pairs.sum())
         standard_error = math.sqrt(factor * float(np.square(products - icc * pairs).sum())) / float(
             pairs.sum()
@@ -188,9 +197,9 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
     mean = float(residual.sum()) / sample.n
     each = by_cluster(residual - mean * table.weight)
     return ClusterSummary(
-        n_clusters=table.n_clusters,
+        n_clusters=table.n_named,
         n=sample.n,
-        sizes=table.sizes,
+        sizes=table.sizes if table.merged is None else table.merged,
         icc=icc,
         icc_standard_error=standard_error,
         design_effect=design_effect,

@@ -233,7 +233,7 @@ def _measure(
         replace(
             spec(sample, norm=norm, **options),
             effective_size=None if sample.squares is None else sample.effective_size,
-            n_clusters=None if sample.clusters is None else sample.clusters.n_clusters,
+            n_clusters=None if sample.clusters is None else sample.clusters.n_named,
             weighting="clusters" if sample.clusters is not None and sample.clusters.equal else "rows",
             interval=None if confidence_level is None else interval_of([sample], norm, confidence_level),
         )

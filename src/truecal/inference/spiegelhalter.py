@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import refuse_clusters, samples_and_rows
+from truecal.data.predictions import samples_and_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.resample import require_whole_counts
@@ -36,12 +36,15 @@ class SpiegelhalterResult(Result):
         Number of rows, or the total weight.
     target : str
         What the scores are probabilities of.
+    n_clusters : int or None
+        Number of clusters, if rows depend on each other; Z is then compared with Student's t.
     """
 
     statistic: float
     pvalue: float
     n: float
     target: str
+    n_clusters: int | None = None
 
     def __str__(self) -> str:
         return f"Spiegelhalter's Z = {self.statistic:.2f}, {p_equals(self.pvalue)}"
@@ -74,8 +77,9 @@ def spiegelhalter_test(
     ----------
     {predictions}
     {reading}
-    clusters : array-like, optional
-        Not supported: the variance is that of independent rows.
+    clusters : array-like of shape (n,) or (n, k), or data frame, optional
+        Rows that depend on each other have the same value. The variance is then that of the sums over clusters,
+        :math:`\frac{G}{G-1} \sum_c (E_c - \bar E)^2`, and Z is compared with Student's t on G - 1 degrees of freedom.
 
     Returns
     -------
@@ -92,8 +96,9 @@ def spiegelhalter_test(
     Spiegelhalter's Z = 2.44, p = 0.015
     """
     samples, rows = samples_and_rows(y_true, y_proba, **reading)
+    if samples[0].clusters is not None:
+        return z_of_clusters(samples)
     for sample in samples:
-        refuse_clusters(sample, "Spiegelhalter's test")
         if sample.squares is None:
             require_whole_counts(sample, "Spiegelhalter's test")
     if rows is None or len(samples) == 1:
@@ -104,6 +109,8 @@ def spiegelhalter_test(
 
 def z_of(sample: Sample) -> SpiegelhalterResult:
     """Return the test of one sample."""
+    if sample.clusters is not None:
+        return z_of_clusters([sample])
     slope = 1 - 2 * sample.score
     weight2 = sample.count if sample.squares is None else sample.squares
     variance = float(np.sum(weight2 * slope**2 * sample.score * (1 - sample.score)))
@@ -123,6 +130,31 @@ def z_of_classes(
     varies = spread > 1e-14
     variance = 4 * float(weight2[varies] @ spread[varies])
     return _z_test(excess, variance, samples[0].n, classes_target(len(samples)))
+
+
+def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
+    """Return the test of rows in clusters, from the excess of each cluster over all classes.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        One, or one for each class, with the same clusters.
+    """
+    excess: FloatArray = np.zeros(0)
+    for sample in samples:
+        table = sample.clusters
+        assert table is not None
+        each = -table.residual(sample.score) * (1 - 2 * sample.score[table.group])
+        found = np.bincount(table.cluster, each, table.n_clusters).astype(np.float64, copy=False)
+        excess = found if len(excess) == 0 else excess + found
+    n, n_clusters = samples[0].n, len(excess)
+    target = samples[0].target if len(samples) == 1 else classes_target(len(samples))
+    if n_clusters < 2:
+        return SpiegelhalterResult(0.0, 1.0, n, target, n_clusters)
+    variance = n_clusters / (n_clusters - 1) * float(np.square(excess - excess.mean()).sum())
+    result = _z_test(float(excess.sum()), variance, n, target)
+    pvalue = 2 * float(stdtr(n_clusters - 1, -abs(result.statistic)))
+    return replace(result, pvalue=pvalue, n_clusters=n_clusters)
 
 
 def _excess(sample: Sample) -> float:

@@ -15,6 +15,7 @@ from truecal._lib.checks import check_choice
 from truecal.data import as_sample
 from truecal.data.arrays import check_length, to_array
 from truecal.data.cells import N_CELLS, Cells, check_same_target, merge_all
+from truecal.data.cluster_sums import cluster_keys
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.exceptions import InputError
 from truecal.inference.estimate import estimate
@@ -33,7 +34,8 @@ class CalibrationStream:
     """The calibration error of a stream of predictions, in memory of fixed size.
 
     Batches come in through `update` and are not kept: only the cells that they fall into, at most 2^16 (see
-    `truecal.data.cells`). Streams of several processes or days can be merged.
+    `truecal.data.cells`). Streams of several processes or days can be merged. With clusters, memory grows with the
+    number of pairs of a cluster and a cell, of which there may be 2^24 (about 1 GB).
 
     Parameters
     ----------
@@ -78,14 +80,24 @@ class CalibrationStream:
         ----------
         y_true, y_proba, sample_weight
             As in `truecal.estimate`.
-        clusters : None
-            Refused: a sum for each cluster does not fit into memory of fixed size.
+        clusters : array-like of shape (n,) or (n, k), or data frame, optional
+            Rows that depend on each other have the same value, in this batch or in others. Given with every batch
+            or with none.
         """
-        _refuse_clusters(clusters)
-        if not len(to_array(y_proba, "y_proba")[0]):
+        proba = to_array(y_proba, "y_proba")[0]
+        if not len(proba):
             return
-        sample = as_sample(y_true, y_proba, sample_weight=sample_weight, **self._reading)
-        self._take([Cells.from_sample(sample)])
+        reading = {**self._reading, "sample_weight": sample_weight}
+        if clusters is None:
+            cells = Cells.from_sample(as_sample(y_true, y_proba, **reading))
+        else:
+            # Keys that are sorted are numbered in their order, whatever rows of weight 0 leave out.
+            key = cluster_keys(clusters, len(proba)).view(np.int64)
+            sample = as_sample(y_true, y_proba, **reading, clusters=key)
+            if sample_weight is not None:
+                key = key[to_array(sample_weight, "sample_weight")[0] > 0]
+            cells = Cells.from_sample(sample, keys=np.unique(key).view(np.uint64))
+        self._take([cells])
 
     def merge(self, *others: CalibrationStream) -> Self:
         """Take in what other streams have seen, and return this one.
@@ -129,11 +141,14 @@ class CalibrationStream:
         self._parts, self._waiting = [], 0
 
     def _take(self, parts: list[Cells]) -> None:
-        check_same_target([*self._parts[:1], *parts])
+        both = [*self._parts[:1], *parts]
+        check_same_target(both)
+        if len({part.clusters is None for part in both}) > 1:
+            raise InputError("must come with every batch or with none", argument="clusters")
         self._parts += parts
         # Merging costs as much for a few rows as for many, so small parts wait until they are some.
-        self._waiting += sum(map(len, parts))
-        if self._waiting > N_CELLS:
+        self._waiting += sum(map(_size, parts))
+        if self._waiting > max(N_CELLS, _size(self._parts[0])):
             self._merge()
 
     def _merge(self) -> None:
@@ -211,12 +226,12 @@ class WindowedStream:
             those without as they stand. The latest of all moves the window, so that a wrong clock can empty it.
         sample_weight
             As in `truecal.estimate`.
-        clusters : None
-            Refused, as by `CalibrationStream.update`.
+        clusters : array-like of shape (n,) or (n, k), or data frame, optional
+            As for `CalibrationStream.update`.
         """
-        _refuse_clusters(clusters)
         truth, proba = to_array(y_true, "y_true")[0], to_array(y_proba, "y_proba")[0]
         weight = None if sample_weight is None else to_array(sample_weight, "sample_weight")[0]
+        unit = None if clusters is None else cluster_keys(clusters, len(proba))
         for name, values in (("y_true", truth), ("sample_weight", weight)):
             if values is not None:
                 check_length(values, name, len(proba), "y_proba")
@@ -228,7 +243,10 @@ class WindowedStream:
             rows = steps == step
             fresh[step] = self._new()
             fresh[step].update(
-                truth[rows], proba[rows], sample_weight=None if weight is None else weight[rows]
+                truth[rows],
+                proba[rows],
+                sample_weight=None if weight is None else weight[rows],
+                clusters=None if unit is None else unit[rows],
             )
         self._take(fresh)
         self.n_late += int((~live).sum())
@@ -319,13 +337,8 @@ class WindowedStream:
         return f"{type(self).__name__}(n={n:.10g}, steps={len(self._streams)})"
 
 
-def _refuse_clusters(clusters: Any) -> None:
-    if clusters is not None:
-        raise InputError(
-            "cannot be kept in a stream, whose memory has a fixed size",
-            argument="clusters",
-            remedy="Collect the rows for truecal.estimate(..., clusters=...), or use CalibrationMonitor.",
-        )
+def _size(part: Cells) -> int:
+    return len(part) if part.clusters is None else len(part.clusters.weight)
 
 
 def _duration(length: Any) -> float:

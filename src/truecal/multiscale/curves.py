@@ -20,10 +20,11 @@ removes to first order the error of a wrong one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import chdtri, expit, fdtrc
+from scipy.special import expit
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.units import IntArray, Units
@@ -376,9 +377,11 @@ def _clustered(curve: Curve, units: Units) -> Curve:
 
 
 def _as_chi_square(wald: float, freedom: int, n_clusters: int) -> float:
-    """Map a Wald statistic with an estimated covariance (Hotelling) to the chi-square of the same tail."""
-    rest = n_clusters - freedom
-    if rest < 1:
+    """Map a Wald statistic with an estimated covariance (Hotelling) to about the chi-square of the same tail.
+
+    Bartlett's form of Wilks' statistic: exact for two parameters, within 1% for three and 15 clusters or more. Tails
+    themselves underflow, and the supports of two curves are compared however large they are.
+    """
+    if n_clusters <= freedom:
         return 0.0
-    tail = float(fdtrc(freedom, rest, wald * rest / (freedom * (n_clusters - 1))))
-    return float(chdtri(freedom, max(tail, 1e-300)))
+    return (n_clusters - 1 - freedom / 2) * math.log1p(wald / (n_clusters - 1))

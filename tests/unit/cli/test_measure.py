@@ -226,3 +226,48 @@ def test_other_questions_about_several_classes(multiclass):
 def test_an_unknown_question_is_refused():
     result = run("measure", "digits", "--multiclass", "top_0", code=2)
     assert "'top_0' is not one of top, classwise" in result.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--equal-clusters",), ("--group", "region")])
+def test_clusters_of_a_large_file_give_the_same_answer(tmp_path, monkeypatch, options):
+    rng = np.random.default_rng(0)
+    cluster = np.minimum(rng.geometric(0.2, 600).cumsum() // 20, 199)
+    path = write_csv(
+        tmp_path / "a.csv", {**COLUMNS, "score": COLUMNS["score"].round(2), "patient": cluster.astype(str)}
+    )
+    given = ("measure", path, "--cluster", "patient", *options, "--format", "json")
+    small = json.loads(run(*given).stdout)
+    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 10)
+    large = json.loads(run(*given).stdout)
+    for one, other in zip(small["results"], large["results"], strict=True):
+        assert other["n_clusters"] == one["n_clusters"]
+        assert other["weighting"] == one["weighting"] == ("clusters" if "equal" in str(options) else "rows")
+        assert other["value"] == pytest.approx(one["value"], abs=1e-9)
+    assert large["interval"]["high"] == pytest.approx(small["interval"]["high"], abs=1e-9)
+
+
+def test_every_command_with_clusters_says_what_counts_the_same(tmp_path):
+    path = write_csv(
+        tmp_path / "a.csv", {**COLUMNS, "score2": COLUMNS["score"] ** 1.2, "q": np.arange(600) // 4}
+    )
+    given = ("--label", "label", "--cluster", "q")
+    for command in (
+        ("measure", path, "--score", "score"),
+        ("test", path, "--score", "score", "--resamples", "99"),
+        ("compare", path, "--score", "score", "--score", "score2"),
+        ("recalibrate", path, "--score", "score"),
+    ):
+        assert "150 clusters in 'q'; every row counts the same" in run(*command, *given, code=(0, 1)).stderr
+        assert (
+            "every cluster counts the same" in run(*command, *given, "--equal-clusters", code=(0, 1)).stderr
+        )
+    text = run("measure", path, "--score", "score", *given, "--equal-clusters").stdout
+    assert "every cluster counted once" in text
+    assert "600 rows in 150 clusters" in text
+    for command in (("audit", path, "--feature", "region"), ("monitor", path)):
+        assert "Leave out --equal-clusters" in refuse(
+            *command, "--score", "score", *given, "--equal-clusters"
+        )
+    assert "--equal-clusters needs --cluster" in refuse(
+        "measure", path, "--score", "score", "--equal-clusters"
+    )

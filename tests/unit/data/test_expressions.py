@@ -81,7 +81,7 @@ def test_the_class_of_each_column():
         (
             [contract.PARTS, "kind"],
             {"multiclass": "classwise"},
-            "one class at a time. Choose a class with pos_label",
+            "the top label or one class. Choose a class with pos_label",
         ),
         ([contract.PARTS, "kind"], {"multiclass": "best"}, "multiclass must be one of 'top'"),
     ],

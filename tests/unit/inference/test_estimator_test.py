@@ -91,3 +91,23 @@ def test_classwise_estimator_has_holm_on_each_class():
         running = max(running, min(1.0, (4 - rank) * pvalues[k]))
         assert adjusted[k] == pytest.approx(running)
     assert "no adjusted p-value is below 0.1" in result.classes[0].notes[-1]
+
+
+@pytest.mark.parametrize("method", ["ks", "kuiper"])
+def test_clusters_get_random_signs_as_a_whole(method):
+    pvalues = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        cluster = np.repeat(np.arange(40), 5)
+        score = rng.random(40)[cluster]
+        label = (np.repeat(rng.random(40), 5) < score).astype(int)  # all rows of a cluster agree
+        test = truecal.calibration_test(
+            label, score, method=method, clusters=cluster, n_resamples=39, rng=rng
+        )
+        assert test.asymptotic_pvalue is None
+        pvalues.append(test.pvalue)
+    for level in (0.05, 0.25, 0.5):
+        share = np.mean(np.array(pvalues) <= level)
+        assert share == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / 200) + 0.02)
+    wrong = truecal.calibration_test(1 - label, score, method=method, clusters=cluster, rng=0)
+    assert wrong.pvalue < 0.05

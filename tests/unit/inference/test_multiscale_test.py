@@ -61,12 +61,14 @@ def test_clusters():
         alone = calibration_test(y, p, rng=0)
     together = calibration_test(y, p, clusters=who, rng=0)
     assert alone.pvalue < 0.05 < together.pvalue
-    assert together.spiegelhalter is None
+    assert together.spiegelhalter.n_clusters == 100
     few = calibration_test(y, p, clusters=np.arange(1000) // 200, rng=0)
     assert few.n_resamples == 15
     assert "only 5 clusters: the smallest possible p-value is 1/16" in few.notes[0]
-    with pytest.raises(InputError, match="method 'ks' cannot be tested by resampling labels with clusters"):
-        calibration_test(y, p, clusters=who, method="ks")
+    with pytest.raises(
+        InputError, match=r"method 'em_bin' cannot be tested by .* with clusters.*'ks' or 'kuiper'"
+    ):
+        calibration_test(y, p, clusters=who, method="em_bin")
 
 
 def test_clusters_of_several_classes():

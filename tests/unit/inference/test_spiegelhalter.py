@@ -3,8 +3,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import norm
 
+import truecal
 from truecal import Sample
 from truecal.data import as_sample
 from truecal.inference.spiegelhalter import spiegelhalter_test
@@ -119,3 +121,44 @@ def test_it_prints():
     assert (
         str(spiegelhalter_test([0, 1, 0, 0], [0.1, 0.6, 0.8, 0.9])) == "Spiegelhalter's Z = 2.44, p = 0.015"
     )
+
+
+def _in_clusters(seed, n=60, size=8):
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n), size)
+    score = rng.random(n)[cluster]
+    label = np.repeat(rng.random(n), size) < score  # all rows of a cluster agree
+    return label.astype(int), score, cluster
+
+
+def test_clusters_are_a_t_test_of_their_sums():
+    label, score, cluster = _in_clusters(0)
+    found = truecal.spiegelhalter_test(label, score, clusters=cluster)
+    sums = np.bincount(cluster, (label - score) * (1 - 2 * score))
+    expected = stats.ttest_1samp(sums, 0)
+    assert found.statistic == pytest.approx(expected.statistic)
+    assert found.pvalue == pytest.approx(expected.pvalue)
+    assert found.n_clusters == 60
+    beside = truecal.calibration_test(label, score, clusters=cluster, n_resamples=19, rng=0).spiegelhalter
+    assert beside.pvalue == found.pvalue
+
+
+def test_clusters_of_several_classes_are_added_up():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet([1, 1, 1], 90)
+    truth, cluster = rng.integers(0, 3, 90), np.arange(90) // 3
+    found = truecal.spiegelhalter_test(truth, proba, clusters=cluster, multiclass="classwise")
+    excess = ((np.eye(3)[truth] - proba) * (1 - 2 * proba)).sum(axis=1)
+    assert found.statistic == pytest.approx(stats.ttest_1samp(np.bincount(cluster, excess), 0).statistic)
+
+
+def test_one_cluster_shows_nothing():
+    assert truecal.spiegelhalter_test([0, 1], [0.9, 0.1], clusters=[1, 1]).pvalue == 1
+
+
+def test_dependent_rows_are_rejected_as_often_as_the_level_says():
+    pvalues = [
+        truecal.spiegelhalter_test(label, score, clusters=cluster).pvalue
+        for label, score, cluster in map(_in_clusters, range(400))
+    ]
+    assert stats.kstest(pvalues, "uniform").pvalue > 1e-4

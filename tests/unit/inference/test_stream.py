@@ -276,8 +276,27 @@ def test_labels_of_another_length_are_refused():
         WindowedStream(window=3, step=1).update([0, 1, 1], [0.2, 0.7], time=1)
 
 
-def test_clusters_are_refused_with_what_can_take_them():
-    with pytest.raises(truecal.InputError, match=r"clusters cannot be kept in a stream.*CalibrationMonitor"):
-        truecal.CalibrationStream().update([0, 1], [0.2, 0.7], clusters=[1, 1])
-    with pytest.raises(truecal.InputError, match="clusters cannot be kept"):
-        truecal.WindowedStream(window=2, step=1).update([0, 1], [0.2, 0.7], time=0, clusters=[1, 1])
+def test_clusters_are_known_in_all_batches():
+    rng = np.random.default_rng(0)
+    score = rng.random(600).round(2)
+    label, cluster = (rng.random(600) < score).astype(int), rng.integers(0, 50, 600)
+    stream, window = truecal.CalibrationStream(), truecal.WindowedStream(window=2, step=1)
+    for k in range(6):
+        rows = slice(k, None, 6)
+        stream.update(label[rows], score[rows], clusters=cluster[rows])
+        window.update(label[rows], score[rows], clusters=cluster[rows], time=k)
+    expected = truecal.estimate(label, score, clusters=cluster, confidence_level=0.95)
+    found = stream.compute(estimator="multiscale", confidence_level=0.95)
+    assert found.n_clusters == 50
+    assert found.value == pytest.approx(expected.value, abs=1e-12)
+    assert found.interval.high == pytest.approx(expected.interval.high, abs=1e-12)
+    late = np.flatnonzero(np.arange(600) % 6 >= 4)
+    expected = truecal.confidence_interval(label[late], score[late], clusters=cluster[late])
+    assert truecal.confidence_interval(window.cells).high == pytest.approx(expected.high, abs=1e-12)
+
+
+def test_clusters_come_with_every_batch_or_with_none():
+    stream = truecal.CalibrationStream()
+    stream.update([0, 1], [0.2, 0.7], clusters=[1, 1])
+    with pytest.raises(truecal.InputError, match="clusters must come with every batch or with none"):
+        stream.update([0, 1], [0.2, 0.7])

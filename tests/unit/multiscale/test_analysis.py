@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import truecal
 from truecal.data.sample import Sample
 from truecal.multiscale.analysis import analyse
 
@@ -111,3 +112,12 @@ def test_large_norms_do_not_underflow(draw):
     errors = [core.error(norm) for norm in (2, 50, 500, 1e308)]
     assert errors == sorted(errors)
     assert 0.1 < errors[-1] <= 1
+
+
+def test_clusters_of_one_row_agree_with_independent_rows_however_strong_the_evidence():
+    y, p = truecal.paper.population("resnet110_c100").sample(20_000, rng=1)
+    plain = truecal.estimate(y, p, confidence_level=0.95)
+    alone = truecal.estimate(y, p, clusters=np.arange(20_000), confidence_level=0.95)
+    assert alone.value == pytest.approx(plain.value, rel=2e-3)
+    assert alone.interval.low == pytest.approx(plain.interval.low, rel=2e-3)
+    assert alone.interval.high == pytest.approx(plain.interval.high, rel=2e-3)

@@ -38,6 +38,7 @@ class Reading:
     clip: bool = False
     drop_missing: bool = False
     counts: bool = False
+    equal_clusters: bool = False
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ class Predictions:
         Numbers of the rows that were kept, if rows were dropped.
     cells : dict of tuple to Cells
         For a large table: the summary of each group, with the key () for all rows.
+    whole : Cells, or None
+        The summary of all rows, where it cannot be merged from those of groups.
     """
 
     table: Table
@@ -57,6 +59,7 @@ class Predictions:
     features: dict[str, NDArray[Any]] = field(default_factory=dict)
     kept: NDArray[Any] | None = None
     cells: dict[tuple[Any, ...], Sample] = field(default_factory=dict)
+    whole: Sample | None = None
     target: str = ""
 
     @property
@@ -115,7 +118,7 @@ class Predictions:
         if self.y_true is None:
             from truecal.data.cells import merge_all
 
-            sample: Sample = merge_all(self.cells.values())  # type: ignore[arg-type]
+            sample: Sample = self.whole or merge_all(self.cells.values())  # type: ignore[arg-type]
         else:
             sample = self._rows.group()
         return replace(sample, target=self.target) if self.target else sample
@@ -149,4 +152,5 @@ def names_of(columns: Columns) -> dict[str, str]:
     weight = called([columns.weight or "weight"])
     names = {"y_true": label, "y": label, "sample_weight": weight, called([WEIGHT]): weight}
     names |= dict.fromkeys(("y_proba", "logits", "scores", "X"), score)
-    return names | ({"clusters": called([columns.cluster])} if columns.cluster else {})
+    cluster = called([columns.cluster or "cluster"])
+    return names | ({"clusters": cluster, called([CLUSTER]): cluster} if columns.cluster else {})

@@ -111,6 +111,10 @@ class _Preparation:
         columns, reading = self.columns, self.reading
         if reading.counts and not columns.weight:
             raise InputError("needs --weight", argument="--counts")
+        if reading.equal_clusters and not columns.cluster:
+            raise InputError("needs --cluster", argument="--equal-clusters")
+        if reading.equal_clusters and reading.counts:
+            raise InputError("cannot be given with --counts", argument="--equal-clusters")
         models = {name: self.frame.expand(name) for name in columns.score}
         scores = [part for parts in models.values() for part in parts]
         if not self.as_models:
@@ -142,16 +146,23 @@ class _Preparation:
             "options": options,
         }
         if self.frame.is_large:
-            cells = self._summarize(
-                lazy, [_plain(part.name) for part in scores], label, options, list(groups)
-            )
-            return Predictions(**common, notes=tuple(self.notes), cells=cells)
+            names = [_plain(part.name) for part in scores]
+            cells = self._summarize(lazy, names, label, options, list(groups))
+            whole = None
+            if groups and columns.cluster:  # a cluster may lie in several groups
+                whole = self._summarize(lazy, names, label, options, [])[()]
+            if columns.cluster:
+                tables = [sample.clusters for sample in (whole, *cells.values()) if sample is not None]
+                self._note_clusters(max(table.n_named for table in tables if table is not None))
+            return Predictions(**common, notes=tuple(self.notes), cells=cells, whole=whole)
         rows = self.table.collect(lazy)
         if columns.weight:
             options["sample_weight"] = rows[WEIGHT].to_numpy()
             options |= {"weights": "counts"} if reading.counts else {}
         if columns.cluster:
             options["clusters"] = rows[CLUSTER].to_numpy()
+            options |= {"weights": "clusters"} if reading.equal_clusters else {}
+            self._note_clusters(rows[CLUSTER].n_unique())
         else:
             self._suggest_clusters()
         return Predictions(
@@ -226,6 +237,11 @@ class _Preparation:
             what = "percentages (--percent)" if high > 30 else "something else"
             self.notes.append(f"no value of {names} is negative: are they {what}, and not logits?")
 
+    def _note_clusters(self, n: int) -> None:
+        """Note how many clusters there are, and what counts the same."""
+        same = "every cluster" if self.reading.equal_clusters else "every row"
+        self.notes.append(f"{counted(n, 'cluster')} in {self.columns.cluster!r}; {same} counts the same")
+
     def _suggest_clusters(self) -> None:
         """Note a column that looks like the name of a question or a patient, and whose values repeat."""
         columns = self.columns
@@ -276,16 +292,19 @@ class _Preparation:
         from truecal.data.frames import summarize
 
         several = len(scores) > 1 and options["multiclass"] not in (None, "top")
-        if self.as_models or self.columns.cluster or several:
-            what = "comparing models" if self.as_models else "--cluster"
-            if several:
-                what = f"--multiclass {options['multiclass']}"
+        if self.as_models or several:
+            what = f"--multiclass {options['multiclass']}" if several else "comparing models"
             raise InputError(f"has too many rows for {what}, which needs them in memory")
         given: dict[str, Any] = {
             "score": scores if len(scores) > 1 else scores[0],
             "label": label,
             "weight": WEIGHT if self.columns.weight else None,
-            "weights": "counts" if self.reading.counts else "sampling",
+            "weights": "clusters"
+            if self.reading.equal_clusters
+            else "counts"
+            if self.reading.counts
+            else "sampling",
+            "cluster": CLUSTER if self.columns.cluster else None,
             "logits": self.reading.logits,
             **{name: value for name, value in options.items() if value not in (None, "classwise")},
         }

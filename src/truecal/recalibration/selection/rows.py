@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from truecal._lib.checks import check_count
 from truecal._lib.types import FloatArray
 from truecal.data.labels import Codes, read_clusters
-from truecal.data.predictions import as_samples, read_weights, weights_are_counts
+from truecal.data.predictions import as_samples, equal_weights, read_weights, weights_are_counts
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.resample import require_whole_counts
@@ -87,12 +87,17 @@ class FitRows:
                 f"is for two classes. Scores have {read.n_columns} columns", argument="pos_label"
             )
         clusters = reading["clusters"]
+        cluster = None if clusters is None else read_clusters(clusters, len(read))
+        weight = read_weights(reading["sample_weight"], len(read))
+        counts = weights_are_counts(reading["sample_weight"], reading["weights"], cluster)
+        if reading["weights"] == "clusters" and cluster is not None:
+            weight = equal_weights(weight, cluster)
         return cls(
             scores=read,
             label=label,
-            weight=read_weights(reading["sample_weight"], len(read)),
-            counts=weights_are_counts(reading["sample_weight"], reading["weights"]),
-            cluster=None if clusters is None else read_clusters(clusters, len(read)),
+            weight=weight,
+            counts=counts,
+            cluster=cluster,
             origin=np.arange(len(read)),
             n_given=len(read),
             positive=pos_label,

@@ -97,7 +97,6 @@ def test_what_a_large_file_cannot_do(tmp_path, large):
     assert "too many rows for comparing models" in refuse(
         "compare", path, "--score", "score", "--score", "second"
     )
-    assert "too many rows for --cluster" in refuse("measure", path, "--score", "score", "--cluster", "region")
     assert "--counts needs --weight" in refuse("measure", path, "--score", "score", "--counts")
     high = write_csv(tmp_path / "b.csv", {"label": [0, 1], "score": [0.5, 1.7]})
     said = refuse("measure", high)

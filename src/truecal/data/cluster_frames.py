@@ -1,0 +1,163 @@
+"""Sums by cluster and cell from data frames of any size, computed where the data is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.data._expressions import Frame, collect
+from truecal.data.cells import Cells
+from truecal.data.cluster_sums import MOST_PAIRS, N_BLOCKS, Keys, cluster_keys, make_clusters
+from truecal.data.groups import rows_by_key
+from truecal.data.predictions import EQUAL_CLUSTERS
+from truecal.exceptions import InputError
+
+_BLOCK = "_block"
+
+
+def add_clusters(
+    parts: dict[tuple[Any, ...], Cells],
+    rows: Frame,
+    groups: list[str],
+    units: list[str],
+    *,
+    weighted: bool,
+    sampling: bool,
+    equal: bool,
+) -> dict[tuple[Any, ...], Cells]:
+    """Return the cells of each group with the sums of their clusters.
+
+    Parameters
+    ----------
+    parts : dict of tuple to Cells
+        The cells of each group.
+    rows : LazyFrame
+        Checked rows: cell, score, weight, and both times the weight.
+    groups, units : list of str
+        Columns of `rows` that name groups, and clusters.
+    weighted, sampling, equal : bool
+        Whether rows have weights, whether these are not counts, and whether every cluster counts the same.
+    """
+    rows = rows.filter(nw.col("_cell") >= 0)
+    sizes = _sizes_if_many(parts, rows, units, weighted=weighted)
+    if sizes is not None:
+        if equal:
+            raise InputError(
+                f"'clusters' needs sums of every cluster, and {len(sizes):,} are too many for memory",
+                argument="weights",
+                value="clusters",
+                remedy="Count every row the same, or summarise fewer rows.",
+            )
+        rows, units = _add_block(rows, units), [_BLOCK]
+    sums = collect(_sum_by_pair(rows, [*groups, *units, "_cell"], squares=equal and weighted))
+    key: Keys
+    if sizes is None:
+        key = cluster_keys(sums.select(units).to_native(), len(sums))
+    else:
+        key = sums[_BLOCK].to_numpy().astype(np.uint64)
+    cell = sums["_cell"].to_numpy().astype(np.int64)
+    names = ("weight", "scores", "positives", "rows", "squares", "positive_squares")
+    columns = {name: sums[name].to_numpy().astype(np.float64) for name in names if name in sums.columns}
+    if equal:
+        columns = _count_equally(columns, key)
+    found = {}
+    for key_of_group, where in rows_by_key(sums, groups, np.flatnonzero(cell >= 0)).items():
+        part = parts[key_of_group]
+        mine = {name: column[where] for name, column in columns.items()}
+        if equal:
+            part = Cells.from_sums(
+                cell[where],
+                count=mine["weight"],
+                score_sum=mine["scores"],
+                positives=mine["positives"],
+                lower=part.lower[part.groups_of(cell[where])],
+                squares=mine.pop("squares"),
+                positive_squares=mine.pop("positive_squares"),
+                dtype=part.dtype,
+                target=part.target + EQUAL_CLUSTERS,
+            )
+        if not (sampling or equal):
+            del mine["rows"]
+        others: dict[str, Any] = {} if sizes is None else {"keys": None, "merged": sizes}
+        table = make_clusters(key[where], part.groups_of(cell[where]), **mine, equal=equal, **others)
+        found[key_of_group] = replace(part, clusters=table)
+    return found
+
+
+def _sizes_if_many(
+    parts: dict[tuple[Any, ...], Cells], rows: Frame, units: list[str], *, weighted: bool
+) -> NDArray[np.float64] | None:
+    """Return the number of rows of each cluster if there may be too many pairs of a cluster and a cell."""
+    n = collect(rows.select(n=nw.len()))["n"].item() if weighted else sum(part.n for part in parts.values())
+    if n <= MOST_PAIRS:
+        return None
+    sizes = rows.with_columns(_one=nw.lit(1.0)).group_by(*units).agg(size=nw.col("_one").sum())
+    found = collect(sizes.with_columns(_one=nw.lit(1)).group_by("size").agg(times=nw.col("_one").sum()))
+    size, times = found["size"].to_numpy(), found["times"].to_numpy()
+    if times.sum() * sum(map(len, parts.values())) <= MOST_PAIRS:
+        return None
+    order = np.argsort(size)
+    return np.repeat(size[order].astype(np.float64), times[order].astype(np.int64))
+
+
+def _sum_by_pair(rows: Frame, by: list[str], *, squares: bool) -> Frame:
+    weight = nw.col("_w")
+    rows = rows.with_columns(_one=nw.lit(1.0))
+    if squares:
+        rows = rows.with_columns(_w2=weight * weight, _hits2=nw.col("_hits") * weight)
+    return rows.group_by(*by).agg(
+        **({"squares": nw.col("_w2").sum(), "positive_squares": nw.col("_hits2").sum()} if squares else {}),
+        weight=weight.sum(),
+        scores=nw.col("_scores").sum(),
+        positives=nw.col("_hits").sum(),
+        rows=nw.col("_one").sum(),
+    )
+
+
+def _count_equally(columns: dict[str, NDArray[Any]], key: Keys) -> dict[str, NDArray[Any]]:
+    """Return sums whose weights make every cluster count the same, and add up to the same total."""
+    _, cluster = np.unique(key, return_inverse=True)
+    total = np.bincount(cluster.reshape(-1), columns["weight"])
+    factor = (total.mean() / total)[cluster.reshape(-1)]
+    columns = {"squares": columns["weight"], "positive_squares": columns["positives"], **columns}
+    power = {"rows": 0, "squares": 2, "positive_squares": 2}
+    return {name: column * factor ** power.get(name, 1) for name, column in columns.items()}
+
+
+def _add_block(rows: Frame, units: list[str]) -> Frame:
+    """Return the rows with the number of the block that their cluster is put into, from a hash of its name."""
+    native: Any = rows.to_native()
+    engine, names = rows.implementation, ", ".join(units)
+    hashed: Any = None
+    if engine.is_polars():
+        polars: Any = nw.get_native_namespace(rows)
+        hashed = native.with_columns((polars.struct(units).hash() % N_BLOCKS).alias(_BLOCK))
+    elif engine.is_duckdb():
+        hashed = native.project(f"*, hash({names}) % {N_BLOCKS} AS {_BLOCK}")
+    elif engine.is_spark_like():
+        hashed = native.selectExpr("*", f"pmod(xxhash64({names}), {N_BLOCKS}) AS {_BLOCK}")
+    elif engine.is_dask():
+        meta = native._meta.assign(**{_BLOCK: np.empty(0, dtype=np.int64)})
+        hashed = native.map_partitions(_pandas_with_block, units, meta=meta)
+    if hashed is not None:
+        found: Frame = nw.from_native(hashed)
+        return found
+    if engine.is_pandas_like() or engine.is_pyarrow():
+        frame = rows.collect()
+        block = cluster_keys(frame.select(units).to_native(), len(frame)) % np.uint64(N_BLOCKS)
+        column = nw.new_series(_BLOCK, block.astype(np.int64), backend=frame.implementation)
+        return frame.with_columns(column).lazy()
+    raise InputError(
+        f"names too many clusters to be kept one by one, and {engine} has no hash that truecal knows",
+        argument="cluster",
+        remedy="Add a column of at most 256 blocks of whole clusters, and name that.",
+    )
+
+
+def _pandas_with_block(frame: Any, units: list[str]) -> Any:
+    block = cluster_keys(frame[units], len(frame)) % np.uint64(N_BLOCKS)
+    return frame.assign(**{_BLOCK: block.astype(np.int64)})
