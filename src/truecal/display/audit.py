@@ -37,10 +37,9 @@ class AuditDisplay(Display):
     --------
     >>> import truecal
     >>> from matplotlib.figure import Figure
-    >>> from truecal.display import AuditDisplay
     >>> data = truecal.datasets.load("flights")
     >>> audit = truecal.audit(data.y_true, data.y_proba, {"origin": data.groups["origin"]}, rng=0)
-    >>> display = AuditDisplay(audit).plot(ax=Figure().subplots())
+    >>> display = truecal.display.AuditDisplay(audit).plot(ax=Figure().subplots())
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
     ["origin: 'JFK' (3,251)", "origin: 'EWR' (3,532)", "origin: 'LGA' (3,217)"]
     """

@@ -24,9 +24,8 @@ class BinCountDisplay(Display):
     --------
     >>> import truecal
     >>> from matplotlib.figure import Figure
-    >>> from truecal.display import BinCountDisplay
     >>> population = truecal.paper.population("resnet110_c100")
-    >>> display = BinCountDisplay.from_predictions(
+    >>> display = truecal.display.BinCountDisplay.from_predictions(
     ...     *population.sample(1000, rng=0), true_error=population.true_error()
     ... )
     >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()

@@ -46,9 +46,8 @@ class CalibrationPlotDisplay(Display):
     --------
     >>> import truecal
     >>> from matplotlib.figure import Figure
-    >>> from truecal.display import CalibrationPlotDisplay
     >>> data = truecal.datasets.load("flights")
-    >>> display = CalibrationPlotDisplay.from_predictions(data.y_true, data.y_proba)
+    >>> display = truecal.display.CalibrationPlotDisplay.from_predictions(data.y_true, data.y_proba)
     >>> display.plot(ax=Figure().subplots()).ax_.get_ylabel()
     'observed risk (%)'
     """

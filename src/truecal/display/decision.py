@@ -32,9 +32,8 @@ class DecisionCurveDisplay(Display):
     --------
     >>> import truecal
     >>> from matplotlib.figure import Figure
-    >>> from truecal.display import DecisionCurveDisplay
     >>> data = truecal.datasets.load("flights")
-    >>> display = DecisionCurveDisplay.from_predictions(data.y_true, data.y_proba)
+    >>> display = truecal.display.DecisionCurveDisplay.from_predictions(data.y_true, data.y_proba)
     >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()
     'threshold probability (%)'
     """

@@ -33,9 +33,8 @@ class RiskCoverageDisplay(Display):
     --------
     >>> import truecal
     >>> from matplotlib.figure import Figure
-    >>> from truecal.display import RiskCoverageDisplay
     >>> data = truecal.datasets.load("digits")
-    >>> display = RiskCoverageDisplay.from_predictions(data.y_true, data.y_proba, labels=data.labels)
+    >>> display = truecal.display.RiskCoverageDisplay.from_predictions(data.y_true, data.y_proba, labels=data.labels)
     >>> [ax.get_ylabel() for ax in display.plot(ax=Figure().subplots(1, 2)).axes_]
     ['risk: wrong (%)', 'selective accuracy (%)']
     """
