@@ -165,10 +165,18 @@ def text_handle(text: str) -> Any:
 
 
 def legend_inside(ax: Axes, corner: Any, *notes: str, columns: int = 1) -> None:
-    """Put the legend into a corner, and lines of text below its entries."""
-    handles = [*ax.get_legend_handles_labels()[0], *map(text_handle, notes)]
-    options = {"frameon": False, "fontsize": "small", "labelcolor": ink(), "borderaxespad": 0.2}
-    ax.legend(handles=handles, loc=corner, ncols=columns, **options)
+    """Put the legend into a corner, and lines of text below its entries; smaller and in more lines in narrow axes."""
+    handles, labels = ax.get_legend_handles_labels()
+    labels = [*labels, *notes]
+    handles += map(text_handle, notes)
+    options: dict[str, Any] = {"frameon": False, "labelcolor": ink(), "borderaxespad": 0.2}
+    legend = ax.legend(handles, labels, loc=corner, fontsize="small", ncols=columns, **options)
+    room = 0.95 * width_of(ax) * ax.figure.dpi
+    if legend.get_window_extent().width > room:
+        # What is left beside the handles; a letter is about half as wide as the font is high.
+        letters = max(int((72 * width_of(ax) - 30) / (0.4 * _font_size())), 10)
+        labels = ["\n".join(textwrap.wrap(label, letters)) or label for label in labels]
+        ax.legend(handles, labels, loc=corner, fontsize="x-small", handlelength=1.6, **options)
 
 
 def legend_below(

@@ -403,9 +403,11 @@ def draw_counts(ax: Axes, histogram: ScoreHistogram, color: Any, *, fill: bool =
         rows, edges = np.append(at_zero, rows), np.append(0.0, edges)
         rows, edges = np.append(rows, at_one), np.append(np.minimum(edges, 1 - 2.0**-53), 1.0)
     ax.stairs(rows, edges, fill=fill, color=color, alpha=0.55 if fill else 0.9)
-    top = max(float(rows.max()), 0.0 if fill else ax.get_ylim()[1] / 1.08)
-    if top > 50 * float(np.median(rows[rows > 0])):
-        # One bar would hide where the others are, which is where the curve is known least.
+    drawn = 0.0 if fill else ax.get_ylim()[1] / (2 if ax.get_yscale() == "log" else 1.08)
+    top = max(float(rows.max()), drawn)
+    if ax.get_yscale() == "log" or top > 50 * float(np.median(rows[rows > 0])):
+        # One bar would hide where the others are, which is where the curve is known least. A model that shares the
+        # axes may need it, too.
         ax.set_yscale("log")
         ax.set_ylim(0.7, 2 * top)
     else:

@@ -18,6 +18,7 @@ from truecal.display import (
     AuditDisplay,
     BiasDisplay,
     BinCountDisplay,
+    CalibrationPlotDisplay,
     ComparisonDisplay,
     CurveDisplay,
     DecisionCurveDisplay,
@@ -137,6 +138,7 @@ DISPLAYS: dict[str, Make] = {
     "decision, few thresholds": lambda: DecisionCurveDisplay.from_predictions(
         *skewed(), thresholds=[0.1, 0.5, 0.9]
     ),
+    "calibration plot": lambda: CalibrationPlotDisplay.from_predictions(*flights()),
     "risk coverage": lambda: RiskCoverageDisplay.from_predictions(*tied()),
     "risk coverage, classes": lambda: digits(RiskCoverageDisplay, "forest"),
     "miss rate": lambda: MissRateDisplay([row for row in miss_rows() if row["true_error"] == 0.05]),

@@ -96,7 +96,7 @@ def test_all_displays_are_tested(display_names):
     made = {name.partition(",")[0] for name in display_names}
     known = {
         "Audit", "Reliability", "Bias", "BinCount", "Score", "Curve", "MissRate", "Comparison", "DecisionCurve",
-        "Monitor", "RiskCoverage",
+        "Monitor", "RiskCoverage", "CalibrationPlot",
     }  # fmt: skip
     assert {f"{name}Display" for name in known} == set(truecal.display.__all__)
     assert len(made) == len(known)
@@ -155,3 +155,13 @@ def test_classwise_is_refused_clearly():
         ReliabilityDisplay.from_predictions(
             [0, 1, 2], [[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], multiclass="classwise"
         )
+
+
+@pytest.mark.parametrize("name", ["reliability, skewed", "reliability, tied", "reliability, under-confident"])
+def test_a_thumbnail_keeps_its_axes(displays, name):
+    page = figure(2.6, 2.4)
+    display = displays[name].plot(page.subplots())
+    page.draw_without_rendering()
+    legend, axes = display.ax_.get_legend().get_window_extent(), display.ax_.get_window_extent()
+    assert axes.width > 0.5 * page.bbox.width
+    assert legend.width < 1.1 * axes.width

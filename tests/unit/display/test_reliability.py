@@ -190,3 +190,15 @@ def test_reliability_from_cross_validation(ax):
     results = model_selection.cross_validate(naive_bayes.GaussianNB(), x, y, cv=repeated, **options)
     with pytest.raises(ValueError, match="holds out rows several times"):
         ReliabilityDisplay.from_cv_results(results, x, y)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_shared_histogram_is_logarithmic_if_one_model_needs_it(ax, order):
+    rng = np.random.default_rng(0)
+    scores = [np.concatenate([np.full(900, 0.005), rng.random(100)]), rng.random(1000)]
+    for k in order:
+        label = (rng.random(1000) < scores[k]).astype(int)
+        display = ReliabilityDisplay.from_predictions(label, scores[k], band=False, name=str(k), ax=ax)
+    assert display.histogram_ax_.get_yscale() == "log"
+    low, high = display.histogram_ax_.get_ylim()
+    assert 0 < low < 1 < 900 < high < 4000

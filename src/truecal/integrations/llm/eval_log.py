@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from truecal._lib.text import listing
 from truecal.exceptions import InputError, MissingExtraError
-from truecal.integrations.llm.answers import Answer, Answers
+from truecal.integrations.llm.answers import Answer, Answers, paths_of
 
 #: The number of Zstandard in zip files, which `zipfile` reads from Python 3.14 on.
 _ZSTANDARD = 93
@@ -36,7 +37,7 @@ def read_eval_log(
     Parameters
     ----------
     path : str or Path
-        A log file, ``.eval`` or ``.json``.
+        A log file, ``.eval`` or ``.json``, or a folder that has one.
     scorer : str, optional
         Name of the scorer whose grade is used; needed if there are several.
     confidence : str or callable
@@ -53,7 +54,13 @@ def read_eval_log(
     -------
     Answers
     """
-    header, samples = _open(Path(path))
+    files = paths_of(path, ["*.eval", "*.json"])
+    if len(files) > 1:
+        raise InputError(
+            f"{path} has {len(files)} logs: {listing([file.name for file in files], 5)}",
+            remedy="Pass one of them.",
+        )
+    header, samples = _open(files[0])
     find = confidence if callable(confidence) else _finder(confidence)
     rows = [_row(sample, scorer, find, cluster) for sample in samples]
     described = header.get("eval", {})

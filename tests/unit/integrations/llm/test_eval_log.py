@@ -106,3 +106,11 @@ def test_an_unfinished_log_has_a_journal_only(tmp_path):
         archive.writestr("_journal/start.json", json.dumps(HEADER))
         archive.writestr("samples/1_epoch_1.json", json.dumps(SAMPLES[0]))
     assert read_eval_log(path).model == "mock/model"
+
+
+def test_a_folder_with_one_log(tmp_path):
+    write(tmp_path / "one.eval")
+    assert read_eval_log(tmp_path).n == 4
+    write(tmp_path / "two.eval")
+    with pytest.raises(InputError, match=r"has 2 logs: 'one\.eval', 'two\.eval'\. Pass one"):
+        read_eval_log(tmp_path)
