@@ -1,4 +1,4 @@
-"""Newton's method for one or two parameters inside a box, which all fits of `truecal` share."""
+"""Newton's method for a few parameters inside a box, which all fits of `truecal` share."""
 
 from __future__ import annotations
 

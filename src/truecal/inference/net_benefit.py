@@ -148,7 +148,7 @@ def net_benefit(
     below = rows.estimate(np.zeros(len(cut), dtype=np.intp), acting, odds)
     gain = np.where(all_beats_none, -below[[0, 2, 1]], model)
     # Recalibration changes what is done between the two thresholds.
-    moved = rows.estimate(np.minimum(acting, after), np.maximum(acting, after), odds)
+    moved = rows.estimate(np.minimum(acting, after), np.maximum(acting, after), odds, at_threshold=True)
     cost = np.where(after < acting, moved, -moved[[0, 2, 1]])
     everyone = rows.value(np.zeros(len(cut), dtype=np.intp), odds)
     return NetBenefit(
@@ -240,8 +240,14 @@ class _Rows:
         )
         return np.asarray((hits - odds * misses) / self.sample.n)
 
-    def estimate(self, start: NDArray[np.intp], end: NDArray[np.intp], odds: FloatArray) -> FloatArray:
-        """Return value, low and high of acting on the groups from `start` up to `end`."""
+    def estimate(
+        self, start: NDArray[np.intp], end: NDArray[np.intp], odds: FloatArray, *, at_threshold: bool = False
+    ) -> FloatArray:
+        """Return value, low and high of acting on the groups from `start` up to `end`.
+
+        Rows `at_threshold` have a chance t of the event, and a variance of t / (1 - t) each. If they are few they may
+        all be alike: the variance is then at least that of these rows and of one more.
+        """
         n = self.sample.n
         value = (
             (self.positives[end] - self.positives[start])
@@ -261,7 +267,11 @@ class _Rows:
             variance = np.array(
                 [self._by_cluster(*each) for each in zip(start, end, odds, value, strict=True)]
             )
-        half = self.quantile * np.sqrt(np.maximum(variance, 0.0)) / n
+        least = np.zeros(len(odds))
+        if at_threshold:
+            squares = self.positives2 + self.negatives2
+            least = odds * (squares[end] - squares[start] + self.squares / n)
+        half = self.quantile * np.sqrt(np.maximum(variance, least)) / n
         return np.stack([value, value - half, value + half])
 
     def _by_cluster(self, start: int, end: int, odds: float, mean: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +10,15 @@ from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 
 from truecal._lib.checks import check_real
+from truecal._lib.newton import maximise
 from truecal._lib.types import FloatArray
 from truecal.recalibration._base import Recalibrator
 from truecal.recalibration._scores import Scores
 
 #: Largest slope; labels that the scores separate without error have no finite one.
 _STEEPEST = 100.0
-#: Up to so many classes the optimum is improved by Newton steps, whose matrix has the size of the squared parameters.
-_FEW_CLASSES, _NEWTON_STEPS = 10, 4
+#: Up to so many classes the optimum is found by Newton's method, whose matrix has the size of the squared parameters.
+FEW_CLASSES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,44 +130,34 @@ def fit_softmax(
         size = classes + 1
         hessian = np.empty((classes, size, classes, size))
         for k in range(classes):
-            for j in range(classes):
+            for j in range(k + 1):
                 bend = w * share[:, k] * ((k == j) - share[:, j])
-                hessian[k, :, j] = inputs.T @ (bend[:, np.newaxis] * inputs)
+                hessian[k, :, j] = hessian[j, :, k] = inputs.T @ (bend[:, np.newaxis] * inputs)
         flat, chosen = hessian.reshape(classes * size, -1), used.ravel()
         flat[np.diag_indices_from(flat)] += 2 * strength.ravel()
         return np.asarray(flat[np.ix_(chosen, chosen)] * scale)
 
     start = diagonal[used].astype(np.float64)
-    bounds = Bounds(np.where(start == 1, 0.0, -np.inf), np.where(start == 1, _STEEPEST, np.inf))
-    found = minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8},
-    )
-    x = found.x if classes > _FEW_CLASSES else _polish(found.x, objective, curvature, diagonal[used])
+    low, high = np.where(start == 1, 0.0, -np.inf), np.where(start == 1, _STEEPEST, np.inf)
+    if classes <= FEW_CLASSES:
+        steps = 0
+
+        def likelihood(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+            nonlocal steps
+            steps += 1
+            loss, gradient = objective(x)
+            return -loss / scale, -gradient / scale, -curvature(x) / scale
+
+        x, steps_taken = maximise(likelihood, start, lower=low, upper=high).x, steps
+    else:
+        found = minimize(
+            objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(low, high),
+            options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8},
+        )
+        x, steps_taken = found.x, int(found.nit)
     parameters = table(x)
-    return SoftmaxMap(parameters[:, :-1], parameters[:, -1]), int(found.nit)
-
-
-def _polish(
-    x: FloatArray,
-    objective: Callable[[FloatArray], tuple[float, FloatArray]],
-    curvature: Callable[[FloatArray], FloatArray],
-    bounded: NDArray[np.bool_],
-) -> FloatArray:
-    """Take Newton steps from a point near the optimum, so that the result does not depend on the path to it."""
-    free = ~bounded | ((x > 0) & (x < _STEEPEST))
-    value, gradient = objective(x)
-    for _ in range(_NEWTON_STEPS):
-        step = np.zeros_like(x)
-        hessian = curvature(x)[np.ix_(free, free)]
-        step[free] = np.linalg.lstsq(hessian, gradient[free], rcond=1e-12)[0]
-        new = np.where(bounded, np.clip(x - step, 0.0, _STEEPEST), x - step)
-        new_value, new_gradient = objective(new)
-        if new_value > value + 1e-13:
-            break
-        x, value, gradient = new, new_value, new_gradient
-    return x
+    return SoftmaxMap(parameters[:, :-1], parameters[:, -1]), steps_taken
