@@ -24,6 +24,13 @@ _SINGLE_ROWS = (
     "bins or more rows; weights are frequencies, so that weights that sum to 1 count as one row."
 )
 
+#: Above this order the noise of a gap is mostly that of rare large ones, and often exceeds the gap itself.
+_USUAL_NORM = 4
+_CLIPPED = (
+    "the noise of the bins, to the power of the norm, exceeds their gaps: the value is 0 whatever the error is. "
+    "Use a norm of at most 4."
+)
+
 _FORMULA = r""".. math:: \Big(\sum_k \frac{m_k}{n} \Big[(\bar f_k - \bar y_k)^2
           - \frac{\bar y_k (1 - \bar y_k)}{m_k - 1}\Big]\Big)_+^{1/2}"""
 
@@ -104,13 +111,14 @@ def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
         )
     bins = summarize_bins(rule.sample, partition(rule, n_bins))
     signed = float(bins.count @ (np.abs(bins.gap) ** norm - _noise(bins, norm))) / rule.sample.n
+    clipped = signed <= 0 and norm > _USUAL_NORM and bool((np.abs(bins.gap) > 0).any())
     lone = float(bins.count[bins.count <= 1].sum()) > rule.sample.n / 2
     return Estimate(
         max(signed, 0.0) ** (1 / norm),
         bins=bins,
         n_bins=n_bins,
         signed_square=signed if norm == 2 else None,
-        notes=(_SINGLE_ROWS,) if lone else (),
+        notes=(*((_SINGLE_ROWS,) if lone else ()), *((_CLIPPED,) if clipped else ())),
     )
 
 

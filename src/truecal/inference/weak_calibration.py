@@ -22,7 +22,7 @@ from scipy.special import chdtrc, chdtri, expit, fdtrc, ndtri, stdtrit
 from truecal._lib.checks import check_fraction
 from truecal._lib.logistic import FAR, fit_logistic, logistic_objective
 from truecal._lib.roots import find_root
-from truecal._lib.text import counted, level, p_equals
+from truecal._lib.text import counted, level, p_equals, percent
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
 from truecal.data.reading import Reading, takes_predictions
@@ -433,9 +433,16 @@ class _Fit:
         ends = float(self.sample.count[~self.inside].sum())
         if ends:
             wrong = self._contradicted()
+            rows, labels = counted(ends, "row"), counted(wrong, "label")
+            if (
+                self.sample.squares is not None or not self.sample.whole
+            ):  # weights do not tell how many rows there are
+                total = float(self.sample.count.sum())
+                rows = f"{percent(ends / total)} of the weight, rows"
+                labels = f"labels of {percent(wrong / total)} of the weight"
             notes.append(
-                f"{counted(ends, 'row')} with a score of exactly 0 or 1 left out of intercept and slope"
-                + (f"; {counted(wrong, 'label')} contradicted such a score." if wrong else ".")
+                f"{rows} with a score of exactly 0 or 1 left out of intercept and slope"
+                + (f"; {labels} contradicted such a score." if wrong else ".")
             )
         table = self.sample.clusters
         if table is not None and table.n_clusters < FEW_CLUSTERS:

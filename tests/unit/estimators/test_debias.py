@@ -85,6 +85,7 @@ def test_other_norms_are_the_formula(name, norm, seed):
         assert got**norm == pytest.approx(expected**norm, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*Use a norm of at most 4")
 @pytest.mark.parametrize("norm", [1, 1.5, 2.5, 3, 5])
 @pytest.mark.parametrize(
     ("gap", "hits", "rows"), [(0.1, 30, 100), (0.35, 10, 40), (-0.2, 5, 9), (0.05, 3, 300)]
@@ -130,6 +131,7 @@ def test_no_step_where_the_series_takes_over(norm):
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*Use a norm of at most 4")
 def test_norms_out_of_range_are_refused():
     sample = one_bin(0.1, 3, 10)
     assert debias(sample, 50) >= 0
@@ -178,3 +180,11 @@ def test_weights_that_add_up_to_little_more_than_one_row_do_not_blow_up():
         weights = [weight / 2, weight / 2]
         estimate = truecal.estimate(y, p, estimator="em_debias", n_bins=1, sample_weight=weights)
         assert estimate.signed_square == pytest.approx(-0.25 * (weight - 1), abs=1e-12)
+
+
+def test_a_large_norm_that_leaves_nothing_is_noted(golden):
+    y, p = golden(300)
+    for name in ("ew_debias", "em_debias"):
+        with pytest.warns(truecal.CalibrationWarning, match="Use a norm of at most 4"):
+            assert truecal.calibration_error(y, p, estimator=name, norm=50) == 0
+        assert truecal.calibration_error(y, p, estimator=name, norm=3) > 0.1

@@ -170,3 +170,17 @@ def test_many_scores_take_wald_intervals_that_agree_with_the_profile():
     wald, profile = weak_calibration(y, p), weak_calibration(y, np.round(p, 4))
     assert (wald.method, profile.method) == ("Wald", "profile likelihood")
     assert wald.slope.interval.low == pytest.approx(profile.slope.interval.low, abs=2e-3)
+
+
+def test_weights_are_not_counted_as_rows():
+    y, p = draw(np.random.default_rng(11), 200)
+    p[:10], y[:10] = 0.0, 0
+    y[:2] = 1
+    weight = np.random.default_rng(12).uniform(0.5, 2, 200)
+    (counted,) = weak_calibration(y, p).notes
+    assert counted.startswith("10 rows with a score of exactly 0 or 1 left out")
+    for scale in (1, 1000):
+        (note,) = weak_calibration(y, p, sample_weight=scale * weight).notes
+        share, wrong = 100 * weight[:10].sum() / weight.sum(), 100 * weight[:2].sum() / weight.sum()
+        assert note.startswith(f"{share:.1f}% of the weight, rows with a score of exactly 0 or 1")
+        assert f"labels of {wrong:.1f}% of the weight contradicted" in note

@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.special import beta as beta_function
 from scipy.special import betainc, betaln, roots_jacobi
 
+import truecal
 from truecal.simulation.curves import (
     FunctionCurve,
     GLMCurve,
@@ -280,3 +281,52 @@ def test_the_efficiency_limit_is_the_sd_of_the_efficient_influence_function(norm
 
 def test_a_calibrated_population_has_no_efficiency_limit():
     assert math.isnan(Population(BetaScores(2, 1), IdentityCurve()).efficiency_limit(100))
+
+
+class TestTrueValuesOfOtherMeasures:
+    """Uniform scores whose frequency is the square of the score: too high by c - c^2 everywhere."""
+
+    population = Population(UniformScores(), PowerCurve(2))
+
+    def test_closed_forms(self):
+        # The integral of c - c^2 up to q is q^2/2 - q^3/3, which rises to 1/6.
+        def lost(q):
+            return q**2 / 2 - q**3 / 3
+
+        two_bins = quad(lambda q: lost(q) ** 2 + (1 / 6 - lost(q)) ** 2, 0, 1)[0]
+        expected = {
+            "ks": 1 / 6,
+            "kuiper": 1 / 6,
+            "atb": two_bins,
+            "overconfidence": math.sqrt(1 / 30),
+            "underconfidence": 0.0,
+            "ew_mce": 1 / 4,
+        }
+        for name, value in expected.items():
+            assert self.population.true_value(name) == pytest.approx(value, abs=2e-6), name
+        assert self.population.true_value("overconfidence", norm=1) == pytest.approx(1 / 6, abs=2e-6)
+
+    def test_kuiper_is_a_range_and_ks_a_maximum(self):
+        # c - c^2 below 1/2 and its negative above: the sum rises to 1/12 and returns to 0.
+        curve = FunctionCurve(lambda c: np.where(c < 0.5, c**2, 2 * c - c**2), breakpoints=[0.5])
+        population = Population(UniformScores(), curve)
+        assert population.true_value("ks") == pytest.approx(1 / 12, abs=2e-6)
+        assert population.true_value("kuiper") == pytest.approx(1 / 12, abs=2e-6)
+        assert population.true_value("overconfidence", norm=1) == pytest.approx(1 / 12, abs=2e-6)
+        assert population.true_value("underconfidence", norm=1) == pytest.approx(1 / 12, abs=2e-6)
+
+    @pytest.mark.parametrize("name", ["ece", "ace"])
+    def test_aliases_have_the_true_l1_error(self, name):
+        assert self.population.true_value(name) == pytest.approx(1 / 6, abs=2e-6)
+
+    @pytest.mark.parametrize("name", ["atb", "ks", "kuiper", "smece", "skce", "overconfidence"])
+    def test_large_samples_approach_them(self, name):
+        """20,000 rows, within 5 Monte Carlo standard errors of 8 draws."""
+        values = [
+            truecal.calibration_error(
+                *self.population.sample(20_000 if name != "skce" else 2000, rng=k), estimator=name
+            )
+            for k in range(8)
+        ]
+        spread = 5 * np.std(values, ddof=1) / math.sqrt(8)
+        assert abs(np.mean(values) - self.population.true_value(name)) < spread + 2e-4
