@@ -29,6 +29,7 @@ from truecal.recalibration import (
     VennAbersCalibration,
 )
 from truecal.recalibration._scores import read_scores
+from truecal.recalibration._softmax import FEW_CLASSES
 from truecal.recalibration.selection.criterion import PROPER_SCORES, Criterion, gain_over, held_out_error
 from truecal.recalibration.selection.results import IDENTITY, CandidateScore, Selection
 from truecal.recalibration.selection.rows import FitRows
@@ -42,11 +43,15 @@ CANDIDATES = {
     "histogram": HistogramBinning,
 }
 
-#: Candidates that can be given by name: the default ones, and those that need more rows or several classes.
+#: Further default candidates for three to `FEW_CLASSES` classes. In simulations with 500 to 2,000 rows the log loss of
+#: the choice on new rows was lower by 0.003 to 0.025 where classes had different errors, and the same elsewhere.
+VECTOR_CANDIDATES = {"vector": VectorScaling, "dirichlet": DirichletCalibration}
+
+#: Candidates that can be given by name. Venn-Abers is not among the default ones: on stepped curves it lowered the log
+#: loss of the choice by 0.01, but with 300 rows and smooth curves it raised it by 0.0003 to 0.001.
 BY_NAME = {
     **CANDIDATES,
-    "vector": VectorScaling,
-    "dirichlet": DirichletCalibration,
+    **VECTOR_CANDIDATES,
     "venn_abers": VennAbersCalibration,
 }
 
@@ -104,8 +109,9 @@ def select_recalibrator(
     y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
         Probabilities, or logits if `input` is ``"logits"``, of rows that the model was not trained on.
     candidates : mapping, or iterable of str or recalibrators, optional
-        What to choose from: names (``"temperature"``, ``"platt"``, ``"beta"``, ``"isotonic"``,
-        ``"histogram"``; all five by default), or objects with `fit` and `transform`.
+        What to choose from: names (``"temperature"``, ``"platt"``, ``"beta"``, ``"isotonic"``, ``"histogram"``,
+        and for 3 to 10 classes ``"vector"`` and ``"dirichlet"``: all these by default; also ``"venn_abers"``), or
+        objects with `fit` and `transform`.
     criterion : str
         What to minimise: ``"log_loss"``, ``"brier"`` or one of `truecal.list_estimators`.
     norm : float
@@ -176,6 +182,9 @@ def select_recalibrator(
     common: dict[str, Any] = {"pos_label": pos_label, "labels": labels}
     weighting = {"sample_weight": sample_weight, "weights": weights, "clusters": clusters}
     rows = FitRows.read(y_true, y_proba, input, **weighting, **common)
+    if candidates is None:
+        several = 3 <= rows.scores.n_classes <= FEW_CLASSES
+        candidates = {**CANDIDATES, **(VECTOR_CANDIDATES if several else {})}
     entrants = _read_candidates(candidates, input)
     if validation is None:
         judged, fold = rows.folds(cv, generator)
@@ -219,9 +228,7 @@ def _read_criterion(name: str, norm: float, multiclass: str | None, options: dic
     return Criterion(spec.name, spec, {"norm": norm, **options}, multiclass)
 
 
-def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any] | None, given: str) -> dict[str, Any]:
-    if candidates is None:
-        candidates = CANDIDATES
+def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any], given: str) -> dict[str, Any]:
     if isinstance(candidates, str):
         raise InputError(f"must be a list or a mapping. Got {candidates!r} instead", argument="candidates")
     if not isinstance(candidates, Mapping):

@@ -291,3 +291,16 @@ def test_repeated_rows_in_clusters_are_no_evidence(golden):
     assert again["platt"].evidence == pytest.approx(single["platt"].evidence, rel=0.5)
     assert naive["platt"].evidence > 2 * again["platt"].evidence
     assert naive["platt"].interval.low > 0 == again["platt"].interval.low
+
+
+def test_vector_and_dirichlet_scaling_are_defaults_for_a_few_classes():
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet([1, 1, 1], 600)
+    y = (truth.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)
+    p = truth * np.array([3.0, 1.0, 1.0])
+    selection = select_recalibrator(y, p / p.sum(axis=1, keepdims=True), n_resamples=1, rng=0)
+    names = [candidate.name for candidate in selection.candidates]
+    assert names[-2:] == ["vector", "dirichlet"]
+    assert selection.chosen in ("vector", "dirichlet")
+    binary = select_recalibrator(y == 0, p[:, 0] / p.sum(axis=1), n_resamples=1, rng=0)
+    assert "vector" not in [candidate.name for candidate in binary.candidates]
