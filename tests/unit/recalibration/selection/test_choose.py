@@ -295,9 +295,9 @@ def test_repeated_rows_in_clusters_are_no_evidence(golden):
 
 def test_vector_and_dirichlet_scaling_are_defaults_for_a_few_classes():
     rng = np.random.default_rng(0)
-    truth = rng.dirichlet([1, 1, 1], 600)
-    y = (truth.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)
-    p = truth * np.array([3.0, 1.0, 1.0])
+    truth = rng.dirichlet([1, 1, 1], 1500)
+    y = (truth.cumsum(axis=1) < rng.random((1500, 1))).sum(axis=1)
+    p = truth * np.array([5.0, 1.0, 0.3])
     selection = select_recalibrator(y, p / p.sum(axis=1, keepdims=True), n_resamples=1, rng=0)
     names = [candidate.name for candidate in selection.candidates]
     assert names[-2:] == ["vector", "dirichlet"]
