@@ -27,7 +27,11 @@ CASES = {
     "other": {"score": "score", "label": "label", "pos_label": 0},
     "weights": {"score": "score", "label": "label", "weight": "weight"},
     "groups": {"score": "score", "label": "label", "by": ["site", "day"]},
-}
+    "clusters": {"score": "score", "label": "label", "cluster": "kind"},
+    "clusters, weights, groups": {
+        "score": "tenth", "label": "label", "weight": "weight", "by": ["day"], "cluster": "animal",
+    },
+}  # fmt: skip
 #: A change in one row, and the complaint about two such rows and ten good ones.
 FAULTS = {
     "score null": ({"score": None}, "score has 2 missing values"),
@@ -39,6 +43,7 @@ FAULTS = {
     ),
     "label null": ({"label": None}, "label has 2 missing labels"),
     "label other": ({"label": 7}, "label has 2 other labels"),
+    "cluster null": ({"id": None}, "cluster has 2 missing values"),
     "weight null": ({"weight": None}, "weight has 2 values missing or outside"),
     "weight negative": ({"weight": -1.0}, "weight has 2 values missing or outside"),
 }
@@ -74,6 +79,14 @@ def assert_same(found, expected):
         assert (one is None) == (other is None)
         if one is not None:
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=0)
+    assert (found.clusters is None) == (expected.clusters is None)
+    if found.clusters is not None:
+        assert found.clusters.n_clusters == expected.clusters.n_clusters
+        for name in ("keys", "cluster", "group", "weight", "scores", "positives", "rows"):
+            one, other = getattr(found.clusters, name), getattr(expected.clusters, name)
+            assert (one is None) == (other is None), name
+            if one is not None:
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=0, err_msg=name)
 
 
 def check_case(database, case):
@@ -94,8 +107,9 @@ def check_case(database, case):
 
 def check_faults(database):
     """Every fault is counted, and the first is raised with notes on the others."""
-    good = [{"score": 0.1 * k, "label": k % 2, "weight": 1.0} for k in range(10)]
-    types = {"score": pa.float64(), "label": pa.int64(), "weight": pa.float64(), "fault": pa.string()}
+    good = [{"score": 0.1 * k, "label": k % 2, "weight": 1.0, "id": k // 2} for k in range(10)]
+    types = {"score": pa.float64(), "label": pa.int64(), "weight": pa.float64(), "id": pa.int64()}
+    types["fault"] = pa.string()
     rows = [
         {**row, "fault": fault}
         for fault, (change, _) in FAULTS.items()
@@ -103,7 +117,13 @@ def check_faults(database):
     ]
     database.load("faulty", pa.Table.from_pylist(rows, schema=pa.schema(types)))
     query = truecal.cells_query(
-        "faulty", label="label", score="score", weight="weight", by="fault", dialect=database.dialect
+        "faulty",
+        label="label",
+        score="score",
+        weight="weight",
+        cluster="id",
+        by="fault",
+        dialect=database.dialect,
     )
     found = pl.from_arrow(nw.from_native(database.run(query)).lazy().collect().to_arrow())
     for fault, (_, complaint) in FAULTS.items():

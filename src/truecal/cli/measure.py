@@ -99,7 +99,8 @@ def command(
         ]
         test, *tests = (calibration_test(**arguments, rng=seed) for _, arguments in parts)
         adjusted = (
-            found.adjusted_pvalue for found in adjusted_together(tests, dependent=bool(reading["cluster"]))
+            found.adjusted_pvalue
+            for found in adjusted_together(tests, dependent=bool(predictions.columns.cluster))
         )
         pvalues = dict(zip(predictions.groups, adjusted, strict=True))
     first = results[0][1].to_dict()

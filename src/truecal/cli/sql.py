@@ -10,7 +10,6 @@ import click
 from truecal.cli._options import Command, output_options
 from truecal.cli._output import check_target, finish
 from truecal.data.sql import DIALECTS, cells_query
-from truecal.exceptions import InputError
 
 
 @click.command("sql", cls=Command)
@@ -44,10 +43,15 @@ def command(
     reads them; put a name in double quotes to keep its case.
     """
     check_target(output)
-    if cluster is not None:
-        raise InputError("--cluster is not supported: cells do not keep clusters", remedy="Export the rows.")
     labels = {"pos_label": _label(pos_label), "neg_label": _label(neg_label)}
-    query = cells_query(table, label=label, score=score, weight=weight, by=group, **labels, dialect=dialect)
+    columns: dict[str, Any] = {
+        "label": label,
+        "score": score,
+        "weight": weight,
+        "by": group,
+        "cluster": cluster,
+    }
+    query = cells_query(table, **columns, **labels, dialect=dialect)
     finish("sql", {"dialect": dialect, "query": query}, query, style=style, output=output)
 
 

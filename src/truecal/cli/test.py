@@ -82,7 +82,7 @@ def command(
         tests: dict[str, TestResult] = {"": calibration_test(**arguments, **options)} if not group else {}
         if group:
             each = [calibration_test(sample, **options) for sample in predictions.groups.values()]
-            adjusted = adjusted_together(each, dependent=bool(reading["cluster"]))
+            adjusted = adjusted_together(each, dependent=bool(predictions.columns.cluster))
             tests = dict(zip(predictions.groups, adjusted, strict=True))
         decisions = {} if at_most is None else {name: test.decide(alpha) for name, test in tests.items()}
     content: dict[str, Any] = {"alpha": alpha, "at_most": at_most}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 import narwhals as nw
@@ -29,7 +30,8 @@ from truecal.data.cells import (
     Cells,
     cell_of,
 )
-from truecal.data.frames import _split
+from truecal.data.cluster_sums import cluster_keys, make_clusters
+from truecal.data.groups import rows_by_key
 from truecal.data.predictions import MAX_WEIGHT, MIN_WEIGHT, WEIGHT_REMEDY, WEIGHT_RULE
 from truecal.exceptions import InputError, Remedy
 
@@ -65,9 +67,10 @@ DIALECTS = {
 
 #: The cell of rows whose weight is zero.
 LEFT_OUT = -1000
-#: Columns of the result; the last two only with weights.
+#: Columns of the result; the others only with weights, and with clusters.
 COLUMNS = ("cell", "rows", "count", "score_sum", "positives", "lower")
 SQUARES = ("squares", "positive_squares")
+CLUSTER = "cluster"
 
 #: Cells of rows at fault: what is wrong with how many of them, and what to do.
 _FAULTS: dict[int, tuple[str, Callable[[int, str], str], Remedy | str]] = {
@@ -92,6 +95,11 @@ _FAULTS: dict[int, tuple[str, Callable[[int, str], str], Remedy | str]] = {
         "Remove or fix these rows, or name the labels in the query: --pos-label and --neg-label.",
     ),
     -5: ("weight", lambda n, _: f"has {counted(n, 'value')} missing or {WEIGHT_RULE}", WEIGHT_REMEDY),
+    -6: (
+        "cluster",
+        lambda n, _: f"has {counted(n, 'missing value')}",
+        "Remove or fix these rows in the table.",
+    ),
 }
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
@@ -107,6 +115,7 @@ def cells_query(
     score: str,
     weight: str | None = None,
     by: str | Sequence[str] | None = None,
+    cluster: str | None = None,
     pos_label: Any = None,
     neg_label: Any = None,
     dialect: str = "postgres",
@@ -126,6 +135,9 @@ def cells_query(
         Column of weights; weight 0 leaves a row out.
     by : str or sequence of str, optional
         Columns of groups.
+    cluster : str, optional
+        Column that names rows which depend on each other. The result has a row for each cluster in each cell, so it can
+        be as long as the table if clusters are small.
     pos_label, neg_label : number, bool or str, optional
         The two labels. ``pos_label=True`` is enough for a column of booleans; text needs both, and rows with
         any other label are counted and refused.
@@ -159,7 +171,7 @@ def cells_query(
     form = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
     groups = [] if by is None else [by] if isinstance(by, str) else list(by)
     for name in groups:
-        if name.lower() in (*COLUMNS, *SQUARES) or groups.count(name) > 1:
+        if name.lower() in (*COLUMNS, *SQUARES, CLUSTER) or groups.count(name) > 1:
             raise InputError(
                 f"{name!r} cannot name a group, because the result has a column of that name",
                 argument="by",
@@ -179,6 +191,10 @@ def cells_query(
         )
         faults.append(f"WHEN w = 0 THEN {LEFT_OUT}")
         sums = ["SUM(w)", "SUM(p * w)", "SUM(y * w)", "MIN(p)", "SUM(w * w)", "SUM(y * w * w)"]
+    if cluster is not None:
+        given.append(f"{_column(cluster, form)} AS truecal_cluster")
+        faults.append("WHEN truecal_cluster IS NULL THEN -6")
+        groups, names = [*groups, CLUSTER], [*names, "truecal_cluster"]
     aliases = (*COLUMNS[1:], *SQUARES)[: len(sums) + 1]
     result = [f"{own} AS {_quote(name, form)}" for name, own in zip(groups, names, strict=True)]
     result.append(f"cell AS {_quote('cell', form)}")
@@ -343,13 +359,27 @@ def read_cells(
     good = sums["cell"] >= 0
     sums = {name: column[good] for name, column in sums.items()}
     _check_sums(sums)
-    sums = {name: column for name, column in sums.items() if name not in ("cell", "rows")}
-    lower = sums["lower"]
+    del sums["cell"]
+    rows, lower = sums.pop("rows"), sums["lower"]
     dtype = np.dtype(np.float32 if (lower.astype(np.float32) == lower).all() else np.float64)
     # The cell of the smallest score, as logarithms may differ in the last bit and text files round.
-    sums["_cell"] = cell_of(lower)
-    keys = {name: data[name].filter(good.tolist()).to_list() for name in groups}
-    parts = _split(nw.from_dict(sums | keys, backend=data.implementation), groups, dtype, target)
+    cell, data = cell_of(lower), data.filter(good.tolist())
+    clusters = None if CLUSTER not in found else cluster_keys(data[found[CLUSTER]].to_native(), len(data))
+    parts = {}
+    for key, where in rows_by_key(data, groups, np.arange(len(cell))).items():
+        mine = {name: column[where] for name, column in sums.items()}
+        part = Cells.from_sums(cell[where], **mine, dtype=dtype, target=target)
+        if clusters is not None:
+            table = make_clusters(
+                clusters[where],
+                part.groups_of(cell[where]),
+                weight=mine["count"],
+                scores=mine["score_sum"],
+                positives=mine["positives"],
+                rows=rows[where] if SQUARES[0] in mine else None,
+            )
+            part = replace(part, clusters=table)
+        parts[key] = part
     if by is None:
         return parts[()]
     return {key[0]: cells for key, cells in parts.items()} if isinstance(by, str) else parts
@@ -357,7 +387,7 @@ def read_cells(
 
 def find_columns(names: Sequence[str]) -> dict[str, str]:
     """Return what the columns of cells are called; Snowflake's tools may return upper case."""
-    found = {name.lower(): name for name in names if name.lower() in (*COLUMNS, *SQUARES)}
+    found = {name.lower(): name for name in names if name.lower() in (*COLUMNS, *SQUARES, CLUSTER)}
     for name in COLUMNS:
         if name not in found:
             raise InputError(

@@ -107,7 +107,7 @@ def test_labels_that_cannot_be_told_apart(labels, complaint):
         cells_query("t", label="y", score="p", **labels)
 
 
-@pytest.mark.parametrize("by", ["count", "CELL", ["site", "site"]])
+@pytest.mark.parametrize("by", ["count", "CELL", "cluster", ["site", "site"]])
 def test_groups_whose_names_are_taken(by):
     with pytest.raises(InputError, match="cannot name a group"):
         cells_query("t", label="y", score="p", by=by)

@@ -11,7 +11,7 @@ from truecal.cli.input.columns import Columns
 from truecal.cli.input.files import open_table
 from truecal.cli.input.loaded import Predictions
 from truecal.cli.input.values import Frame
-from truecal.data.sql import find_columns, read_cells
+from truecal.data.sql import CLUSTER, find_columns, read_cells
 from truecal.exceptions import InputError
 
 
@@ -43,18 +43,22 @@ def load_cells(
         raise InputError(f"--cells cannot be combined with {options}, which the query has applied already")
     table = open_table(file, input_format, encoding)
     with naming(table.source, {}):
-        known = list(find_columns(table.columns).values())
-        frame = Frame(table, [*known, *group])
-        numbers = zip(known, frame.numbers([frame.field(name) for name in known]), strict=True)
-        keys = zip(group, frame.groups(group), strict=True)
-        rows = table.collect(frame.lazy.select(**dict(numbers), **dict(keys)))
+        found = find_columns(table.columns)
+        cluster = found.pop(CLUSTER, None)
+        known = list(found.values())
+        frame = Frame(table, [*known, *group, *([cluster] if cluster else [])])
+        columns = dict(zip(known, frame.numbers([frame.field(name) for name in known]), strict=True))
+        columns |= zip(group, frame.groups(group), strict=True)
+        if cluster:
+            columns[cluster] = frame.names_of_rows(frame.field(cluster))
+        rows = table.collect(frame.lazy.select(**columns))
         weights = "counts" if counts else "sampling"
         cells = read_cells(rows, by=list(group), weights=weights)
-    left = [name for name in table.columns if name not in (*known, *group)]
+    left = [name for name in table.columns if name not in (*known, *group, cluster)]
     notes = [f"merged the groups of {listing(left)}; --group measures each"] if left else []
     return Predictions(
         table=table,
-        columns=Columns(group=tuple(group)),
+        columns=Columns(group=tuple(group), cluster=cluster),
         notes=tuple(notes),
         options={"multiclass": None},
         cells=dict(cells),

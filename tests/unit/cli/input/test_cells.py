@@ -49,6 +49,23 @@ def test_weights_may_be_counts(cells, rows):
     assert found["result"]["pvalue"] == pytest.approx(expected.pvalue)
 
 
+def test_clusters(rows, tmp_path):
+    """Rows five by five depend on each other, and lie in several groups."""
+    clustered = rows.assign(id=[f"c{k // 5}" for k in range(600)])
+    base = sqlite3.connect(":memory:")
+    clustered.to_sql("t", base, index=False)
+    query = truecal.cells_query("t", **GIVEN, by="region", cluster="id", dialect="sqlite")
+    pd.read_sql_query(query, base).to_csv(tmp_path / "cells.csv", index=False)
+    found = json.loads(
+        run("measure", tmp_path / "cells.csv", "--cells", "--group", "region", "--format", "json").stdout
+    )
+    cells = truecal.summarize(clustered, **GIVEN, weights="sampling", cluster="id")
+    expected = truecal.estimate(cells, confidence_level=0.95)
+    assert found["interval"]["low"] == pytest.approx(expected.interval.low, rel=1e-9)
+    assert found["columns"]["cluster"] == "cluster"
+    assert found["results"][0]["n_clusters"] == 120
+
+
 def test_report(cells, tmp_path):
     run("report", cells, "--cells", "--group", "region", "--quick", "-o", tmp_path / "page.html")
     assert "region" in (tmp_path / "page.html").read_text()
