@@ -5,14 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import refuse, run, write_csv
+from support.command_line import refuse, run
 from truecal.cli import COMMANDS
 from truecal.cli._examples import EXAMPLES
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
 
 
 def python(code, **environment):

@@ -8,11 +8,6 @@ from support.command_line import COLUMNS, recommended, refuse, run, spread, writ
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
-
-
 def test_the_table_names_the_recommended_estimator_first_and_the_interval(plain):
     text = run("measure", plain).stdout
     estimate = truecal.estimate(

@@ -1,11 +1,6 @@
 import pytest
 
-from support.command_line import run, write_csv
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
+from support.command_line import run
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,9 @@ import csv
 import json
 
 import numpy as np
-import pytest
 
 import truecal
 from support.command_line import COLUMNS, refuse, run, spread, value_of, write_csv
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
 
 
 def read(path):

@@ -6,11 +6,6 @@ import pytest
 from support.command_line import COLUMNS, refuse, run, spread, write_csv
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
-
-
 def test_one_page_that_needs_nothing_else(plain, tmp_path):
     out = tmp_path / "page.html"
     result = run("report", plain, "-o", out, "--quick")

@@ -62,10 +62,3 @@ def test_a_missing_file_exits_2(tmp_path):
     done = run("study", tmp_path / "nothing.toml")
     assert done.exit_code == 2
     assert "nothing.toml" in done.stderr
-
-
-def test_estimators_are_listed(study_file):
-    assert "em_sweep" in run("estimators").stdout
-    names = [row["name"] for row in json.loads(run("estimators", "--format", "json").stdout)["results"]]
-    assert names == sorted(names)
-    assert "kde" in names

@@ -7,11 +7,6 @@ from support.command_line import COLUMNS, refuse, run, spread, write_csv
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
-
-
-@pytest.fixture(scope="module")
 def calibrated(tmp_path_factory):
     y, p = spread(600, 1)
     return write_csv(tmp_path_factory.mktemp("calibrated") / "good.csv", {"label": y, "score": p})

@@ -77,7 +77,7 @@ def test_few_sizes_have_labels_and_all_have_ticks():
     assert [text.get_text() for text in ax.get_xticklabels()] == ["200", "", "800", "", "3,200", "", "12.8k"]
 
 
-def test_one_size_is_no_problem():
+def test_a_single_size_has_one_labelled_tick():
     ax = Figure().subplots()
     size_axis(ax, [1000])
     assert [text.get_text() for text in ax.get_xticklabels()] == ["1,000"]

@@ -6,26 +6,9 @@ import sys
 import threading
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from support.command_line import COLUMNS, recommended, refuse, run, value_of, write_csv
-
-
-@pytest.fixture(scope="module")
-def frame():
-    return pl.DataFrame(COLUMNS)
-
-
-@pytest.fixture(scope="module")
-def truth():
-    return recommended(COLUMNS["label"], COLUMNS["score"])
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
-
+from support.command_line import COLUMNS, refuse, run, value_of, write_csv
 
 # Every kind of file, by both paths: tests/contract/test_prediction_files.py.
 

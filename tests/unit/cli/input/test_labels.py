@@ -9,11 +9,6 @@ import pytest
 from support.command_line import COLUMNS, recommended, refuse, run, value_of, write_csv
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
-
-
 def test_labels_of_a_type_and_options_of_another(plain):
     assert "--pos-label must be numeric" in refuse("measure", plain, "--pos-label", "yes")
     assert "column 'region' has 600 non-numeric values" in refuse("measure", plain, "--weight", "region")

@@ -7,18 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from support.command_line import COLUMNS, recommended, refuse, run, value_of, write_csv
+from support.command_line import COLUMNS, refuse, run, value_of, write_csv
 from truecal.cli.input.files import open_table
-
-
-@pytest.fixture(scope="module")
-def truth():
-    return recommended(COLUMNS["label"], COLUMNS["score"])
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
 
 
 def test_npy(truth, tmp_path):

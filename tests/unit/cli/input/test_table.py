@@ -1,13 +1,8 @@
 import numpy as np
 import pytest
 
-from support.command_line import refuse, run, write_csv
+from support.command_line import refuse, run
 from truecal.cli.input.files import open_table
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
 
 
 def test_wrong_names_are_answered_with_the_nearest(plain):

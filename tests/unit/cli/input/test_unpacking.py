@@ -1,26 +1,10 @@
 import gzip
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from support.command_line import COLUMNS, recommended, refuse, run, value_of, write_csv
+from support.command_line import refuse, run, value_of
 from truecal.cli.input.files import open_table
-
-
-@pytest.fixture(scope="module")
-def frame():
-    return pl.DataFrame(COLUMNS)
-
-
-@pytest.fixture(scope="module")
-def truth():
-    return recommended(COLUMNS["label"], COLUMNS["score"])
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return write_csv(tmp_path_factory.mktemp("predictions") / "plain.csv")
 
 
 def test_a_compressed_file_is_unpacked_to_disk_and_not_to_memory(plain, truth, tmp_path, monkeypatch):
