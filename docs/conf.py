@@ -115,6 +115,8 @@ _WITHOUT_SIDEBAR = (
     "estimators",
     "reproduction",
     "reproduction/comparison",
+    "external",
+    "external/comparison",
     "architecture",
     "coming_from",
     "contributing",

@@ -1,6 +1,8 @@
 """Numbers in the prose are those of the data files beside it, or of the code."""
 
+import csv
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -48,5 +50,112 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+\.(?:md|rst|png|csv))(?:#[^)]*)?\)", page.read_text()):
             # What commands make may not be there yet; building the site looks at those links, too.
-            generated = target.endswith("api/index.rst") or target.startswith(("gallery/", "reproduction/"))
+            generated = target.endswith("api/index.rst") or target.startswith(
+                ("gallery/", "reproduction/", "external/")
+            )
             assert generated or (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
+
+
+EXTERNAL = ROOT / "docs" / "external"
+
+
+def kept(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table that ``truecal reproduce external`` has made."""
+    with (EXTERNAL / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def claims(pattern: str, *pages: str) -> list[tuple[float, ...]]:
+    """Return the numbers that a pattern finds in each page, without regard to line breaks."""
+    found = []
+    for page in pages:
+        match = re.search(pattern, " ".join((ROOT / page).read_text().split()))
+        assert match, f"{page} does not say: {pattern}"
+        found.append(tuple(float(number.replace(",", "")) for number in match.groups()))
+    return found
+
+
+PAGES = ("README.md", "docs/index.md")
+
+
+def test_claims_of_accuracy_are_those_of_the_table() -> None:
+    summary = kept("external_lp_summary.csv")
+    ours = [row for row in summary if row["source"] == "truecal" and row["estimator"] == "multiscale"]
+    mine = max(ours, key=lambda row: int(row["draws"]))
+    theirs = [row for row in summary if row["source"] != "truecal"]
+    best = min(theirs, key=lambda row: float(row["rmse_clipped"]))
+    assert len(theirs) == 16
+    said = r"mean RMSE is ([\d.]+) points.*? has ([\d.]+), or ([\d.]+) with .*? takes (\d+) ms instead of ([\d.]+) s"
+    numbers = [
+        mine["rmse"],
+        best["rmse"],
+        best["rmse_clipped"],
+        1000 * float(mine["seconds"]),
+        best["seconds"],
+    ]
+    expected = [round(float(number), digits) for number, digits in zip(numbers, (2, 2, 2, 0, 1), strict=True)]
+    assert [list(found) for found in claims(said, *PAGES)] == [expected] * 2
+    (page,) = claims(
+        r"mean RMSE of ([\d.]+) points.*?16 methods ([\d.]+), or ([\d.]+) if", "docs/external.md"
+    )
+    assert list(page) == expected[:3]
+
+
+def test_claims_of_the_interval_are_those_of_the_table() -> None:
+    small = [row for row in kept("external_interval.csv") if float(row["true_error"]) < 0.1]
+    length, lowest = {}, {}
+    for name in ("truecal", "Sun et al."):
+        rows = [row for row in small if row["interval"] == name]
+        length[name] = 100 * sum(float(row["length"]) for row in rows) / len(rows)
+        lowest[name] = 100 * min(float(row["coverage"]) for row in rows)
+    shorter = round(100 * (1 - length["truecal"] / length["Sun et al."]))
+    said = r"interval is (\d+)% shorter than theirs and covers the truth in at least (\d+)%"
+    for found, at_least in claims(said, *PAGES):
+        assert found == shorter
+        assert at_least <= lowest["truecal"] < at_least + 1
+    said = r"is (\d+)% shorter: ([\d.]+) points on average, theirs ([\d.]+)\. .*? ([\d.]+)%, theirs ([\d.]+)%"
+    (page,) = claims(said, "docs/external.md")
+    expected = [shorter, length["truecal"], length["Sun et al."], lowest["truecal"], lowest["Sun et al."]]
+    assert page == pytest.approx(expected, abs=0.05)
+
+
+def test_claims_of_efficiency_are_those_of_the_table() -> None:
+    rows = kept("external_efficiency.csv")
+    medians = {
+        (row["suite"], row["n"], row["estimator"]): statistics.median(
+            float(other["ratio"])
+            for other in rows
+            if all(other[key] == row[key] for key in ("suite", "n", "estimator"))
+        )
+        for row in rows
+        if row["estimator"] in ("multiscale", "em_debias", "em_sweep", "em_bin", "ew_bin", "kde")
+    }
+    paper = [ratio for (suite, _, key), ratio in medians.items() if suite == "A" and key == "multiscale"]
+    for found in claims(r"the RMSE is ([\d.]+) to ([\d.]+) times the smallest", *PAGES):
+        assert found == pytest.approx((min(paper), max(paper)), abs=0.0051)
+    for suite in ("A", "C1", "C2", "D2"):
+        shown = table_rows(ROOT / "docs" / "external.md", f"{suite}: ")
+        assert len(shown) == 4
+        for _, n, *cells in shown:
+            keys = ("multiscale", "em_debias", "em_sweep", "em_bin", "ew_bin", "kde")
+            expected = [medians[suite, n.replace(",", ""), key] for key in keys]
+            assert [float(cell) for cell in cells] == pytest.approx(expected, abs=0.0051)
+
+
+def test_tables_of_the_external_page_are_those_of_the_files() -> None:
+    page = ROOT / "docs" / "external.md"
+    summary = {(row["estimator"], row["draws"]): row for row in kept("external_lp_summary.csv")}
+    for name, draws, bias, rmse, _ in table_rows(page, "truecal `") + table_rows(page, "**truecal `"):
+        row = summary[name.strip("*").removeprefix("truecal ").strip("`"), draws.replace(",", "")]
+        assert float(bias) == pytest.approx(float(row["mean_absolute_bias"]), abs=0.0051)
+        assert float(rmse.split(" ± ")[0]) == pytest.approx(float(row["rmse"]), abs=0.0051)
+    power = kept("external_test.csv")
+    for n in {row["n"] for row in power}:
+        (cells,) = (row for row in table_rows(page, f"{int(n):,} |") if len(row) == 5)
+        for cell, test in zip(cells[1:], ("truecal", "tcal", "adaptive", "fixed"), strict=True):
+            values = [
+                float(row["power"])
+                for row in power
+                if (row["n"], row["test"]) == (n, test) and row["bumps"] != "0"
+            ]
+            assert float(cell) == pytest.approx(statistics.mean(values), abs=0.0051)

@@ -20,7 +20,7 @@ from truecal.inference.interval import confidence_interval
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLUE, ORANGE, legend_below, line, new_figure, tidy
 from truecal.reproduce.populations import pick
-from truecal.reproduce.simulate import in_parallel
+from truecal.reproduce.simulate import rows_in_parallel
 from truecal.simulation.curves import GLMCurve
 from truecal.simulation.monte_carlo import keyed_generator
 from truecal.simulation.population import Population
@@ -43,7 +43,7 @@ def external_interval(settings: Settings) -> Outcome:
     slopes = settings.of(np.arange(21) / 20, np.arange(0, 21, 4) / 20, np.array([0.5, 1.0]))
     repeats = settings.of(1000, 100, 4)
     jobs = [(setting, float(slope), repeats, settings.seed) for setting in SETTINGS for slope in slopes]
-    rows = [row for rows in in_parallel(settings, "interval", _cell, jobs) for row in rows]
+    rows = rows_in_parallel(settings, "interval", _cell, jobs)
     rows.sort(key=lambda row: (row["setting"], row["true_error"]))
     return Outcome({"": rows}, {"": _draw(rows)}, [_compare(rows, *limits) for limits in _RANGES])
 

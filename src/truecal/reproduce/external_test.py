@@ -22,7 +22,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import BLUE, GREEN, ORANGE, RED, legend_below, line, new_figure, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.real_sets import hit_sets
-from truecal.reproduce.simulate import in_parallel
+from truecal.reproduce.simulate import rows_in_parallel
 from truecal.simulation.curves import FunctionCurve
 from truecal.simulation.monte_carlo import keyed_generator
 from truecal.simulation.population import Population
@@ -51,7 +51,7 @@ def external_test(settings: Settings) -> Outcome:
     sizes = settings.of((2000, 5000, 10_000), (2000, 10_000), (500,))
     counts = settings.of(range(40, 200, 50), range(40, 200, 50), (2,))
     jobs: list[tuple[Any, ...]] = [(n, s, rho, tuple(counts), repeats, settings) for n in sizes]
-    power = [row for rows in in_parallel(settings, "bumps", _power, jobs) for row in rows]
+    power = rows_in_parallel(settings, "bumps", _power, jobs)
     sizes = settings.of((1000, 2000, 5000, 10_000, 20_000), (1000, 5000), (300, 600))
     jobs = [
         (n, s, rho, method, trial, settings.of(40, 20, 3), settings)
@@ -60,7 +60,7 @@ def external_test(settings: Settings) -> Outcome:
         for method in ("truecal", "tcal")
         for trial in range(settings.of(2, 1, 1))
     ]
-    rates = list(in_parallel(settings, "detection", _detectable, jobs))
+    rates = rows_in_parallel(settings, "detection", _detectable, jobs)
     scores = [_on_scores(name, label, score, settings) for name, (label, score) in hit_sets(settings).items()]
     tables = {"": power, "rate": rates, **({"scores": scores} if scores else {})}
     comparisons = [*_compare_power(power), *_compare_rates(rates), *(_compare_scores(row) for row in scores)]
@@ -154,7 +154,7 @@ def _power(
 
 def _detectable(
     n: int, s: float, rho: float, method: str, trial: int, repeats: int, settings: Settings
-) -> dict[str, Any]:
+) -> Records:
     """Return the smallest error that a test rejects in 95% of samples, by bisection of the number of bumps."""
     bins = {"tcal": binnings(n, s)["tcal"]}
     critical = (
@@ -179,7 +179,7 @@ def _detectable(
         middle = (low + high) // 2
         low, high = (middle + 1, high) if detected(middle) else (low, middle)
     error = bumps(low, s, rho).true_error()
-    return {"smoothness": s, "n": n, "test": method, "trial": trial, "bumps": low, "error": error}
+    return [{"smoothness": s, "n": n, "test": method, "trial": trial, "bumps": low, "error": error}]
 
 
 def _slope(rates: Records, s: float, method: str) -> tuple[float, float]:
@@ -240,7 +240,7 @@ def _on_scores(name: str, label: FloatArray, score: FloatArray, settings: Settin
     critical = np.quantile(
         [
             tcal_statistics(rng.random(len(score)) < score, score, bins)
-            for rng in (keyed_generator(settings.seed, 4, r) for r in range(settings.of(3000, 400, 20)))
+            for rng in (keyed_generator(settings.seed, 4, r) for r in range(settings.of(1000, 400, 20)))
         ],
         1 - LEVEL / len(bins),
         axis=0,
@@ -298,6 +298,9 @@ def _draw(power: Records, rates: Records) -> Figure:
         reference = [mean[0] * (n / ns[0]) ** (-2 * s / (4 * s + 1)) for n in ns]
         ax.plot(ns, reference, color="#999999", linestyle=line_style, label=f"rate of smoothness {s:g}")
     ax.set(xscale="log", yscale="log")
+    ticks = [3, 4, 5, 7, 10, 15]
+    ax.set_yticks(ticks, [f"{tick}" for tick in ticks])
+    ax.set_yticks([], minor=True)
     ax.legend(frameon=False, fontsize="small")
     tidy(ax, x="number of samples", y="smallest detected error (%)", title="Detected in 95% of samples")
     legend_below(figure, axes[0, 0], columns=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -83,3 +84,22 @@ def in_parallel(
     return monte_carlo.in_parallel(
         function, jobs, name=name, n_jobs=settings.n_jobs, progress=settings.progress
     )
+
+
+def rows_in_parallel(
+    settings: Settings, name: str, function: Callable[..., Records], jobs: Sequence[tuple[Any, ...]]
+) -> Records:
+    """Return the rows of all jobs, in order; those of finished jobs are read from the work folder."""
+    path = settings.work / f"{name}_seed_{settings.seed}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    lines = [line for line in lines if line.endswith("\n")]  # without one that was interrupted
+    done: dict[str, Records] = dict(json.loads(line) for line in lines)
+    missing = [job for job in jobs if repr(job) not in done]
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+        file.flush()
+        for job, rows in zip(missing, in_parallel(settings, name, function, missing), strict=True):
+            done[repr(job)] = rows
+            file.write(json.dumps([repr(job), rows]) + "\n")
+            file.flush()
+    return [row for job in jobs for row in done[repr(job)]]

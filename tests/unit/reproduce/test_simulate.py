@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.reproduce.simulate import draw_estimates, run_study
+from truecal.reproduce.simulate import draw_estimates, rows_in_parallel, run_study
 
 QUICKEST = "appendix_d"
 
@@ -35,3 +35,17 @@ def test_estimates_and_studies_in_the_work_folder_are_not_drawn_again(settings, 
     assert (
         run_study(settings, "kept", {"a": population}, estimators=["em_bin"], sizes=[50], repeats=3) == rows
     )
+
+
+def double(value: int) -> list[dict[str, int]]:
+    """Return one row."""
+    return [{"value": 2 * value}]
+
+
+def test_rows_of_finished_jobs_are_kept(settings):
+    assert rows_in_parallel(settings, "doubles", double, [(1,), (2,)]) == [{"value": 2}, {"value": 4}]
+    (path,) = settings.work.glob("doubles*.jsonl")
+    path.write_text(path.read_text().replace('"value": 4', '"value": 5') + "[torn")
+    jobs = [(2,), (3,), (1,)]
+    assert rows_in_parallel(settings, "doubles", double, jobs) == [{"value": 5}, {"value": 6}, {"value": 2}]
+    assert "torn" not in path.read_text()
