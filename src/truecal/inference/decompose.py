@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Unpack
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import xlogy
+from scipy import stats
+from scipy.special import entr, xlogy
 
-from truecal._lib.checks import check_choice
+from truecal._lib.checks import check_choice, check_fraction
+from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample, no_use_for_clusters
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
-from truecal.results import Result
+from truecal.inference.interval import confidence_interval
+from truecal.multiscale.analysis import analyse
+from truecal.results import Interval, Result
 
 SCORES = ("brier", "log_loss")
 
@@ -34,6 +39,11 @@ class Decomposition(Result):
         What the recalibrated scores gain over always predicting the base rate.
     uncertainty : float
         Mean score of always predicting the base rate.
+    score_interval, uncertainty_interval : Interval or None
+        Confidence intervals of the population's values, if a level was given.
+    miscalibration_interval, discrimination_interval : Interval or None
+        The same for the Brier score. The isotonic fit makes both parts too large, and these intervals do not: a part
+        may lie above its interval.
     """
 
     name: str
@@ -41,6 +51,10 @@ class Decomposition(Result):
     miscalibration: float
     discrimination: float
     uncertainty: float
+    score_interval: Interval | None = None
+    miscalibration_interval: Interval | None = None
+    discrimination_interval: Interval | None = None
+    uncertainty_interval: Interval | None = None
 
     def __str__(self) -> str:
         return (
@@ -55,6 +69,7 @@ def decompose(
     y_proba: ArrayLike | None = None,
     *,
     name: str = "brier",
+    confidence_level: float | None = None,
     **reading: Unpack[Reading],
 ) -> Decomposition:
     r"""Decompose the Brier score or the log loss of predictions.
@@ -65,14 +80,21 @@ def decompose(
 
     with g the isotonic regression of the labels on the scores. All three parts are never negative.
 
+    With `confidence_level` there are intervals. Those of the score and of the discrimination are normal, with the
+    variance of rows, or of sums over clusters and Student's t; that of the uncertainty follows from the base rate. For
+    the Brier score the miscalibration of the population is the squared l2 error, whose interval is that of
+    `truecal.confidence_interval`, and the discrimination is the variance of the calibration curve. The log loss has no
+    interval for these two. Clusters have an effect on intervals only, and are refused without a level.
+
     Parameters
     ----------
     {predictions}
     name : {"brier", "log_loss"}
         Which score to decompose.
+    confidence_level : float, optional
+        Level of the intervals.
     {reading}
-    clusters : None
-        Refused: no uncertainty is reported, so clusters would have no effect.
+    {clusters}
 
     Returns
     -------
@@ -88,13 +110,67 @@ def decompose(
     brier 0.1850 = miscalibration 0.0600 - discrimination 0.1250 + uncertainty 0.2500
     """
     check_choice("name", name, SCORES)
-    no_use_for_clusters(reading.pop("clusters", None), "decompose")
+    if confidence_level is None:
+        no_use_for_clusters(reading.pop("clusters", None), "decompose")
+    else:
+        check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
     loss = _brier if name == "brier" else _log_loss
     rate = np.full(len(sample), sample.positives.sum() / sample.n)
     given, constant = loss(sample, sample.score), loss(sample, rate)
     recalibrated = loss(sample, sample.isotonic)
-    return Decomposition(name, given, given - recalibrated, constant - recalibrated, constant)
+    found = Decomposition(name, given, given - recalibrated, constant - recalibrated, constant)
+    return found if confidence_level is None else _with_intervals(found, sample, confidence_level)
+
+
+def _with_intervals(found: Decomposition, sample: Sample, level: float) -> Decomposition:
+    """Return the decomposition with its intervals."""
+    tail, table = (1 - level) / 2, sample.clusters
+    reach = float(stats.norm.isf(tail) if table is None else stats.t.isf(tail, max(table.n_clusters - 1, 1)))
+    rate = float(sample.positives.sum()) / sample.n
+
+    def around(value: float, if_0: FloatArray, if_1: FloatArray) -> tuple[float, float]:
+        half = reach * _standard_error(sample, if_0, if_1)
+        return value - half, value + half
+
+    def interval(low: float, high: float) -> Interval:
+        return Interval(max(low, 0.0), max(high, 0.0), level)
+
+    brier, score, ones = found.name == "brier", sample.score, np.ones(len(sample))
+    with np.errstate(divide="ignore"):
+        losses = (score**2, (1 - score) ** 2) if brier else (-np.log1p(-score), -np.log(score))
+    low, high = (min(max(end, 0.0), 1.0) for end in around(rate, 0 * ones, ones))
+    middle = [0.5] if low < 0.5 < high else []
+    spread = [p * (1 - p) if brier else float(entr(p) + entr(1 - p)) for p in (low, high, *middle)]
+    intervals: dict[str, Any] = {"uncertainty_interval": interval(min(spread), max(spread))}
+    if np.isfinite(found.score):
+        # A label that does not occur with a score has no loss there.
+        known = [np.where(np.isfinite(loss), loss, 0.0) for loss in losses]
+        intervals["score_interval"] = interval(*around(found.score, *known))
+    if brier:
+        error, core = confidence_interval(sample, confidence_level=level), analyse(sample)
+        curve = score - core.gap[core.unit_of(score)]
+        gain = [rate**2 - curve**2, (1 - rate) ** 2 - (1 - curve) ** 2]
+        value = found.uncertainty - found.score + max(core.square, 0.0)
+        intervals["miscalibration_interval"] = interval(error.low**2, error.high**2)
+        intervals["discrimination_interval"] = interval(*around(value, *gain))
+    return replace(found, **intervals)
+
+
+def _standard_error(sample: Sample, if_0: FloatArray, if_1: FloatArray) -> float:
+    """Return the standard error of the mean of a value that rows of each score have for labels 0 and 1."""
+    total = (sample.count - sample.positives) * if_0 + sample.positives * if_1
+    mean = float(total.sum()) / sample.n
+    if (table := sample.clusters) is not None:
+        each = (table.weight - table.positives) * (if_0 - mean)[table.group]
+        each += table.positives * (if_1 - mean)[table.group]
+        sums = np.bincount(table.cluster, each, table.n_clusters)
+        variance = table.n_clusters / max(table.n_clusters - 1, 1) * float(sums @ sums)
+        return math.sqrt(variance) / sample.n
+    squares = sample.count if sample.squares is None else sample.squares
+    hits = sample.positives if sample.positive_squares is None else sample.positive_squares
+    variance = float((squares - hits) @ (if_0 - mean) ** 2) + float(hits @ (if_1 - mean) ** 2)
+    return math.sqrt(max(variance, 0.0)) / sample.n
 
 
 def _brier(sample: Sample, score: NDArray[np.float64]) -> float:
