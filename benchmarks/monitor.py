@@ -37,6 +37,7 @@ from benchmarks._tables import machine, markdown, write
 from truecal import CalibrationMonitor
 
 _BLOCK = 50
+_FINISHED = bool(os.environ.get("TRUECAL_BENCHMARK_FINISHED"))
 
 #: A row of the table: part, case, number of streams, and what else belongs there.
 Row = dict[str, Any]
@@ -95,7 +96,7 @@ def main(*, quick: bool = False, draws: int | None = None) -> None:
     streams = draws or (100 if quick else 10_000)
     check()
     cases = plan(streams)
-    if os.environ.get("TRUECAL_BENCHMARK_FINISHED"):
+    if _FINISHED:
         cases = {case: [job for job in jobs if _is_cached(*job)] for case, jobs in cases.items()}
     jobs = [delayed(function)(*arguments) for blocks in cases.values() for function, arguments in blocks]
     results = iter(Parallel(n_jobs=1 if quick else 2)(jobs))
@@ -110,7 +111,8 @@ def main(*, quick: bool = False, draws: int | None = None) -> None:
 
 def _share(part: str, case: str, count: float, streams: int, **more: Any) -> Row:
     share = count / streams
-    error = math.sqrt(max(share, 1 / streams) * (1 - min(share, 1)) / streams)
+    likely = (count + 1) / (streams + 2)  # so that no share has an error of 0
+    error = math.sqrt(likely * (1 - likely) / streams)
     return {"part": part, "case": case, "streams": streams, "share": share, "standard_error": error, **more}
 
 
@@ -300,11 +302,14 @@ def _page(rows: list[Row], streams: int) -> str:
     ]
     groups = [{"": row["case"], "share": _counted(row)} for row in part["groups"]]
     count = next(int(row["streams"]) for row in part["delay"] if row["method"] == "truecal")
+    stopped = (
+        "\nThe run was stopped early, so that there are fewer streams than planned." if _FINISHED else ""
+    )
     return f"""# Monitoring: guarantees and delays
 
 Made by `python benchmarks/run.py monitor --draws {streams}` on {machine()}.
 
-All levels are {100 * LEVEL:g}%. Shares are given with their standard errors, and in brackets the number of streams.
+All levels are {100 * LEVEL:g}%. Shares are given with their standard errors, and in brackets the number of streams.{stopped}
 
 ## False alarms
 
