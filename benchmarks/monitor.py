@@ -309,7 +309,8 @@ def _page(rows: list[Row], streams: int) -> str:
 
 Made by `python benchmarks/run.py monitor --draws {streams}` on {machine()}.
 
-All levels are {100 * LEVEL:g}%. Shares are given with their standard errors, and in brackets the number of streams.{stopped}
+All levels are {100 * LEVEL:g}%. Shares are given with their standard errors, and in brackets the number of
+streams.{stopped}
 
 ## False alarms
 
