@@ -20,7 +20,7 @@ import truecal
 
 
 def peak_resident() -> int | None:
-    """Give the greatest resident size so far; ru_maxrss will not do, it keeps that of the parent process."""
+    """Return the largest resident size so far; ru_maxrss will not do, it keeps that of the parent process."""
     status = Path("/proc/self/status")
     if not status.exists():
         return None

@@ -55,7 +55,7 @@ def report(rows: list[Row]) -> str:
     repeats = sorted({(row["n"], row["repeats"]) for row in rows})
     return f"""# Accuracy of `{DEFAULT_ESTIMATOR}`
 
-Percentage points, l2 unless l1 is said; means over the populations of a suite. Draws of each population:
+Percentage points, l2 unless l1 is stated; means over the populations of a suite. Draws of each population:
 {", ".join(f"{count:,} of {n:,} rows" for n, count in repeats)}. Monte Carlo noise alone makes the mean of absolute
 biases larger; the column "without noise" has means of root(bias² - s.e.²), with 0 for negative squares. The limit is
 the smallest asymptotic standard deviation that any regular estimator can have, and the ratio is the median over

@@ -29,7 +29,7 @@ Row = dict[str, object]
 
 
 def calibrated(n: int, dtype: str = "int64") -> tuple[np.ndarray, np.ndarray]:
-    """Draw uniform scores in random order, and labels that come true as often as they say."""
+    """Draw uniform scores in random order, and labels of a calibrated model."""
     rng = np.random.default_rng(0)
     scores = rng.random(n)
     return (rng.random(n) < scores).astype(dtype), scores

@@ -91,7 +91,7 @@ def differences(quick: bool) -> list[Row]:
 
 
 def differences_table(rows: list[Row]) -> str:
-    """Lay out the greatest and the median difference of each estimator, by size of data."""
+    """Lay out the largest and the median difference of each estimator, by size of data."""
     sets = list(dict.fromkeys(str(row["data"]) for row in rows))
     table = []
     for name in dict.fromkeys(row["estimator"] for row in rows):
@@ -131,7 +131,7 @@ def polars_queries(folder: str) -> Queries:
         sums = [pl.len(), pl.col("score").sum(), pl.col("label").cast(pl.Int64).sum(), *more]
         return frame().group_by(step).agg(sums).collect(engine="streaming")
 
-    limits = pl.col("score").min().alias("least"), pl.col("score").max().alias("greatest")
+    limits = pl.col("score").min().alias("smallest"), pl.col("score").max().alias("largest")
     return {
         "bare": bare,
         "bare, with minimum and maximum": lambda: bare(*limits),
@@ -340,7 +340,7 @@ def memory_table(rows: list[Row]) -> str:
 
 
 def find_bad_rows(folder: Path, n: int) -> Row:
-    """Put a null, a NaN and a score above 1 into the middle of the files, and see what is said."""
+    """Put a null, a NaN and a score above 1 into the middle of the files, and look at the error message."""
     parts = sorted(folder.glob("*.parquet"))
     middle = parts[len(parts) // 2]
     part = pl.read_parquet(middle)

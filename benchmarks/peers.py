@@ -89,7 +89,7 @@ TASKS = (
 
 
 def make_data(kind: str, n: int, folder: Path) -> list[str]:
-    """Save labels and scores; a miscalibrated score s comes true with probability s^1.2."""
+    """Save labels and scores; a score s has the positive label with probability s^1.2 if it is miscalibrated."""
     files = [folder / f"{kind}-{n}-{part}.npy" for part in ("labels", "scores")]
     if not files[0].exists():
         rng = np.random.default_rng(n)

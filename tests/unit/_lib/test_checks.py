@@ -70,7 +70,7 @@ def test_any_other_count_is_refused_by_name_and_value(value):
     assert repr(value) in str(caught.value)
 
 
-def test_count_has_its_own_least_value():
+def test_a_count_has_a_smallest_value():
     assert check_count("n", 0, at_least=0) == 0
     with pytest.raises(ValueError, match=r"n must be a whole number >= 2\. Got 1 instead"):
         check_count("n", 1, at_least=2)

@@ -154,7 +154,7 @@ def test_long_names_of_several_models_fit_the_figure(predictions):
 
 @pytest.mark.parametrize("which", ["pointwise", "simultaneous"])
 @pytest.mark.parametrize("kind", ["isotonic", "bins"])
-def test_a_confidence_band_is_told_from_the_consistency_band(predictions, ax, kind, which):
+def test_a_confidence_band_differs_from_the_consistency_band(predictions, ax, kind, which):
     display = ReliabilityDisplay.from_predictions(
         *predictions, kind=kind, confidence=which, n_resamples=9, rng=0, ax=ax
     )

@@ -78,7 +78,7 @@ def test_bins_hold_the_same_number_of_possible_scores(parts, n_bins):
     assert len(rows) <= n_bins
 
 
-def test_scores_that_round_to_one_are_told_from_those_below():
+def test_scores_that_round_to_one_are_apart_from_those_below():
     scores = truecal.simulation.BetaScores(2.8, 0.05)
     sample = sample_of(scores, 20_000)
     histogram = score_histogram(sample, fit=scores, scale="complement")

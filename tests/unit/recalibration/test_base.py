@@ -22,7 +22,7 @@ def quiet_fit(recalibrator, *args, **kwargs):
         return recalibrator.fit(*args, **kwargs)
 
 
-def test_it_mends_a_miscalibrated_model(make, golden):
+def test_a_miscalibrated_model_is_improved(make, golden):
     y, p = golden(4000)  # the labels come true p squared of the time
     if make.name in ("identity", "temperature"):
         pytest.skip("cannot bend the curve so")
@@ -184,7 +184,7 @@ def test_parameters_by_name(make):
         recalibrator.set_params(inputs="logits")
 
 
-def test_wrong_parameters_are_said_in_fit(make):
+def test_wrong_parameters_are_refused_in_fit(make):
     with pytest.raises(ValueError, match=r"input must be one of 'probabilities', 'logits'. Got 'logit'"):
         make(input="logit").fit([0.1, 0.9], [0, 1])
 

@@ -44,7 +44,7 @@ def test_infinite_logits():
         TemperatureScaling().fit([0.1, np.inf], [0, 1])
 
 
-def test_probabilities_that_are_said_to_be_logits():
+def test_probabilities_passed_as_logits():
     p = np.array([0.1, 0.4, 0.8, 0.9])
     with pytest.raises(ValueError, match=r"all rows sum to 1. Pass input='probabilities'"):
         TemperatureScaling().fit(np.column_stack([1 - p, p]), [0, 1, 0, 1])

@@ -37,7 +37,7 @@ def test_single_answers_need_no_clusters():
     assert "one answer per question" in found.sentence()
 
 
-def test_what_cannot_be_used_is_counted_and_said():
+def test_what_cannot_be_used_is_counted_and_reported():
     rows = [
         *(Answer(f"q{i}", 1, i % 3 > 0, "80%") for i in range(60)),
         Answer("a", 1, True, "quite sure"),

@@ -135,7 +135,7 @@ def test_auto_leaves_a_calibrated_model_alone_and_changes_another(two):
     assert [one.name for one in among.selection_.candidates] == ["identity", "histogram"]
 
 
-def test_margins_are_read_as_logits_and_the_recalibrator_is_told(two, three):
+def test_margins_are_passed_to_the_recalibrator_as_logits(two, three):
     X, y = two
     model = CalibratedModel(LinearSVC(random_state=0), BetaCalibration(), cv=FOLDS).fit(X, y)
     margin = cross_val_predict(LinearSVC(random_state=0), X, y, cv=FOLDS, method="decision_function")

@@ -12,7 +12,7 @@ from truecal.recalibration.selection import select_recalibrator
 from truecal.recalibration.selection.rows import FitRows
 
 
-def test_a_bad_model_is_mended(bad):
+def test_a_bad_model_is_recalibrated(bad):
     y, p = bad
     selection = select_recalibrator(y, p, rng=0)
     assert not selection.leave_alone

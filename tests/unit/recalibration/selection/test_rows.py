@@ -17,7 +17,7 @@ def test_two_columns_are_the_second(bad, multiclass):
     assert two.transform([[0.3, 0.7]])[0, 1] == one.transform([0.7])[0]
 
 
-def test_logits_are_said_never_guessed(bad):
+def test_logits_are_never_guessed(bad):
     y, p = bad
     by_proba = select_recalibrator(y, p, **FAST)
     by_logits = select_recalibrator(y, logit(p), input="logits", **FAST)
