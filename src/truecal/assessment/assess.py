@@ -356,13 +356,13 @@ def _assess(
 ) -> Assessment:
     clusters = None if sample.clusters is None else summary_of(sample, sample.clusters)
     design_effect = 1.0 if clusters is None else max(clusters.design_effect, 1.0)
-    found = [get_estimator(name)(sample) for name in ESTIMATORS]
+    estimates = [get_estimator(name)(sample) for name in ESTIMATORS]
     interval = confidence_interval(sample, confidence_level=level)
-    interval = agree(interval, found[0].value, sample, test is None or test.pvalue <= 1 - level + 1e-12)
-    found[0] = replace(found[0], interval=interval)
+    interval = agree(interval, estimates[0].value, sample, test is None or test.pvalue <= 1 - level + 1e-12)
+    estimates[0] = replace(estimates[0], interval=interval)
     state = judge(interval, test)
     rows_are_counted = sample.whole and sample.squares is None
-    notes = [*data_warnings(sample), *_notes(found)]
+    notes = [*data_warnings(sample), *_notes(estimates)]
     if test is None:
         notes.append("The counts are fractional: there is no test.")
     if clusters is not None and clusters.n_clusters < MIN_CLUSTERS:
@@ -384,14 +384,14 @@ def _assess(
         y_true, y_proba, reading = given
         rows = training_rows(sample, y_true, y_proba, rng, **reading)
         advice = advise_recalibration(rows, confidence_level=level, rng=rng)
-    sentences = [verdict(sample, found[0], interval, test, design_effect=design_effect)]
+    sentences = [verdict(sample, estimates[0], interval, test, design_effect=design_effect)]
     sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
     weak = weak_calibration(thinned(sample) if thresholds is None else sample, confidence_level=level)
     return Assessment(
         verdict=" ".join(sentences),
         state=state,
         confidence_level=level,
-        estimates=tuple(found),
+        estimates=tuple(estimates),
         interval=interval,
         test=test,
         reliability=reliability_curve(
@@ -440,10 +440,10 @@ def _list(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _notes(found: Sequence[Estimate]) -> list[str]:
+def _notes(estimates: Sequence[Estimate]) -> list[str]:
     """Return the notes of the estimates, each with the names of the estimators."""
     names: dict[str, list[str]] = {}
-    for estimate in found:
+    for estimate in estimates:
         for note in estimate.notes:
             names.setdefault(note, []).append(estimate.estimator)
     return [f"{', '.join(who)}: {note}" for note, who in names.items()]

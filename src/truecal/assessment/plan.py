@@ -103,8 +103,8 @@ def plan_rows(
         largest = 1.0 if direction[1] else 20.0
         if excess(largest) <= 0:
             return None
-        found = gap(find_root(excess, 0.0, largest)) * share @ design
-        strength = float(found @ inverse @ found)
+        moment = gap(find_root(excess, 0.0, largest)) * share @ design
+        strength = float(moment @ inverse @ moment)
         # The approximation needs some rows.
         return max(math.ceil(design_effect * needed / strength), _FEWEST) if strength > 0 else None
 

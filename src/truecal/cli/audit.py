@@ -73,12 +73,12 @@ def command(
     with stage("searching"), predictions.naming():
         options: dict[str, Any] = {"max_depth": max_depth, "min_rows": min_rows, "alpha": alpha}
         given = {name: value for name, value in predictions.rows.items() if value is not None}
-        found = audit(**given, **options, features=predictions.features, n_resamples=resamples, rng=seed)
+        result = audit(**given, **options, features=predictions.features, n_resamples=resamples, rng=seed)
     if picture is not None:
-        _draw(found, picture)
-    text = _text(found)
-    finish("audit", found.to_dict(), text, style=style, output=output, predictions=predictions, quiet=quiet)
-    raise SystemExit(1 if found.found else 0)
+        _draw(result, picture)
+    text = _text(result)
+    finish("audit", result.to_dict(), text, style=style, output=output, predictions=predictions, quiet=quiet)
+    raise SystemExit(1 if result.found else 0)
 
 
 def _draw(audit: Audit, path: Path) -> None:

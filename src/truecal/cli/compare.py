@@ -49,17 +49,25 @@ def command(
         raise InputError("compare needs two models. Name their columns: --score one --score two")
     with stage("comparing"), models.naming():
         options = {name: value for name, value in models.options.items() if value is not None}
-        found = compare(
+        comparison = compare(
             models.y_true, dict(models.models), norm=norm, confidence_level=confidence_level, **options
         )
-    if isinstance(found, Ranking):
-        pairs, shown = found.pairs, found.models
+    if isinstance(comparison, Ranking):
+        pairs, shown = comparison.pairs, comparison.models
         rows = [(one.name, one.error, one.interval, one.c_statistic) for one in shown]
-        sentences = [found.verdict, "", *(one.verdict for one in found.pairs)]
+        sentences = [comparison.verdict, "", *(one.verdict for one in comparison.pairs)]
     else:
-        pairs = (found,)
-        rows = list(zip(found.names, found.errors, found.intervals, found.c_statistics, strict=True))
-        sentences = [found.verdict]
+        pairs = (comparison,)
+        rows = list(
+            zip(
+                comparison.names,
+                comparison.errors,
+                comparison.intervals,
+                comparison.c_statistics,
+                strict=True,
+            )
+        )
+        sentences = [comparison.verdict]
     body = [
         [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}", f"{concordance:.3f}"]
         for name, error, interval, concordance in rows
@@ -69,6 +77,6 @@ def command(
         [as_table(["model", "error", heading, "C statistic"], body), "", *map(wrapped, sentences)]
     )
     content = {"results": [one.to_dict() for one in pairs]}
-    if isinstance(found, Ranking):
-        content["ranking"] = [one.to_dict() for one in found.models]
+    if isinstance(comparison, Ranking):
+        content["ranking"] = [one.to_dict() for one in comparison.models]
     finish("compare", content, text, style=style, output=output, predictions=models, quiet=quiet)

@@ -92,8 +92,8 @@ def command(
     rows: list[dict[str, Any]] = []
     for error in errors:
         with stage(f"finding the sample size for {error:g}"):
-            found = plan_sample_size(error, **asked)
-        rows.append({"true_error": error, "n": found.n, "n_se": found.standard_error})
+            planned = plan_sample_size(error, **asked)
+        rows.append({"true_error": error, "n": planned.n, "n_se": planned.standard_error})
     for n in sizes:
         with stage(f"finding the error that {n} rows detect"):
             rows.append({"true_error": detectable_error(n, **asked), "n": n, "n_se": None})

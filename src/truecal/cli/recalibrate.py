@@ -95,9 +95,9 @@ def _gain(selection: Selection, fresh: Predictions, kind: str) -> Comparison:
         before = probabilities_from_logits(fresh.y_proba) if kind == "logits" else fresh.y_proba
         models = {"before": before, "after": selection.transform(fresh.y_proba)}
         options = {name: value for name, value in fresh.options.items() if value is not None}
-        found = compare(fresh.y_true, models, **options)
-    assert isinstance(found, Comparison)
-    return found
+        comparison = compare(fresh.y_true, models, **options)
+    assert isinstance(comparison, Comparison)
+    return comparison
 
 
 def _text(selection: Selection) -> str:

@@ -171,12 +171,12 @@ def plan_sample_size(
         n = max(2, round(root_n**2))  # some estimators compare pairs of rows
         return math.sqrt(n), simulator.detections(population, n, simulator.null(population, n, repeats))[0]
 
-    found = _solve(measure, simulator, target, start=2 / true_error, most=math.sqrt(_LARGEST_SAMPLE))
-    if found is None:
+    solution = _solve(measure, simulator, target, start=2 / true_error, most=math.sqrt(_LARGEST_SAMPLE))
+    if solution is None:
         raise InputError(
             f"No sample of up to {_LARGEST_SAMPLE:.0e} rows detects a true error of {true_error!r} with power {power!r}"
         )
-    root_n, error = found
+    root_n, error = solution
     rows = math.ceil(effect * root_n**2)
     if cluster_size > 1:
         rows = math.ceil(math.ceil(rows / cluster_size) * cluster_size)
@@ -293,8 +293,8 @@ def detectable_error(
         return error, simulator.detections(population, n, nulls[repeats])[0]
 
     start = min(2 / math.sqrt(n), largest / 2)
-    found = _solve(measure, simulator, target, start=start, most=largest)
-    return math.inf if found is None else found[0]
+    solution = _solve(measure, simulator, target, start=start, most=largest)
+    return math.inf if solution is None else solution[0]
 
 
 def _check_power(power: object, alpha: float) -> float:
@@ -363,11 +363,11 @@ class _Point:
 
 
 def _probit(measured: tuple[float, Detection]) -> _Point:
-    x, found = measured
+    x, detected = measured
     # No closer to 0 and 1 than the simulation can tell.
-    share = min(max(found.share, found.standard_error / 2), 1 - found.standard_error / 2)
+    share = min(max(detected.share, detected.standard_error / 2), 1 - detected.standard_error / 2)
     z = float(ndtri(share))
-    return _Point(x, found.share, z, found.standard_error * math.sqrt(2 * math.pi) * math.exp(z**2 / 2))
+    return _Point(x, detected.share, z, detected.standard_error * math.sqrt(2 * math.pi) * math.exp(z**2 / 2))
 
 
 def _crossing(low: _Point, high: _Point, wanted: float) -> float:

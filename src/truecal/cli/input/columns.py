@@ -101,7 +101,7 @@ class Columns:
 
 def _expand(table: Table, names: Sequence[str]) -> tuple[str, ...]:
     """Return names of columns; a pattern such as ``logit_*`` stands for all that match, in their order."""
-    found: list[str] = []
+    expanded: list[str] = []
     for name in names:
         matches = [column for column in table.columns if fnmatchcase(column, name)]
         is_pattern = name not in table.columns and any(mark in name for mark in "*?[")
@@ -109,8 +109,8 @@ def _expand(table: Table, names: Sequence[str]) -> tuple[str, ...]:
             raise InputError(
                 f"{table.source} has no column that matches {name!r}. It has: {listing(table.columns, 20)}"
             )
-        found += matches if is_pattern else [name]
-    return tuple(found)
+        expanded += matches if is_pattern else [name]
+    return tuple(expanded)
 
 
 def _detect_label(table: Table, taken: Sequence[str]) -> tuple[str, ...]:
@@ -118,13 +118,13 @@ def _detect_label(table: Table, taken: Sequence[str]) -> tuple[str, ...]:
     if table.label:
         return (table.label,)
     free = [name for name in table.columns if name not in taken]
-    found = [name for name in free if name.lower() in _LABEL_NAMES]
+    candidates = [name for name in free if name.lower() in _LABEL_NAMES]
     left = [name for name in free if name.lower() not in _SCORE_NAMES]
-    if not found and len(free) <= 2 and len(left) == 1:
-        found = left
-    if len(found) == 1:
-        return (found[0],)
-    raise _undetected(table, "label", found)
+    if not candidates and len(free) <= 2 and len(left) == 1:
+        candidates = left
+    if len(candidates) == 1:
+        return (candidates[0],)
+    raise _undetected(table, "label", candidates)
 
 
 def _detect_scores(
@@ -161,8 +161,8 @@ def _text_labels(table: Table, label: str) -> set[str]:
     return set(table.collect(values)["c0"].to_list())
 
 
-def _undetected(table: Table, role: str, found: Sequence[str]) -> InputError:
-    why = f"Several could be it ({', '.join(found)})" if found else "None has a conventional name"
+def _undetected(table: Table, role: str, candidates: Sequence[str]) -> InputError:
+    why = f"Several could be it ({', '.join(candidates)})" if candidates else "None has a conventional name"
     return InputError(
         f"{table.source}: which column is the {role}? {why}",
         remedy=f"Name it with --{role}. Columns: {listing(table.columns, 20)}.",

@@ -92,8 +92,10 @@ def _joined(name: str, parts: Sequence[Table]) -> Table:
     ]
 
     def explain(error: BaseException) -> str:
-        found = (f"{part.source}: {part.explain(error)}" for part in parts)
-        return next((reason for reason in found if not reason.endswith(first_line(error))), first_line(error))
+        reasons = (f"{part.source}: {part.explain(error)}" for part in parts)
+        return next(
+            (reason for reason in reasons if not reason.endswith(first_line(error))), first_line(error)
+        )
 
     return Table(
         name,
@@ -110,18 +112,18 @@ def _find(source: str) -> list[Path]:
     """Return the files that are meant, at least one."""
     path = Path(source)
     if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.suffix.lower() in PARQUET and file.is_file())
-        if not found:
+        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in PARQUET and file.is_file())
+        if not files:
             raise InputError(f"{source} is a folder without Parquet files. Name a file")
-        return found
+        return files
     if path.exists():
         return [path]
     if any(mark in source for mark in "*?["):
         anchor = Path(path.anchor)
-        found = sorted(file for file in anchor.glob(str(path.relative_to(anchor))) if file.is_file())
-        if not found:
+        files = sorted(file for file in anchor.glob(str(path.relative_to(anchor))) if file.is_file())
+        if not files:
             raise InputError(f"{source}: no file matches")
-        return found
+        return files
     from truecal import datasets
 
     raise InputError(f"{source}: no such file", remedy=did_you_mean(source, datasets.NAMES))
