@@ -2,6 +2,7 @@
 
 import io
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -148,6 +149,8 @@ def postgres():
     ]
     if not programs:
         pytest.skip("there is no PostgreSQL server here (Debian: apt install postgresql)")
+    if os.geteuid() == 0 and "postgres" not in (user.pw_name for user in pwd.getpwall()):
+        pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
     server = Postgres(programs[0])
     yield server
     server.stop()
