@@ -274,6 +274,11 @@ Share of calibrated data sets of 50 rows that are rejected; {draws:,} data sets 
 
 The test is exact by exchangeability, so these shares should differ from the level by chance only. This table is not the
 first run: 6,000 data sets with uniform scores gave 0.0617 at 5%, four standard errors too high, and three later runs of
-12,000 gave 0.0515, 0.0498 and 0.0482. No cause was found. The weights of the components were chosen, among about 40
-settings, on the first set of cases above, so its mean is a training result.
+12,000 gave 0.0515, 0.0498 and 0.0482. No fault was found: for eight sets of 50 scores (uniform, tenths, 0.4 to 0.6,
+Beta(2.8, 0.1)), 200,000 values of T on the test's own draws and 200,000 on labels drawn in another way have the same
+distribution. The smallest of the eight Kolmogorov-Smirnov p-values is 0.06, and the 95% point of the one is exceeded
+by 0.0486 to 0.0508 of the other (standard error 0.0007).
+
+The weights of the components were chosen, among about 40 settings, on the first set of cases above, so its mean is a
+training result.
 """

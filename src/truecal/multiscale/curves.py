@@ -204,19 +204,20 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     spread, share, x = mean * (1 - mean), weight / units.size, designs[both]
     transposed = x.swapaxes(1, 2)
     inverse = _inverse(fits.hessian[both])
-    information = (transposed * (weight2 * open_ * spread)[:, np.newaxis]) @ x
-    information[0, 2, 2] = inverse[0, 2, 2] = 0.0
-    product = inverse @ information
+    inverse[0, 2, 2] = 0.0
+    # As squares: the inverse is huge along directions without information, where products would leave rounding errors.
+    root = transposed * np.sqrt(weight2 * open_ * spread)[:, np.newaxis]
+    half = inverse @ root
     curves = [
         Curve(
             coefficients=fits.coefficients[which],
             logistic=which == 0,
             saturation=0.0 if which == 0 else saturations[which - 1],
             inverse=inverse[number],
-            covariance=product[number] @ inverse[number],
+            covariance=half[number] @ half[number].T,
             square=0.0,
             support=float(support[which]),
-            freedom=float(np.trace(product[number])),
+            freedom=float(np.sum(half[number] * root[number])),
             null_variance=0.0,
             ends=ends,
             noise=Noise(start, weight, x[number]),
@@ -363,9 +364,8 @@ def _clustered(curve: Curve, units: Units) -> Curve:
     n_clusters = units.clusters.n_clusters
     scores, _ = cluster_scores(curve, units)
     used = 2 if curve.logistic else 3
-    information = n_clusters / max(n_clusters - 1, 1) * scores.T @ scores
-    inverse = curve.inverse
-    covariance = inverse @ information @ inverse
+    half = curve.inverse @ scores.T
+    covariance = n_clusters / max(n_clusters - 1, 1) * half @ half.T
     b = curve.coefficients[:used]
     wald = float(b @ np.linalg.lstsq(covariance[:used, :used], b, rcond=1e-9)[0])
     return replace(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.multiscale.analysis import analyse
 from truecal.multiscale.curves import fit_curves
@@ -77,3 +78,20 @@ def test_scores_next_to_0_and_1_count_as_0_and_1():
     for near in (1e-16, 1e-12, 1e-9):
         moved = Sample.from_rows(label, np.clip(score, near, 1 - near))
         assert analyse(moved).error(2) == pytest.approx(exact, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("label", "score"), [([1], [0.19]), ([1, 0], [0.56, 0.36]), ([0, 1, 1], [0.502, 0.5077, 0.5077])]
+)
+def test_fewer_scores_than_parameters_leave_no_rounding_errors_in_the_noise(label, score):
+    """Swapping the classes changes nothing; products with a huge inverse once gave -1.14 for 0.055."""
+    label, score = np.array(label), np.array(score)
+    for one, other in zip(
+        fit_curves(make_units(as_sample(label, score))),
+        fit_curves(make_units(as_sample(1 - label, 1 - score))),
+        strict=True,
+    ):
+        assert one.square == pytest.approx(other.square, abs=1e-6)
+        assert np.linalg.eigvalsh(one.covariance).min() >= -1e-9
+        assert -0.5 < one.square <= 1
+        assert one.freedom == pytest.approx(other.freedom, abs=1e-6)
