@@ -1,6 +1,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from scipy.stats import norm
 
@@ -149,3 +150,21 @@ def test_rows_in_clusters_are_more_by_the_design_effect():
     ):
         with pytest.raises(ValueError, match=says):
             required_sample_size(0.1, **wrong)
+
+
+@pytest.mark.slow
+def test_clusters_of_the_planned_number_reach_the_power():
+    size, icc, draws = 5, 0.3, 60
+    plan = plan_sample_size(0.1, power=0.9, repeats=200, rng=0, cluster_size=size, icc=icc)
+    population = population_with_error(0.1)
+    cluster = np.repeat(np.arange(plan.n_clusters), size)
+    found = 0
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        _, score = population.sample(plan.n_clusters, rng=rng)
+        curve = np.clip(population.curve(score), 1e-9, 1 - 1e-9) * (1 - icc) / icc
+        chance = rng.beta(curve, (1 - icc) / icc - curve)[cluster]
+        label = (rng.random(plan.n) < chance).astype(int)
+        test = truecal.calibration_test(label, score[cluster], clusters=cluster, n_resamples=99, rng=rng)
+        found += test.pvalue <= 0.05
+    assert found / draws == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / draws))
