@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from truecal._lib.text import level, percent
+from truecal._lib.text import counted, level, percent
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.c_statistic import c_statistic
 from truecal.inference.calibration_index import CalibrationIndex, calibration_index
 from truecal.inference.net_benefit import NetBenefit, net_benefit, read_thresholds
-from truecal.inference.weak_calibration import Parameter, WeakCalibration
+from truecal.inference.weak_calibration import FEW_CLUSTERS, Parameter, WeakCalibration
 from truecal.results import Result
 
 #: Thresholds of the table, if none are given.
@@ -89,7 +89,7 @@ def assess_clinical(
     """
     curve = net_benefit(sample, confidence_level=confidence_level)
     return Clinical(
-        verdict=f"{_weak_in_words(weak)} {_utility_in_words(curve)}",
+        verdict=f"{_weak_in_words(weak)} {_utility_in_words(curve)}{_caution(sample)}",
         index=calibration_index(sample, confidence_level=confidence_level),
         c_statistic=c_statistic(sample, confidence_level=confidence_level),
         decision_curve=curve,
@@ -111,6 +111,13 @@ def _weak_in_words(weak: WeakCalibration) -> str:
     if found:
         return f"The predicted risks are {' and '.join(found)}."
     return f"Neither O:E ({_shown(ratio)}) nor the calibration slope ({_shown(slope)}) is shown to differ from 1."
+
+
+def _caution(sample: Sample) -> str:
+    table = sample.clusters
+    if table is None or table.n_clusters >= FEW_CLUSTERS:
+        return ""
+    return f" With only {counted(table.n_clusters, 'cluster')} these intervals are unreliable."
 
 
 def _shown(part: Parameter) -> str:

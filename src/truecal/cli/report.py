@@ -59,6 +59,8 @@ def command(
     from truecal.assessment.assess import assess
     from truecal.cli.input.predictions import load
 
+    if threshold and not clinical:
+        raise InputError("--threshold needs --clinical")
     require("jinja2", extra="app", purpose="The report")
     name = "standard input" if file == "-" else Path(file).name
     target = output or Path(f"{name.partition('.')[0] or 'report'}.html")

@@ -52,6 +52,7 @@ def test_clusters_and_one_class_of_several():
     rng = np.random.default_rng(3)
     y, p = draw(rng, 500)
     assert clinical(y, p, clusters=np.arange(500) // 5).clinical.c_statistic.standard_error > 0
+    assert "With only 5 clusters" in clinical(y, p, clusters=np.arange(500) % 5).clinical.verdict
     proba = rng.dirichlet([1, 1, 1], 300)
     assert clinical(rng.integers(0, 3, 300), proba, pos_label=1).clinical.events > 0
 

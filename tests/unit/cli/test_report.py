@@ -106,6 +106,7 @@ def test_clinical_validation(tmp_path):
     assert "Clinical validation" in page
     assert "15.0%" in page
     assert "TRIPOD+AI" in page
+    assert "--threshold needs --clinical" in refuse("report", "flights", "--threshold", "0.1")
 
 
 def test_time(tmp_path):
