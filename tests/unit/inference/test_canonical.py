@@ -149,7 +149,7 @@ def test_top_k():
     ("multiclass", "says"),
     [
         ("top_3", "'top_3' needs more than 3 classes. Got 3 instead"),
-        ("top_0", "multiclass must be one of 'top', 'classwise', 'top_k', 'canonical'"),
+        ("top_0", "multiclass must be one of 'top', 'classwise', 'top_k', 'top_by_class', 'canonical'"),
         ("top_x", "multiclass must be one of"),
     ],
 )
