@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
-from truecal._lib.checks import check_choice
+from truecal._lib.checks import check_choice, did_you_mean
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import bad_values, check_shape, refuse_missing, to_array, to_numbers, to_python
 from truecal.data.labels import Codes, Labels, read_clusters
+from truecal.data.reading import Reading
 from truecal.data.sample import Sample
 from truecal.data.width_bins import can_count, count_in_width_bins
 from truecal.exceptions import InputError, Remedy
@@ -207,6 +208,7 @@ def read_rows(
     multiclass: str | None = None,
     clusters: Any = None,
     logits: bool = False,
+    **unknown: Any,
 ) -> tuple[Rows, ...]:
     """Check predictions, and return their rows in the order in which they came.
 
@@ -216,6 +218,8 @@ def read_rows(
         As for `truecal.Sample.from_predictions`.
     logits : bool
         Whether `y_proba` are logits.
+    **unknown
+        What a function that passes its keywords on was given by mistake; a TypeError.
 
     Returns
     -------
@@ -228,6 +232,9 @@ def read_rows(
     >>> rows.score.tolist(), rows.label.tolist()
     ([0.7, 0.5], [True, False])
     """
+    for name in unknown:
+        hint = did_you_mean(name, Reading.__annotations__)
+        raise TypeError(f"unexpected keyword argument {name!r}{f'. {hint}' if hint else ''}")
     if y_proba is None:
         raise InputError(
             "is missing", argument="y_proba", remedy="Pass labels and probabilities, or one Sample."

@@ -813,3 +813,12 @@ def test_as_sample_is_one():
     refused(
         "y_proba is missing. Pass labels and probabilities, or one Sample.", FOUR_LABELS, function=as_sample
     )
+
+
+def test_an_unknown_keyword_is_named_and_a_near_one_suggested():
+    with pytest.raises(
+        TypeError, match=r"^unexpected keyword argument 'cluster'\. Did you mean 'clusters'\?$"
+    ):
+        truecal.confidence_interval([0, 1], [0.2, 0.7], cluster=[1, 2])
+    with pytest.raises(TypeError, match=r"^unexpected keyword argument 'fast'$"):
+        truecal.confidence_interval([0, 1], [0.2, 0.7], fast=True)
