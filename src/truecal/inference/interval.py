@@ -15,6 +15,7 @@ from truecal.data.predictions import Rows, samples_and_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
+from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.top_by_class import TOP_BY_CLASS, read_parts
 from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, analyse
@@ -22,6 +23,9 @@ from truecal.multiscale.intervals import Limits
 from truecal.multiscale.joint import joint_limits
 from truecal.multiscale.monotone import band, largest_error
 from truecal.results import Interval
+
+#: Below this p-value in closed form no test is needed to confirm it. Draws of the test.
+_CERTAIN, _DRAWS = 1e-5, 999
 
 #: Assumptions that an interval can be asked for.
 ASSUMPTIONS = ("resolution", "monotone", "none")
@@ -122,7 +126,7 @@ def interval_of(
         The rows of the samples, whose classes depend on each other.
     pvalue : float, optional
         p-value of a test of calibration on the same data. Unless it is significant the lower end is 0, so that the
-        interval agrees with the test beside it.
+        interval agrees with the test beside it. By default the test is made here where it could matter.
     separate : bool
         Whether the samples have different rows, and count by their number of rows.
     """
@@ -133,6 +137,8 @@ def interval_of(
         n_clusters = max(sample.clusters.n_clusters for sample in samples if sample.clusters is not None)
         reason = f"{n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
         return Interval(0.0, limits.largest, level, reason)
+    if samples[0].effective_size < 2:
+        return Interval(0.0, limits.largest, level, "one row is too few for an interval")
     if assume == "none":
         return Interval(
             _any_curve(cores, norm, 1 - level, share), limits.largest, level, "any curve; lower limit only"
@@ -143,9 +149,32 @@ def interval_of(
         return Interval(
             min(low, limits.error), min(max(high, limits.error), limits.largest), level, "the curve rises"
         )
+    if pvalue is None:
+        pvalue = _doubtful_pvalue(samples, rows, limits, 1 - level, separate=separate)
     low, high = limits.interval(level, pvalue)
     resolution = min(core.resolution for core in cores)
     return Interval(low, high, level, assumption_of(cores, limits), resolution)
+
+
+def _doubtful_pvalue(
+    samples: Sequence[Sample],
+    rows: Sequence[Rows] | None,
+    limits: Limits,
+    alpha: float,
+    *,
+    separate: bool,
+) -> float | None:
+    """Return the p-value of the omnibus test if evidence in closed form is significant but not beyond doubt.
+
+    Its draws are always the same, and two standard errors of their p-value are added, so that a test with other draws
+    hardly ever contradicts the interval.
+    """
+    alone = len(samples) == 1 or (rows is not None and not separate)
+    testable = samples[0].squares is not None or all(sample.whole for sample in samples)
+    if not (alone and testable and _CERTAIN < limits.pvalue <= alpha):
+        return None
+    pvalue = multiscale_test(samples, rows, _DRAWS, np.random.default_rng(0)).pvalue
+    return float(pvalue + 2 * np.sqrt(alpha * (1 - alpha) / _DRAWS))
 
 
 def limits_of(

@@ -121,3 +121,24 @@ def test_counts_are_rows_that_occur_so_often_for_classwise_errors_too():
     one = confidence_interval(y, p, multiclass="classwise", sample_weight=count, weights="counts")
     two = confidence_interval(y.repeat(count), p.repeat(count, axis=0), multiclass="classwise")
     assert (one.low, one.high) == pytest.approx((two.low, two.high), rel=1e-9)
+
+
+def test_a_positive_lower_end_implies_that_the_test_rejects():
+    # Close calls: small samples with weak evidence, where the closed-form p-value is often far from that of the test.
+    rng = np.random.default_rng(1)
+    positive = 0
+    for k in range(150):
+        n = int(rng.integers(15, 200))
+        p = [rng.random(n), np.round(rng.random(n), 1), rng.beta(5, 1, n), np.full(n, 0.3)][k % 4]
+        y = rng.random(n) < np.clip(p + rng.normal(0, 0.1), 0, 1)
+        if confidence_interval(y, p).low > 0:
+            positive += 1
+            assert truecal.calibration_test(y, p, rng=k).pvalue <= 0.05, k
+    assert positive > 20
+
+
+def test_one_row_gives_the_widest_interval():
+    for y, p in ((0, 0.999), (1, 0.001)):
+        interval = confidence_interval([y], [p])
+        assert (interval.low, interval.high) == (0.0, pytest.approx(0.999))
+        assert interval.assumption == "one row is too few for an interval"
