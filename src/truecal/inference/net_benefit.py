@@ -139,18 +139,18 @@ def net_benefit(
     sample = as_sample(y_true, y_proba, **reading)
     cut = read_thresholds(thresholds)
     odds = cut / (1 - cut)
-    rows = _Rows(sample, confidence_level)
+    benefit = _Benefit(sample, confidence_level)
     acting = np.searchsorted(sample.score, cut, side="left")
     after = np.searchsorted(_recalibrated(sample), cut, side="left")
-    model = rows.estimate(acting, np.full(len(cut), len(sample)), odds)
-    all_beats_none = rows.value(np.zeros(len(cut), dtype=np.intp), odds) > 0
+    model = benefit.estimate(acting, np.full(len(cut), len(sample)), odds)
+    all_beats_none = benefit.value(np.zeros(len(cut), dtype=np.intp), odds) > 0
     # The gain over acting always is lost on the rows below the threshold; over acting never it is made above it.
-    below = rows.estimate(np.zeros(len(cut), dtype=np.intp), acting, odds)
+    below = benefit.estimate(np.zeros(len(cut), dtype=np.intp), acting, odds)
     gain = np.where(all_beats_none, -below[[0, 2, 1]], model)
     # Recalibration changes what is done between the two thresholds.
-    moved = rows.estimate(np.minimum(acting, after), np.maximum(acting, after), odds, at_threshold=True)
+    moved = benefit.estimate(np.minimum(acting, after), np.maximum(acting, after), odds, at_threshold=True)
     cost = np.where(after < acting, moved, -moved[[0, 2, 1]])
-    everyone = rows.value(np.zeros(len(cut), dtype=np.intp), odds)
+    everyone = benefit.value(np.zeros(len(cut), dtype=np.intp), odds)
     return NetBenefit(
         thresholds=cut,
         net_benefit=model[0],
@@ -216,7 +216,7 @@ def _recalibrated(sample: Sample) -> FloatArray:
     return np.maximum.accumulate(recalibrated)
 
 
-class _Rows:
+class _Benefit:
     """Net benefit of acting on a range of score groups, with intervals."""
 
     def __init__(self, sample: Sample, confidence_level: float) -> None:

@@ -109,7 +109,7 @@ def gain_over(model: FloatArray, candidate: FloatArray, label: Codes, score: str
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class HeldOut:
     """Held-out rows of one fold, for one class: sorted into groups once, to be counted with many weights.
 
     Attributes
@@ -130,7 +130,7 @@ class Part:
     group: Codes
 
     @classmethod
-    def of(cls, rows: Codes, label: NDArray[np.bool_], score: FloatArray) -> Part:
+    def of(cls, rows: Codes, label: NDArray[np.bool_], score: FloatArray) -> HeldOut:
         """Sort rows into groups."""
         distinct, group = np.unique(score, return_inverse=True)
         return cls(rows, label.astype(np.float64), distinct, group)
@@ -146,7 +146,7 @@ class Part:
 
 def parts_of(
     probability: FloatArray, label: Codes, fold: Codes, multiclass: str | None
-) -> Iterator[tuple[Part, ...]]:
+) -> Iterator[tuple[HeldOut, ...]]:
     """Yield what is measured in each fold: one part, or one for each class.
 
     Folds are measured one by one. A recalibrator that was fitted without a fold misses the luck of its labels, in the
@@ -156,14 +156,14 @@ def parts_of(
         rows = np.flatnonzero(fold == k)
         truth, table = label[rows], probability[rows]
         if probability.ndim == 1 and multiclass is None:
-            yield (Part.of(rows, truth == 1, table),)
+            yield (HeldOut.of(rows, truth == 1, table),)
             continue
         table = np.column_stack([1 - table, table]) if table.ndim == 1 else table
         if multiclass == "classwise":
-            yield tuple(Part.of(rows, truth == c, column) for c, column in enumerate(table.T))
+            yield tuple(HeldOut.of(rows, truth == c, column) for c, column in enumerate(table.T))
         else:
             top = table.argmax(axis=1)
-            yield (Part.of(rows, top == truth, table[np.arange(len(table)), top]),)
+            yield (HeldOut.of(rows, top == truth, table[np.arange(len(table)), top]),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,14 +175,14 @@ class Criterion:
     options: dict[str, Any]
     multiclass: str | None
 
-    def prepare(self, probability: FloatArray, label: Codes, fold: Codes) -> FloatArray | tuple[Part, ...]:
+    def prepare(self, probability: FloatArray, label: Codes, fold: Codes) -> FloatArray | tuple[HeldOut, ...]:
         """Return the proper score of each row, or the parts that the estimator measures."""
         if self.spec is None:
             return np.asarray(losses(probability, self.name)[np.arange(len(label)), label])
         folds = parts_of(probability, label, fold, self.multiclass)
         return tuple(part for parts in folds for part in parts)
 
-    def measure(self, prepared: FloatArray | tuple[Part, ...], weight: FloatArray) -> float:
+    def measure(self, prepared: FloatArray | tuple[HeldOut, ...], weight: FloatArray) -> float:
         """Return the criterion; a weight of 0 leaves a row out.
 
         For an estimator that is the lp mean over folds and classes. Debiased squares are averaged before they are
