@@ -68,10 +68,11 @@ def timeline(part: OverTime) -> Markup:
                 f'height="{_HEIGHT:g}"/><path class="alarm solid" d="M{x(change.time):.1f} {panel.top:g}v{_HEIGHT:g}"/>'
             )
         parts += [*content, "</g>"]
-    for number in sorted({0, len(looks) // 2, len(looks) - 1}):
-        anchor = (
-            "start" if number == 0 < len(looks) - 1 else "end" if number == len(looks) - 1 > 0 else "middle"
-        )
+    ends = {0: "start", len(looks) - 1: "end"} if len(looks) > 1 else {0: "middle"}
+    centre = min(range(len(looks)), key=lambda number: abs(at[number] - (_LEFT + _RIGHT) / 2))
+    if abs(at[centre] - (_LEFT + _RIGHT) / 2) < _WIDTH / 6:  # nearer to an end, the labels would collide
+        ends.setdefault(centre, "middle")
+    for number, anchor in ends.items():
         shown = str(looks[number].time)[:10]
         parts.append(
             f'<text class="tick" x="{at[number]:.1f}" y="{bottom + 14:g}" text-anchor="{anchor}">{escape(shown)}</text>'

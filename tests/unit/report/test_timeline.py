@@ -35,3 +35,12 @@ def test_an_infinite_evalue_is_drawn():
     svg = str(timeline(replace(part, history=(*part.history[:-1], last))))
     assert "inf" not in svg
     assert "nan" not in svg
+
+
+def test_dates_do_not_collide():
+    day = np.datetime64("2026-03-01") + np.repeat([0, 25, 30], 1000)
+    texts = ElementTree.fromstring(str(timeline(assess_over_time(STEADY, day, 0.05)))).iter("text")
+    dates = [
+        text.text for text in texts if text.get("class") == "tick" and (text.text or "").startswith("2026")
+    ]
+    assert dates == ["2026-03-01", "2026-03-31"]
