@@ -81,7 +81,9 @@ def _kumar(settings: Settings, bins: int) -> Records:
         label, score = (array.astype(np.float64) for array in drawn)
     score = np.clip(score, 1e-12, 1 - 1e-12)
     fit = slice(0, CALIBRATION_ROWS)
-    platt = np.asarray(PlattScaling(targets="labels").fit(score[fit], label[fit].astype(int)).transform(score))
+    platt = np.asarray(
+        PlattScaling(targets="labels").fit(score[fit], label[fit].astype(int)).transform(score)
+    )
     edges = np.quantile(platt[fit], np.arange(1, bins) / bins)
     cell = np.searchsorted(edges, platt)
     value = np.bincount(cell[fit], platt[fit], bins) / np.maximum(np.bincount(cell[fit], minlength=bins), 1)
