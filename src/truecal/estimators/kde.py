@@ -52,7 +52,7 @@ def kde(sample: Sample, *, norm: float, bandwidth: float | None = None) -> Estim
     --------
     >>> import numpy as np, truecal
     >>> p = (np.arange(500) + 0.5) / 500
-    >>> y = np.arange(500) * 7 % 500 < 500 * p**2
+    >>> y = (7 * np.arange(500)) % 500 < 500 * p**2
     >>> round(truecal.calibration_error(y, p, estimator="kde"), 2)
     0.18
     """

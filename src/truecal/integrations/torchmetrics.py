@@ -6,7 +6,7 @@ outside [0, 1] for logits without a word. This one keeps 2^16 cells (2.1 MB), wh
 >>> import torch
 >>> metric = CalibrationMetric("em_debias", n_bins=10)
 >>> scores = torch.linspace(0.005, 0.995, 100, dtype=torch.float64).repeat(50)
->>> labels = torch.arange(5000) * 7 % 5000 < 5000 * scores**2
+>>> labels = (7 * torch.arange(5000)) % 5000 < 5000 * scores**2
 >>> for batch in range(10):
 ...     metric.update(scores[batch::10], labels[batch::10])
 >>> round(metric.compute().item(), 2)

@@ -178,7 +178,7 @@ def _at_random(step: float, by: float) -> Curve:
 
 
 def _scattered(score: FloatArray, step: float, by: float) -> FloatArray:
-    sign = np.sign(np.sin(12.9898 * np.rint(score / step)) * 43758.5453 % 1 - 0.5)
+    sign = np.sign((43758.5453 * np.sin(12.9898 * np.rint(score / step))) % 1 - 0.5)
     return np.clip(score + by * sign, 0.0, 1.0)
 
 
