@@ -17,6 +17,20 @@ _STEP = 1 << 13
 _FEW, _MANY_TIMES = 5_000, 10
 
 
+def expit(logit: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(-logit)), without overflow.
+
+    An estimate needs no more of `scipy.special`, which takes three times as long to import as NumPy.
+
+    Examples
+    --------
+    >>> expit(np.array([-1000.0, 0.0, 40.0]))
+    array([0. , 0.5, 1. ])
+    """
+    small = np.exp(-np.abs(logit))
+    return np.asarray(np.where(logit > 0, 1.0, small) / (1 + small))
+
+
 def logistic_objective(
     design: FloatArray, offset: FloatArray | float, count: FloatArray | float, positives: FloatArray
 ) -> Objective:

@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.levels import Level, over
@@ -93,7 +93,7 @@ def _bound(units: Units, error: FloatArray, sd: FloatArray, square: float) -> Ab
     """Return the bounds at one level, of which `square` is the squared error."""
     sd = np.maximum(sd, 1e-12)
     scaled = _SHARPNESS * error / sd
-    sign = 2 * ndtr(scaled) - 1
+    sign = 2 * scipy.special.ndtr(scaled) - 1
     density = (
         2 * _SHARPNESS * np.exp(-0.5 * scaled**2) / math.sqrt(2 * math.pi)
     )  # sd times the derivative of sign

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.curves import Curve, cluster_scores
@@ -75,7 +75,7 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
         columns = [total(place, column, len(key)) for column in columns]
         bins, cluster = key // n_clusters, key % n_clusters
         if covariance is None:
-            matrix = sparse.csr_matrix((columns[2], (bins, cluster)), shape=(n_bins, n_clusters))
+            matrix = scipy.sparse.csr_matrix((columns[2], (bins, cluster)), shape=(n_bins, n_clusters))
             cross = (matrix @ scores) @ slope.T
             plain = (matrix @ matrix.T).toarray() - cross - cross.T + slope @ (scores.T @ scores) @ slope.T
             covariance = np.asarray(plain) * n_clusters / max(n_clusters - 1, 1)

@@ -24,8 +24,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
+from truecal._lib.logistic import expit
 from truecal._lib.types import FloatArray
 from truecal.multiscale.units import IntArray, Units
 

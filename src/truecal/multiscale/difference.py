@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.analysis import Multiscale
@@ -79,11 +79,11 @@ class Difference:
         tail = (1 - confidence_level) / 2
         one, two = self.first.limits_for(self.norm), self.second.limits_for(self.norm)
         if self.brier is None:
-            reach = float(-ndtri(tail)) * self.sd
+            reach = float(-scipy.special.ndtri(tail)) * self.sd
             low, high = self.value - reach, self.value + reach
         else:
             mean, sd, freedom = self.brier
-            reach = float(-stdtrit(freedom, tail)) * sd
+            reach = float(-scipy.special.stdtrit(freedom, tail)) * sd
             low = _difference_of_roots(mean - reach, one.lower(tail), two.upper(tail))
             high = -_difference_of_roots(-mean - reach, two.lower(tail), one.upper(tail))
         low, high = max(low, -two.upper(tail)), min(high, one.upper(tail))
@@ -96,10 +96,10 @@ class Difference:
             mean, sd, freedom = self.brier
             if self.reported * mean <= 0 or sd <= 0:
                 return 1.0
-            return float(2 * stdtr(freedom, -abs(mean) / sd))
+            return float(2 * scipy.special.stdtr(freedom, -abs(mean) / sd))
         if self.reported * self.value <= 0 or self.sd <= 0:
             return 1.0
-        return float(2 * ndtr(-abs(self.value) / self.sd))
+        return float(2 * scipy.special.ndtr(-abs(self.value) / self.sd))
 
 
 def _difference_of_roots(squares: float, first: float, second: float) -> float:

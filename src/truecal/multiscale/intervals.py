@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chndtr, ndtr, ndtri
+import scipy
 
 from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray
@@ -188,14 +188,16 @@ def noncentrality(statistic: float, freedom: float, probability: float) -> float
 def below(statistic: float, freedom: float, shift: float) -> float:
     """Return the distribution function of the noncentral chi-square."""
     if statistic <= 2000 and shift <= 2000 and freedom <= 2000:
-        return float(chndtr(statistic, freedom, shift))
+        return float(scipy.special.chndtr(statistic, freedom, shift))
     # Sankaran's approximation (1963), where the series is slow.
     total = freedom + shift
     h = 1 - 2 * total * (freedom + 3 * shift) / (3 * (freedom + 2 * shift) ** 2)
     p = (freedom + 2 * shift) / total**2
     m = (h - 1) * (1 - 3 * h)
     centre = 1 + h * p * (h - 1 - 0.5 * (2 - h) * m * p)
-    return float(ndtr(((statistic / total) ** h - centre) / (h * math.sqrt(2 * p) * (1 + 0.5 * m * p))))
+    return float(
+        scipy.special.ndtr(((statistic / total) ** h - centre) / (h * math.sqrt(2 * p) * (1 + 0.5 * m * p)))
+    )
 
 
 def jensen_limit(levels: list[Level], spread: list[FloatArray], tail: float) -> float:
@@ -216,7 +218,7 @@ def jensen_limit(levels: list[Level], spread: list[FloatArray], tail: float) -> 
         Probability with which the limit may exceed the error.
     """
     best, share = 0.0, tail / max(len(levels), 1)
-    z = float(-ndtri(share))
+    z = float(-scipy.special.ndtri(share))
     for level, model in zip(levels, spread, strict=True):
         used = level.weight > 0
         weight, mean = level.weight[used], level.mean_residual[used]

@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, pvalue_of_evidence
@@ -80,7 +80,7 @@ def joint_limits(
         null_variance=float(part**2 @ [one.null_variance for one in parts]),
         noise_variance=float(part**2 @ [one.noise_variance for one in parts]),
         largest=math.sqrt(mean([one.largest**2 for one in parts])),
-        pvalue=pvalue_of_evidence(float(logsumexp(log_evidence, b=part))),
+        pvalue=pvalue_of_evidence(float(scipy.special.logsumexp(log_evidence, b=part))),
         reliable=reliable,
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import betaincinv
+import scipy
 
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
@@ -41,8 +41,12 @@ def band(sample: Sample, tail: float) -> tuple[FloatArray, FloatArray]:
     hits = np.concatenate(([0.0], np.cumsum(positives)))
     rows, ones = total[last + 1] - total[first], hits[last + 1] - hits[first]
     share = tail / (2 * len(first))
-    upper = np.where(ones < rows, betaincinv(ones + 1, np.maximum(rows - ones, 1e-300), 1 - share), 1.0)
-    lower = np.where(ones > 0, betaincinv(np.maximum(ones, 1e-300), rows - ones + 1, share), 0.0)
+    upper = np.where(
+        ones < rows, scipy.special.betaincinv(ones + 1, np.maximum(rows - ones, 1e-300), 1 - share), 1.0
+    )
+    lower = np.where(
+        ones > 0, scipy.special.betaincinv(np.maximum(ones, 1e-300), rows - ones + 1, share), 0.0
+    )
 
     from_here = np.ones(n_bins + 1)  # best upper limit of the intervals that begin at a bin
     np.minimum.at(from_here, first, upper)

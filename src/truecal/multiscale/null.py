@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from truecal._lib.types import FloatArray
 
@@ -278,8 +278,8 @@ class ClusterNull(Null):
         self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
         self.residual = np.asarray(np.add.reduceat(residual, start))
         shape = (self.n_clusters, len(start))
-        self._sums = sparse.csr_array((residual, (cluster, cell)), shape=shape)
-        self._present = sparse.csr_array((np.ones(len(cell)), (cluster, cell)), shape=shape)
+        self._sums = scipy.sparse.csr_array((residual, (cluster, cell)), shape=shape)
+        self._present = scipy.sparse.csr_array((np.ones(len(cell)), (cluster, cell)), shape=shape)
 
     @cached_property
     def patterns(self) -> int:
@@ -304,11 +304,13 @@ class ClusterNull(Null):
     def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
         """Return mean and variance over all patterns of signs."""
         sums = np.asarray(self._sums @ terms)
-        return [_sign_moments(sparse.csr_array(sums[:, :count])) for count in counts]
+        return [_sign_moments(scipy.sparse.csr_array(sums[:, :count])) for count in counts]
 
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
         """Return mean and variance for bins over all patterns of signs."""
-        return _sign_moments((self._sums @ self._inside(start) @ sparse.diags_array(np.sqrt(scale))).tocsr())
+        return _sign_moments(
+            (self._sums @ self._inside(start) @ scipy.sparse.diags_array(np.sqrt(scale))).tocsr()
+        )
 
     def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
         """Return the mass of the bins."""
@@ -321,18 +323,20 @@ class ClusterNull(Null):
             return count == 1 or self.n_clusters >= self.CLUSTERS_PER_BIN * count
         return bool((self._present @ self._inside(start)).count_nonzero() >= self.CLUSTERS_PER_BIN * count)
 
-    def _inside(self, start: NDArray[np.intp]) -> sparse.csr_array:
+    def _inside(self, start: NDArray[np.intp]) -> scipy.sparse.csr_array:
         """Return which cell lies in which bin, as a matrix of 0 and 1."""
         n_cells = len(self.mass)
         place = np.repeat(np.arange(len(start)), np.diff(start, append=n_cells))
-        return sparse.csr_array((np.ones(n_cells), (np.arange(n_cells), place)), shape=(n_cells, len(start)))
+        return scipy.sparse.csr_array(
+            (np.ones(n_cells), (np.arange(n_cells), place)), shape=(n_cells, len(start))
+        )
 
 
 def _random_signs(n_draws: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
     return np.asarray(rng.integers(0, 2, (n_draws, n_clusters)) * 2.0 - 1.0, dtype=np.float64)
 
 
-def _sign_moments(sums: sparse.csr_array) -> tuple[float, float]:
+def _sign_moments(sums: scipy.sparse.csr_array) -> tuple[float, float]:
     """Return mean and variance over random signs of the squared length of the signed sum of rows."""
     squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
     mean, product = float(squares.sum()), (sums.T @ sums).data

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import chdtrc
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.null import ClusterNull, JointNull, LabelNull, Null
@@ -164,7 +164,9 @@ class Omnibus:
         """
         # What rounding leaves of sums that cancel must not tell draws with the same labels apart.
         relative = np.maximum(self._squares(residual) / self._mean, 1e-9)
-        return np.asarray(np.maximum(chdtrc(self._degrees, relative * self._degrees), _SMALLEST))
+        return np.asarray(
+            np.maximum(scipy.special.chdtrc(self._degrees, relative * self._degrees), _SMALLEST)
+        )
 
     def statistic(self, residual: FloatArray) -> FloatArray:
         """Return T for each draw.

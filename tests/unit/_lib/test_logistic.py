@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.special
 from scipy.optimize import approx_fprime
 
 from support.likelihood import best, mean_loss
-from truecal._lib.logistic import fit_logistic, logistic_objective
+from truecal._lib.logistic import expit, fit_logistic, logistic_objective
 
 
 def data(n=300):
@@ -71,3 +72,8 @@ def test_many_rows_have_the_optimum_of_all_of_them(order):
     fit = fit_logistic(np.column_stack([np.ones_like(x), x]), 0.0, 1.0, label)
     assert fit.converged
     assert fit.gradient == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_expit_is_that_of_scipy():
+    logit = np.concatenate([np.linspace(-700, 700, 2801), [-1e300, -0.0, 1e300]])
+    np.testing.assert_allclose(expit(logit), scipy.special.expit(logit), rtol=1e-15)
