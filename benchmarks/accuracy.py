@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 
 import truecal
 from benchmarks._tables import machine, markdown, write
-from truecal.data.sample import Sample
+from truecal.data.block import Block
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.simulation.suites import SIZES, suite
 
@@ -120,7 +120,7 @@ def _cell(name: str, key: str, population: truecal.Population, n: int, repeats: 
         [
             [spec(sample, norm=norm).value for norm in (2, 1)]
             for first in range(0, repeats, 50)
-            for sample in Sample.from_blocks(*population.sample_many(n, rngs[first : first + 50]))
+            for sample in Block.from_rows(*population.sample_many(n, rngs[first : first + 50]))
         ]
     )
     error = values - [population.true_error(2), population.true_error(1)]

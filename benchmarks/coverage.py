@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 import truecal
 from benchmarks._tables import machine, markdown, write
-from truecal.data.sample import Sample
+from truecal.data.block import Block
 from truecal.inference.interval import interval_of
 from truecal.multiscale.analysis import analyse
 from truecal.simulation.suites import suite
@@ -101,7 +101,7 @@ def _cell(name: str, key: str, population: truecal.Population, n: int, repeats: 
     width: dict[int, list[float]] = {1: [], 2: []}
     above = []
     for first in range(0, repeats, 50):
-        for sample in Sample.from_blocks(*population.sample_many(n, rngs[first : first + 50])):
+        for sample in Block.from_rows(*population.sample_many(n, rngs[first : first + 50])):
             for norm in (1, 2):
                 interval = interval_of([sample], norm, LEVEL)
                 covered[norm].append(interval.low - 1e-12 <= truth[norm] <= interval.high + 1e-12)

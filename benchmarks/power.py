@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from benchmarks._tables import machine, markdown, write
 from truecal._lib.types import FloatArray
-from truecal.data.sample import Sample
+from truecal.data.block import Block
 from truecal.estimators._registry import get_estimator
 from truecal.multiscale.null import LabelNull, Trials
 from truecal.multiscale.omnibus import Omnibus, omnibus_test
@@ -176,7 +176,7 @@ def _power(suite: str, name: str, case: Case, sets: int) -> list[dict[str, objec
 
 def _statistics(score: FloatArray, label: np.ndarray) -> dict[str, FloatArray]:
     """Return each statistic on every row of labels."""
-    samples = list(Sample.from_blocks(label, np.broadcast_to(score, label.shape)))
+    samples = list(Block.from_rows(label, np.broadcast_to(score, label.shape)))
     first = samples[0]
     null = LabelNull(Trials(first.score, first.count, first.positives))
     start = np.flatnonzero(np.diff(score, prepend=-1))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from truecal._lib.text import counted, level
 from truecal._lib.types import FloatArray
@@ -52,7 +55,7 @@ class Result:
 
     def _fields(self) -> dict[str, Any]:
         assert is_dataclass(self)
-        names = [field.name for field in fields(self) if field.name not in self._omitted]
+        names = [part.name for part in fields(self) if part.name not in self._omitted]
         return {name: jsonable(getattr(self, name)) for name in (*names, *self._derived)}
 
 
@@ -242,6 +245,83 @@ class Estimate(Result):
 
     def __repr__(self) -> str:
         return f"<Estimate {self}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimates by one estimator on many samples, in arrays; item k is the `Estimate` of sample k.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n_samples,)
+        The estimates.
+    bins : BinTable or None
+        The bins of all samples, one sample after another.
+    bin_bounds : ndarray of shape (n_samples + 1,), or None
+        Number of the first bin of each sample, and at the end the number of bins.
+    n_bins : ndarray of shape (n_samples,), or None
+        The number of bins asked for or chosen.
+    signed_square : ndarray of shape (n_samples,), or None
+        The square before it is clipped at zero and rooted.
+    notes : mapping of str to ndarray of bool
+        What a reader of the number must know, and to which samples it applies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> estimates = Estimates(np.array([0.1, 0.3]), notes={"few rows": np.array([False, True])})
+    >>> [(one.value, one.notes) for one in estimates]
+    [(0.1, ()), (0.3, ('few rows',))]
+    """
+
+    value: FloatArray
+    bins: BinTable | None = None
+    bin_bounds: NDArray[np.intp] | None = None
+    n_bins: NDArray[np.intp] | None = None
+    signed_square: FloatArray | None = None
+    notes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+
+    @classmethod
+    def gather(cls, estimates: Sequence[Estimate]) -> Estimates:
+        """Return single estimates by one estimator as arrays, without their bins.
+
+        Parameters
+        ----------
+        estimates : sequence of Estimate
+            At least one.
+        """
+
+        def column(name: str) -> Any:
+            values = [getattr(one, name) for one in estimates]
+            return None if values[0] is None else np.array(values)
+
+        texts = dict.fromkeys(note for one in estimates for note in one.notes)
+        notes = {text: np.array([text in one.notes for one in estimates]) for text in texts}
+        return cls(column("value"), None, None, column("n_bins"), column("signed_square"), notes)
+
+    @property
+    def rank_value(self) -> FloatArray:
+        """The numbers by which tests compare estimates; see `Estimate.rank_value`."""
+        return self.value if self.signed_square is None else self.signed_square
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, k: int) -> Estimate:
+        return Estimate(
+            float(self.value[k]),
+            bins=self._bins_of(k),
+            n_bins=None if self.n_bins is None else int(self.n_bins[k]),
+            signed_square=None if self.signed_square is None else float(self.signed_square[k]),
+            notes=tuple(text for text, holds in self.notes.items() if holds[k]),
+        )
+
+    def _bins_of(self, k: int) -> BinTable | None:
+        if self.bins is None or self.bin_bounds is None:
+            return None
+        own = slice(self.bin_bounds[k], self.bin_bounds[k + 1])
+        columns = (getattr(self.bins, column.name) for column in fields(self.bins))
+        return BinTable(*(column[own] for column in columns))
 
 
 def classes_target(n_classes: int) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import truecal
 from support import naive
 from truecal.data import as_sample
+from truecal.data.block import Block
 
 #: The same examples every time, so that the tests are deterministic; TRUECAL_EXPLORE=1 looks for new ones.
 LAWS = settings(deadline=None, derandomize="TRUECAL_EXPLORE" not in os.environ, database=None)
@@ -61,6 +62,30 @@ def test_weights_are_repetition(spec, data):
     assume(weight.sum() >= 2)
     repeated = error(spec.name, np.repeat(y, weight), np.repeat(p, weight))
     assert error(spec.name, y, p, sample_weight=weight, weights="counts") == pytest.approx(repeated, abs=1e-9)
+
+
+@every_estimator
+@settings(LAWS, max_examples=30)
+@given(
+    data=st.integers(2, 40).flatmap(
+        lambda n: st.lists(
+            st.lists(st.tuples(st.integers(0, 1), scores), min_size=n, max_size=n), min_size=1, max_size=4
+        )
+    ),
+    norm=NORMS,
+    dtype=st.sampled_from([np.float64, np.float32]),
+)
+def test_a_block_gives_what_its_samples_give(spec, data, norm, dtype):
+    rows = [columns(sample) for sample in data]
+    label, score = np.array([y for y, _ in rows]), np.array([p for _, p in rows], dtype=dtype)
+    many = spec.many(Block.from_rows(label, score), norm=norm)
+    assert len(many) == len(rows)
+    for one, y, p in zip(many, label, score, strict=True):
+        alone = spec(as_sample(y, p), norm=norm)
+        for name in ("value", "n_bins", "signed_square", "rank_value", "notes"):
+            assert getattr(one, name) == getattr(alone, name)
+        if one.bins is not None:
+            assert one.bins.to_rows() == alone.bins.to_rows()
 
 
 @settings(LAWS, max_examples=60)

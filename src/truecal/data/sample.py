@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.isotonic import isotonic_rate
-
-FloatArray = NDArray[np.float64]
+from truecal.data.score_groups import FloatArray, ScoreGroups, ones
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
 _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
@@ -99,7 +98,7 @@ class Clusters:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(ScoreGroups):
     r"""Predictions as sorted score groups: distinct score, count of rows, sum of labels.
 
     In memory every distinct score is one group. Data too large for memory is reduced to cells first, and
@@ -136,20 +135,9 @@ class Sample:
     Sample(n=4, groups=3, target='P(y = 1)')
     """
 
-    score: FloatArray
-    count: FloatArray
-    positives: FloatArray
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
-    target: str = "P(y = 1)"
     squares: FloatArray | None = None
     positive_squares: FloatArray | None = None
     clusters: Clusters | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("score", "count", "positives"):
-            array = getattr(self, name).view()
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
 
     @classmethod
     def from_predictions(
@@ -254,14 +242,6 @@ class Sample:
         return f"Sample(n={self.n:.10g}, groups={len(self)}, target={self.target!r})"
 
     @cached_property
-    def n(self) -> float:
-        """Number of rows, an int; or the total weight, a float if weights have fractions."""
-        if self.one_row_each:
-            return len(self)
-        total = float(self.count.sum())
-        return int(total) if self.whole else total
-
-    @cached_property
     def effective_size(self) -> float:
         """Kish's effective number of rows, (sum w)^2 / sum w^2; the number of rows if they are counted."""
         return self.n if self.squares is None else self.n**2 / float(self.squares.sum())
@@ -276,74 +256,9 @@ class Sample:
         return self.scaled(self.effective_size / self.n)
 
     @cached_property
-    def label(self) -> FloatArray:
-        """Mean label of each group."""
-        return self.positives if self.one_row_each else self.positives / self.count
-
-    @cached_property
     def isotonic(self) -> FloatArray:
         """Mean label of each group under the increasing curve that fits the labels best."""
         return isotonic_rate(self.count, self.positives)
-
-    @cached_property
-    def cumulative_count(self) -> FloatArray:
-        """Rows before each group, and at the end the total: ``n_groups + 1`` values."""
-        return np.arange(len(self) + 1, dtype=np.float64) if self.one_row_each else _prefix_sums(self.count)
-
-    @cached_property
-    def cumulative_positives(self) -> FloatArray:
-        """Sum of the labels before each group, and at the end the total: ``n_groups + 1`` values."""
-        return _prefix_sums(self.positives)
-
-    @cached_property
-    def even(self) -> bool:
-        """Whether all groups have the same count, as when no scores tie and there are no weights."""
-        return self.one_row_each or bool((self.count == self.count[0]).all())
-
-    @cached_property
-    def whole(self) -> bool:
-        """Whether all counts are whole numbers, so that their sums are exact."""
-        return self.one_row_each or bool((self.count == np.floor(self.count)).all())
-
-    @property
-    def one_row_each(self) -> bool:
-        """Whether every group is one row: no ties and no weights."""
-        # One 1.0 seen by all rows through a stride of zero costs no memory, and marks this case.
-        return self.count.strides == (0,) and float(self.count[0]) == 1
-
-    def rows_between(self, start: NDArray[np.intp], end: NDArray[np.intp]) -> FloatArray:
-        """Return the rows, or the weight, from group `start` up to group `end`.
-
-        Parameters
-        ----------
-        start, end : ndarray of int
-            Numbers of groups; group `end` is not counted.
-        """
-        if self.one_row_each:
-            return np.asarray(end - start, dtype=np.float64)
-        return self.cumulative_count[end] - self.cumulative_count[start]
-
-    @property
-    def rounding(self) -> float:
-        """A bound for the rounding error of sums of counts: zero if these are whole numbers."""
-        return 0.0 if self.whole and self.n < 2**53 else 1e-10 * self.n
-
-    def sums(self, start: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return count, sum of scores and sum of labels of the runs of groups that begin at `start`.
-
-        Sums within each run (NumPy adds pairwise) are more accurate than differences of prefix sums. All three
-        are added in the same order, so that rounding never makes a mean larger than 1.
-
-        Parameters
-        ----------
-        start : ndarray of int
-            Numbers of groups, ascending from 0.
-        """
-        positives = np.add.reduceat(self.positives, start)
-        if self.one_row_each:
-            end = np.append(start[1:], len(self))
-            return self.rows_between(start, end), np.add.reduceat(self.score, start), positives
-        return np.add.reduceat(self.count, start), np.add.reduceat(self.score * self.count, start), positives
 
     def merge_groups(self, start: NDArray[np.intp]) -> Sample:
         """Return a coarser sample of counted rows, whose groups are the runs of groups that begin at `start`.
@@ -442,7 +357,7 @@ class Sample:
         Sample
         """
         if weight is None and clusters is None:
-            return next(cls.from_blocks(label[np.newaxis], score[np.newaxis], target=target))
+            return cls._from_sorted(*sort_rows(label, score), score.dtype, target)
         if weight is None:
             weight = np.ones(len(label))
         # Label and weight order the rows inside a tie, so that sums round the same for any row order.
@@ -467,55 +382,39 @@ class Sample:
         )
 
     @classmethod
-    def from_blocks(
-        cls, label: NDArray[Any], score: NDArray[Any], *, target: str = "P(y = 1)"
-    ) -> Iterator[Sample]:
-        """Group each row of two (samples, rows) arrays; many small samples share one sort call.
-
-        A score in [0, 1] leaves the top bit of its exponent unused. Shifting its bits left by one frees
-        the lowest bit for the label, without loss, and integers sort as the floats do. One sort of such
-        keys costs half of an argsort and two takes.
-
-        Parameters
-        ----------
-        label, score : ndarray of shape (samples, rows)
-            Labels and scores as in `from_rows`; each row of the arrays is a sample.
-        target : str
-            What the scores are probabilities of, in words.
-
-        Yields
-        ------
-        Sample
-        """
-        integer = _KEYS[score.dtype.itemsize]
-        keys = np.ascontiguousarray(score).view(integer) << 1  # the sign of -0.0 falls off here
-        keys |= label.astype(integer, copy=False)
-        keys.sort(axis=-1)
-        positives = (keys & 1).astype(np.float64)
-        keys >>= 1
-        scores = keys.view(score.dtype).astype(np.float64, copy=False)
-        tied = (scores[:, 1:] == scores[:, :-1]).any(axis=1)
-        ones = _ones(scores.shape[1])
-        for row, has_ties in enumerate(tied):
-            if has_ties:
-                start = _group_starts(scores[row])
-                yield cls(
-                    score=scores[row][start],
-                    count=np.diff(start, append=len(scores[row])).astype(np.float64),
-                    positives=np.add.reduceat(positives[row], start),
-                    dtype=score.dtype,
-                    target=target,
-                )
-            else:
-                yield cls(scores[row], ones, positives[row], score.dtype, target)
+    def _from_sorted(cls, score: FloatArray, label: FloatArray, dtype: np.dtype[Any], target: str) -> Sample:
+        start = _group_starts(score)
+        if len(start) == len(score):
+            return cls(score, ones(len(score)), label, dtype, target)
+        count = np.diff(start, append=len(score)).astype(np.float64)
+        return cls(score[start], count, np.add.reduceat(label, start), dtype, target)
 
 
-def _ones(n: int) -> FloatArray:
-    return np.broadcast_to(np.float64(1), n)
+def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    """Return scores and labels in the order of the scores, along the last axis; among equal scores zeros come first.
+
+    A score in [0, 1] leaves the top bit of its exponent unused. Shifting its bits left by one frees
+    the lowest bit for the label, without loss, and integers sort as the floats do. One sort of such
+    keys costs half of an argsort and two takes.
+
+    Parameters
+    ----------
+    label : ndarray
+        Labels, 0 and 1.
+    score : ndarray
+        Scores in [0, 1], float16, float32 or float64.
+    """
+    integer = _KEYS[score.dtype.itemsize]
+    keys = np.ascontiguousarray(score).view(integer) << 1  # the sign of -0.0 falls off here
+    keys |= label.astype(integer, copy=False)
+    keys.sort(axis=-1)
+    labels = (keys & 1).astype(np.float64)
+    keys >>= 1
+    return keys.view(score.dtype).astype(np.float64, copy=False), labels
 
 
 def _rebuild(score: FloatArray, count: FloatArray | None, *rest: Any) -> Sample:
-    return Sample(score, _ones(len(score)) if count is None else count, *rest)
+    return Sample(score, ones(len(score)) if count is None else count, *rest)
 
 
 def _group_starts(score: NDArray[Any]) -> NDArray[np.intp]:
@@ -543,10 +442,3 @@ def _by_cluster(
         n_clusters=n_clusters,
         rows=None if counted else np.bincount(place).astype(np.float64),
     )
-
-
-def _prefix_sums(values: FloatArray) -> FloatArray:
-    sums = np.empty(len(values) + 1)
-    sums[0] = 0.0
-    np.cumsum(values, out=sums[1:])
-    return sums

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from truecal._lib.checks import check_choice, check_norm
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
+from truecal.results import Estimates
 
 if TYPE_CHECKING:
+    from truecal.data.block import Block
     from truecal.data.sample import Sample
     from truecal.results import Estimate
 
 #: A function of a census and the estimator's arguments; or the estimator itself.
 Truth = Callable[..., float] | Literal["plug-in"] | None
-EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate"])
+EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate | Estimates"])
 
 #: Default of every parameter `estimator`: the flagship, whose confidence interval is reported.
 DEFAULT_ESTIMATOR: Final = "multiscale"
@@ -76,6 +78,8 @@ class EstimatorSpec:
     width_bins : bool
         Whether it depends on the rows only through their sums over `n_bins` bins of equal width, so that they can be
         counted and need not be sorted.
+    takes_blocks : bool
+        Whether the function takes a `Sample` or a `Block` of many, and returns `Estimates`.
     truth : callable, "plug-in" or None
         How to compute the estimand of a population, if it is not the true calibration error; see `true_value`.
     limit : callable or None
@@ -86,7 +90,7 @@ class EstimatorSpec:
     """
 
     name: str
-    function: Callable[..., Estimate]
+    function: Callable[..., Any]
     summary: str
     estimand: str
     reference: str
@@ -97,6 +101,7 @@ class EstimatorSpec:
     aliases: tuple[str, ...]
     options: dict[str, Any]
     width_bins: bool = False
+    takes_blocks: bool = False
     truth: Truth = None
     limit: Callable[[float], float] | None = None
     fixed_norm: float | None = None
@@ -158,22 +163,53 @@ class EstimatorSpec:
         order = self.resolve_norm(norm)
         arguments = {**self.options, **options, **({} if order is None else {"norm": order})}
         if self.truth == "plug-in":
-            return self.function(census, **arguments).value
+            return self._apply(census, arguments).value
         return self.truth(census, **arguments)
 
     def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimate:
         """Apply the estimator to a sample; the result names the estimator, the norm and the target."""
-        order = self.resolve_norm(norm)
-        self.check_options(options)
+        arguments = self._arguments(norm, options)
         if not self.weights and not sample.whole:
             raise InputError(
                 f"must be whole numbers for {self.name}, which counts rows",
                 argument="sample_weight",
                 remedy=Remedy.COUNTS,
             )
-        arguments = options if order is None else {"norm": order, **options}
-        estimate = self.function(sample, **arguments)
-        return replace(estimate, estimator=self.name, norm=order, n=sample.n, target=sample.target)
+        return replace(
+            self._apply(sample, arguments),
+            estimator=self.name,
+            norm=arguments.get("norm"),
+            n=sample.n,
+            target=sample.target,
+        )
+
+    def many(self, block: Block, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimates:
+        """Apply the estimator to every sample of a block; the values are those of single calls.
+
+        Parameters
+        ----------
+        block : Block
+            Samples of the same number of rows.
+        norm : float
+            Order of the norm.
+        **options
+            Options of the estimator.
+        """
+        arguments = self._arguments(norm, options)
+        if self.takes_blocks:
+            estimates: Estimates = self.function(block, **arguments)
+            return estimates
+        return Estimates.gather([self._apply(sample, arguments) for sample in block])
+
+    def _arguments(self, norm: float, options: dict[str, Any]) -> dict[str, Any]:
+        order = self.resolve_norm(norm)
+        self.check_options(options)
+        return options if order is None else {"norm": order, **options}
+
+    def _apply(self, sample: Sample, arguments: dict[str, Any]) -> Estimate:
+        outcome = self.function(sample, **arguments)
+        estimate: Estimate = outcome[0] if self.takes_blocks else outcome
+        return estimate
 
 
 @dataclass(frozen=True)
@@ -187,6 +223,18 @@ class Choice:
     def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM) -> Estimate:
         """Apply the estimator with its options."""
         return self.spec(sample, norm=norm, **self.options)
+
+    def many(self, block: Block, *, norm: float = DEFAULT_NORM) -> Estimates:
+        """Apply the estimator with its options to every sample of a block.
+
+        Parameters
+        ----------
+        block : Block
+            Samples of the same number of rows.
+        norm : float
+            Order of the norm.
+        """
+        return self.spec.many(block, norm=norm, **self.options)
 
 
 def choose_estimators(estimators: Iterable[str | Mapping[str, Any]]) -> list[Choice]:
@@ -235,6 +283,7 @@ def estimator(
     aliases: tuple[str, ...] = (),
     alias_norms: Mapping[str, float] = MappingProxyType({}),
     width_bins: bool = False,
+    takes_blocks: bool = False,
     truth: Truth = None,
     limit: Callable[[float], float] | None = None,
 ) -> Callable[[EstimatorFunction], EstimatorFunction]:
@@ -264,6 +313,9 @@ def estimator(
         Order of the norm of those aliases that imply one.
     width_bins : bool
         Whether sums over `n_bins` bins of equal width are all that it needs.
+    takes_blocks : bool
+        Whether the function is written for `ScoreGroups` of one sample or many, and returns `Estimates`. Others are
+        applied to the samples of a block one by one.
     truth : callable or "plug-in", optional
         How to compute the estimand of a population, where it is not the true calibration error: a function of a
         sample whose counts are probabilities and whose labels are expected ones, and of the arguments of the
@@ -302,6 +354,7 @@ def estimator(
             aliases=aliases,
             options=options,
             width_bins=width_bins,
+            takes_blocks=takes_blocks,
             truth=truth,
             limit=limit,
         )

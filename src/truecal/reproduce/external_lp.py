@@ -21,7 +21,7 @@ from truecal.reproduce.draw import label_of, legend_below, line, new_figure, siz
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
 from truecal.simulation.curves import Curve, FunctionCurve, GLMCurve, IdentityCurve
-from truecal.simulation.monte_carlo import draw_samples
+from truecal.simulation.monte_carlo import draw_blocks
 from truecal.simulation.population import Population
 from truecal.simulation.scores.beta import BetaScores
 
@@ -97,9 +97,8 @@ def _seconds(population: Population, sizes: tuple[int, ...], settings: Settings)
     """Return the median over sizes of the processor time of one estimate."""
     taken: dict[str, list[float]] = {key: [] for key in ESTIMATORS}
     for n in sizes:
-        samples = list(
-            draw_samples(population, n, range(settings.of(20, 5, 1)), seed=settings.seed, key=(n,))
-        )
+        blocks = draw_blocks(population, n, range(settings.of(20, 5, 1)), seed=settings.seed, key=(n,))
+        samples = [sample for block in blocks for sample in block]
         for key in ESTIMATORS:
             spec = get_estimator(key)
             began = time.process_time()

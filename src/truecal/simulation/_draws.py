@@ -17,7 +17,7 @@ from truecal.estimators._registry import MULTISCALE, Choice, choose_estimators
 from truecal.inference.calibration_test import method_names
 from truecal.multiscale.null import LabelNull, Trials
 from truecal.multiscale.omnibus import Omnibus
-from truecal.simulation.monte_carlo import draw_samples, keyed_generator
+from truecal.simulation.monte_carlo import draw_blocks, keyed_generator
 from truecal.simulation.population import Population
 
 #: Up to this number of rows every score is drawn. Beyond, blocks of scores give the same power at a fixed cost.
@@ -136,7 +136,8 @@ class Simulator:
             yield score[seen], drawn[seen].astype(np.float64), chance[seen]
 
     def _drawn(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
-        return draw_samples(population, n, range(repeats), seed=self.seed, key=(stream, n))
+        for block in draw_blocks(population, n, range(repeats), seed=self.seed, key=(stream, n)):
+            yield from block
 
     def _from_blocks(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
         """Yield data sets of a population whose scores are rounded to blocks: binomials, whatever n is."""

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 
 from truecal._lib.progress import Progress
 from truecal._lib.types import FloatArray
-from truecal.data.sample import Sample
+from truecal.data.block import Block
 from truecal.estimators._registry import Choice
 from truecal.simulation.population import Population
 
@@ -35,10 +35,10 @@ def blocks_of(repetitions: range, n: int) -> Iterator[range]:
     return (repetitions[first : first + step] for first in range(0, len(repetitions), step))
 
 
-def draw_samples(
+def draw_blocks(
     population: Population, n: int, repetitions: range, *, seed: int, key: Sequence[int]
-) -> Iterator[Sample]:
-    """Yield one sample of size `n` for each repetition.
+) -> Iterator[Block]:
+    """Yield blocks of samples of size `n`, one sample for each repetition.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ def draw_samples(
 
     Yields
     ------
-    Sample
+    Block
 
     Examples
     --------
     >>> from truecal.simulation import paper
     >>> population = paper.population("resnet110_c10")
-    >>> [sample.n for sample in draw_samples(population, 50, range(2), seed=0, key=(1,))]
+    >>> [sample.n for block in draw_blocks(population, 50, range(2), seed=0, key=(1,)) for sample in block]
     [50, 50]
     """
-    for block in blocks_of(repetitions, n):
-        generators = [keyed_generator(seed, *key, repetition) for repetition in block]
-        yield from Sample.from_blocks(*population.sample_many(n, generators))
+    for numbers in blocks_of(repetitions, n):
+        generators = [keyed_generator(seed, *key, number) for number in numbers]
+        yield Block.from_rows(*population.sample_many(n, generators))
 
 
 def draw_estimates(
@@ -80,15 +80,17 @@ def draw_estimates(
 ) -> FloatArray:
     """Return estimates and numbers of bins, of shape (estimators, 2, repetitions); NaN where there are no bins.
 
-    The parameters are those of `draw_samples`, with the estimators and the order of the norm.
+    The parameters are those of `draw_blocks`, with the estimators and the order of the norm.
     """
     values = np.full((len(choices), 2, len(repetitions)), np.nan)
-    for column, sample in enumerate(draw_samples(population, n, repetitions, seed=seed, key=key)):
+    first = 0
+    for block in draw_blocks(population, n, repetitions, seed=seed, key=key):
+        columns = slice(first, first := first + len(block))
         for row, choice in enumerate(choices):
-            estimate = choice(sample, norm=norm)
-            values[row, 0, column] = estimate.value
-            if estimate.n_bins is not None:
-                values[row, 1, column] = estimate.n_bins
+            estimates = choice.many(block, norm=norm)
+            values[row, 0, columns] = estimates.value
+            if estimates.n_bins is not None:
+                values[row, 1, columns] = estimates.n_bins
     return values
 
 

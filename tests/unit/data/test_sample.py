@@ -154,17 +154,6 @@ def test_a_constant_count_of_another_value_is_believed():
     assert sample.cumulative_count.tolist() == [0, 3, 6]
 
 
-def test_blocks_are_samples_row_by_row(golden):
-    label, score = (array.reshape(4, 25) for array in golden(100))
-    score[1] = np.round(score[1], 1)
-    blocks = list(Sample.from_blocks(label, score, target="T"))
-    assert len(blocks) == 4
-    for block, *row in zip(blocks, label, score, strict=True):
-        assert_same_groups(block, brute_force(*row, np.ones(25)))
-        assert block.target == "T"
-    assert [len(block) for block in blocks] == [25, len(set(score[1])), 25, 25]
-
-
 def test_other_labels_on_the_same_scores(golden):
     sample = Sample.from_rows(*golden(20))
     other = sample.with_positives(1 - sample.positives)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data.sample import Sample
+from truecal.data.block import Block
 from truecal.reproduce import EXTERNAL_NAMES, NAMES, load_part, run
 from truecal.reproduce.external_debiasing import known_l1_error, squared_errors
 from truecal.reproduce.external_interval import sun_interval
@@ -70,7 +70,7 @@ def test_truths_of_other_measures_have_closed_forms():
 def test_estimates_of_other_measures_approach_their_truths():
     population = truecal.paper.population("resnet110_c100")
     found = truths(population)
-    (sample,) = Sample.from_blocks(*population.sample_many(400_000, [np.random.default_rng(2)]))
+    (sample,) = Block.from_rows(*population.sample_many(400_000, [np.random.default_rng(2)]))
     for name in ("ks", "em_mce"):
         value = truecal.estimate(sample, estimator=name).value
         assert value == pytest.approx(found[name], abs=0.004)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data.sample import Sample
+from truecal.data.block import Block
 from truecal.reproduce.populations import (
     image_set_of,
     mean_absolute_bias,
@@ -37,7 +37,7 @@ def test_kde_without_its_root_is_the_mean_of_squares():
     generators = [np.random.default_rng(k) for k in range(300)]
     values = [
         truecal.estimate(s, estimator="kde").value
-        for s in Sample.from_blocks(*SQUARE.sample_many(100, generators))
+        for s in Block.from_rows(*SQUARE.sample_many(100, generators))
     ]
     squares = np.square(values)
     error = math.hypot(row["bias_se"], squares.std() / math.sqrt(300))

@@ -6,8 +6,8 @@ from truecal.estimators._registry import choose_estimators
 from truecal.simulation import monte_carlo
 from truecal.simulation.monte_carlo import (
     blocks_of,
+    draw_blocks,
     draw_estimates,
-    draw_samples,
     in_parallel,
     keyed_generator,
 )
@@ -29,10 +29,13 @@ def test_blocks_cover_the_repetitions_in_order(n, size):
 
 
 def test_a_sample_depends_on_seed_key_and_number_only(monkeypatch):
-    whole = list(draw_samples(SQUARE, 40, range(10), seed=1, key=(2,)))
+    def draw(repetitions):
+        blocks = draw_blocks(SQUARE, 40, repetitions, seed=1, key=(2,))
+        return [sample for block in blocks for sample in block]
+
+    whole = draw(range(10))
     monkeypatch.setattr(monte_carlo, "_BLOCK_ROWS", 80)
-    in_blocks = list(draw_samples(SQUARE, 40, range(10), seed=1, key=(2,)))
-    later = list(draw_samples(SQUARE, 40, range(6, 10), seed=1, key=(2,)))
+    in_blocks, later = draw(range(10)), draw(range(6, 10))
     for one, two in [*zip(whole, in_blocks, strict=True), *zip(whole[6:], later, strict=True)]:
         np.testing.assert_array_equal(one.score, two.score)
         np.testing.assert_array_equal(one.positives, two.positives)

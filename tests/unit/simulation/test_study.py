@@ -12,7 +12,7 @@ import pytest
 
 import truecal
 from truecal._lib.files import exclusive
-from truecal.data.sample import Sample
+from truecal.data.block import Block
 from truecal.estimators import _registry
 from truecal.estimators._registry import choose_estimators, get_estimator
 from truecal.exceptions import InputError
@@ -65,7 +65,7 @@ def test_results_depend_on_nothing_but_seed_population_size_and_estimator():
 
 def test_the_first_repetitions_do_not_depend_on_their_number(monkeypatch):
     seen = []
-    monkeypatch.setattr(Sample, "from_blocks", _recording(seen, Sample.from_blocks))
+    monkeypatch.setattr(Block, "from_rows", _recording(seen, Block.from_rows))
     bias_study({"square": SQUARE}, estimators=["ks"], sizes=[20], repeats=3, rng=1)
     bias_study({"square": SQUARE}, estimators=["ks"], sizes=[20], repeats=5, rng=1)
     three, five = seen
@@ -122,7 +122,7 @@ def test_a_file_is_resumed_without_computing_again(tmp_path, monkeypatch):
     settings = {"sizes": [20, 40], "repeats": 10, "rng": 7}
     first = bias_study({"square": SQUARE}, estimators=["em_bin"], path=path, **settings)
     drawn = []
-    monkeypatch.setattr(Sample, "from_blocks", _recording(drawn, Sample.from_blocks))
+    monkeypatch.setattr(Block, "from_rows", _recording(drawn, Block.from_rows))
     again = bias_study({"square": SQUARE}, estimators=["em_bin"], path=path, **settings)
     assert again.rows == first.rows
     assert not drawn

@@ -1,0 +1,141 @@
+"""Groups of rows with equal scores: what one sample and a block of samples have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreGroups:
+    """Score groups of one sample, or of several samples one after another.
+
+    A formula that is written for runs of groups serves both: `bounds` says where samples begin and end, and sums over
+    a run do not depend on what is before and behind it.
+
+    Attributes
+    ----------
+    score : ndarray of shape (n_groups,)
+        Scores, in ascending order within a sample.
+    count : ndarray of shape (n_groups,)
+        Rows, or total weight, of each group.
+    positives : ndarray of shape (n_groups,)
+        Sum of the 0/1 labels (times the weights) of each group.
+    dtype : numpy.dtype
+        The type that the scores came in. Equal-width edges are rounded to it, so that a float32 score of
+        0.3 meets the edge 3/10 as a float64 one does.
+    target : str
+        What the score is the probability of, in words.
+    """
+
+    score: FloatArray
+    count: FloatArray
+    positives: FloatArray
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    target: str = "P(y = 1)"
+
+    def __post_init__(self) -> None:
+        for name in ("score", "count", "positives"):
+            array = getattr(self, name).view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @cached_property
+    def bounds(self) -> IntArray:
+        """Number of the first group of each sample, and at the end the number of groups."""
+        return np.array([0, len(self.score)])
+
+    @cached_property
+    def n(self) -> float:
+        """Number of rows of each sample, an int; or the total weight, a float if weights have fractions."""
+        if self.one_row_each:
+            return len(self.score)
+        total = float(self.count.sum())
+        return int(total) if self.whole else total
+
+    @cached_property
+    def label(self) -> FloatArray:
+        """Mean label of each group."""
+        return self.positives if self.one_row_each else self.positives / self.count
+
+    @cached_property
+    def cumulative_count(self) -> FloatArray:
+        """Rows before each group, and at the end the total: ``n_groups + 1`` values."""
+        if self.one_row_each:
+            return np.arange(len(self.score) + 1, dtype=np.float64)
+        return prefix_sums(self.count)
+
+    @cached_property
+    def cumulative_positives(self) -> FloatArray:
+        """Sum of the labels before each group, and at the end the total: ``n_groups + 1`` values."""
+        return prefix_sums(self.positives)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether all groups have the same count, as when no scores tie and there are no weights."""
+        return self.one_row_each or bool((self.count == self.count[0]).all())
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all counts are whole numbers, so that their sums are exact."""
+        return self.one_row_each or bool((self.count == np.floor(self.count)).all())
+
+    @property
+    def one_row_each(self) -> bool:
+        """Whether every group is one row: no ties and no weights."""
+        # One 1.0 seen by all rows through a stride of zero costs no memory, and marks this case.
+        return self.count.strides == (0,) and float(self.count[0]) == 1
+
+    @property
+    def rounding(self) -> float:
+        """A bound for the rounding error of sums of counts: zero if these are whole numbers."""
+        return 0.0 if self.whole and self.n < 2**53 else 1e-10 * self.n
+
+    def rows_between(self, start: IntArray, end: IntArray) -> FloatArray:
+        """Return the rows, or the weight, from group `start` up to group `end`.
+
+        Parameters
+        ----------
+        start, end : ndarray of int
+            Numbers of groups; group `end` is not counted.
+        """
+        if self.one_row_each:
+            return np.asarray(end - start, dtype=np.float64)
+        return self.cumulative_count[end] - self.cumulative_count[start]
+
+    def sums(self, start: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return count, sum of scores and sum of labels of the runs of groups that begin at `start`.
+
+        Sums within each run (NumPy adds pairwise) are more accurate than differences of prefix sums. All three
+        are added in the same order, so that rounding never makes a mean larger than 1.
+
+        Parameters
+        ----------
+        start : ndarray of int
+            Numbers of groups, ascending from 0.
+        """
+        positives = np.add.reduceat(self.positives, start)
+        if self.one_row_each:
+            end = np.append(start[1:], len(self.score))
+            return self.rows_between(start, end), np.add.reduceat(self.score, start), positives
+        return np.add.reduceat(self.count, start), np.add.reduceat(self.score * self.count, start), positives
+
+
+def ones(n: int) -> FloatArray:
+    """Return the counts of groups of one row each."""
+    return np.broadcast_to(np.float64(1), n)
+
+
+def prefix_sums(values: FloatArray) -> FloatArray:
+    """Return the sum of the values before each one, and at the end the total."""
+    sums = np.empty(len(values) + 1)
+    sums[0] = 0.0
+    np.cumsum(values, out=sums[1:])
+    return sums
