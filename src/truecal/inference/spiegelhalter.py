@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -18,6 +18,9 @@ from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.resample import require_whole_counts
 from truecal.results import Result, classes_target
+
+#: Groups that are added up at a time: their terms stay in the cache, and no array is as long as the sample.
+_BLOCK = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -111,10 +114,13 @@ def z_of(sample: Sample) -> SpiegelhalterResult:
     """Return the test of one sample."""
     if sample.clusters is not None:
         return z_of_clusters([sample])
-    slope = 1 - 2 * sample.score
     weight2 = sample.count if sample.squares is None else sample.squares
-    variance = float(np.sum(weight2 * slope**2 * sample.score * (1 - sample.score)))
-    return _z_test(_excess(sample), variance, sample.n, sample.target)
+
+    def variance(block: slice) -> FloatArray:
+        score = sample.score[block]
+        return weight2[block] * (1 - 2 * score) ** 2 * score * (1 - score)
+
+    return _z_test(_excess(sample), _total(sample, variance), sample.n, sample.target)
 
 
 def z_of_classes(
@@ -159,7 +165,18 @@ def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
 
 def _excess(sample: Sample) -> float:
     """Return by how much the sum of squared errors exceeds its mean under calibration."""
-    return float(np.sum((sample.positives - sample.count * sample.score) * (1 - 2 * sample.score)))
+
+    def excess(block: slice) -> FloatArray:
+        score = sample.score[block]
+        return (sample.positives[block] - sample.count[block] * score) * (1 - 2 * score)
+
+    return _total(sample, excess)
+
+
+def _total(sample: Sample, term: Callable[[slice], FloatArray]) -> float:
+    """Return the sum of a term over all groups of a sample; the term is computed for slices of them."""
+    starts = range(0, len(sample), _BLOCK)
+    return float(sum(np.sum(term(slice(start, start + _BLOCK))) for start in starts))
 
 
 def _z_test(excess: float, variance: float, n: float, target: str) -> SpiegelhalterResult:

@@ -60,25 +60,25 @@ class Trials:
         """Return a few thousand trials that stand for these, each less than 1/512 wide and 1/2048 of the mass."""
         if self.weight is not None or len(self.score) <= _MOST_TRIALS or self.count.sum() <= _MOST_DRAWN_ROWS:
             return self
-        by_mass = np.floor(MOST_CELLS * (np.cumsum(self.count) - self.count / 2) / self.count.sum())
-        sure = (self.score == 1).astype(np.float64) - (self.score == 0)
-        edge = (
-            np.diff(by_mass, prepend=-1)
-            + np.diff(np.floor(512 * self.score), prepend=-1)
-            + np.abs(np.diff(sure, prepend=0))
-        )
-        start = np.flatnonzero(edge)
+        rank = np.cumsum(self.count)
+        # Scores and ranks ascend, so the edges are searched for: no pass over all trials for each kind of edge.
+        edge = np.arange(MOST_CELLS) * (rank[-1] / MOST_CELLS)
+        by_mass = np.searchsorted(rank, edge)
+        by_mass += rank[by_mass] - self.count[by_mass] / 2 < edge  # the middle of its ranks decides
+        by_score = np.searchsorted(self.score, np.arange(1, 513) / 512)
+        above_zero = np.searchsorted(self.score, [0.0], side="right")
+        start = np.unique(np.concatenate([by_mass, by_score, above_zero]))
+        start = start[start < len(rank)]
 
         def total(values: FloatArray) -> FloatArray:
             return np.asarray(np.add.reduceat(values, start))
 
-        count = total(self.count)
+        count, sums = total(self.count), self.count * self.score
+        last = self.score[np.append(start[1:], len(rank)) - 1]
         # A mean lies between the scores, whatever rounding does.
-        score = np.clip(
-            total(self.count * self.score) / count, self.score[start], np.maximum.reduceat(self.score, start)
-        )
-        exact = total(self.count * self.score * (1 - self.score))
-        excess = variance_excess(count * score * (1 - score), exact)
+        score = np.clip(total(sums) / count, self.score[start], last)
+        sums *= np.subtract(1, self.score, out=rank)
+        excess = variance_excess(count * score * (1 - score), total(sums))
         return Trials(score, count, total(self.positives), None, max(excess, self.excess))
 
 

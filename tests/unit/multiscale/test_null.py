@@ -52,6 +52,21 @@ def test_many_scores_are_merged_and_the_excess_of_the_variance_is_known():
     assert null.residual.sum() == pytest.approx(np.sum(score - label))
 
 
+@pytest.mark.parametrize("ties", [1, 9])
+def test_trials_that_are_merged_share_a_cell_of_mass_and_one_of_width(ties):
+    rng = np.random.default_rng(ties)
+    score = np.unique(np.concatenate([[0.0, 1.0], rng.random(150_000) ** 3]))
+    count = rng.integers(1, ties + 1, len(score)).astype(float)
+    positives = np.floor(rng.random(len(score)) * (count + 1))
+    middle = np.cumsum(count) - count / 2
+    cells = [np.floor(2048 * middle / count.sum()), np.floor(512 * score), score > 0, score == 1]
+    _, cell = np.unique(np.stack(cells), axis=1, return_inverse=True)
+    merged = Trials(score, count, positives).merged()
+    assert merged.count.tolist() == np.bincount(cell.ravel(), count).tolist()
+    assert merged.positives.tolist() == np.bincount(cell.ravel(), positives).tolist()
+    assert merged.score == pytest.approx(np.bincount(cell.ravel(), count * score) / merged.count)
+
+
 def test_an_alternative_is_drawn_with_its_own_chances():
     score, chance = np.array([0.2, 0.5]), np.array([0.9, 0.1])
     null = LabelNull(Trials(score, np.full(2, 3.0), np.zeros(2)))
