@@ -130,7 +130,9 @@ def _wrong(name: str, expected: str, value: object, hint: str | None = None) -> 
 
 def as_generator(rng: RNGLike) -> np.random.Generator:
     """Return a generator by SPEC 7: `None` is fresh entropy, a number is a seed, a generator is itself."""
-    if isinstance(rng, bool) or not isinstance(rng, RNGLike):
+    random = np.random  # imported only here: estimates need no random numbers
+    kinds = int | np.integer | random.SeedSequence | random.BitGenerator | random.Generator | None
+    if isinstance(rng, bool) or not isinstance(rng, kinds):
         raise _wrong("rng", "None, a seed or a numpy.random.Generator", rng)
     if isinstance(rng, numbers.Integral) and int(rng) < 0:
         raise _wrong("rng", "a seed of at least 0", rng)

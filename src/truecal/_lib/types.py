@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,4 +14,6 @@ FloatArray = NDArray[np.float64]
 ScoreFunction = Callable[[FloatArray, FloatArray], Any]
 
 #: What a parameter `rng` takes, by SPEC 7.
-RNGLike = int | np.integer | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
+RNGLike: TypeAlias = (
+    "int | np.integer | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None"
+)

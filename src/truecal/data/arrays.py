@@ -5,15 +5,16 @@ from __future__ import annotations
 import decimal
 import numbers
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
-from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from truecal._lib.text import counted, listing
 from truecal.exceptions import InputError, Remedy
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 #: What counts as a real number among Python objects.
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
@@ -27,9 +28,11 @@ def to_array(data: Any, name: str) -> tuple[NDArray[Any], list[Any] | None]:
         return _from_torch(data, name), None
     if type(data).__module__.startswith("scipy.sparse"):
         raise TypeError(f"{name} is a sparse matrix. Pass a dense array: {name}.toarray().")
+    import narwhals as nw  # slow to import, and arrays do not need it
+
     try:
         frame = nw.from_native(data, allow_series=True, pass_through=True)
-    except DuplicateError as error:
+    except nw.exceptions.DuplicateError as error:
         raise InputError(
             "has several columns of the same name", argument=name, remedy="Rename them."
         ) from error
@@ -53,6 +56,8 @@ def _from_torch(data: Any, name: str) -> NDArray[Any]:
 
 def _values(series: nw.Series[Any]) -> NDArray[Any]:
     """Return a column as an array; integers of 128 bits, which NumPy does not have, as objects."""
+    import narwhals as nw
+
     if series.dtype in (nw.Int128, nw.UInt128):
         return np.array(series.to_list(), dtype=object)
     return series.to_numpy()
@@ -75,7 +80,7 @@ def _stack_columns(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
 
 
 def _as_array(data: Any, name: str) -> NDArray[Any]:
-    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+    if hasattr(data, "mask") and isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         array = data.data.astype(object)
         array[np.ma.getmaskarray(data)] = None
         return array

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -315,6 +314,8 @@ def cluster_columns(clusters: Any, n: int) -> list[NDArray[Any]]:
     n : int
         Number of rows.
     """
+    import narwhals as nw
+
     frame = nw.from_native(clusters, eager_only=True, allow_series=False, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         columns = [to_array(column.to_native(), "clusters")[0] for column in frame.iter_columns()]

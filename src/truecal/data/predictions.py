@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 
 from truecal._lib.checks import check_choice, did_you_mean
 from truecal._lib.types import FloatArray
@@ -18,6 +18,9 @@ from truecal.data.reading import Reading
 from truecal.data.sample import Sample
 from truecal.data.width_bins import can_count, count_in_width_bins
 from truecal.exceptions import InputError, Remedy
+
+#: The value of `multiclass` for the error of the top label among rows with the same predicted class.
+TOP_BY_CLASS = "top_by_class"
 
 #: How far a row of probabilities may be from a sum of 1: float32 softmax and rounded files pass.
 SUM_TOLERANCE = 1e-3
@@ -311,7 +314,7 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
     """Refuse an unknown way to measure several classes, and a positive class with the top label."""
     if multiclass is None:
         return
-    if multiclass in ("canonical", "top_by_class"):
+    if multiclass in ("canonical", TOP_BY_CLASS):
         interval = "" if multiclass == "canonical" else ", confidence_interval"
         raise InputError(
             f"{multiclass!r} is for calibration_error, estimate{interval} and calibration_test only",
@@ -320,7 +323,7 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
             remedy="Use 'top', 'top_k' or 'classwise'.",
         )
     if not (isinstance(multiclass, str) and re.fullmatch("top_(k|[1-9][0-9]*)", multiclass)):
-        check_choice("multiclass", multiclass, ("top", "classwise", "top_k", "top_by_class", "canonical"))
+        check_choice("multiclass", multiclass, ("top", "classwise", "top_k", TOP_BY_CLASS, "canonical"))
     if pos_label is not None and multiclass.startswith("top"):
         raise InputError(
             f"cannot be combined with multiclass={multiclass!r}: the top class differs from row to row",
@@ -358,9 +361,9 @@ def read_logits(logits: Any, name: str = "logits") -> tuple[FloatArray, list[Any
     """
     array, names = finite_numbers(logits, name)
     if array.ndim == 1 or array.shape[1] == 1:
-        return np.asarray(expit(array.reshape(-1))), None
+        return np.asarray(scipy.special.expit(array.reshape(-1))), None
     with np.errstate(over="ignore"):  # 1e308 less -1e308 is infinite, and its probability rightly 0
-        return np.asarray(softmax(array, axis=1)), names
+        return np.asarray(scipy.special.softmax(array, axis=1)), names
 
 
 def finite_numbers(values: Any, name: str) -> tuple[FloatArray, list[Any] | None]:

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -167,7 +166,7 @@ class EstimatorSpec:
         return self.truth(census, **arguments)
 
     def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimate:
-        """Apply the estimator to a sample; the result names the estimator, the norm and the target."""
+        """Apply the estimator to a sample; the result names the estimator, the norm, the target and the rows."""
         arguments = self._arguments(norm, options)
         if not self.weights and not sample.whole:
             raise InputError(
@@ -175,12 +174,16 @@ class EstimatorSpec:
                 argument="sample_weight",
                 remedy=Remedy.COUNTS,
             )
+        clusters = sample.clusters
         return replace(
             self._apply(sample, arguments),
             estimator=self.name,
             norm=arguments.get("norm"),
             n=sample.n,
             target=sample.target,
+            effective_size=None if sample.squares is None else sample.effective_size,
+            n_clusters=None if clusters is None else clusters.n_named,
+            weighting="clusters" if clusters is not None and clusters.equal else "rows",
         )
 
     def many(self, block: Block, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimates:
@@ -368,15 +371,22 @@ def estimator(
     return register
 
 
+def _import_own() -> None:
+    """Import every module of `truecal.estimators`."""
+    package = importlib.import_module("truecal.estimators")
+    for module in pkgutil.iter_modules(package.__path__, prefix="truecal.estimators."):
+        importlib.import_module(module.name)
+
+
 @cache
 def _discover() -> None:
     """Import every module of `truecal.estimators`, and the modules that other packages declare.
 
     A module of another package that fails to import is skipped with a warning that names it.
     """
-    package = importlib.import_module("truecal.estimators")
-    for module in pkgutil.iter_modules(package.__path__, prefix="truecal.estimators."):
-        importlib.import_module(module.name)
+    from importlib.metadata import entry_points  # slow to import
+
+    _import_own()
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
             entry.load()
@@ -410,6 +420,8 @@ def list_estimators() -> list[EstimatorSpec]:
 
 def get_estimator(name: str) -> EstimatorSpec:
     """Return the estimator with this name or alias; an unknown name is an InputError that suggests one."""
+    if name not in _SPECS:
+        _import_own()
     if name not in _SPECS:
         _discover()
         check_choice("estimator", name, sorted(_SPECS))

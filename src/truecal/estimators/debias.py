@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, hyp1f1
+import scipy
 
 from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
@@ -135,6 +135,10 @@ def _noise(bins: BinTable, norm: float) -> FloatArray:
     # Elsewhere the first term of the series of the expression below is accurate to a thousandth.
     noise = power * norm * (norm - 1) / (4 * np.where(noisy, np.inf, ratio))
     # E|N(gap, variance)|^p by Kummer's function, in logarithms because its factors may overflow.
-    log_moment = np.log(hyp1f1(-norm / 2, 0.5, -ratio[noisy])) + norm / 2 * np.log(2 * variance[noisy])
-    noise[noisy] = np.exp(log_moment + gammaln((norm + 1) / 2)) / math.sqrt(math.pi) - power[noisy]
+    log_moment = np.log(scipy.special.hyp1f1(-norm / 2, 0.5, -ratio[noisy])) + norm / 2 * np.log(
+        2 * variance[noisy]
+    )
+    noise[noisy] = (
+        np.exp(log_moment + scipy.special.gammaln((norm + 1) / 2)) / math.sqrt(math.pi) - power[noisy]
+    )
     return np.asarray(noise)

@@ -6,7 +6,7 @@ import math
 from numbers import Real
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+import scipy
 
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
@@ -101,7 +101,7 @@ def _densities(sample: Sample, reach: float) -> FloatArray:
     transform convolves both rows of weights; values that wrap around stay in the extra points.
     """
     half = math.ceil(reach / _STEP)
-    size = next_fast_len(len(_GRID) + 2 * half, real=True)
+    size = scipy.fft.next_fast_len(len(_GRID) + 2 * half, real=True)
     weights = np.zeros((2, size))
     for first in range(0, len(sample), _ROWS):
         rows = slice(first, first + _ROWS)
@@ -115,7 +115,7 @@ def _densities(sample: Sample, reach: float) -> FloatArray:
                 row += np.bincount(left, weight[near] * (1 - share), size)
                 row += np.bincount(left + 1, weight[near] * share, size)
     parabola = np.maximum(1 - (np.arange(-half, half + 1) * (_STEP / reach)) ** 2, 0.0)
-    transform = rfft(weights)
-    transform *= rfft(parabola * parabola * parabola * (35 / (32 * reach * sample.n)), size)
-    smooth = irfft(transform, size, overwrite_x=True)[:, 2 * half : 2 * half + len(_GRID)]
+    transform = scipy.fft.rfft(weights)
+    transform *= scipy.fft.rfft(parabola * parabola * parabola * (35 / (32 * reach * sample.n)), size)
+    smooth = scipy.fft.irfft(transform, size, overwrite_x=True)[:, 2 * half : 2 * half + len(_GRID)]
     return np.maximum(smooth, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from truecal.data.sample import Sample
 from truecal.estimators._registry import estimator
@@ -25,7 +25,7 @@ def range_exceeds(x: float) -> float:
     if x < 0.5:
         return 1.0  # to nine digits
     k = np.arange(1, math.ceil(40 / x) + 1)
-    return min(max(float(np.sum(8 * k * (-1.0) ** (k - 1) * ndtr(-k * x))), 0.0), 1.0)
+    return min(max(float(np.sum(8 * k * (-1.0) ** (k - 1) * scipy.special.ndtr(-k * x))), 0.0), 1.0)
 
 
 @estimator(

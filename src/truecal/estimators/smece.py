@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from scipy.fft import dct, idct
+import scipy
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
@@ -86,13 +86,13 @@ def _exact(sample: Sample) -> Callable[[float], float]:
     # Grid points are the midpoints of cells; half a cell at either end is reflected onto the first and the last.
     position = np.clip(sample.score * _CELLS - 0.5, 0.0, _CELLS - 1.0)
     residual = sample.score * sample.count - sample.positives
-    spectrum = dct(_on_grid(position, residual, _CELLS) / sample.n, type=2)
+    spectrum = scipy.fft.dct(_on_grid(position, residual, _CELLS) / sample.n, type=2)
     frequency = np.pi * np.arange(_CELLS)
 
     def smooth(sigma: float) -> float:
         # Cosines are the eigenfunctions of the reflected Gaussian kernel.
         damped = spectrum * np.exp(-0.5 * np.minimum(frequency * sigma, 40.0) ** 2)
-        return float(np.abs(idct(damped, type=2)).sum())
+        return float(np.abs(scipy.fft.idct(damped, type=2)).sum())
 
     return smooth
 
@@ -105,7 +105,7 @@ def _relplot(sample: Sample) -> Callable[[float], float]:
     def spectra(size: int) -> FloatArray:
         position = sample.score * (size - 1)
         return np.asarray(
-            dct([_on_grid(position, weight, size) for weight in (residual, sample.count)], type=1)
+            scipy.fft.dct([_on_grid(position, weight, size) for weight in (residual, sample.count)], type=1)
         )
 
     def smooth(sigma: float) -> float:
@@ -113,7 +113,7 @@ def _relplot(sample: Sample) -> Callable[[float], float]:
         grid = np.linspace(0, 1, size)
         kernel = np.where(grid <= 0.5, np.exp(-0.5 * (grid / sigma) ** 2), 0.0)
         # The cosine transform continues a function evenly at both ends: that is the reflection.
-        difference, density = idct(spectra(size) * dct(kernel, type=1), type=1)
+        difference, density = scipy.fft.idct(spectra(size) * scipy.fft.dct(kernel, type=1), type=1)
         mesh = np.linspace(0, 1, max(round(10 / sigma), 200))
         return float(np.abs(np.interp(mesh, grid, difference)).sum() / np.interp(mesh, grid, density).sum())
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import Rows
@@ -106,7 +106,9 @@ def _sign_flips(
         table = sample.clusters
         assert table is not None
         shape = (table.n_clusters, len(sample))
-        sums.append(sparse.csr_array((table.residual(sample.score), (table.cluster, table.group)), shape))
+        sums.append(
+            scipy.sparse.csr_array((table.residual(sample.score), (table.cluster, table.group)), shape)
+        )
     for _ in range(n_resamples):
         signs = rng.integers(0, 2, sums[0].shape[0]) * 2.0 - 1.0
         yield tuple(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.types import RNGLike
-from truecal.data.predictions import samples_and_rows
+from truecal.data.predictions import TOP_BY_CLASS, samples_and_rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_TEST, MULTISCALE, list_estimators
 from truecal.exceptions import InputError
@@ -19,7 +19,7 @@ from truecal.inference._estimator_test import estimator_test
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference._test_result import TestResult
 from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.top_by_class import TOP_BY_CLASS, parts_test, read_parts
+from truecal.inference.top_by_class import parts_test, read_parts
 
 
 def calibration_test(

@@ -11,15 +11,10 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_count, check_fraction, check_norm
 from truecal._lib.types import RNGLike
-from truecal.data.cell_error import cell_error
-from truecal.data.cells import Cells
-from truecal.data.predictions import Rows, samples_and_rows
+from truecal.data.predictions import TOP_BY_CLASS, Rows, samples_and_rows
 from truecal.data.sample import Sample
-from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, EstimatorSpec, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.interval import interval_of, shares
-from truecal.inference.top_by_class import TOP_BY_CLASS, parts_target, read_parts, sizes_of
 from truecal.results import Estimate, mean_over_classes
 
 
@@ -123,10 +118,15 @@ def estimate(
         "multiclass": multiclass,
     }
     outcome = _measure(y_true, y_proba, reading, estimator, norm, n_bins, confidence_level, rng, options)
-    if isinstance(y_true, Cells):
-        spec, given = get_estimator(estimator), options if n_bins is None else {"n_bins": n_bins, **options}
-        error = cell_error(y_true, lambda sample: spec(sample, norm=norm, **given).value)
-        outcome = replace(outcome, cell_error=error)
+    if isinstance(y_true, Sample):
+        from truecal.data.cell_error import cell_error
+        from truecal.data.cells import Cells
+
+        if isinstance(y_true, Cells):
+            spec = get_estimator(estimator)
+            given = options if n_bins is None else {"n_bins": n_bins, **options}
+            error = cell_error(y_true, lambda sample: spec(sample, norm=norm, **given).value)
+            outcome = replace(outcome, cell_error=error)
     return outcome
 
 
@@ -195,24 +195,17 @@ def _measure(
     rng: RNGLike,
     options: dict[str, Any],
 ) -> Estimate:
+    # Most estimates need neither an interval nor several classes, and a first one should not wait for their imports.
     spec = get_estimator(estimator)
-    if reading.get("multiclass") == "canonical":
-        from truecal.inference import canonical  # it needs packages that are slow to import
+    if reading["multiclass"] == "canonical":
+        from truecal.inference import canonical
 
         bandwidth = canonical.check_arguments(
             spec.name, options, confidence_level=confidence_level, n_bins=n_bins
         )
         return canonical.canonical_error(canonical.read_vectors(y_true, y_proba, reading), bandwidth)
     if confidence_level is not None:
-        check_fraction("confidence_level", confidence_level)
-        if spec.name != DEFAULT_ESTIMATOR:
-            raise InputError(
-                f"is for the estimator {DEFAULT_ESTIMATOR!r}, which has an interval, and not for {spec.name!r}",
-                argument="confidence_level",
-                remedy=f"Leave out confidence_level, or set estimator={DEFAULT_ESTIMATOR!r}.",
-            )
-        if check_norm(norm) not in (1, 2):
-            raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
+        _check_interval(spec, norm, confidence_level)
     if rng is not None and "rng" in spec.options:
         options = {"rng": rng, **options}
     if n_bins is not None:
@@ -223,33 +216,50 @@ def _measure(
             )
         options = {"n_bins": n_bins, **options}
     width_bins = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.width_bins else None
-    separate = reading.get("multiclass") == TOP_BY_CLASS
+    separate = reading["multiclass"] == TOP_BY_CLASS
+    rows: tuple[Rows, ...] | None
     if separate:
-        rows: tuple[Rows, ...] | None = read_parts(y_true, y_proba, reading)
-        samples = tuple(one.group(width_bins=width_bins) for one in rows or ())
+        from truecal.inference.top_by_class import parts_target, read_parts, sizes_of
+
+        rows = read_parts(y_true, y_proba, reading)
+        samples = tuple(one.group(width_bins=width_bins) for one in rows)
     else:
         samples, rows = samples_and_rows(y_true, y_proba, width_bins=width_bins, **reading)
-    outcomes = [
-        replace(
-            spec(sample, norm=norm, **options),
-            effective_size=None if sample.squares is None else sample.effective_size,
-            n_clusters=None if sample.clusters is None else sample.clusters.n_named,
-            weighting="clusters" if sample.clusters is not None and sample.clusters.equal else "rows",
-            interval=None if confidence_level is None else interval_of([sample], norm, confidence_level),
-        )
-        for sample in samples
-    ]
+    outcomes = [spec(sample, norm=norm, **options) for sample in samples]
+    if confidence_level is not None:
+        from truecal.inference.dependence import warn_of_dependence
+        from truecal.inference.interval import interval_of
+
+        warn_of_dependence(samples[0], stacklevel=3)
+        outcomes = [
+            replace(one, interval=interval_of([sample], norm, confidence_level))
+            for one, sample in zip(outcomes, samples, strict=True)
+        ]
     outcome = outcomes[0]
     if len(outcomes) > 1 or separate:
-        outcome = mean_over_classes(outcomes, shares(samples).tolist() if separate else None)
+        rows_in_all = sum(sample.n for sample in samples)
+        outcome = mean_over_classes(
+            outcomes, [sample.n / rows_in_all for sample in samples] if separate else None
+        )
         if separate:
             outcome = replace(outcome, target=parts_target(len(samples)), **sizes_of(samples, rows or ()))
         if confidence_level is not None:
             interval = interval_of(samples, norm, confidence_level, rows=rows, separate=separate)
             outcome = replace(outcome, interval=interval)
-    if confidence_level is not None:
-        warn_of_dependence(samples[0], stacklevel=3)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
     return outcome
+
+
+def _check_interval(spec: EstimatorSpec, norm: float, confidence_level: float) -> None:
+    """Refuse what no interval is known for."""
+    check_fraction("confidence_level", confidence_level)
+    if spec.name != DEFAULT_ESTIMATOR:
+        raise InputError(
+            f"is for the estimator {DEFAULT_ESTIMATOR!r}, which has an interval, and not for {spec.name!r}",
+            argument="confidence_level",
+            remedy=f"Leave out confidence_level, or set estimator={DEFAULT_ESTIMATOR!r}.",
+        )
+    if check_norm(norm) not in (1, 2):
+        raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_fraction, check_norm
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import Rows, samples_and_rows
+from truecal.data.predictions import TOP_BY_CLASS, Rows, samples_and_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.top_by_class import TOP_BY_CLASS, read_parts
+from truecal.inference.top_by_class import read_parts
 from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, analyse
 from truecal.multiscale.intervals import Limits
 from truecal.multiscale.joint import joint_limits

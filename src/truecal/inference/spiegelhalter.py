@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, stdtr
 
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
@@ -159,7 +159,7 @@ def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
         return SpiegelhalterResult(0.0, 1.0, n, target, n_clusters)
     variance = n_clusters / (n_clusters - 1) * float(np.square(excess - excess.mean()).sum())
     result = _z_test(float(excess.sum()), variance, n, target)
-    pvalue = 2 * float(stdtr(n_clusters - 1, -abs(result.statistic)))
+    pvalue = 2 * float(scipy.special.stdtr(n_clusters - 1, -abs(result.statistic)))
     return replace(result, pvalue=pvalue, n_clusters=n_clusters)
 
 
@@ -185,4 +185,4 @@ def _z_test(excess: float, variance: float, n: float, target: str) -> Spiegelhal
     else:
         # Without variance any excess beyond rounding is an outcome that the scores rule out.
         z = math.copysign(math.inf, excess) if abs(excess) > 1e-9 * n else 0.0
-    return SpiegelhalterResult(statistic=z, pvalue=2 * float(ndtr(-abs(z))), n=n, target=target)
+    return SpiegelhalterResult(statistic=z, pvalue=2 * float(scipy.special.ndtr(-abs(z))), n=n, target=target)

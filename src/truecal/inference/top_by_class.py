@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.data.predictions import Rows, read_rows
+from truecal.data.predictions import TOP_BY_CLASS, Rows, read_rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference._multiscale_test import multiscale_test
@@ -25,9 +25,6 @@ from truecal.inference._test_result import TestResult
 from truecal.inference.multiplicity import adjusted_together
 from truecal.inference.resample import impossible_labels
 from truecal.multiscale.omnibus import rank_pvalue
-
-#: The value of `multiclass` that asks for it.
-TOP_BY_CLASS = "top_by_class"
 
 
 def read_parts(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, ...]:

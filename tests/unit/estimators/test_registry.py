@@ -1,3 +1,4 @@
+import importlib.metadata
 import types
 
 import pytest
@@ -130,7 +131,7 @@ def test_other_packages_add_theirs_through_an_entry_point(registry, monkeypatch)
     def entry_points(*, group):
         return [types.SimpleNamespace(load=load)] if group == "truecal.estimators" else []
 
-    monkeypatch.setattr(_registry, "entry_points", entry_points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
     _registry._discover.cache_clear()
     try:
         assert truecal.calibration_error([0, 1], [0.2, 0.9], estimator="outside") == 0.25
@@ -146,7 +147,7 @@ def test_a_broken_plugin_is_named_and_skipped(registry, monkeypatch):
     broken = types.SimpleNamespace(
         load=fail, name="broken", value="badplug.module", dist=types.SimpleNamespace(name="badplug")
     )
-    monkeypatch.setattr(_registry, "entry_points", lambda *, group: [broken])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [broken])
     _registry._discover.cache_clear()
     try:
         with pytest.warns(
