@@ -259,8 +259,8 @@ class Estimates:
         The bins of all samples, one sample after another.
     bin_bounds : ndarray of shape (n_samples + 1,), or None
         Number of the first bin of each sample, and at the end the number of bins.
-    n_bins : ndarray of shape (n_samples,), or None
-        The number of bins asked for or chosen.
+    n_bins : int, ndarray of shape (n_samples,), or None
+        The number of bins asked for, or chosen for each sample.
     signed_square : ndarray of shape (n_samples,), or None
         The square before it is clipped at zero and rooted.
     notes : mapping of str to ndarray of bool
@@ -277,7 +277,7 @@ class Estimates:
     value: FloatArray
     bins: BinTable | None = None
     bin_bounds: NDArray[np.intp] | None = None
-    n_bins: NDArray[np.intp] | None = None
+    n_bins: int | NDArray[np.intp] | None = None
     signed_square: FloatArray | None = None
     notes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
@@ -311,7 +311,7 @@ class Estimates:
         return Estimate(
             float(self.value[k]),
             bins=self._bins_of(k),
-            n_bins=None if self.n_bins is None else int(self.n_bins[k]),
+            n_bins=int(self.n_bins[k]) if isinstance(self.n_bins, np.ndarray) else self.n_bins,
             signed_square=None if self.signed_square is None else float(self.signed_square[k]),
             notes=tuple(text for text, holds in self.notes.items() if holds[k]),
         )

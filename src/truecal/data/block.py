@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.runs import IntArray
+from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample, sort_rows
-from truecal.data.score_groups import FloatArray, IntArray, ScoreGroups, ones, prefix_sums
+from truecal.data.score_groups import ScoreGroups, ones, prefix_sums
 
 
 @dataclass(frozen=True, eq=False)

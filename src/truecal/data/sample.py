@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.isotonic import isotonic_rate
-from truecal.data.score_groups import FloatArray, ScoreGroups, ones
+from truecal._lib.types import FloatArray
+from truecal.data.score_groups import ScoreGroups, ones
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
 _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}

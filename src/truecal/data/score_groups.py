@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+from truecal._lib.runs import IntArray
+from truecal._lib.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +50,11 @@ class ScoreGroups:
     def bounds(self) -> IntArray:
         """Number of the first group of each sample, and at the end the number of groups."""
         return np.array([0, len(self.score)])
+
+    @property
+    def samples(self) -> tuple[ScoreGroups, ...]:
+        """The samples one by one."""
+        return (self,)
 
     @cached_property
     def n(self) -> float:

@@ -1,4 +1,4 @@
-"""Binning of sorted score groups: equal width, equal mass, and the monotonic sweep.
+"""Binning of sorted score groups, of one sample or of many at once: equal width, equal mass, the monotonic sweep.
 
 A rule gives each group a *position* and each bin an *edge*; a group belongs to the last bin whose edge
 is at or below its position. Groups are never split.
@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.runs import IntArray, over_runs, run_maxima, run_sums, search_runs
 from truecal._lib.types import FloatArray
-from truecal.data.sample import Sample
+from truecal.data.score_groups import ScoreGroups
 from truecal.data.width_bins import width_edges
 from truecal.results import BinTable
-
-IntArray = NDArray[np.intp]
 
 #: More bins than this give the same result, and products with numbers of rows would overflow.
 _MOST_BINS = 2**35
@@ -40,48 +39,49 @@ _STEP_BINS, _FIRST, _NEAR_ONLY, _SWEEP_LIMIT, _SWEEP_WORK = 1 << 16, 16, 512, 1 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Groups of a sample divided into non-empty bins; bin k starts at group ``start[k]``.
+    """Groups divided into non-empty bins; bin k starts at group ``start[k]``.
 
-    `n_bins` is the number requested. It is larger than ``len(start)`` if some bins are empty.
+    `bounds` has the number of the first bin of each sample, and at the end the number of bins.
     """
 
-    n_bins: int
     start: IntArray
+    bounds: IntArray
     lower: FloatArray
     upper: FloatArray
 
 
 class BinningRule(ABC):
-    """A binning rule for one sample: positions of its groups, and edges between bins."""
+    """A binning rule for one sample, or for many of the same size: positions of groups, and edges between bins."""
 
-    def __init__(self, sample: Sample) -> None:
-        self.sample = sample
+    def __init__(self, groups: ScoreGroups) -> None:
+        self.groups = groups
 
     @property
     @abstractmethod
     def finest(self) -> int:
-        """The largest number of bins that the sweep needs to try."""
+        """The largest number of bins that the sweep of one sample needs to try."""
 
     @property
     @abstractmethod
     def position(self) -> FloatArray:
-        """Position of each group on the scale of the edges, ascending."""
+        """Position of each group on the scale of the edges, ascending within a sample."""
 
     @abstractmethod
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return the lower edge of bin `k` of `b`; both may be arrays."""
 
     @abstractmethod
-    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
+    def limits(self, k: IntArray, start: IntArray, b: Any) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper limits for display of bins `k` of `b`, which begin at the groups `start`."""
 
     @abstractmethod
     def _guess(self, group: IntArray, b: Any) -> FloatArray:
         """Return an approximate bin of a group, off by at most one."""
 
-    def start(self, k: IntArray, b: Any) -> IntArray:
-        """Return the first group of bin `k` of `b`, or of the next non-empty bin; for k = b, the end."""
-        return np.where(k < b, self.position.searchsorted(self.edge(k, b)), len(self.sample))
+    def start(self, k: IntArray, b: Any, sample: Any = 0) -> IntArray:
+        """Return the first group of bin `k` of `b` of a sample, or of the next non-empty bin; for k = b, the end."""
+        edge = np.where(k < b, self.edge(k, b), np.inf)
+        return search_runs(self.position, self.groups.bounds, sample, edge)
 
     def index(self, group: IntArray, b: Any) -> IntArray:
         """Return the bin of `b` that contains a group."""
@@ -99,31 +99,31 @@ class EqualWidth(BinningRule):
     @cached_property
     def finest(self) -> int:
         """The number of rows, or fewer bins if every group is then in a separate bin."""
-        if len(self.sample) == 1:
+        if len(self.groups.score) == 1:
             return 1
-        rows = max(len(self.sample), math.floor(self.sample.n))
+        rows = max(len(self.groups.score), math.floor(self.groups.n))
         # The last bin is closed, so more than 1/gap bins are needed to separate 1.0 from the score below it, and
         # the edge between them may be rounded down by a quarter of the type's epsilon.
-        gap = float(np.diff(self.sample.score).min()) - float(np.finfo(self.sample.dtype).eps) / 4
+        gap = float(np.diff(self.groups.score).min()) - float(np.finfo(self.groups.dtype).eps) / 4
         return rows if gap * rows <= 1 else math.floor(1 / gap) + 1
 
     @property
     def position(self) -> FloatArray:
         """The scores."""
-        return self.sample.score
+        return self.groups.score
 
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return k/b, rounded to the type of the scores."""
-        return width_edges(k, b, self.sample.dtype)
+        return width_edges(k, b, self.groups.dtype)
 
-    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
+    def limits(self, k: IntArray, start: IntArray, b: Any) -> tuple[FloatArray, FloatArray]:
         """Return the edges."""
         return k / b, (k + 1) / b
 
     def _guess(self, group: IntArray, b: Any) -> FloatArray:
-        score = self.sample.score[group]
+        score = self.groups.score[group]
         # Edges up to half a spacing above the score are rounded down to it.
-        half = np.spacing(score.astype(self.sample.dtype)).astype(np.float64) / 2
+        half = np.spacing(score.astype(self.groups.dtype)).astype(np.float64) / 2
         return np.asarray((score + half) * b)
 
 
@@ -133,70 +133,94 @@ class EqualMass(BinningRule):
     @cached_property
     def finest(self) -> int:
         """The number of bins from which every group is in a separate bin."""
-        if self.sample.even:
-            return len(self.sample)
-        gap = max(float(np.diff(self.position).min()), self.sample.n / _MOST_BINS)
-        return math.ceil((self.sample.n - self.sample.rounding) / gap)
+        if self.groups.even:
+            return len(self.groups.score)
+        gap = max(float(np.diff(self.position).min()), self.groups.n / _MOST_BINS)
+        return math.ceil((self.groups.n - self.groups.rounding) / gap)
 
     @cached_property
     def position(self) -> FloatArray:
         """Rank of the middle row of each group."""
         # The middle of m equal rows is (m - 1)/2 after the first. The smallest count represents one row, so that
         # the scale of the weights does not matter.
-        count = self.sample.count
-        return np.asarray(self.sample.cumulative_count[:-1] + (count - count.min()) / 2)
+        count, bounds, before = self.groups.count, self.groups.bounds, self.groups.cumulative_count[:-1]
+        position = count - over_runs(np.minimum.reduceat(count, bounds[:-1]), bounds)
+        position /= 2
+        position += before
+        position -= over_runs(before[bounds[:-1]], bounds)
+        return np.asarray(position)
 
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return the rank k n / b."""
         # A position on the edge may be below it by rounding.
         return np.asarray(
-            k * float(self.sample.n) / b - self.sample.rounding
+            k * float(self.groups.n) / b - self.groups.rounding
         )  # a product of integers overflows
 
-    def limits(self, k: IntArray, start: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
+    def limits(self, k: IntArray, start: IntArray, b: Any) -> tuple[FloatArray, FloatArray]:
         """Return the smallest and the largest score of each bin."""
-        last = np.append(start[1:], len(self.sample)) - 1
-        return self.sample.score[start], self.sample.score[last]
+        last = np.append(start[1:], len(self.groups.score)) - 1
+        return self.groups.score[start], self.groups.score[last]
 
     def _guess(self, group: IntArray, b: Any) -> FloatArray:
-        return np.asarray(self.position[group] * b / self.sample.n)
+        return np.asarray(self.position[group] * b / self.groups.n)
 
-    def start(self, k: IntArray, b: Any) -> IntArray:
+    def start(self, k: IntArray, b: Any, sample: Any = 0) -> IntArray:
         """Return the first group of bin `k`; without ties this is integer arithmetic."""
-        if self.sample.even:
-            return np.asarray(-(-k * len(self.sample) // b))  # the smallest rank r with floor(r b / n) >= k
-        return super().start(k, b)
+        if self.groups.even:
+            rank = -(-k * self._size // b)  # the smallest rank r with floor(r b / n) >= k
+            return np.asarray(self.groups.bounds[sample] + rank)
+        return super().start(k, b, sample)
 
     def index(self, group: IntArray, b: Any) -> IntArray:
         """Return the bin that contains a group; without ties this is the paper's floor(r b / n)."""
-        if self.sample.even:
-            return np.asarray(group * b // len(self.sample))
+        if self.groups.even:
+            return np.asarray(group % self._size * b // self._size)
         return super().index(group, b)
 
+    @property
+    def _size(self) -> int:
+        """Number of groups of each sample, where all groups have the same count."""
+        return int(self.groups.bounds[1])
 
-def partition(rule: BinningRule, n_bins: int) -> Partition:
-    """Divide the groups of a sample into `n_bins` bins, and drop the empty ones."""
-    groups, b = len(rule.sample), min(n_bins, _MOST_BINS)
-    if b <= groups:
-        edges = rule.start(np.arange(b + 1), b)
-        k = np.flatnonzero(edges[1:] > edges[:-1])
-        start = edges[k]
+
+def partition(rule: BinningRule, n_bins: int | IntArray) -> Partition:
+    """Divide the groups of each sample into `n_bins` bins, and drop the empty ones.
+
+    Parameters
+    ----------
+    rule : BinningRule
+        The rule, which has the groups.
+    n_bins : int or ndarray of shape (n_samples,)
+        Number of bins of every sample, or of each.
+    """
+    bounds = rule.groups.bounds
+    most = min(n_bins, _MOST_BINS) if isinstance(n_bins, int) else np.minimum(n_bins, _MOST_BINS)
+    requested = np.broadcast_to(most, len(bounds) - 1)
+    if int(requested.sum()) <= len(rule.groups.score):
+        k, b, sample = _all_edges(requested)
+        edges = rule.start(k, b, sample)
+        full = np.flatnonzero(edges[1:] > edges[:-1])  # excludes the step from one sample to the next
+        start, k, b = edges[full], k[full], b[full]
     else:
-        bin_of = rule.index(np.arange(groups), b)
-        start = np.flatnonzero(np.diff(bin_of, prepend=-1))
-        k = bin_of[start]
+        b = over_runs(requested, bounds)
+        bin_of = rule.index(np.arange(len(rule.groups.score)), b)
+        changes = np.diff(bin_of, prepend=-1) != 0
+        changes[bounds[:-1]] = True
+        start = np.flatnonzero(changes)
+        k, b = bin_of[start], np.broadcast_to(b, len(bin_of))[start]
     lower, upper = rule.limits(k, start, b)
-    return Partition(n_bins, start, lower, upper)
+    return Partition(start, start.searchsorted(bounds), lower, upper)
 
 
-def summarize_bins(sample: Sample, bins: Partition) -> BinTable:
+def summarize_bins(groups: ScoreGroups, bins: Partition) -> BinTable:
     """Return count, mean score and mean label of each bin."""
-    count, score, positives = sample.sums(bins.start)
+    count, score, positives = groups.sums(bins.start)
     return BinTable(bins.lower, bins.upper, count, score / count, positives / count)
 
 
-def monotone_sweep(rule: BinningRule) -> int:
-    r"""Return the largest b such that the mean labels rise for b and for every smaller number of bins.
+def monotone_sweep(rule: BinningRule) -> IntArray:
+    r"""Return for each sample the largest b such that the mean labels rise for b and for every smaller number of bins.
 
     .. math:: b^* = \max\{b : \forall b' \le b,\ \bar y_1 \le \dots \le \bar y_{b'}\}
 
@@ -210,21 +234,27 @@ def monotone_sweep(rule: BinningRule) -> int:
 
     References: Roelofs et al. (2022), Algorithm 1.
     """
-    label = rule.sample.label
-    tried = min(_FIRST, len(label))
     # Most sweeps end within the first step, before descents and the finest binning are needed.
-    broken = _broken_anywhere(rule, 2, tried)
-    if broken:
-        return broken - 1
+    broken = _broken_anywhere(rule, 2, _FIRST)
+    most = broken - 1
+    for sample in np.flatnonzero((broken == 0) | (broken > np.diff(rule.groups.bounds))):
+        most[sample] = _long_sweep(type(rule)(rule.groups.samples[sample]))
+    return most
+
+
+def _long_sweep(rule: BinningRule) -> int:
+    """Return the same for one sample that is monotone in the first step, or has fewer groups than bins in it."""
+    label = rule.groups.label
     falling = label[1:] < label[:-1]
     n_descents = int(np.count_nonzero(falling))
     if not n_descents:
         return rule.finest
     descents: IntArray | None = None
     limit = max(len(label), _SWEEP_LIMIT)
-    if float(rule.sample.count.min()) <= rule.sample.rounding:
+    if float(rule.groups.count.min()) <= rule.groups.rounding:
         limit = min(limit, max(_NEAR_ONLY, _SWEEP_WORK // n_descents))
     most = min(rule.finest, limit)
+    tried, broken = min(_FIRST, len(label)), 0
     while tried < most and not broken:
         b = tried + 1
         near = b > min(_NEAR_ONLY, 4 * n_descents)
@@ -234,34 +264,47 @@ def monotone_sweep(rule: BinningRule) -> int:
             descents = np.flatnonzero(falling) if descents is None else descents
             broken = _broken_near(rule, b, tried, descents)
         else:
-            broken = _broken_anywhere(rule, b, tried)
+            broken = int(_broken_anywhere(rule, b, tried)[0])
     return broken - 1 if broken else most
 
 
+def _all_edges(n_bins: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return k = 0, ..., b for each b of `n_bins`, these b, and their places in `n_bins`."""
+    sizes = n_bins + 1
+    place = np.repeat(np.arange(len(sizes)), sizes)
+    k = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return k, n_bins[place], place
+
+
 @lru_cache(maxsize=4)
-def _all_edges(first: int, last: int) -> tuple[IntArray, IntArray]:
+def _edges_between(first: int, last: int) -> tuple[IntArray, IntArray]:
     """Return k = 0, ..., b for each b from `first` to `last`, and these b."""
-    sizes = np.arange(first + 1, last + 2)
-    b = np.repeat(sizes - 1, sizes)
-    return np.arange(len(b)) - np.repeat(np.cumsum(sizes) - sizes, sizes), b
+    return _all_edges(np.arange(first, last + 1))[:2]
 
 
-def _broken_anywhere(rule: BinningRule, first: int, last: int) -> int | None:
-    """Return the smallest number of bins from `first` to `last` that is not monotone, or None."""
-    k, b = _all_edges(first, last)
-    edges = rule.start(k, b)
-    full = edges[1:] > edges[:-1]  # excludes the step from the end of one b to the start of the next
-    b, (mean, weight) = b[1:][full], _heights(rule.sample, edges[:-1][full], edges[1:][full])
-    falls = _falls(rule.sample, (mean[:-1], weight[:-1]), (mean[1:], weight[1:])) & (b[1:] == b[:-1])
-    return int(b[1:][falls.argmax()]) if falls.any() else None
+def _broken_anywhere(rule: BinningRule, first: int, last: int) -> IntArray:
+    """Return for each sample the smallest number of bins from `first` to `last` that is not monotone, or 0."""
+    k, b = _edges_between(first, last)
+    broken = np.zeros(len(rule.groups.bounds) - 1, dtype=np.intp)
+    sample = np.arange(len(broken))[:, np.newaxis]
+    edges = rule.start(k, b, sample).reshape(len(broken), -1)
+    sample, b = (np.broadcast_to(values, edges.shape)[:, 1:] for values in (sample, b))
+    full = edges[:, 1:] > edges[:, :-1]  # excludes the step from the end of one b to the start of the next
+    mean, weight = _heights(rule.groups, edges[:, :-1][full], edges[:, 1:][full])
+    sample, b = sample[full], b[full]
+    falls = _falls(rule.groups, (mean[:-1], weight[:-1]), (mean[1:], weight[1:]))
+    falls &= (b[1:] == b[:-1]) & (sample[1:] == sample[:-1])
+    found = np.flatnonzero(falls)[::-1] + 1
+    broken[sample[found]] = b[found]  # the smallest is written last
+    return broken
 
 
-def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -> int | None:
-    """Return the same as `_broken_anywhere`, examining only bins with a descent and their neighbours.
+def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -> int:
+    """Return the same as `_broken_anywhere` for one sample, examining only bins with a descent and their neighbours.
 
     All numbers of bins advance together from one such bin to the next.
     """
-    sample, broken = rule.sample, None
+    groups, broken = rule.groups, 0
     b = np.arange(first, last + 1)
     descent = np.full_like(b, descents[0])
     while len(b):
@@ -269,11 +312,11 @@ def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -
         start, end = rule.start(k, b), rule.start(k + 1, b)
         # At either end of the scores the bin is its own neighbour, which is never out of order.
         below = rule.index(np.maximum(start - 1, 0), b)
-        above = rule.index(np.minimum(end, len(sample) - 1), b)
-        low = _heights(sample, rule.start(below, b), np.where(start > 0, start, end))
-        middle = _heights(sample, start, end)
-        high = _heights(sample, np.where(end < len(sample), end, start), rule.start(above + 1, b))
-        falls = _falls(sample, low, middle) | _falls(sample, middle, high)
+        above = rule.index(np.minimum(end, len(groups.score) - 1), b)
+        low = _heights(groups, rule.start(below, b), np.where(start > 0, start, end))
+        middle = _heights(groups, start, end)
+        high = _heights(groups, np.where(end < len(groups.score), end, start), rule.start(above + 1, b))
+        falls = _falls(groups, low, middle) | _falls(groups, middle, high)
         left = len(b)
         if falls.any():
             left = int(falls.argmax())
@@ -284,24 +327,24 @@ def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -
     return broken
 
 
-def _heights(sample: Sample, start: IntArray, end: IntArray) -> tuple[FloatArray, FloatArray]:
+def _heights(groups: ScoreGroups, start: IntArray, end: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return mean label and weight of bins."""
-    positives = sample.cumulative_positives
+    positives = groups.cumulative_positives
     weight = np.maximum(
-        sample.rows_between(start, end), _TINY
+        groups.rows_between(start, end), _TINY
     )  # a weight can vanish in the sum of the others
     return (positives[end] - positives[start]) / weight, weight
 
 
 def _falls(
-    sample: Sample, low: tuple[FloatArray, FloatArray], high: tuple[FloatArray, FloatArray]
+    groups: ScoreGroups, low: tuple[FloatArray, FloatArray], high: tuple[FloatArray, FloatArray]
 ) -> NDArray[np.bool_]:
     """Return whether the mean label falls from the lower bin to the higher by more than rounding error."""
-    return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > sample.rounding)
+    return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > groups.rounding)
 
 
-def lp_norm(gap: FloatArray, weight: FloatArray, p: float) -> float:
-    r"""Return the l_p norm :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
+def lp_norm(gap: FloatArray, weight: FloatArray, p: float, bounds: IntArray) -> FloatArray:
+    r"""Return for each run of gaps the l_p norm :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
 
     Gaps are divided by the largest first, so that their powers do not
     underflow for large p.
@@ -309,16 +352,15 @@ def lp_norm(gap: FloatArray, weight: FloatArray, p: float) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> lp_norm(np.array([0.3, -0.4]), np.array([1.0, 1.0]), 2)
-    0.353553
-    >>> lp_norm(np.array([0.3, -0.4]), np.array([1.0, 1.0]), 5000)
-    0.399944
+    >>> gap, weight = np.array([0.3, -0.4, 0.1]), np.array([1.0, 1.0, 1.0])
+    >>> lp_norm(gap, weight, 2, np.array([0, 2, 3]))
+    array([0.353553, 0.1     ])
+    >>> lp_norm(gap, weight, 5000, np.array([0, 2, 3]))
+    array([0.399944, 0.1     ])
     """
     size = np.abs(gap)
-    largest = float(size.max())
-    if largest == 0:
-        return 0.0
-    size /= largest
+    largest = run_maxima(size, bounds)
+    size /= over_runs(np.where(largest > 0, largest, 1.0), bounds)
     size **= p
     size *= weight
-    return largest * float((size.sum() / weight.sum()) ** (1 / p))
+    return largest * (run_sums(size, bounds) / run_sums(weight, bounds)) ** (1 / p)

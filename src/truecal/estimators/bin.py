@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from truecal._lib.checks import check_count
-from truecal.data.sample import Sample
+from truecal.data.score_groups import ScoreGroups
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, lp_norm, partition, summarize_bins
 from truecal.estimators._registry import estimator
-from truecal.results import Estimate
+from truecal.results import Estimates
 
 
 @estimator(
@@ -15,9 +15,10 @@ from truecal.results import Estimate
     reference="Naeini, Cooper, Hauskrecht (2015), AAAI; Guo et al. (2017), ICML",
     aliases=("ece",),
     alias_norms={"ece": 1.0},
+    takes_blocks=True,
     width_bins=True,
 )
-def ew_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
+def ew_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the binned calibration error over equal-width bins.
 
     .. math:: \Big(\sum_{k=1}^{b} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p}
@@ -47,8 +48,9 @@ def ew_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     reference="Zadrozny, Elkan (2001), ICML; Nguyen, O'Connor (2015), EMNLP; Nixon et al. (2019), CVPR Workshops",
     aliases=("ace",),
     alias_norms={"ace": 1.0},
+    takes_blocks=True,
 )
-def em_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
+def em_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the binned calibration error over equal-mass bins.
 
     .. math:: \Big(\sum_{k=1}^{b} \frac{|B_k|}{n} |\bar f_k - \bar y_k|^p\Big)^{1/p}
@@ -76,7 +78,9 @@ def em_bin(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     return _binned(EqualMass(sample), norm, n_bins)
 
 
-def _binned(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
+def _binned(rule: BinningRule, norm: float, n_bins: int) -> Estimates:
     n_bins = check_count("n_bins", n_bins)
-    bins = summarize_bins(rule.sample, partition(rule, n_bins))
-    return Estimate(lp_norm(bins.gap, bins.count, norm), bins=bins, n_bins=n_bins)
+    division = partition(rule, n_bins)
+    bins = summarize_bins(rule.groups, division)
+    value = lp_norm(bins.gap, bins.count, norm, division.bounds)
+    return Estimates(value, bins, division.bounds, n_bins)

@@ -9,12 +9,13 @@ import scipy
 
 from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
+from truecal._lib.runs import run_maxima, run_sums
 from truecal._lib.types import FloatArray
-from truecal.data.sample import Sample
+from truecal.data.score_groups import ScoreGroups
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.exceptions import InputError
-from truecal.results import BinTable, Estimate
+from truecal.results import BinTable, Estimates
 
 _REFERENCE = "Ferro, Fricker (2012), QJRMS; Bröcker (2012), Clim. Dyn.; Kumar, Liang, Ma (2019), NeurIPS"
 #: Above this order, powers of gaps and of their noise leave the range of floating-point numbers.
@@ -51,9 +52,10 @@ A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS."""
     summary="Binned error minus its noise, equal-width bins.",
     reference=_REFERENCE,
     width_bins=True,
+    takes_blocks=True,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
-def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
+def ew_debias(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the debiased binned calibration error over equal-width bins.
 
     For p = 2, an unbiased estimate of the variance of the mean label is subtracted from each squared gap:
@@ -82,9 +84,14 @@ def ew_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     return _debiased(EqualWidth(sample), norm, n_bins)
 
 
-@estimator("em_debias", summary="Binned error minus its noise, equal-mass bins.", reference=_REFERENCE)
+@estimator(
+    "em_debias",
+    summary="Binned error minus its noise, equal-mass bins.",
+    reference=_REFERENCE,
+    takes_blocks=True,
+)
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
-def em_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
+def em_debias(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the debiased binned calibration error over equal-mass bins.
 
     {formula}
@@ -103,22 +110,25 @@ def em_debias(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     return _debiased(EqualMass(sample), norm, n_bins)
 
 
-def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
+def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimates:
     n_bins = check_count("n_bins", n_bins)
     if norm > _LARGEST_NORM:
         raise InputError(
             f"must be at most {_LARGEST_NORM} for debiased estimators. Got {norm:g} instead", argument="norm"
         )
-    bins = summarize_bins(rule.sample, partition(rule, n_bins))
-    signed = float(bins.count @ (np.abs(bins.gap) ** norm - _noise(bins, norm))) / rule.sample.n
-    clipped = signed <= 0 and norm > _USUAL_NORM and bool((np.abs(bins.gap) > 0).any())
-    lone = float(bins.count[bins.count <= 1].sum()) > rule.sample.n / 2
-    return Estimate(
-        max(signed, 0.0) ** (1 / norm),
-        bins=bins,
-        n_bins=n_bins,
+    division = partition(rule, n_bins)
+    bins = summarize_bins(rule.groups, division)
+    size, n, bounds = np.abs(bins.gap), rule.groups.n, division.bounds
+    signed = run_sums(bins.count * (size**norm - _noise(bins, norm)), bounds) / n
+    lone = run_sums(np.where(bins.count <= 1, bins.count, 0.0), bounds) > n / 2
+    clipped = (signed <= 0) & (run_maxima(size, bounds) > 0) & (norm > _USUAL_NORM)
+    return Estimates(
+        np.maximum(signed, 0.0) ** (1 / norm),
+        bins,
+        bounds,
+        n_bins,
         signed_square=signed if norm == 2 else None,
-        notes=(*((_SINGLE_ROWS,) if lone else ()), *((_CLIPPED,) if clipped else ())),
+        notes={_SINGLE_ROWS: lone, _CLIPPED: clipped},
     )
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
-from truecal.data.sample import Sample
+from truecal.data.score_groups import ScoreGroups
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, lp_norm, partition, summarize_bins
 from truecal.estimators._registry import estimator
-from truecal.results import Estimate
+from truecal.results import Estimates
 
 _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 3"
 
@@ -26,9 +26,10 @@ equation 3."""
     "ew_label",
     summary="Gap between each score and the mean label of its equal-width bin.",
     reference=_REFERENCE,
+    takes_blocks=True,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
-def ew_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
+def ew_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the label-binned calibration error over equal-width bins.
 
     {formula}
@@ -51,9 +52,10 @@ def ew_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     "em_label",
     summary="Gap between each score and the mean label of its equal-mass bin.",
     reference=_REFERENCE,
+    takes_blocks=True,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
-def em_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
+def em_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the label-binned calibration error over equal-mass bins.
 
     {formula}
@@ -71,10 +73,12 @@ def em_label(sample: Sample, *, norm: float, n_bins: int = 15) -> Estimate:
     return _label_binned(EqualMass(sample), norm, n_bins)
 
 
-def _label_binned(rule: BinningRule, norm: float, n_bins: int) -> Estimate:
+def _label_binned(rule: BinningRule, norm: float, n_bins: int) -> Estimates:
     n_bins = check_count("n_bins", n_bins)
     division = partition(rule, n_bins)
-    bins = summarize_bins(rule.sample, division)
-    sizes = np.diff(division.start, append=len(rule.sample))
-    gap = rule.sample.score - np.repeat(bins.mean_label, sizes)
-    return Estimate(lp_norm(gap, rule.sample.count, norm), bins=bins, n_bins=n_bins)
+    groups = rule.groups
+    bins = summarize_bins(groups, division)
+    sizes = np.diff(division.start, append=len(groups.score))
+    gap = groups.score - np.repeat(bins.mean_label, sizes)
+    value = lp_norm(gap, groups.count, norm, groups.bounds)
+    return Estimates(value, bins, division.bounds, n_bins)

@@ -6,10 +6,12 @@ import numpy as np
 
 from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
+from truecal._lib.runs import run_maxima
 from truecal.data.sample import Sample
+from truecal.data.score_groups import ScoreGroups
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
-from truecal.results import Estimate
+from truecal.results import Estimates
 
 _REFERENCE = "Naeini, Cooper, Hauskrecht (2015), AAAI"
 _REFERENCES = """\
@@ -32,10 +34,11 @@ def _largest_gap(census: Sample, *, n_bins: int) -> float:
     norms="none",
     aliases=("mce",),
     width_bins=True,
+    takes_blocks=True,
     truth=_largest_gap,
 )
 @fill_docstring(references=_REFERENCES)
-def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
+def ew_mce(sample: ScoreGroups, *, n_bins: int = 15) -> Estimates:
     r"""Return the maximum calibration error over equal-width bins.
 
     .. math:: \max_k |\bar f_k - \bar y_k|
@@ -60,10 +63,11 @@ def ew_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     reference=_REFERENCE,
     estimand=_ESTIMAND,
     norms="none",
+    takes_blocks=True,
     truth=_largest_gap,
 )
 @fill_docstring(references=_REFERENCES)
-def em_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
+def em_mce(sample: ScoreGroups, *, n_bins: int = 15) -> Estimates:
     r"""Return the maximum calibration error over equal-mass bins.
 
     .. math:: \max_k |\bar f_k - \bar y_k|
@@ -81,7 +85,9 @@ def em_mce(sample: Sample, *, n_bins: int = 15) -> Estimate:
     return _largest(EqualMass(sample), n_bins)
 
 
-def _largest(rule: BinningRule, n_bins: int) -> Estimate:
+def _largest(rule: BinningRule, n_bins: int) -> Estimates:
     n_bins = check_count("n_bins", n_bins)
-    bins = summarize_bins(rule.sample, partition(rule, n_bins))
-    return Estimate(float(np.abs(bins.gap).max()), bins=bins, n_bins=n_bins)
+    division = partition(rule, n_bins)
+    bins = summarize_bins(rule.groups, division)
+    value = run_maxima(np.abs(bins.gap), division.bounds)
+    return Estimates(value, bins, division.bounds, n_bins)

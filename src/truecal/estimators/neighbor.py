@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from truecal._lib.checks import check_count
+from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._binning import IntArray, lp_norm
+from truecal.estimators._binning import lp_norm
 from truecal.estimators._registry import estimator
 from truecal.results import Estimate
 
@@ -53,7 +54,7 @@ def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> 
     label_near, gap = _Neighborhoods(sample, min(k, sample.n)), sample.score.copy()
     for first in range(0, len(sample), _STEP):
         gap[first : first + _STEP] -= label_near(np.arange(first, min(first + _STEP, len(sample))))
-    return Estimate(lp_norm(gap, sample.count, norm))
+    return Estimate(float(lp_norm(gap, sample.count, norm, sample.bounds)[0]))
 
 
 class _Neighborhoods:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from truecal._lib.docs import fill_docstring
-from truecal.data.sample import Sample
+from truecal.data.score_groups import ScoreGroups
 from truecal.estimators._binning import (
     BinningRule,
     EqualMass,
@@ -14,7 +16,7 @@ from truecal.estimators._binning import (
     summarize_bins,
 )
 from truecal.estimators._registry import estimator
-from truecal.results import Estimate
+from truecal.results import Estimates
 
 _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 8 and Algorithm 1"
 _NOT_MONOTONE = (
@@ -36,9 +38,10 @@ equation 8 and Algorithm 1."""
     "ew_sweep",
     summary="Binned error with the most equal-width bins for which labels increase.",
     reference=_REFERENCE,
+    takes_blocks=True,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
-def ew_sweep(sample: Sample, *, norm: float) -> Estimate:
+def ew_sweep(sample: ScoreGroups, *, norm: float) -> Estimates:
     r"""Return the monotonic sweep calibration error over equal-width bins.
 
     {formula}
@@ -60,9 +63,10 @@ def ew_sweep(sample: Sample, *, norm: float) -> Estimate:
     "em_sweep",
     summary="Binned error with the most equal-mass bins for which labels increase.",
     reference=_REFERENCE,
+    takes_blocks=True,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
-def em_sweep(sample: Sample, *, norm: float) -> Estimate:
+def em_sweep(sample: ScoreGroups, *, norm: float) -> Estimates:
     r"""Return the monotonic sweep calibration error over equal-mass bins.
 
     {formula}
@@ -82,9 +86,10 @@ def em_sweep(sample: Sample, *, norm: float) -> Estimate:
     return _swept(EqualMass(sample), norm)
 
 
-def _swept(rule: BinningRule, norm: float) -> Estimate:
+def _swept(rule: BinningRule, norm: float) -> Estimates:
     n_bins = monotone_sweep(rule)
-    bins = summarize_bins(rule.sample, partition(rule, n_bins))
-    failed = n_bins == 1 and len(rule.sample) > 1
-    value = lp_norm(bins.gap, bins.count, norm)
-    return Estimate(value, bins=bins, n_bins=n_bins, notes=(_NOT_MONOTONE,) if failed else ())
+    division = partition(rule, n_bins)
+    bins = summarize_bins(rule.groups, division)
+    failed = (n_bins == 1) & (np.diff(rule.groups.bounds) > 1)
+    value = lp_norm(bins.gap, bins.count, norm, division.bounds)
+    return Estimates(value, bins, division.bounds, n_bins, notes={_NOT_MONOTONE: failed})

@@ -11,6 +11,7 @@ from scipy.special import betaincinv
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction
 from truecal._lib.isotonic import isotonic_rate
+from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.predictions import as_sample
 from truecal.data.reading import Reading, takes_predictions
@@ -18,7 +19,6 @@ from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     EqualMass,
     EqualWidth,
-    IntArray,
     monotone_sweep,
     partition,
     summarize_bins,
@@ -157,7 +157,7 @@ def reliability_curve(
     sample = as_sample(y_true, y_proba, **reading)
     table = sample.clusters
     rule = _RULES[check_choice("binning", binning, _RULES)](sample)
-    n_bins = monotone_sweep(rule) if n_bins == "sweep" else check_count("n_bins", n_bins)
+    n_bins = int(monotone_sweep(rule)[0]) if n_bins == "sweep" else check_count("n_bins", n_bins)
     n_resamples = check_count("n_resamples", n_resamples)
     tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
     band = band and (table is None or table.n_clusters >= MIN_CLUSTERS)
