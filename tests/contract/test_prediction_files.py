@@ -3,6 +3,7 @@
 import json
 import warnings
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -63,6 +64,28 @@ def test_groups_are_the_same_by_both_paths(many, tmp_path, monkeypatch):
     content = json.loads(run("measure", path, "--group", "g", "--group", "h", "--format", "json").stdout)
     assert {row["group"]: row["n"] for row in content["results"]}["a, b"] == 50
     assert sum(row["n"] for row in content["results"][1:]) == 300
+
+
+@pytest.mark.parametrize("options", [(), ("--group", "site"), ("--group", "site", "--group", "year")])
+def test_every_number_of_measure_is_the_same_by_both_paths(options, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    score = rng.random(3000).round(3)  # so that every cell holds one score
+    label, site = rng.random(3000) < score**1.2, rng.choice(["north", "south", None], 3000)
+    frame = pl.DataFrame({"label": label, "score": score, "site": site, "year": rng.integers(2, size=3000)})
+    frame.write_parquet(tmp_path / "a.parquet")
+    command = ("measure", tmp_path / "a.parquet", *options, "--format", "json")
+    small = json.loads(run(*command).stdout)
+    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 10)
+    large = json.loads(run(*command).stdout)
+    assert large["test"] == small["test"]
+    assert len(large["results"]) == len(small["results"]) == (4, 4, 7)[len(options) // 2]
+    for one, other in zip(small["results"], large["results"], strict=True):
+        for key in ("group", "estimator", "adjusted_pvalue", "n", "n_bins", "target", "notes"):
+            assert other[key] == one[key]
+        assert other["value"] == pytest.approx(one["value"], abs=1e-12)
+        if one["interval"] is not None:
+            assert other["interval"]["low"] == pytest.approx(one["interval"]["low"], abs=1e-12)
+            assert other["interval"]["high"] == pytest.approx(one["interval"]["high"], abs=1e-12)
 
 
 @pytest.mark.slow

@@ -131,17 +131,19 @@ def _code(column: Any) -> tuple[list[Any], NDArray[np.intp]]:
         distinct, code = np.unique(column, return_inverse=True)
         return distinct.tolist(), code
     to_list = getattr(column, "to_list", None) or getattr(column, "tolist", None)
-    rows = [None if _is_missing(value) else value for value in (to_list() if to_list else column)]
-    seen = {(type(value), value): value for value in rows}
-    order: list[Any] = [key for key in seen if seen[key] is not None]
+    rows = list(to_list() if to_list else column)
+    keys: list[Any] = rows
+    if len(set(map(type, rows)) - {type(None)}) > 1:  # 1 and True are equal, and not the same group
+        keys = list(zip(map(type, rows), rows, strict=True))
+    seen = dict(zip(keys, rows, strict=True))
+    present = [key for key, value in seen.items() if not _is_missing(value)]
     try:
-        order.sort(key=lambda key: key[1])
+        present.sort(key=lambda key: seen[key])
     except TypeError:
-        order.sort(key=lambda key: str(key[1]))
-    order += [key for key in seen if seen[key] is None]
-    number = {key: k for k, key in enumerate(order)}
-    code = np.fromiter((number[type(value), value] for value in rows), dtype=np.intp, count=len(rows))
-    return [seen[key] for key in order], code
+        present.sort(key=lambda key: str(seen[key]))
+    number = dict.fromkeys(seen, len(present)) | {key: k for k, key in enumerate(present)}
+    code = np.fromiter(map(number.__getitem__, keys), np.intp, len(keys))
+    return [seen[key] for key in present] + [None] * (len(present) < len(seen)), code
 
 
 def _is_missing(value: Any) -> bool:

@@ -44,6 +44,17 @@ def test_values_that_print_alike_stay_apart():
     assert members(split_rows([1, "1", 1], 3)) == {"1": [0, 2], "'1'": [1]}
 
 
+def test_equal_values_of_different_types_stay_apart():
+    split = split_rows([1, True, 1.0, None, 1], 5)
+    assert sorted(members(split).values()) == [[0, 4], [1], [2], [3]]
+    assert split.keys[-1] == (None,)
+
+
+def test_all_missing_values_are_one_group():
+    split = split_rows([float("nan"), None, 2.0, float("nan")], 4)
+    assert members(split) == {"2.0": [2], "(missing)": [0, 1, 3]}
+
+
 @pytest.mark.parametrize("by", ["sex", 3, {}, {"sex": ["a"]}, ["a", "b", "c"]])
 def test_what_is_no_group_of_the_rows_is_refused(by):
     with pytest.raises(InputError, match="by "):

@@ -114,7 +114,15 @@ class Frame:
 
     def distinct(self, values: pl.Expr) -> pl.Series:
         """Return the distinct values, without missing ones."""
-        return self.table.collect(self.lazy.select(value=values).unique())["value"].drop_nulls()
+        return self._ask_distinct_rows(value=values)["value"].unique().drop_nulls()
+
+    def _ask_distinct_rows(self, **values: pl.Expr) -> pl.DataFrame:
+        """Return values for rows that differ in the columns used: few, and a look at each row may take long."""
+        columns = dict.fromkeys(name for value in values.values() for name in value.meta.root_names())
+        rows = self.lazy.select(list(columns))
+        if len(columns) == 1 and not self.is_large:  # a series has a faster way than a query
+            rows = self.table.collect(rows).to_series().unique().to_frame().lazy()
+        return self.table.collect(rows.unique().select(**values))
 
     def first(self, where: pl.Expr, value: pl.Expr | None = None) -> tuple[int, Any]:
         """Return the number of the first row that meets a condition, and a value in it."""
@@ -265,19 +273,18 @@ class Frame:
 
         if part.dtype.is_nested():
             raise part.error(f"contains {part.dtype} values, which cannot name groups of rows")
-        seen = self.distinct(part.text)
+        rows = self._ask_distinct_rows(value=part.values, text=part.text)
+        seen = rows["text"].drop_nulls()
         _refuse_replaced(part, seen)
-        whole = len(seen) > 0 and seen.str.contains(r"^(0|-?[1-9]\d{0,17})$").all()
-        return part.text.cast(pl.Int64) if whole else part.text
+        if len(seen) > 0 and seen.str.contains(r"^(0|-?[1-9]\d{0,17})$").all():
+            return part.text.cast(pl.Int64)
+        return part.values if rows["value"].equals(rows["text"], check_dtypes=True) else part.text
 
     def groups(self, names: Sequence[str]) -> list[pl.Expr]:
         """Return columns of groups as text, or as integers where all are."""
-        import polars as pl
-
         groups = [self.names_of_rows(part) for part in map(self.field, names)]
         if groups:
-            keys = self.lazy.select(**{f"g{k}": part for k, part in enumerate(groups)}).unique()
-            n = self.table.collect(keys.select(pl.len())).item()
+            n = self._ask_distinct_rows(**{f"g{k}": part for k, part in enumerate(groups)}).n_unique()
             if n > _MOST_USER_GROUPS:
                 raise InputError(
                     f"has {n:,} different values, and at most {_MOST_USER_GROUPS:,} groups are allowed",
