@@ -16,7 +16,7 @@ from truecal.data.arrays import bad_values, check_shape, refuse_missing, to_arra
 from truecal.data.labels import Codes, Labels, read_clusters
 from truecal.data.reading import Reading
 from truecal.data.sample import Sample
-from truecal.data.width_bins import can_count, count_in_width_bins
+from truecal.data.width_bins import WidthBins, can_count
 from truecal.exceptions import InputError, Remedy
 
 #: The value of `multiclass` for the error of the top label among rows with the same predicted class.
@@ -89,7 +89,7 @@ class Rows:
         """
         counted = width_bins is not None and self.weight is None and self.cluster is None
         if counted and width_bins is not None and can_count(len(self.score), width_bins, self.score.dtype):
-            sums = count_in_width_bins(self.label, self.score, width_bins)
+            sums = WidthBins(width_bins, self.score.dtype).count(self.label, self.score)
             return Sample(*sums, self.score.dtype, self.target)
         rows = self.kept()
         sampling = rows.weight is not None and not rows.counts

@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 
+IntArray = NDArray[np.intp]
+
 #: Rows counted in one step; its arrays fit into the cache of a processor.
 _STEP = 1 << 15
 
-#: A score is added as two whole numbers of 26 and 27 bits. Their sums are exact: the order of rows cannot matter.
-_HIGH, _LOW = 2.0**26, 2.0**27
+#: Adding one of these and subtracting it again rounds a score to a multiple of 2^-26, and what is left to one of
+#: 2^-53. Sums of such numbers are exact: the order of rows cannot matter.
+_COARSE, _FINE = 1.5 * 2.0**26, 0.75
 
-#: Most rows for which sums of such numbers are below 2^53.
+#: Most rows for which these sums are exact.
 _MOST_COUNTED_ROWS = 1 << 26
 
 
@@ -39,46 +42,65 @@ def can_count(n_rows: int, n_bins: int, dtype: np.dtype[Any]) -> bool:
     return n_bins <= n_rows <= _MOST_COUNTED_ROWS and n_bins * float(np.finfo(dtype).eps) < 0.25
 
 
-def count_in_width_bins(
-    label: NDArray[Any], score: NDArray[Any], n_bins: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the mean score, number of rows and sum of labels of the bins [k/b, (k+1)/b) that have rows.
+class WidthBins:
+    """The bins [k/b, (k+1)/b), with edges rounded to the type of the scores; the last one is closed.
 
     Parameters
     ----------
-    label : ndarray of shape (n,)
-        Labels, 0 and 1.
-    score : ndarray of shape (n,)
-        Scores in [0, 1].
     n_bins : int
-        Number b of bins. The last one is closed.
-
-    Returns
-    -------
-    score, count, positives : ndarray
-        In ascending order. A mean lies in its bin and is off by at most 2^-53 for any order of rows.
+        Number b of bins.
+    dtype : numpy.dtype
+        Type of the scores, in which edges are far apart; see `can_count`.
     """
-    edges = width_edges(np.arange(n_bins + 1), n_bins, score.dtype)
-    lower, upper = edges[:-1], np.append(edges[1:-1], np.nextafter(1, 2))
-    table, high, low = np.zeros(2 * n_bins), np.zeros(n_bins), np.zeros(n_bins)
-    for first in range(0, len(score), _STEP):
-        values = score[first : first + _STEP].astype(np.float64)
-        k = (values * n_bins).astype(np.intp)
-        np.minimum(k, n_bins - 1, out=k)
-        k += values >= upper[k]  # rounding may have put a score on the wrong side of an edge
-        k -= values < lower[k]
-        values *= _HIGH
-        whole = np.floor(values)
-        high += np.bincount(k, whole, n_bins)
-        values -= whole
-        values *= _LOW
-        low += np.bincount(k, np.floor(values, out=values), n_bins)
-        k *= 2
-        k += label[first : first + _STEP].astype(np.intp, copy=False)
-        table += np.bincount(k, minlength=2 * n_bins)
-    negatives, positives = table.reshape(-1, 2).T
-    count = negatives + positives
-    kept = count > 0
-    count, positives = count[kept], positives[kept]
-    mean = (high[kept] + low[kept] / _LOW) / count / _HIGH
-    return np.clip(mean, lower[kept], np.nextafter(upper[kept], 0)), count, positives
+
+    def __init__(self, n_bins: int, dtype: np.dtype[Any]) -> None:
+        edges = width_edges(np.arange(n_bins + 1), n_bins, dtype)
+        self.n_bins, self.lower, self.upper = n_bins, edges[:-1], edges[1:]
+        self.upper[-1] = np.nextafter(1, 2)
+        self._margin = 2 * n_bins * float(np.finfo(dtype).eps)
+
+    def index(self, score: FloatArray) -> IntArray:
+        """Return the bin of each score."""
+        place = score * self.n_bins
+        place -= self._margin  # rounding can now put a score too low, just below an edge, but never too high
+        k = place.astype(np.intp)
+        place -= k
+        if place.max() > 1 - 2 * self._margin:
+            k += score >= self.upper[k]
+        return k
+
+    def count(self, label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mean score, number of rows and sum of labels of the bins that have rows.
+
+        Parameters
+        ----------
+        label : ndarray of shape (n,)
+            Labels, 0 and 1.
+        score : ndarray of shape (n,)
+            Scores in [0, 1].
+
+        Returns
+        -------
+        score, count, positives : ndarray
+            In ascending order. A mean lies in its bin and is off by at most 2^-53 for any order of rows.
+        """
+        size = 2 * self.n_bins
+        rows, coarse, fine = np.zeros((3, size))
+        for first in range(0, len(score), _STEP):
+            values = score[first : first + _STEP].astype(np.float64, copy=False)
+            cell = self.index(values)  # the bin and the label as one number
+            cell <<= 1
+            cell |= label[first : first + _STEP].astype(np.intp, copy=False)
+            rows += np.bincount(cell, minlength=size)
+            part = values + _COARSE
+            part -= _COARSE
+            coarse += np.bincount(cell, part, size)
+            np.subtract(values, part, out=part)
+            part += _FINE
+            part -= _FINE
+            fine += np.bincount(cell, part, size)
+        count = rows.reshape(-1, 2).sum(axis=1)
+        kept = count > 0
+        count, positives = count[kept], rows[1::2][kept]
+        mean = (coarse + fine).reshape(-1, 2).sum(axis=1)[kept] / count
+        return np.clip(mean, self.lower[kept], np.nextafter(self.upper[kept], 0)), count, positives

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import truecal
 from truecal.data import read_rows
-from truecal.data.width_bins import can_count, count_in_width_bins, width_edges
+from truecal.data.width_bins import WidthBins, can_count, width_edges
 from truecal.estimators._registry import list_estimators
 
 COUNTED = [spec.name for spec in list_estimators() if spec.width_bins]
@@ -50,23 +51,42 @@ def test_same_bins_and_same_value_as_sorted_rows(name: str, n_bins: int, dtype: 
     np.testing.assert_allclose(counted.bins.mean_score, ordered.bins.mean_score, rtol=0, atol=4e-16)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("n_bins", [*range(1, 60), 99, 255])
+def test_a_score_belongs_to_the_last_bin_whose_edge_it_reaches(n_bins: int, dtype: Any) -> None:
+    assert can_count(n_bins, n_bins, np.dtype(dtype))
+    score = scores_on_edges(n_bins, dtype, np.random.default_rng(0))
+    edges = (np.arange(n_bins) / n_bins).astype(dtype)
+    index = WidthBins(n_bins, np.dtype(dtype)).index(score.astype(np.float64))
+    np.testing.assert_array_equal(index, edges.searchsorted(score, "right") - 1)
+
+
+def test_means_are_exact() -> None:
+    rng = np.random.default_rng(2)
+    score = np.concatenate(
+        [rng.random(3000), rng.random(3000) * 1e-9, 1 - rng.random(3000) * 1e-9, [0.0, 1.0]]
+    )
+    mean, count, _ = WidthBins(7, score.dtype).count(score > 0.5, score)
+    for k, (one, rows) in enumerate(zip(mean, count, strict=True)):
+        inside = score[(score * 7).clip(0, 6).astype(int) == k]
+        assert rows == len(inside)
+        assert one == pytest.approx(math.fsum(inside) / len(inside), rel=2**-52, abs=2**-54)
+
+
 def test_sums_are_the_same_for_every_order_of_the_rows() -> None:
     rng = np.random.default_rng(1)
     score = rng.random(100_000) ** 5
     label = rng.random(len(score)) < score
     order = rng.permutation(len(score))
-    for one, other in zip(
-        count_in_width_bins(label, score, 15),
-        count_in_width_bins(label[order], score[order], 15),
-        strict=True,
-    ):
+    bins = WidthBins(15, score.dtype)
+    for one, other in zip(bins.count(label, score), bins.count(label[order], score[order]), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_a_mean_stays_in_its_bin() -> None:
     # The mean of rows that all lie just below an edge would be rounded to the edge.
     score = np.full(3, np.nextafter(2 / 3, 0))
-    mean, count, positives = count_in_width_bins(np.array([0, 1, 1]), score, 3)
+    mean, count, positives = WidthBins(3, score.dtype).count(np.array([0, 1, 1]), score)
     assert mean.tolist() == [score[0]]
     assert (count.tolist(), positives.tolist()) == ([3.0], [2.0])
 
