@@ -11,6 +11,7 @@ from truecal._lib.text import counted, level, p_equals, percent
 from truecal.data.sample import Sample
 from truecal.inference._test_result import TestResult
 from truecal.inference.dependence import suspected_dependence
+from truecal.inference.resample import count_impossible
 from truecal.results import Estimate, Interval
 
 #: What the data say about perfect calibration.
@@ -152,8 +153,7 @@ def data_warnings(sample: Sample) -> tuple[str, ...]:
         The predictions.
     """
     warnings = []
-    wrong = float(sample.positives[sample.score == 0].sum())
-    wrong += float((sample.count - sample.positives)[sample.score == 1].sum())
+    wrong = count_impossible(sample)
     if wrong:
         subject = counted(wrong, "prediction")
         warnings.append(

@@ -185,7 +185,7 @@ def require_whole_counts(sample: Sample, purpose: str) -> None:
 def impossible_labels(*samples: Sample) -> tuple[str, ...]:
     """Return a note on labels that scores of exactly 0 and 1 rule out."""
     if len(samples) == 1:
-        wrong = _count_impossible(samples[0])
+        wrong = count_impossible(samples[0])
     else:  # a true class of probability 0; another of probability 1 is the same row
         wrong = sum(float(sample.positives[sample.score == 0].sum()) for sample in samples)
     if not wrong:
@@ -196,10 +196,11 @@ def impossible_labels(*samples: Sample) -> tuple[str, ...]:
     return (f"{rows} a label that a score of exactly 0 or 1 rules out.",)
 
 
-def _count_impossible(sample: Sample) -> float:
-    sure = sample.score == 1
-    wrong = sample.positives[sample.score == 0].sum() + (sample.count[sure] - sample.positives[sure]).sum()
-    return float(wrong)
+def count_impossible(sample: Sample) -> float:
+    """Return how many rows, or how much weight, have a label that a score of exactly 0 or 1 rules out."""
+    above_0, from_1 = np.searchsorted(sample.score, 0, side="right"), np.searchsorted(sample.score, 1)
+    misses = sample.count[from_1:] - sample.positives[from_1:]
+    return float(sample.positives[:above_0].sum() + misses.sum())
 
 
 def _without_empty(sample: Sample, count: FloatArray, positives: FloatArray) -> Sample:

@@ -27,6 +27,7 @@ from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
+from truecal.inference.resample import count_impossible
 from truecal.results import Interval, Result
 
 #: With fewer clusters than this, no reference distribution makes a robust interval trustworthy.
@@ -328,7 +329,7 @@ class _Fit:
 
     def result(self) -> WeakCalibration:
         sample, notes = self.sample, list(self.notes())
-        contradicted = self._contradicted() > 0
+        contradicted = count_impossible(sample) > 0
         offset = math.nan if len(self.logit) == 0 else self.best_intercept(1.0)
         sign = self.separated
         fitted = np.array([offset, math.nan])
@@ -422,17 +423,12 @@ class _Fit:
         scaled = statistic * rest / (degrees * max(table.n_clusters - 1, 1))
         return WeakTest(statistic, degrees, float(fdtrc(degrees, rest, scaled)))
 
-    def _contradicted(self) -> float:
-        sample = self.sample
-        wrong = sample.positives[sample.score == 0].sum()
-        return float(wrong + (sample.count - sample.positives)[sample.score == 1].sum())
-
     def notes(self) -> Sequence[str]:
         """Return what the reader should know about the data."""
         notes = []
         ends = float(self.sample.count[~self.inside].sum())
         if ends:
-            wrong = self._contradicted()
+            wrong = count_impossible(self.sample)
             rows, labels = counted(ends, "row"), counted(wrong, "label")
             if (
                 self.sample.squares is not None or not self.sample.whole
