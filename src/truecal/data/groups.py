@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
+    import narwhals as nw
+
     from truecal.data.predictions import Rows
     from truecal.data.sample import Sample
 

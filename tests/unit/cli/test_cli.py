@@ -21,22 +21,34 @@ def python(code, **environment):
     return done.stdout
 
 
-def test_help_imports_nothing_heavy():
-    code = """
+def imported_by(*arguments):
+    """Return what a command prints, and the modules that it has imported."""
+    code = f"""
 import sys
-from pathlib import Path
 from truecal.__main__ import main
-sys.argv = ["truecal", "--help"]
+sys.argv = ["truecal", *{[str(argument) for argument in arguments]}]
 try:
     main()
 except SystemExit:
     pass
-print([name for name in ("numpy", "scipy", "polars", "matplotlib", "rich", "jinja2") if name in sys.modules])
+print(*sys.modules)
 """
-    printed = python(code)
+    printed, _, modules = python(code).rstrip().rpartition("\n")
+    return printed, set(modules.split())
+
+
+def test_help_imports_nothing_heavy():
+    printed, modules = imported_by("--help")
     assert "measure" in printed
     assert "Completion" in printed
-    assert printed.splitlines()[-1] == "[]"
+    assert not modules & {"numpy", "scipy", "polars", "matplotlib", "rich", "jinja2"}
+
+
+def test_measure_imports_only_what_it_needs(plain):
+    printed, modules = imported_by("measure", plain)
+    assert "multiscale" in printed
+    slow = {f"scipy.{part}" for part in ("fft", "optimize", "sparse", "stats")}
+    assert not modules & {"narwhals", "matplotlib", "rich", "jinja2", *slow}
 
 
 def test_completion_knows_commands_and_options():

@@ -289,6 +289,8 @@ class _Preparation:
         self, lazy: pl.LazyFrame, scores: list[str], label: str, options: dict[str, Any], groups: list[str]
     ) -> dict[tuple[Any, ...], Sample]:
         """Return the cells of each group; without groups, under the key ()."""
+        from narwhals.exceptions import NarwhalsError  # what narwhals makes of errors of Polars
+
         from truecal.data.frames import summarize
 
         several = len(scores) > 1 and options["multiclass"] not in (None, "top")
@@ -308,7 +310,7 @@ class _Preparation:
             "logits": self.reading.logits,
             **{name: value for name, value in options.items() if value not in (None, "classwise")},
         }
-        with self.table.reading():
+        with self.table.reading(NarwhalsError):
             return dict(summarize(lazy, by=groups, **given)) if groups else {(): summarize(lazy, **given)}
 
 

@@ -130,14 +130,13 @@ class Table:
             return frame.collect(engine="streaming")
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Name the file in errors of Polars."""
+    def reading(self, *errors: type[Exception]) -> Iterator[None]:
+        """Name the file in errors of Polars, and in others that reading it may raise."""
         import polars as pl
-        from narwhals.exceptions import NarwhalsError  # what narwhals makes of them
 
         try:
             yield
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, NarwhalsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, *errors) as error:
             raise InputError(f"{self.source} cannot be read: {self.explain(error)}") from error
 
 
