@@ -134,9 +134,11 @@ class Table:
         """Name the file in errors of Polars, and in others that reading it may raise."""
         import polars as pl
 
+        expected: tuple[type[BaseException], ...]
+        expected = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, *errors)
         try:
             yield
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, *errors) as error:
+        except expected as error:
             raise InputError(f"{self.source} cannot be read: {self.explain(error)}") from error
 
 
