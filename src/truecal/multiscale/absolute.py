@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale.levels import Level, over
-from truecal.multiscale.units import IntArray, Units
+from truecal.multiscale.levels import Level
+from truecal.multiscale.units import IntArray, Units, over
 
 #: Sharpness a of the smooth sign: 2 standard deviations count as nearly certain.
 _SHARPNESS = 2.0
@@ -55,9 +56,31 @@ class AbsoluteError:
     sign: FloatArray
 
 
+class Scale(NamedTuple):
+    """A level that may be the finest that holds error.
+
+    Attributes
+    ----------
+    probability : float
+        That it is.
+    level : Level
+        Its bins.
+    place : ndarray of int or slice
+        Bin of each unit.
+    binned, square : float
+        Squared error of its bins, and with what the smooth curve has inside them.
+    """
+
+    probability: float
+    level: Level
+    place: IntArray | slice
+    binned: float
+    square: float
+
+
 def absolute_error(
     units: Units,
-    levels: list[tuple[float, Level, IntArray | slice]],
+    scales: list[Scale],
     gap: FloatArray,
     sd: FloatArray,
     smooth: tuple[float, float],
@@ -68,8 +91,8 @@ def absolute_error(
     ----------
     units : Units
         The sample.
-    levels : list of (float, Level, ndarray or slice)
-        Probability that a level is the finest that holds error, the level, and the bin of each unit.
+    scales : list of Scale
+        The levels.
     gap, sd : ndarray
         Score less beta curve at the units, and its standard deviation.
     smooth : tuple of float
@@ -79,10 +102,10 @@ def absolute_error(
     bound = _bound(units, gap, sd, square)
     value = below = share * bound.value
     above, sign = share * bound.above, share * bound.sign
-    for share, level, place in levels:
-        noise = np.sqrt(over(level.bins.noise, level.weight**2))
-        bound = _bound(units, gap - level.mean_error[place], noise[place], level.square + level.within)
-        value += share * max(bound.value, _hoelder(level, noise))
+    for share, level, place, binned, square in scales:
+        noise = np.sqrt(over(level.noise, level.weight**2))
+        bound = _bound(units, gap - level.mean_error[place], noise[place], square)
+        value += share * max(bound.value, _hoelder(level, noise, binned, units.size))
         below += share * bound.value
         above += share * bound.above
         sign = sign + share * bound.sign
@@ -106,10 +129,9 @@ def _bound(units: Units, error: FloatArray, sd: FloatArray, square: float) -> Ab
     return AbsoluteError(value, value, above, sign)
 
 
-def _hoelder(level: Level, sd: FloatArray) -> float:
+def _hoelder(level: Level, sd: FloatArray, square: float, size: float) -> float:
     mean = level.mean_residual
-    fourth = float(level.weight @ (mean**4 - 6 * sd**2 * mean**2 + 3 * sd**4)) / level.size
-    square = level.square
+    fourth = float(level.weight @ (mean**4 - 6 * sd**2 * mean**2 + 3 * sd**4)) / size
     if square <= 0 or fourth <= square**2:
         return 0.0
     return math.sqrt(square**3 / fourth)

@@ -60,10 +60,10 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
     n_clusters = table.n_clusters
     scores, error = cluster_scores(curve, units)
     mean = curve(units.score)
-    design, _ = curve.design(units.score)
+    design = curve.design(units.score)
     weight = units.weight * mean * (1 - mean)
     n_bins = 2**units.depth
-    slope = np.stack([total(units.bin, weight * column, n_bins) for column in design.T], axis=1)
+    slope = np.stack([total(units.bin, weight * column, n_bins) for column in design], axis=1)
     slope = slope @ curve.inverse  # effect of a cluster's score vector on the bin sums, through the fit
 
     bins, cluster = units.bin[table.unit], table.cluster

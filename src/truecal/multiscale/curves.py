@@ -16,21 +16,25 @@ with :math:`H = \sum m\,g(1-g)\,xx^\top` (and the ridge) and J the variance of t
 :math:`\sum m_2\,g(1-g)\,xx^\top`, or the sum over clusters of the squares of their scores. For the beta curve
 :math:`\frac2N \sum (f - g)(R - m(f - g))` is added, a step towards the data that has mean 0 if the curve is right and
 removes to first order the error of a wrong one.
+
+Arrays may have leading axes: then each of several samples has its own curves, which are fitted together.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal._lib.logistic import expit
 from truecal._lib.types import FloatArray
-from truecal.multiscale.units import IntArray, Units
+from truecal.multiscale.units import BoolArray, IntArray, Number, Units, over, total
 
 _MOST_CELLS = 256
-_SATURATIONS = (0.0, 0.002, 0.03)
+_SATURATIONS = np.array([0.0, 0.002, 0.03])
 #: Price of a saturation other than 0, in units of twice the log-likelihood: it is one more parameter.
 _SATURATION_PRICE = 2.0
 _RIDGE_ROWS = 0.5
@@ -39,67 +43,75 @@ _FLOOR = 2.0**-53
 _CERTAIN = 1e-8
 #: Gain in log-likelihood below which the fits stop.
 _TOLERANCE = 1e-7
+#: Loss that may be rounding.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    r"""One fitted curve.
+    r"""One fitted curve, or one for each of several samples.
 
     Attributes
     ----------
-    coefficients : ndarray of shape (3,)
+    coefficients : ndarray of shape (..., 3)
         b of the module's docstring; the third is 0 for the logistic curve.
     logistic : bool
         Whether it is the logistic curve.
-    saturation : float
+    saturation : float or ndarray
         s.
-    inverse, covariance : ndarray of shape (3, 3)
+    inverse, covariance : ndarray of shape (..., 3, 3)
         :math:`H^{-1}` and V.
-    square : float
+    square : float or ndarray
         Debiased squared error under the curve; that of the beta curve is corrected for what the curve misses.
-    support : float
+    support : float or ndarray
         Twice the log-likelihood ratio against g = f; with clusters, a Wald statistic of the same distribution.
-    freedom : float
+    freedom : float or ndarray
         Its degrees of freedom, :math:`\operatorname{tr} H^{-1} J`.
-    null_variance : float
+    null_variance : float or ndarray
         Variance of `square` if g = f.
+    ends : Ends
+        What becomes of scores of 0 and 1.
+    noise : Noise
+        What the noise of the parameters does to the curve.
     """
 
     coefficients: FloatArray
     logistic: bool
-    saturation: float
+    saturation: Number
     inverse: FloatArray
     covariance: FloatArray
-    square: float
-    support: float
-    freedom: float
-    null_variance: float
+    square: Number
+    support: Number
+    freedom: Number
+    null_variance: Number
     ends: Ends
     noise: Noise
 
-    def design(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the columns x of the linear predictor, and its offset, at scores."""
-        low, high = self.ends.inside(score)
-        low, high = np.log(low + self.saturation), np.log(high + self.saturation)
-        offset = low - high
-        second = (offset, np.zeros_like(offset)) if self.logistic else (low, -high)
-        return np.stack([np.ones_like(offset), *second], axis=-1), offset
-
     def __call__(self, score: FloatArray) -> FloatArray:
-        """Return the curve at scores."""
-        design, offset = self.design(score)
-        mean = expit(offset + design @ self.coefficients)
-        if self.ends.right_at_0:
-            mean = np.where(score <= _CERTAIN, score, mean)
-        if self.ends.right_at_1:
-            mean = np.where(score >= 1 - _CERTAIN, score, mean)
-        return np.asarray(mean)
+        """Return the curve at scores; it passes through certain scores that are right."""
+        low, high = self.logs(score)
+        b = self.coefficients[..., np.newaxis]
+        mean = expit(
+            b[..., 0, :] + (1 + b[..., 1, :]) * low - (1 + b[..., 1 if self.logistic else 2, :]) * high
+        )
+        return self.ends.through(score, mean)
+
+    def logs(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the logarithms of scores and of their complements, each with the saturation added."""
+        low, high = self.ends.inside(score)
+        add = np.asarray(self.saturation)[..., np.newaxis]
+        return np.log(low + add), np.log(high + add)
+
+    def design(self, score: FloatArray) -> FloatArray:
+        """Return the rows x of the linear predictor at scores, of shape (..., 3, n)."""
+        low, high = self.logs(score)
+        columns = (low - high, np.zeros_like(low)) if self.logistic else (low, -high)
+        return np.stack([np.ones_like(low), *columns], axis=-2)
 
     def sd(self, score: FloatArray) -> FloatArray:
         """Return the standard deviation of the curve at scores."""
-        design, _ = self.design(score)
-        mean = self(score)
-        variance = np.sum((design @ self.covariance) * design, axis=1)
+        design, mean = self.design(score), self(score)
+        variance = np.sum((self.covariance @ design) * design, axis=-2)
         return np.asarray(mean * (1 - mean) * np.sqrt(np.maximum(variance, 0.0)))
 
 
@@ -109,40 +121,38 @@ class Noise:
 
     Attributes
     ----------
-    start : ndarray of int
-        First unit of each cell.
-    weight : ndarray of shape (n_cells,)
-        m of each cell.
-    effect : ndarray of shape (n_cells, 3)
-        :math:`m g (1 - g) x V^{1/2}`: the change of m g with three independent standard normal variables.
+    total : float or ndarray
+        Sum of the variances of m g, each divided by m.
+    effect : ndarray of shape (..., 3, n_cells)
+        :math:`m g (1 - g) V^{1/2} x`: the change of m g with three independent standard normal variables.
+    place : ndarray of int, of shape (..., n_cells)
+        Bin of each cell.
+    depth : int
+        These bins are those of the level with ``2**depth``; in finer ones the curve moves as one.
     """
 
-    start: IntArray
-    weight: FloatArray
+    total: Number
     effect: FloatArray
-
-    @property
-    def total(self) -> float:
-        """Sum of the variances of m g, each divided by m."""
-        return float(np.sum(self.effect**2 / self.weight[:, np.newaxis]))
+    place: IntArray
+    depth: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ends:
     """What to do with scores of 0 and 1, or next to them, whose logit is infinite or far away.
 
     Attributes
     ----------
-    low, high : float
+    low, high : ndarray of shape (..., 1)
         They are moved inwards by this much, half way to the nearest other score.
-    right_at_0, right_at_1 : bool
+    right_at_0, right_at_1 : ndarray of bool, of shape (..., 1)
         Whether all labels there agree with the score: then the curve passes through them.
     """
 
-    low: float
-    high: float
-    right_at_0: bool
-    right_at_1: bool
+    low: FloatArray
+    high: FloatArray
+    right_at_0: BoolArray
+    right_at_1: BoolArray
 
     def inside(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores and their complements, away from 0."""
@@ -151,98 +161,150 @@ class Ends:
             np.where(score < 1 - _CERTAIN, 1 - score, self.high),
         )
 
+    def right(self, score: FloatArray) -> BoolArray:
+        """Return which scores are certain, and right in all cases."""
+        return np.asarray(
+            (self.right_at_0 & (score <= _CERTAIN)) | (self.right_at_1 & (score >= 1 - _CERTAIN))
+        )
 
-@dataclass(frozen=True, eq=False)
-class _Fits:
-    """Regressions of the same cells on several designs, side by side."""
-
-    coefficients: FloatArray
-    mean: FloatArray
-    hessian: FloatArray
-    log_likelihood: FloatArray
-    identity: FloatArray
+    def through(self, score: FloatArray, mean: FloatArray) -> FloatArray:
+        """Let a curve, whose values are `mean`, pass through the scores that are certain and right."""
+        if not (self.right_at_0.any() or self.right_at_1.any()):
+            return mean
+        return np.where(self.right(score), score, mean)
 
 
 def fit_curves(units: Units) -> tuple[Curve, Curve]:
     """Fit the logistic and the beta curve."""
-    start = _cell_starts(units)
-    if len(start) < len(units):
-        weight, residual = np.add.reduceat(units.weight, start), np.add.reduceat(units.residual, start)
-        score = np.add.reduceat(units.weight * units.score, start) / weight
-        weight2 = weight if units.weight2 is units.weight else np.add.reduceat(units.weight2, start)
-    else:
-        weight, residual, score, weight2 = units.weight, units.residual, units.score, units.weight2
+    weight, weight2, residual, score, place, depth = _cells(units)
     positives = np.clip(weight * score - residual, 0.0, weight)
     ends = _ends(score, positives, weight)
     low, high = ends.inside(score)
     # Where a score of 0 or 1 is always right there is nothing to fit.
-    closed = (score <= _CERTAIN) & ends.right_at_0
-    open_ = ~(closed | ((score >= 1 - _CERTAIN) & ends.right_at_1))
+    fitted = ~ends.right(score)
 
-    saturations = _SATURATIONS if units.clusters is None else (0.0,)
-    add = np.array(saturations)[:, np.newaxis]
-    log_low, log_high = np.log(low + add), np.log(high + add)
-    offset = log_low - log_high
-    one, zero = np.ones_like(offset), np.zeros_like(offset)
-    of_logistic = np.stack([one[:1], offset[:1], zero[:1]], axis=-1)
-    designs = np.concatenate([of_logistic, np.stack([one, log_low, -log_high], axis=-1)])
-    offsets = np.concatenate([offset[:1], offset])
-
+    saturations = _SATURATIONS if units.clusters is None else _SATURATIONS[:1]
+    design, offset = _designs(low, high, saturations)
     prior = weight * low * high
-    scaled = designs * (prior / max(prior.sum(), 1e-300))[:, np.newaxis]
-    ridge = _RIDGE_ROWS * designs.swapaxes(1, 2) @ scaled
+    prior /= np.maximum(prior.sum(axis=-1, keepdims=True), 1e-300)
+    ridge = _RIDGE_ROWS * _squares(design, prior[:, np.newaxis])
     ridge += (1e-9 + 1e-12 * units.size) * np.eye(3)  # one distinct score cannot tell b0 from b1
-    ridge[0, 2, 2] = 1.0  # the column of zeros
+    ridge[:, 0, 2, 2] = 1.0  # the logistic curve has two parameters
 
-    count, hits = weight * open_, positives * open_
-    fits = _fit(designs, offsets, count, hits, ridge)
-    support = 2 * (fits.log_likelihood - fits.identity[0])
-    price = np.where(np.array(saturations) > 0, _SATURATION_PRICE, 0.0)
-    best = 1 + int(np.argmax(support[1:] - price))
-    both = np.array([0, best])
-    mean = np.where(open_, fits.mean[both], score)
-    spread, share, x = mean * (1 - mean), weight / units.size, designs[both]
-    transposed = x.swapaxes(1, 2)
-    inverse = _inverse(fits.hessian[both])
-    inverse[0, 2, 2] = 0.0
-    # As squares: the inverse is huge along directions without information, where products would leave rounding errors.
-    root = transposed * np.sqrt(weight2 * open_ * spread)[:, np.newaxis]
-    half = inverse @ root
-    curves = [
-        Curve(
-            coefficients=fits.coefficients[which],
-            logistic=which == 0,
-            saturation=0.0 if which == 0 else saturations[which - 1],
-            inverse=inverse[number],
-            covariance=half[number] @ half[number].T,
-            square=0.0,
-            support=float(support[which]),
-            freedom=float(np.sum(half[number] * root[number])),
-            null_variance=0.0,
-            ends=ends,
-            noise=Noise(start, weight, x[number]),
-        )
-        for number, which in enumerate((0, best))
-    ]
-    if units.clusters is not None:
-        curves = [_clustered(curve, units) for curve in curves]
-    covariance = np.stack([curve.covariance for curve in curves])
-    effect = (weight * spread)[..., np.newaxis] * (x @ _root(covariance))
-    curvature = covariance @ ((transposed * (share * spread**2)[:, np.newaxis]) @ x)
-    gap = score - mean
-    plug_in = gap**2 @ share
-    plug_in[1] += 2 * float(gap[1] @ (residual - weight * gap[1])) / units.size
+    count, hits = (weight * fitted)[:, np.newaxis], (positives * fitted)[:, np.newaxis]
+    regressions = _Regressions(design, offset, count, hits, ridge)
+    identity = regressions.at(np.zeros((*design.shape[:2], 3)))
+    coefficients, mean, likelihood, _ = regressions.maximise(identity)
+    support = 2 * (likelihood - identity.likelihood[:, :1])
+    price = np.where(saturations > 0, _SATURATION_PRICE, 0.0)
+    best = 1 + np.argmax(support[:, 1:] - price, axis=1)
+    both = np.arange(len(best))[:, np.newaxis], np.stack([np.zeros_like(best), best], axis=1)
+    inverse = _inverse(regressions.hessian(mean)[both])
+    coefficients, support, x = coefficients[both], support[both], design[both]
+    mean = np.where(fitted[:, np.newaxis], mean[both], score[:, np.newaxis])
+    spread = mean * (1 - mean)
+    inverse[:, 0, 2, 2] = 0.0
+    if units.clusters is None:
+        # As squares: the inverse is huge along directions without information, where products leave rounding errors.
+        root = x * np.sqrt((weight2 * fitted)[:, np.newaxis] * spread)[:, :, np.newaxis]
+        half = inverse @ root
+        covariance, freedom = _times_transposed(half), np.vecdot(half, root).sum(axis=-1)
+    else:
+        covariance, support, freedom = _with_clusters(units, ends, coefficients, inverse)
+    effect = (weight[:, np.newaxis] * spread)[:, :, np.newaxis] * (_root(covariance).swapaxes(-1, -2) @ x)
+    noise = np.vecdot(np.square(effect).sum(axis=-2), over(np.ones(1), weight)[:, np.newaxis])
+    curvature = covariance @ _squares(x, weight[:, np.newaxis] * spread**2) / units.size
+    null_variance = 2 * np.sum(curvature * curvature.swapaxes(-1, -2), axis=(-2, -1))
+    gap = score[:, np.newaxis] - mean
+    square = np.vecdot(gap**2, weight[:, np.newaxis])
+    square[:, 1] += 2 * np.vecdot(gap[:, 1], residual - weight * gap[:, 1])
+    square = (square - noise) / units.size
+
+    def own(values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of the samples, or of the only one."""
+        return values if units.score.ndim > 1 else values[0]
+
+    ends = Ends(own(ends.low), own(ends.high), own(ends.right_at_0), own(ends.right_at_1))
     logistic, beta = (
-        replace(
-            curve,
-            square=float(plug_in[number]) - noise.total / units.size,
-            noise=noise,
-            null_variance=2 * float(np.sum(curvature[number] * curvature[number].T)),
+        Curve(
+            coefficients=own(coefficients[:, number]),
+            logistic=number == 0,
+            saturation=own(saturations[best - 1]) if number else 0.0,
+            inverse=own(inverse[:, number]),
+            covariance=own(covariance[:, number]),
+            square=own(square[:, number]),
+            support=own(support[:, number]),
+            freedom=own(freedom[:, number]),
+            null_variance=own(null_variance[:, number]),
+            ends=ends,
+            noise=Noise(own(noise[:, number]), own(effect[:, number]), place, depth),
         )
-        for number, curve in enumerate(curves)
-        for noise in [Noise(start, weight, effect[number])]
+        for number in (0, 1)
     )
     return logistic, beta
+
+
+def _cells(units: Units) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray, int]:
+    """Return the cells of the fits: m, m_2, R, the mean score, and their bins at the finest level that they resolve.
+
+    They are the units, or 256 of equal mass if these are fewer. Sums have an axis for samples.
+    """
+    sums = [units.weight, units.residual, units.weight * units.score]
+    if units.weight2 is not units.weight:
+        sums.append(units.weight2)
+    place, depth = units.bin, units.depth
+    if len(units) > _MOST_CELLS:
+        depth = min(depth, _MOST_CELLS.bit_length() - 1)
+        place = units.bin >> (units.depth - depth)
+        cell = (
+            place if units.depth > depth or units.rank is None else (units.rank * _MOST_CELLS).astype(np.intp)
+        )
+        if units.score.ndim == 1:
+            start = np.flatnonzero(np.diff(cell, prepend=-1))
+            place, sums = place[start], [np.add.reduceat(one, start) for one in sums]
+        else:
+            place, sums = (
+                np.arange(_MOST_CELLS) >> (8 - depth),
+                [total(cell, one, _MOST_CELLS) for one in sums],
+            )
+    weight, residual, score = (np.atleast_2d(one) for one in sums[:3])
+    weight2 = np.atleast_2d(sums[3]) if len(sums) > 3 else weight
+    if len(units) == len(place):
+        score = np.atleast_2d(units.score)
+    else:
+        score = over(score, weight)
+        if units.score.ndim > 1:  # an empty cell gets the score of the one before
+            np.maximum.accumulate(score, axis=-1, out=score)
+            np.maximum(score, units.score[:, :1], out=score)
+    return weight, weight2, residual, score, place, depth
+
+
+def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return x and the offset of the logistic curve, and of the beta curve with each of the saturations.
+
+    Their shapes are (samples, curves, 3, scores) and (samples, curves, scores).
+    """
+    log_low = np.log(low[:, np.newaxis] + saturations[:, np.newaxis])
+    log_high = np.log(high[:, np.newaxis] + saturations[:, np.newaxis])
+    n_samples, n_curves, n_scores = log_low.shape
+    offset = np.empty((n_samples, 1 + n_curves, n_scores))
+    np.subtract(log_low, log_high, out=offset[:, 1:])
+    offset[:, 0] = offset[:, 1]
+    design = np.empty((n_samples, 1 + n_curves, 3, n_scores))
+    design[:, :, 0] = 1.0
+    design[:, 0, 1], design[:, 0, 2] = offset[:, 0], 0.0
+    design[:, 1:, 1] = log_low
+    np.negative(log_high, out=design[:, 1:, 2])
+    return design, offset
+
+
+def _times_transposed(matrix: FloatArray) -> FloatArray:
+    return np.asarray(matrix @ matrix.swapaxes(-1, -2))
+
+
+def _squares(design: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the weighted sums of x x'."""
+    return np.asarray((design * weight[..., np.newaxis, :]) @ design.swapaxes(-1, -2))
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
@@ -262,118 +324,166 @@ def _root(covariance: FloatArray) -> FloatArray:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., np.newaxis, :])
 
 
-def _cell_starts(units: Units) -> IntArray:
-    """Return where the cells of the fits start: all units, or 256 of equal mass."""
-    if len(units) <= _MOST_CELLS:
-        return np.arange(len(units))
-    if units.depth >= _MOST_CELLS.bit_length() - 1:  # the bins of one of the levels
-        place = units.bin >> (units.depth - (_MOST_CELLS.bit_length() - 1))
-    else:
-        rank = (np.cumsum(units.weight) - units.weight / 2) / units.size
-        place = (rank * _MOST_CELLS).astype(np.intp)
-    return np.flatnonzero(np.diff(place, prepend=-1))
-
-
 def _ends(score: FloatArray, positives: FloatArray, weight: FloatArray) -> Ends:
     zero, one = score <= _CERTAIN, score >= 1 - _CERTAIN
-    inner_low = float(score[~zero].min()) if not zero.all() else 1.0
-    inner_high = float((1 - score[~one]).min()) if not one.all() else 1.0
+    inner_low = np.where(zero, 1.0, score).min(axis=-1, keepdims=True)
+    inner_high = np.where(one, 1.0, 1 - score).min(axis=-1, keepdims=True)
     return Ends(
-        low=max(inner_low / 2, _FLOOR / 2),
-        high=max(inner_high / 2, _FLOOR / 2),
-        right_at_0=bool((positives[zero] <= 1e-6).all()),
-        right_at_1=bool((positives[one] >= weight[one] - 1e-6).all()),
+        low=np.maximum(inner_low / 2, _FLOOR / 2),
+        high=np.maximum(inner_high / 2, _FLOOR / 2),
+        right_at_0=np.asarray(~(zero & (positives > 1e-6)).any(axis=-1, keepdims=True)),
+        right_at_1=np.asarray(~(one & (positives < weight - 1e-6)).any(axis=-1, keepdims=True)),
     )
 
 
-def _fit(
-    design: FloatArray, offset: FloatArray, count: FloatArray, hits: FloatArray, ridge: FloatArray
-) -> _Fits:
-    """Maximise the penalised likelihood of several logistic regressions by damped Newton steps."""
-    transposed = np.ascontiguousarray(design.swapaxes(1, 2))
+class _State(NamedTuple):
+    """Where the fits are: arrays of shape (samples, fits, 3), (samples, fits, cells), and twice (samples, fits)."""
 
-    def evaluate(b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the mean, the log-likelihood and the objective."""
-        eta = offset + _times(design, b)
+    b: FloatArray
+    mean: FloatArray
+    likelihood: FloatArray
+    objective: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Regressions:
+    """Penalised logistic regressions of the same cells on several designs, for one sample or several.
+
+    Attributes
+    ----------
+    design, offset : ndarray of shape (samples, fits, 3, cells) and (samples, fits, cells)
+        x and the offset.
+    count, hits : ndarray of shape (samples, 1, cells)
+        Weight, and that of the positive labels.
+    ridge : ndarray of shape (samples, fits, 3, 3)
+        Matrix of the penalty.
+    """
+
+    design: FloatArray
+    offset: FloatArray
+    count: FloatArray
+    hits: FloatArray
+    ridge: FloatArray
+
+    def part(self, samples: BoolArray) -> _Regressions:
+        """Return the regressions of some of the samples."""
+        arrays = (self.design, self.offset, self.count, self.hits, self.ridge)
+        return _Regressions(*(one[samples] for one in arrays))
+
+    def at(self, b: FloatArray) -> _State:
+        """Return everything that belongs to coefficients."""
+        eta = self.offset + (b[..., np.newaxis, :] @ self.design)[..., 0, :]
         small = np.exp(-np.abs(eta))
-        mean = np.where(eta > 0, 1.0, small) / (1 + small)
-        value = eta @ hits - (np.maximum(eta, 0.0) + np.log1p(small)) @ count
-        return mean, value, value - 0.5 * np.sum(b * _times(ridge, b), axis=1)
+        total = 1 + small
+        mean = np.where(eta > 0, 1.0, small) / total
+        likelihood = np.vecdot(eta, self.hits) - np.vecdot(np.maximum(eta, 0.0) + np.log(total), self.count)
+        return _State(b, mean, likelihood, likelihood - 0.5 * np.vecdot(b, _times(self.ridge, b)))
 
-    # Two starts: g = f, and least squares on smoothed logits, which is safe where scores are 0 or 1.
-    smooth = (hits + 0.5) / (count + 1)
-    spread = count * smooth * (1 - smooth)
-    target = spread * (np.log(smooth / (1 - smooth)) - offset)
-    b = _solve((transposed * spread) @ design + ridge, _times(transposed, target))
-    mean, likelihood, value = evaluate(b)
-    identity = evaluate(np.zeros_like(b))
-    worse = identity[2] > value
-    if worse.any():
-        b[worse] = 0.0
-        mean[worse], likelihood[worse], value[worse] = (one[worse] for one in identity)
-    for _ in range(12):
-        gradient = _times(transposed, hits - count * mean) - _times(ridge, b)
-        hessian = (transposed * (count * mean * (1 - mean))[:, np.newaxis]) @ design + ridge
-        step = _solve(hessian, gradient)
-        if np.max(np.sum(step * gradient, axis=1)) < 2 * _TOLERANCE:  # twice what the step would gain
-            break
-        for _ in range(8):
-            mean_there, likelihood_there, value_there = evaluate(b + step)
-            bad = value_there < value - 1e-9
-            if not bad.any():
-                break
-            step[bad] /= 3
-        else:
-            step[bad] = 0.0
-            mean_there, likelihood_there, value_there = evaluate(b + step)
-        stuck = not step.any()
-        b, mean, likelihood, value = b + step, mean_there, likelihood_there, value_there
-        if stuck:
-            break
-    hessian = (transposed * (count * mean * (1 - mean))[:, np.newaxis]) @ design + ridge
-    return _Fits(b, mean, hessian, likelihood, identity[1])
+    def hessian(self, mean: FloatArray) -> FloatArray:
+        """Return the negative second derivatives where the means are these."""
+        return _squares(self.design, self.count * mean * (1 - mean)) + self.ridge
+
+    def least_squares(self) -> _State:
+        """Return the fits of smoothed logits by least squares: a start that is safe where scores are 0 or 1."""
+        smooth = (self.hits + 0.5) / (self.count + 1)
+        spread = self.count * smooth * (1 - smooth)
+        target = spread * (np.log(smooth / (1 - smooth)) - self.offset)
+        return self.at(_solve(_squares(self.design, spread) + self.ridge, _project(self.design, target)))
+
+    def maximise(self, start: _State) -> _State:
+        """Return the maxima, by damped Newton steps; samples leave when their fits have converged."""
+        problem, state = self, _better(self.least_squares(), start)
+        final, active = state, np.arange(len(self.design))
+        for _ in range(12):
+            gradient = _project(problem.design, problem.hits - problem.count * state.mean)
+            gradient -= _times(problem.ridge, state.b)
+            step = _solve(problem.hessian(state.mean), gradient)
+            going = np.vecdot(step, gradient).max(axis=1) >= 2 * _TOLERANCE  # twice what the step would gain
+            if not going.all():
+                _write(final, active, state)
+                problem, active, step = problem.part(going), active[going], step[going]
+                state = _State(*(one[going] for one in state))
+            if not len(active):
+                return final
+            there = problem.at(state.b + step)
+            for _ in range(8):
+                worse = there.objective < state.objective - _ROUNDING
+                if not worse.any():
+                    break
+                step[worse] /= 3
+                there = problem.at(state.b + step)
+            state = _better(there, state)
+        _write(final, active, state)
+        return final
+
+
+def _better(one: _State, other: _State) -> _State:
+    """Return, for each fit, the state with the larger objective."""
+    first = one.objective >= other.objective - _ROUNDING
+    if first.all():
+        return one
+    wide = first[..., np.newaxis]
+    return _State(
+        np.where(wide, one.b, other.b),
+        np.where(wide, one.mean, other.mean),
+        np.where(first, one.likelihood, other.likelihood),
+        np.where(first, one.objective, other.objective),
+    )
+
+
+def _write(final: _State, samples: IntArray, state: _State) -> None:
+    """Put the states of some samples in their places."""
+    for whole, part in zip(final, state, strict=True):
+        if whole is not part:
+            whole[samples] = part
+
+
+def _project(design: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the sums of x times values."""
+    return np.asarray((design @ values[..., np.newaxis])[..., 0])
 
 
 def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return the products of matrices and vectors, one for each fit."""
+    """Return the products of matrices and vectors."""
     return np.asarray((matrix @ vector[..., np.newaxis])[..., 0])
 
 
 def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return the solutions of linear equations, one set for each fit."""
+    """Return the solutions of linear equations."""
     return np.asarray(np.linalg.solve(matrix, vector[..., np.newaxis])[..., 0], dtype=np.float64)
 
 
 def cluster_scores(curve: Curve, units: Units) -> tuple[FloatArray, FloatArray]:
     """Return the sums over each cluster of w (y - g) x, and the residual w (g - y) of each row of the table."""
+    return _cluster_scores(units, curve(units.score), curve.design(units.score))
+
+
+def _cluster_scores(units: Units, mean: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray]:
     table = units.clusters
     assert table is not None
-    design, _ = curve.design(units.score)
-    mean = curve(units.score)
     error = (table.weight * (units.score - mean)[table.unit]) - table.residual  # w (y - g)
-    columns = [
-        np.bincount(table.cluster, error * design[table.unit, column], table.n_clusters)
-        for column in range(3)
-    ]
+    columns = [np.bincount(table.cluster, error * row[table.unit], table.n_clusters) for row in design]
     return np.stack(columns, axis=-1), error
 
 
-def _clustered(curve: Curve, units: Units) -> Curve:
-    """Replace the variance of the parameters, and the support, by what holds for dependent rows."""
+def _with_clusters(
+    units: Units, ends: Ends, coefficients: FloatArray, inverse: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the variance of the parameters of both curves, their support and its freedom, for dependent rows."""
     assert units.clusters is not None
     n_clusters = units.clusters.n_clusters
-    scores, _ = cluster_scores(curve, units)
-    used = 2 if curve.logistic else 3
-    half = curve.inverse @ scores.T
-    covariance = n_clusters / max(n_clusters - 1, 1) * half @ half.T
-    b = curve.coefficients[:used]
-    wald = float(b @ np.linalg.lstsq(covariance[:used, :used], b, rcond=1e-9)[0])
-    return replace(
-        curve,
-        covariance=covariance,
-        support=_as_chi_square(wald, used, n_clusters),
-        freedom=float(used),
-    )
+    score = units.score[np.newaxis]
+    design, offset = _designs(*ends.inside(score), _SATURATIONS[:1])
+    mean = ends.through(score[0], expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :]))
+    covariance, support, freedom = np.empty((1, 2, 3, 3)), np.empty((1, 2)), np.array([[2.0, 3.0]])
+    for number, used in enumerate((2, 3)):
+        scores, _ = _cluster_scores(units, mean[0, number], design[0, number])
+        half = inverse[0, number] @ scores.T
+        covariance[0, number] = n_clusters / max(n_clusters - 1, 1) * half @ half.T
+        b, own = coefficients[0, number, :used], covariance[0, number, :used, :used]
+        wald = float(b @ np.linalg.lstsq(own, b, rcond=1e-9)[0])
+        support[0, number] = _as_chi_square(wald, used, n_clusters)
+    return covariance, support, freedom
 
 
 def _as_chi_square(wald: float, freedom: int, n_clusters: int) -> float:

@@ -22,12 +22,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.curves import Curve
-from truecal.multiscale.levels import Level
+from truecal.multiscale.levels import Levels
+from truecal.multiscale.units import Number, over
 
 #: Energy of a block that holds error, in units of the noise of one degree of freedom times the root of their number.
 _SLAB = 4.0
@@ -37,52 +39,45 @@ _LARGEST_LOG = 600.0
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """One step in resolution.
+class Blocks:
+    """Steps in resolution: the logistic curve, the beta curve, and the levels that are finer than the one before.
 
     Attributes
     ----------
-    increment : float
-        What it adds to the squared error; it may be negative.
-    null_variance : float
+    increment : ndarray of shape (n_blocks, ...)
+        What each adds to the squared error; it may be negative.
+    null_variance : ndarray
         Variance of the increment if the block holds no error.
-    support, freedom : float
+    support, freedom : ndarray
         Statistic that is about chi-square if the block holds no error, and the degrees of freedom of its noise, D_e.
-    n_bins : int
-        Number of bins; 0 for the two smooth curves.
-    level : Level or None
-        The bins.
-    added : float
-        D: number of bins that a level adds; 0 for the two smooth curves, where D is `freedom`.
+    size : ndarray
+        D: `freedom` for the two curves, and the number of bins that a level adds.
+    levels : list of int
+        Numbers of the levels; the two curves have none.
     """
 
-    increment: float
-    null_variance: float
-    support: float
-    freedom: float
-    n_bins: int = 0
-    level: Level | None = None
-    added: float = 0.0
+    increment: FloatArray
+    null_variance: FloatArray
+    support: FloatArray
+    freedom: FloatArray
+    size: FloatArray
+    levels: list[int]
 
-    @property
-    def size(self) -> float:
-        """D."""
-        return self.added or self.freedom
-
-    @property
-    def log_bayes_factor(self) -> float:
+    @cached_property
+    def log_bayes_factor(self) -> FloatArray:
         """Ln B; 0 for a block without freedom."""
-        if self.freedom < 1e-6:
-            return 0.0
-        g, idle = _SLAB / math.sqrt(self.size), self.size - self.freedom
-        support = self.support + idle - min(max(idle, 0.0), math.sqrt(2 * self.size))
-        log = support * g / (2 * (1 + g)) - self.size / 2 * math.log1p(g)
-        return min(max(log, -_LARGEST_LOG), _LARGEST_LOG)
+        size = np.maximum(self.size, 1e-6)
+        g, idle = _SLAB / np.sqrt(size), size - self.freedom
+        support = self.support + idle - np.minimum(np.maximum(idle, 0.0), np.sqrt(2 * size))
+        log = support * g / (2 * (1 + g)) - size / 2 * np.log1p(g)
+        return np.where(self.freedom < 1e-6, 0.0, np.minimum(np.maximum(log, -_LARGEST_LOG), _LARGEST_LOG))
 
-    @property
-    def shrinkage(self) -> float:
-        """Share of the block's observed differences that is not noise, max(0, 1 - D/S)."""
-        return max(0.0, 1 - self.freedom / self.support) if self.support > 0 else 0.0
+    @cached_property
+    def shrinkage(self) -> FloatArray:
+        """Share of the observed differences of a block that is not noise, max(0, 1 - D/S)."""
+        return np.maximum(1 - self.freedom / np.where(self.support > 0, self.support, np.inf), 0.0) * (
+            self.support > 0
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,96 +86,96 @@ class Posterior:
 
     Attributes
     ----------
-    probability : ndarray
+    probability : ndarray of shape (n_blocks, ...)
         Probability that each block holds error, given miscalibration.
-    log_evidence : float
+    log_evidence : float or ndarray
         ln Z: logarithm of the Bayes factor of miscalibration against calibration.
     """
 
     probability: FloatArray
-    log_evidence: float
+    log_evidence: Number
 
 
-def make_blocks(logistic: Curve, beta: Curve, levels: list[Level]) -> list[Block]:
+def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
     """Return the blocks, coarse to fine.
 
     Parameters
     ----------
     logistic, beta : Curve
         The smooth curves.
-    levels : list of Level
-        The bins, coarse to fine.
+    levels : Levels
+        The bins.
     """
-    blocks = [
-        Block(logistic.square, logistic.null_variance, logistic.support, logistic.freedom),
-        Block(
-            beta.square - logistic.square,
-            max(beta.null_variance - logistic.null_variance, 0.0),
-            max(beta.support - logistic.support, 0.0),
-            max(beta.freedom - logistic.freedom, 0.0),
-        ),
+    filled = [level.filled for level in levels.levels]
+    # Samples that are analysed together keep all levels.
+    kept = [
+        number for number in range(len(levels)) if number == 0 or np.all(filled[number] > filled[number - 1])
     ]
-    smooth = beta.square
-    for level in levels:
-        if level.parent is None or level.filled > level.parent.filled:
-            square = level.square + level.within
-            blocks.append(_level_block(level, square - smooth))
-            smooth = square
-    return blocks
+    squares = levels.square[kept] + levels.within[kept]
+    increment = np.stack([logistic.square, beta.square, *squares])
+    increment[1:] -= increment[:-1].copy()
+    null = np.stack([logistic.null_variance, beta.null_variance, *levels.null_variance[kept]])
+    freedom = np.stack([logistic.freedom, beta.freedom, *levels.noise_mean[kept]])
+    support = np.stack([logistic.support, beta.support, *levels.error_increment[kept]])
+    for of_curve in (null, freedom, support):
+        of_curve[1] = np.maximum(of_curve[1] - of_curve[0], 0.0)
+    size = freedom.copy()
+    if kept:
+        # The evidence of a level is the residual energy of the beta curve in units of its noise.
+        noisy = (null[2:] > 0) & (freedom[2:] > 0)
+        variance = np.where(noisy, null[2:], 1.0)
+        freedom[2:] = np.where(noisy, 2 * freedom[2:] ** 2 / variance, 0.0)
+        support[2:] = freedom[2:] + np.sqrt(2 * freedom[2:] / variance) * support[2:]
+        null[2], support[2], freedom[2] = _first_level(levels)
+        # Of the bins of the coarsest level, the curves have fitted about two.
+        size[2] = np.maximum(filled[0] - 2, 1)
+        for block, number in enumerate(kept[1:], start=3):
+            size[block] = filled[number] - filled[number - 1]
+    return Blocks(increment, null, support, freedom, size, kept)
 
 
-def _level_block(level: Level, increment: float) -> Block:
-    """Return the block of one level; its evidence is the residual energy of the beta curve in units of its noise."""
-    if level.parent is None:
-        return _first_block(level, increment)
-    null = level.null_variance
-    if null <= 0 or level.noise_mean <= 0:
-        return Block(increment, max(null, 0.0), 0.0, 0.0, level.filled, level)
-    freedom = 2 * level.noise_mean**2 / null
-    support = freedom + math.sqrt(2 * freedom / null) * level.error_increment
-    return Block(increment, null, support, freedom, level.filled, level, level.filled - level.parent.filled)
+def _first_level(levels: Levels) -> tuple[Number, Number, Number]:
+    """Return null variance, support and freedom of the coarsest level.
+
+    There the fit may have taken nearly all the freedom of the residuals.
+    """
+    level = levels.levels[0]
+    weight = level.weight
+    sigma = over(levels.covariance, np.sqrt(weight[..., np.newaxis] * weight[..., np.newaxis, :]))
+    trace, frobenius = np.trace(sigma, axis1=-2, axis2=-1), np.square(sigma).sum(axis=(-2, -1))
+    noisy = (trace > 0) & (frobenius > 0)
+    frobenius = np.where(noisy, frobenius, 1.0)
+    freedom = np.where(noisy, trace**2 / frobenius, 0.0)
+    residual = np.vecdot(level.mean_error**2, weight)
+    support = freedom + np.sqrt(freedom / frobenius) * (residual - trace)
+    return np.where(noisy, 2 * frobenius, 0.0) / levels.size**2, support, freedom
 
 
-def _first_block(level: Level, increment: float) -> Block:
-    """Return the block of the coarsest level, where the fit may have taken nearly all the freedom of the residuals."""
-    assert level.covariance is not None
-    used = level.weight > 0
-    weight = level.weight[used]
-    sigma = level.covariance[np.ix_(used, used)] / np.sqrt(np.outer(weight, weight))
-    trace, frobenius = float(np.trace(sigma)), float(np.sum(sigma**2))
-    if trace <= 0 or frobenius <= 0:
-        return Block(increment, 0.0, 0.0, 0.0, level.filled, level)
-    freedom, null = trace**2 / frobenius, 2 * frobenius / level.size**2
-    residual = float(np.sum(level.mean_error[used] ** 2 * weight))
-    support = freedom + math.sqrt(freedom / frobenius) * (residual - trace)
-    # Of its bins, the curve has fitted about two.
-    return Block(increment, null, support, freedom, level.filled, level, max(level.filled - 2, 1))
-
-
-def weigh(blocks: list[Block]) -> Posterior:
+def weigh(blocks: Blocks) -> Posterior:
     """Return the posterior of the blocks, by one pass forwards and one backwards over the chain of levels."""
-    beta = blocks[1].log_bayes_factor
-    log_evidence = blocks[0].log_bayes_factor + np.logaddexp(0.0, beta) - math.log(2)
-    probability = [1.0, 1 / (1 + math.exp(-beta))]
-    levels = blocks[2:]
-    entry = [0.5 if number == 0 else 1 / (1 + max(block.size, 1.0)) for number, block in enumerate(levels)]
-    # Forward: log of P(data so far, state); the state is (out, in).
-    forward: list[tuple[float, float]] = []
-    out, inside = 0.0, -math.inf
-    for block, enter in zip(levels, entry, strict=True):
-        stay = 0.5
-        new_out = np.logaddexp(out + math.log1p(-enter), inside + math.log(1 - stay))
-        new_in = np.logaddexp(out + math.log(enter), inside + math.log(stay)) + block.log_bayes_factor
-        out, inside = float(new_out), float(new_in)
+    factor = np.exp(blocks.log_bayes_factor)
+    entry = 1 / (1 + np.maximum(blocks.size, 1.0))
+    entry[2:3] = 0.5
+    log_evidence = blocks.log_bayes_factor[0] + np.log1p(factor[1]) - math.log(2)
+    probability = np.ones_like(factor)
+    probability[1] = factor[1] / (1 + factor[1])
+    # Forward: P(level is out or in | data so far). The normalising factors make up the evidence.
+    forward, scale = [], np.ones_like(factor)
+    out, inside = scale[0], 0 * scale[0]
+    for number in range(2, len(factor)):
+        enter = entry[number]
+        out, inside = out * (1 - enter) + inside / 2, (out * enter + inside / 2) * factor[number]
+        scale[number] = out + inside
+        out, inside = out / scale[number], inside / scale[number]
         forward.append((out, inside))
-    chain = float(np.logaddexp(out, inside))
-    after_out, after_in = 0.0, 0.0
-    backward: list[float] = []
-    for number in range(len(levels) - 1, -1, -1):
-        backward.append(math.exp(min(forward[number][1] + after_in - chain, 0.0)))
-        gain, enter = levels[number].log_bayes_factor, entry[number]
-        from_out = np.logaddexp(after_out + math.log1p(-enter), after_in + gain + math.log(enter))
-        from_in = np.logaddexp(after_out, after_in + gain) + math.log(0.5)
-        after_out, after_in = float(from_out), float(from_in)
-    probability += backward[::-1]
-    return Posterior(np.array(probability), float(log_evidence + chain))
+    # Backward: P(finer data | level is out or in), up to a factor.
+    after_out = after_in = scale[0]
+    for number in range(len(factor) - 1, 1, -1):
+        out, inside = forward[number - 2]
+        gain, enter = after_in * inside, entry[number]
+        probability[number] = gain / (gain + after_out * out)
+        gain = after_in * factor[number]
+        after_out, after_in = after_out * (1 - enter) + gain * enter, (after_out + gain) / 2
+        total = after_out + after_in
+        after_out, after_in = after_out / total, after_in / total
+    return Posterior(probability, log_evidence + np.log(scale).sum(axis=0))

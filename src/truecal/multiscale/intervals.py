@@ -20,6 +20,7 @@ import scipy
 from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray
 from truecal.multiscale.levels import Level
+from truecal.multiscale.units import over
 
 #: Largest factor on the number of rows that is worth reporting.
 _LARGEST_FACTOR = 1e4
@@ -200,7 +201,7 @@ def below(statistic: float, freedom: float, shift: float) -> float:
     )
 
 
-def jensen_limit(levels: list[Level], spread: list[FloatArray], tail: float) -> float:
+def jensen_limit(size: float, levels: list[Level], spread: list[FloatArray], tail: float) -> float:
     r"""Return a lower limit of the l2 error that holds whatever the curve looks like.
 
     By Jensen's inequality the squared error is at least that of the bin means, at any level. For each,
@@ -210,6 +211,8 @@ def jensen_limit(levels: list[Level], spread: list[FloatArray], tail: float) -> 
 
     Parameters
     ----------
+    size : float
+        N.
     levels : list of Level
         Bins, coarse to fine.
     spread : list of ndarray
@@ -222,14 +225,14 @@ def jensen_limit(levels: list[Level], spread: list[FloatArray], tail: float) -> 
     for level, model in zip(levels, spread, strict=True):
         used = level.weight > 0
         weight, mean = level.weight[used], level.mean_residual[used]
-        several = level.bins.pairs[used] > 0
-        ratio = np.where(several, weight**2 / np.where(several, level.bins.pairs[used], 1.0), 0.0)
-        observed = (level.bins.residual2[used] - level.bins.weight2[used] * mean**2) * ratio
+        bins, where = level.bins, level.where
+        pairs, weight2 = bins.pairs[where][used], bins.weight2[where][used]
+        observed = (bins.residual2[where][used] - weight2 * mean**2) * over(weight**2, pairs)
         noise = (np.maximum(model[used], observed) + 0.25) / weight
-        total = float(weight @ mean**2) / level.size
-        scale = float(noise @ noise / noise.sum()) / level.size
+        total = float(weight @ mean**2) / size
+        scale = float(noise @ noise / noise.sum()) / size
         freedom = float(noise.sum() ** 2 / (noise @ noise))
         low = scale * noncentrality(total / scale, freedom, 1 - share)
-        scores = float(level.bins.weight2[used] @ (mean**2 - total) ** 2) / level.size**2
+        scores = float(weight2 @ (mean**2 - total) ** 2) / size**2
         best = max(best, total - math.hypot(total - low, z * math.sqrt(scores)))
     return math.sqrt(best)

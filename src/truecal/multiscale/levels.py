@@ -21,16 +21,18 @@ The bins of all levels are kept together, level after level from 4 bins on: with
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.clusters import ClusterSums, null_variance, sums_by_cluster
 from truecal.multiscale.curves import Curve
-from truecal.multiscale.units import IntArray, Units, total
+from truecal.multiscale.units import BoolArray, IntArray, Number, Units, over, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class Bins:
 
     Attributes
     ----------
-    weight, weight2 : ndarray
+    weight, weight2 : ndarray of shape (..., n_bins)
         m and m_2.
     residual, residual2 : ndarray
         Sum of w (f - y), and of w^2 (f - y)^2.
@@ -59,21 +61,6 @@ class Bins:
     error2: FloatArray
     noise: FloatArray
 
-    def part(self, where: slice) -> Bins:
-        """Return some of the bins, with all that is known of them."""
-        part = Bins(
-            self.weight[where],
-            self.weight2[where],
-            self.residual[where],
-            self.residual2[where],
-            self.gap[where],
-            self.error2[where],
-            self.noise[where],
-        )
-        known = {key: value[where] for key, value in self.__dict__.items() if key not in part.__dict__}
-        part.__dict__.update(known)
-        return part
-
     @cached_property
     def pairs(self) -> FloatArray:
         """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
@@ -83,9 +70,14 @@ class Bins:
         return pairs
 
     @cached_property
-    def alone(self) -> NDArray[np.bool_]:
+    def alone(self) -> BoolArray:
         """Which bins hold a single row."""
         return np.asarray((self.pairs == 0) & (self.weight > 0))
+
+    @cached_property
+    def any_alone(self) -> bool:
+        """Whether any bin does."""
+        return bool(self.alone.any())
 
     @cached_property
     def factor(self) -> FloatArray:
@@ -93,100 +85,159 @@ class Bins:
         return over(self.weight, self.pairs)
 
     @cached_property
+    def residual_excess(self) -> FloatArray:
+        """R^2 - Q, for the residuals score - label."""
+        return np.asarray(self.residual**2 - self.residual2)
+
+    @cached_property
+    def error_excess(self) -> FloatArray:
+        """The same for the residuals label - g of the beta curve."""
+        return np.asarray((self.gap - self.residual) ** 2 - self.error2)
+
+    @cached_property
     def residual_density(self) -> FloatArray:
         """U of each bin, for the residuals score - label."""
-        return over(self.residual**2 - self.residual2, self.pairs)
+        return over(self.residual_excess, self.pairs)
 
     @cached_property
     def error_density(self) -> FloatArray:
         """U of each bin, for the residuals label - g of the beta curve."""
-        return over((self.gap - self.residual) ** 2 - self.error2, self.pairs)
+        return over(self.error_excess, self.pairs)
 
     @cached_property
-    def noise_of_pairs(self) -> FloatArray:
-        """Squared noise, without the pairs of a row with itself."""
-        return self.noise**2 * over(self.pairs, self.weight**2)
+    def mean_residual(self) -> FloatArray:
+        """Mean residual score - label; 0 in an empty bin."""
+        return over(self.residual, self.weight)
+
+    @cached_property
+    def mean_error(self) -> FloatArray:
+        """Mean residual label - g of the beta curve; 0 in an empty bin."""
+        return over(self.gap - self.residual, self.weight)
+
+    @cached_property
+    def noise_density(self) -> FloatArray:
+        """Squared noise over m, or 0 where a row is alone: without the pairs of a row with itself."""
+        density = over(self.noise**2, self.weight)
+        if self.any_alone:
+            density[self.alone] = 0.0
+        return density
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One partition into bins.
+    """One of the partitions into bins.
+
+    Attributes
+    ----------
+    bins : Bins
+        The bins of all levels, or only those of the level that has a bin for every distinct score.
+    where : slice
+        Which of them are its own.
+    filled : int or ndarray of int
+        Number of its bins that are not empty.
+    parent : Level or None
+        The next coarser level.
+    inside : ndarray of int or None
+        Bin of the parent in which each bin lies; None if bins 2k and 2k + 1 lie in k.
+    """
+
+    bins: Bins
+    where: slice = field(default_factory=lambda: slice(None))
+    filled: Any = 1
+    parent: Level | None = None
+    inside: IntArray | None = None
+
+    def up(self, values: FloatArray) -> FloatArray:
+        """Return, for each bin, the value of the parent's bin around it."""
+        return np.asarray(np.repeat(values, 2, axis=-1) if self.inside is None else values[..., self.inside])
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each bin."""
+        return self.bins.weight[..., self.where]
+
+    @property
+    def noise(self) -> FloatArray:
+        """Variance of the residual sum of each bin under the beta curve."""
+        return self.bins.noise[..., self.where]
+
+    @property
+    def mean_residual(self) -> FloatArray:
+        """Mean residual score - label of each bin; 0 if it is empty."""
+        return self.bins.mean_residual[..., self.where]
+
+    @property
+    def mean_error(self) -> FloatArray:
+        """Mean residual label - g of each bin; 0 if it is empty."""
+        return self.bins.mean_error[..., self.where]
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """All levels, coarse to fine, and what they say; arrays have a leading axis for the levels.
 
     Attributes
     ----------
     size : float
         N.
-    bins : Bins
-        The bins.
-    parent : Level or None
-        The next coarser level.
-    inside : ndarray of int or None
-        Bin of the parent in which each bin lies; None if bins 2k and 2k + 1 lie in k.
-    square : float
+    levels : list of Level
+        The partitions.
+    square : ndarray of shape (n_levels, ...)
         U: the binned squared error of the scores.
-    within : float
+    within : ndarray
         Squared gap of the beta curve inside the bins, averaged, less what the noise of its parameters adds.
-    error_increment : float
+    error_increment : ndarray
         Increment of U for the residuals of the beta curve; its mean is 0 if the curve is right.
-    noise_mean, null_variance : float
+    noise_mean, null_variance : ndarray
         Mean of e'Ae, divided by N, and variance of the increment, if the beta curve is right.
-    covariance : ndarray or None
+    covariance : ndarray of shape (..., 4, 4)
         At the coarsest level, covariance of the bin sums of the beta curve's residuals.
     """
 
     size: float
-    bins: Bins
-    parent: Level | None = None
-    inside: IntArray | None = None
-    square: float = 0.0
-    within: float = 0.0
-    error_increment: float = 0.0
-    noise_mean: float = 0.0
-    null_variance: float = 0.0
-    covariance: FloatArray | None = None
+    levels: list[Level]
+    square: FloatArray
+    within: FloatArray
+    error_increment: FloatArray
+    noise_mean: FloatArray
+    null_variance: FloatArray
+    covariance: FloatArray
 
-    @property
-    def weight(self) -> FloatArray:
-        """Weight of each bin."""
-        return self.bins.weight
+    def __len__(self) -> int:
+        return len(self.levels)
 
-    def up(self, values: FloatArray) -> FloatArray:
-        """Return, for each bin, the value of the parent's bin around it."""
-        return np.asarray(np.repeat(values, 2) if self.inside is None else values[self.inside])
-
-    @cached_property
-    def filled(self) -> int:
-        """Number of bins that are not empty."""
-        return int(np.count_nonzero(self.weight))
-
-    @cached_property
-    def mean_residual(self) -> FloatArray:
-        """Mean residual score - label of each bin; 0 if it is empty."""
-        return over(self.bins.residual, self.weight)
-
-    @cached_property
-    def mean_error(self) -> FloatArray:
-        """Mean residual label - g of each bin; 0 if it is empty."""
-        return over(self.bins.gap - self.bins.residual, self.weight)
+    def finer(self, level: Level, numbers: Iterable[float]) -> Levels:
+        """Return the levels of one sample with a finer one, and its numbers in the order of the attributes."""
+        columns = (self.square, self.within, self.error_increment, self.noise_mean, self.null_variance)
+        square, within, error_increment, noise_mean, null_variance = (
+            np.append(column, number) for column, number in zip(columns, numbers, strict=True)
+        )
+        return Levels(
+            self.size,
+            [*self.levels, level],
+            square,
+            within,
+            error_increment,
+            noise_mean,
+            null_variance,
+            self.covariance,
+        )
 
 
-def over(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return a ratio, or 0 where the denominator is 0."""
-    return np.divide(above, below, out=np.zeros(np.shape(above)), where=below > 0)
-
-
-def make_levels(units: Units, curve: Curve, mean: FloatArray) -> list[Level]:
-    """Return the levels from 4 bins on, coarse to fine; `mean` is the curve at the units' scores."""
+def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
+    """Return the levels from 4 bins on; `mean` is the curve at the units' scores."""
     if units.depth < 2:
-        return []
+        none = np.empty((0, *units.score.shape[:-1]))
+        return Levels(units.size, [], none, none, none, none, none, np.empty((4, 4)))
+    distance = units.score - mean
     by_unit = Bins(
         weight=units.weight,
         weight2=units.weight2,
         residual=units.residual,
         residual2=units.residual2,
-        gap=units.weight * (units.score - mean),
+        gap=units.weight * distance,
         error2=units.positives2 * (1 - 2 * mean) + units.weight2 * mean**2,
-        noise=units.weight2 * mean * (1 - mean),
+        noise=units.weight2 * (mean - mean**2),
     )
     bins = _tree(units, by_unit)
     if units.clusters is None:
@@ -201,11 +252,8 @@ def make_levels(units: Units, curve: Curve, mean: FloatArray) -> list[Level]:
             error2=noise,  # it allows for the fit already
             noise=noise,
         )
-    gap2 = float(by_unit.gap @ (units.score - mean))
-    levels = _levels(units, curve, bins, gap2, clusters)
-    if units.saturated:
-        levels.append(_level_of_units(units, by_unit, levels[-1]))
-    return levels
+    levels = _levels(units, curve, bins, np.vecdot(by_unit.gap, distance), clusters)
+    return _with_level_of_units(levels, units, by_unit) if units.saturated else levels
 
 
 def one_bin(units: Units) -> Level:
@@ -216,7 +264,7 @@ def one_bin(units: Units) -> Level:
         weight2 = np.square(np.bincount(table.cluster, table.weight)).sum()
         residual2 = np.square(np.bincount(table.cluster, table.residual)).sum()
     sums = [units.weight.sum(), weight2, units.residual.sum(), residual2, 0.0, 0.0, 0.0]
-    return Level(units.size, Bins(*np.array(sums)[:, np.newaxis]))
+    return Level(Bins(*np.array(sums)[:, np.newaxis]))
 
 
 def _starts(depth: int) -> IntArray:
@@ -230,9 +278,9 @@ def _tree(units: Units, by_unit: Bins) -> Bins:
     rows = [by_unit.weight, by_unit.residual, by_unit.residual2, by_unit.gap, by_unit.error2, by_unit.noise]
     if by_unit.weight2 is not by_unit.weight:
         rows.append(by_unit.weight2)
-    tree = np.empty((len(rows), 2 * n_bins - 4))
+    tree = np.empty((len(rows), *by_unit.gap.shape[:-1], 2 * n_bins - 4))
     for row, values in zip(tree, rows, strict=True):
-        row[-n_bins:] = values if len(units) == n_bins else total(units.bin, values, n_bins)
+        row[..., -n_bins:] = values if len(units) == n_bins else total(units.bin, values, n_bins)
     _sum_upwards(tree)
     weight, residual, residual2, gap, error2, noise = tree[:6]
     return Bins(weight, tree[6] if len(tree) > 6 else weight, residual, residual2, gap, error2, noise)
@@ -240,127 +288,138 @@ def _tree(units: Units, by_unit: Bins) -> Bins:
 
 def _sum_upwards(tree: FloatArray) -> None:
     """Fill in the sums of all levels from those of the finest, which are the last."""
-    first = tree.shape[1] // 2 - 2
+    first = tree.shape[-1] // 2 - 2
     while first > 0:
-        children = tree[:, first : 2 * first + 4]
-        np.add(children[:, 0::2], children[:, 1::2], out=tree[:, first // 2 - 2 : first])
+        children = tree[..., first : 2 * first + 4]
+        np.add(children[..., 0::2], children[..., 1::2], out=tree[..., first // 2 - 2 : first])
         first = first // 2 - 2
 
 
+def _take_over(bins: Bins, starts: IntArray) -> None:
+    """Let rows that are alone in a bin take over u from the bin around it, level after level."""
+    for start, end in pairwise(starts[1:]):
+        for density in (bins.residual_density, bins.error_density):
+            above = np.repeat(density[..., start // 2 - 2 : start], 2, axis=-1)
+            np.copyto(density[..., start:end], above, where=bins.alone[..., start:end])
+
+
 def _levels(
-    units: Units, curve: Curve, bins: Bins, gap2: float, clusters: list[ClusterSums] | None
-) -> list[Level]:
+    units: Units, curve: Curve, bins: Bins, gap2: Number, clusters: list[ClusterSums] | None
+) -> Levels:
     """Return the levels; `gap2` is the sum of w (f - g)^2."""
     size, starts = units.size, _starts(units.depth)
-    first, ends = starts[:-1], starts[1:]
-    child, parent = slice(4, None), slice(None, first[-1])
-    if bins.alone.any():
-        for start, end in zip(first[1:], ends[1:], strict=True):
-            here, before = slice(start, end), slice(start // 2 - 2, start)
-            for density in (bins.residual_density, bins.error_density):
-                np.copyto(density[here], np.repeat(density[before], 2), where=bins.alone[here])
+    first = starts[:-1]
 
-    above = bins.factor[parent]
-    if bins.alone[child].any():  # only bins of several rows have an increment
-        several = np.where(bins.alone[child], 0.0, bins.weight[child])
-        above = above * over(several[0::2] + several[1::2], bins.weight[parent])
-    square = np.add.reduceat(bins.weight * bins.residual_density, first) / size
-    error = np.diff(np.add.reduceat(bins.weight * bins.error_density, first), prepend=0.0)
-    between = np.add.reduceat(over(bins.gap**2, bins.weight), first)
-    mean, variance = np.zeros(len(first)), np.zeros(len(first))
+    def by_level(values: FloatArray, start: IntArray = first) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, start, axis=-1))
+
+    factor, density = bins.factor, bins.noise_density
+    if bins.any_alone:
+        _take_over(bins, starts)
+        square = by_level(bins.weight * bins.residual_density) / size
+        error = by_level(bins.weight * bins.error_density)
+    else:
+        square = by_level(factor * bins.residual_excess) / size
+        error = by_level(factor * bins.error_excess)
+    error[..., 1:] -= error[..., :-1].copy()
+    between = by_level(over(bins.gap**2, bins.weight))
+
+    # Bins are compared with those around them, of which only the part with several rows in a bin has an increment.
+    child, around = slice(4, None), slice(None, first[-1])
+    share: Number = 1.0
+    if bins.any_alone:
+        several = np.where(bins.alone, 0.0, bins.weight)[..., child]
+        share = over(several[..., 0::2] + several[..., 1::2], bins.weight[..., around])
+    above = factor[..., around] * share
+    mean, variance = np.zeros(square.shape), np.zeros(square.shape)
     if len(first) > 1:
-        factor, pairs = bins.factor[child], bins.noise_of_pairs
-        begin = first[1:] - 4
-        mean[1:] = np.add.reduceat(factor * bins.noise[child], begin)
-        mean[1:] -= np.add.reduceat(above * bins.noise[parent], first[:-1])
-        variance[1:] = np.add.reduceat(factor * (factor - 2 * np.repeat(above, 2)) * pairs[child], begin)
-        variance[1:] += np.add.reduceat(above**2 * pairs[parent], first[:-1])
+        begin, before = first[1:] - 4, first[:-1]
+        mean[..., 1:] = by_level(factor[..., child] * bins.noise[..., child], begin)
+        mean[..., 1:] -= by_level(above * bins.noise[..., around], before)
+        contrast = factor[..., child] - np.repeat(2 * above, 2, axis=-1)
+        variance[..., 1:] = by_level(contrast * density[..., child], begin)
+        variance[..., 1:] += by_level(above * share * density[..., around], before)
 
     # What the noise of the curve's parameters does, as far as the cells of the fit resolve it.
-    effect = _effects(units, curve)
-    width = effect.shape[1]
+    effect, noise = _effects(units, curve), np.asarray(curve.noise.total)[..., np.newaxis]
+    width = effect.shape[-1]
     known = first[first < width]
-    noise_between = np.full(len(first), curve.noise.total)
-    noise_between[: len(known)] = np.add.reduceat(over(np.sum(effect**2, axis=0), bins.weight[:width]), known)
+    noise_between = np.repeat(noise, len(first), axis=-1)
+    noise_between[..., : len(known)] = by_level(
+        over(np.square(effect).sum(axis=-2), bins.weight[..., :width]), known
+    )
     if clusters is None and len(known) > 1:
-        inside, around = effect[:, 4:], effect[:, : known[-1]]
-        contrast = bins.factor[4:width] * inside - np.repeat(above[: known[-1]] * around, 2, axis=1)
-        taken = np.add.reduceat(inside[:, np.newaxis] * contrast, known[1:] - 4, axis=2)
-        trace = np.trace(taken)
-        mean[1 : len(known)] -= trace
-        error[1 : len(known)] += trace
-        variance[1 : len(known)] += np.sum(taken**2, axis=(0, 1)) - 2 * np.add.reduceat(
-            np.sum(contrast**2, axis=0) * bins.noise[4:width], known[1:] - 4
-        )
-    within = (gap2 - curve.noise.total - between + noise_between) / size
+        begin = known[1:] - 4
+        inside, outside = effect[..., 4:], above[..., np.newaxis, : known[-1]] * effect[..., : known[-1]]
+        contrast = factor[..., np.newaxis, 4:width] * inside - np.repeat(outside, 2, axis=-1)
+        taken = by_level(inside[..., np.newaxis, :] * contrast[..., np.newaxis, :, :], begin)
+        trace = np.trace(taken, axis1=-3, axis2=-2)
+        mean[..., 1 : len(known)] -= trace
+        error[..., 1 : len(known)] += trace
+        spread = np.square(contrast).sum(axis=-2) * bins.noise[..., 4:width]
+        variance[..., 1 : len(known)] += np.square(taken).sum(axis=(-3, -2)) - 2 * by_level(spread, begin)
+    within = (np.asarray(gap2)[..., np.newaxis] - noise - between + noise_between) / size
     variance = np.maximum(2 * variance / size**2, 0.0)
+    filled = _levels_first(by_level((bins.weight > 0).astype(np.intp)))
 
     levels: list[Level] = []
-    for number, (start, end) in enumerate(zip(first, ends, strict=True)):
-        covariance = None
-        if number == 0:
-            fitted = effect[:, :4].T @ effect[:, :4]
-            covariance = np.diag(bins.noise[:4]) - fitted if clusters is None else clusters[0].covariance
-        elif clusters is not None:
-            before = slice(start // 2 - 2, start)
+    for number, (start, end) in enumerate(pairwise(starts)):
+        parent = levels[-1] if levels else None
+        levels.append(Level(bins, slice(start, end), filled[number], parent))
+        if clusters is not None and number > 0:
             variance[number] = null_variance(
-                clusters[number], bins.factor[start:end], clusters[number - 1], above[before], size
+                clusters[number], factor[start:end], clusters[number - 1], above[start // 2 - 2 : start], size
             )
-        levels.append(
-            Level(
-                size=size,
-                bins=bins.part(slice(start, end)),
-                parent=levels[-1] if levels else None,
-                square=float(square[number]),
-                within=float(within[number]),
-                error_increment=float(error[number]) / size,
-                noise_mean=float(mean[number]) / size,
-                null_variance=float(variance[number]),
-                covariance=covariance,
-            )
-        )
-    return levels
-
-
-def _level_of_units(units: Units, by_unit: Bins, parent: Level) -> Level:
-    """Return the level in which every distinct score is a bin."""
-    size, inside = units.size, units.bin
-    for density, above in (
-        (by_unit.residual_density, parent.bins.residual_density),
-        (by_unit.error_density, parent.bins.error_density),
-    ):
-        np.copyto(density, above[inside], where=by_unit.alone)
-    several = total(inside, np.where(by_unit.alone, 0.0, by_unit.weight), len(parent.weight))
-    above = parent.bins.factor * over(several, parent.weight)
-    factor, pairs = by_unit.factor, by_unit.noise_of_pairs
-    mean = float(factor @ by_unit.noise) - float(above @ parent.bins.noise)
-    variance = float((factor * (factor - 2 * above[inside])) @ pairs)
-    variance += float(above**2 @ parent.bins.noise_of_pairs)
-    before = float(parent.weight @ parent.bins.error_density)
-    return Level(
+    fitted = effect[..., :4].swapaxes(-1, -2) @ effect[..., :4]
+    covariance = bins.noise[..., :4, np.newaxis] * np.eye(4) - fitted
+    return Levels(
         size=size,
-        bins=by_unit,
-        parent=parent,
-        inside=inside,
-        square=float(by_unit.weight @ by_unit.residual_density) / size,
-        error_increment=(float(by_unit.weight @ by_unit.error_density) - before) / size,
-        noise_mean=mean / size,
-        null_variance=max(2 * variance / size**2, 0.0),
+        levels=levels,
+        square=_levels_first(square),
+        within=_levels_first(within),
+        error_increment=_levels_first(error / size),
+        noise_mean=_levels_first(mean / size),
+        null_variance=_levels_first(variance),
+        covariance=covariance if clusters is None else clusters[0].covariance,
+    )
+
+
+def _levels_first(values: FloatArray) -> FloatArray:
+    return values if values.ndim == 1 else np.moveaxis(values, -1, 0)
+
+
+def _with_level_of_units(levels: Levels, units: Units, by_unit: Bins) -> Levels:
+    """Return the levels with the one in which every distinct score is a bin."""
+    size, inside, parent = units.size, units.bin, levels.levels[-1]
+    around, where = parent.bins, parent.where
+    for density, above in (
+        (by_unit.residual_density, around.residual_density),
+        (by_unit.error_density, around.error_density),
+    ):
+        np.copyto(density, above[where][inside], where=by_unit.alone)
+    several = total(inside, np.where(by_unit.alone, 0.0, by_unit.weight), len(parent.weight))
+    share = over(several, parent.weight)
+    above = around.factor[where] * share
+    mean = float(by_unit.factor @ by_unit.noise) - float(above @ parent.noise)
+    variance = float((by_unit.factor - 2 * above[inside]) @ by_unit.noise_density)
+    variance += float((above * share) @ around.noise_density[where])
+    error = float(by_unit.weight @ by_unit.error_density) - float(parent.weight @ around.error_density[where])
+    square = float(by_unit.weight @ by_unit.residual_density)
+    return levels.finer(
+        Level(by_unit, filled=len(units), parent=parent, inside=inside),
+        (square / size, 0.0, error / size, mean / size, max(2 * variance / size**2, 0.0)),
     )
 
 
 def _effects(units: Units, curve: Curve) -> FloatArray:
     """Return what the noise of the curve's parameters does to the sums of w g in bins: B, with B'B their covariance.
 
-    It has three rows, and columns for the bins of the levels that are no finer than the cells of the fit; in finer bins
-    the curve moves as one.
+    It has three rows, and columns for the bins of the levels that are no finer than the cells of the fit.
     """
-    noise, depth = curve.noise, units.depth
-    place = units.bin[noise.start]
-    if len(noise.start) < len(units) and depth > 8:
-        place, depth = place >> (depth - 8), 8
-    tree = np.empty((3, 2 * 2**depth - 4))
-    for row, column in zip(tree, noise.effect.T, strict=True):
-        row[-(2**depth) :] = np.bincount(place, column, 2**depth)
+    noise = curve.noise
+    n_bins = 2**noise.depth
+    tree = np.empty((*noise.effect.shape[:-1], 2 * n_bins - 4))
+    for row in range(3):
+        tree[..., row, -n_bins:] = total(noise.place, noise.effect[..., row, :], n_bins)
     _sum_upwards(tree)
     return tree

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ from truecal._lib.types import FloatArray
 from truecal.data.sample import Clusters, Sample
 
 IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+#: A number of one sample, or an array of them, one for each of several samples that are analysed together.
+Number = Any
 
 #: Rows per bin, on average, at the finest level: with fewer, a bin says little about its own noise.
 ROWS_PER_BIN = 6
@@ -32,6 +36,8 @@ ROWS_PER_BIN = 6
 _MOST_SINGLE_SCORES = 4096
 #: With clusters, the finest level has at most 2**10 bins: covariances of all pairs of bins are needed.
 _MOST_LEVELS_CLUSTERED = 10
+#: Rows that are added up at once.
+_PIECE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,20 +65,24 @@ class ClusterUnits:
 class Units:
     """Sums of a sample by unit, in ascending order of score.
 
+    Several samples can be analysed together (`units_of_samples`): arrays then have a leading axis for them.
+
     Attributes
     ----------
     size : float
         Effective number of rows N; the weights sum to it.
-    score : ndarray
+    score : ndarray of shape (..., n_units)
         Mean score.
-    weight, weight2, residual, residual2, residual_weight2, positives2 : ndarray
+    weight, weight2, residual, residual2, residual_weight2, positives2 : ndarray of shape (..., n_units)
         The sums m, m_2, R, Q, R_2 and p_2 of the module's docstring.
-    bin : ndarray of int
+    bin : ndarray of int, of shape (..., n_units)
         Bin of each unit at the finest level.
     depth : int
         The finest level has ``2**depth`` bins; below 2 there are too few rows for bins.
     saturated : bool
         Whether a further level, in which every distinct score is a bin, is finer and worth a look.
+    rank : ndarray of shape (..., n_units), or None
+        Middle of the ranks of each unit, divided by N; None if the units are the bins of the finest level.
     start : ndarray of int or None
         First score group of each unit; None if each group is a unit.
     clusters : ClusterUnits or None
@@ -90,26 +100,43 @@ class Units:
     bin: IntArray
     depth: int
     saturated: bool
+    rank: FloatArray | None = None
     start: IntArray | None = None
     clusters: ClusterUnits | None = None
 
     def __len__(self) -> int:
-        return len(self.score)
+        return int(self.score.shape[-1])
 
 
 def total(place: IntArray, values: FloatArray, n_bins: int) -> FloatArray:
-    """Return the sums of values over bins; `place` is the bin of each value."""
-    return np.bincount(place, values, n_bins).astype(np.float64, copy=False)
+    """Return the sums of values over bins; `place` is the bin of each value, in each of the samples."""
+    if place.ndim == values.ndim == 1:
+        return np.bincount(place, values, n_bins).astype(np.float64, copy=False)
+    place, values = np.broadcast_arrays(place, values)
+    n_samples = len(values)
+    place = place + n_bins * np.arange(n_samples)[:, np.newaxis]
+    sums = np.bincount(place.ravel(), values.ravel(), n_samples * n_bins).reshape(n_samples, n_bins)
+    return sums.astype(np.float64, copy=False)
+
+
+def over(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return a ratio, or 0 where the denominator is 0."""
+    positive = below > 0
+    if positive.all():
+        return np.asarray(above / below)
+    return np.divide(
+        above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=positive
+    )
 
 
 def make_units(sample: Sample) -> Units:
     """Return the units of a sample, with the nested bins that its size allows."""
-    scale, size = _scale(sample)
     n_groups, clusters = len(sample), sample.clusters
+    if sample.one_row_each and clusters is None:
+        return _units_of_rows(sample.score, sample.positives)
+    scale, size = _scale(sample)
     depth = math.floor(math.log2(max(size, 1) / ROWS_PER_BIN))
     depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
-    if sample.one_row_each and clusters is None and n_groups > _MOST_SINGLE_SCORES:
-        return _units_of_rows(sample, depth)
     counted = sample.squares is None and clusters is None
     if counted and n_groups > max(_MOST_SINGLE_SCORES, size / 2) and depth >= 2:
         return _units_of_groups(sample, size, depth)
@@ -142,6 +169,7 @@ def make_units(sample: Sample) -> Units:
             bin=group_bin,
             depth=depth,
             saturated=saturated,
+            rank=rank,
             clusters=None if clusters is None else _cluster_units(clusters, sample.score, scale),
         )
 
@@ -165,17 +193,68 @@ def make_units(sample: Sample) -> Units:
     )
 
 
-def _units_of_rows(sample: Sample, depth: int) -> Units:
-    """Return the bins of the finest level as units, for many rows of different scores."""
-    n, n_bins = len(sample), 2**depth
+def _units_of_rows(score: FloatArray, label: FloatArray) -> Units:
+    """Return the units of counted rows of different scores: the rows, or the finest bins if rows are many."""
+    n = len(score)
+    depth = math.floor(math.log2(n / ROWS_PER_BIN))
+    if n <= _MOST_SINGLE_SCORES:
+        return _rows_as_units(score, label, depth, (np.arange(n) + 0.5) / n)
     # Row i lies in bin floor((i + 1/2) n_bins / n).
-    start = np.ceil(np.arange(n_bins) * (n / n_bins) - 0.5).astype(np.intp)
+    start = np.ceil(np.arange(2**depth) * (n / 2**depth) - 0.5).astype(np.intp)
     weight = np.diff(start, append=n).astype(np.float64)
-    return _merged(sample, float(n), depth, start, np.arange(n_bins), weight)
+    return _merged(score, label, None, float(n), depth, start, np.arange(2**depth), weight)
+
+
+def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
+    """Return the rows of several samples as units, so that they can be analysed together.
+
+    Rows with the same score count as units of their own, which changes no sum: they stand at the middle of their ranks.
+
+    Parameters
+    ----------
+    score, label : ndarray of shape (n_samples, n)
+        The rows, in ascending order of the scores.
+
+    Returns
+    -------
+    Units or None
+        None if samples are large enough to be analysed one by one, or if scores repeat so often that levels of bins
+        may be missing, or a level of distinct scores be needed.
+    """
+    n = score.shape[1]
+    depth = math.floor(math.log2(n / ROWS_PER_BIN))
+    new = np.ones(score.shape, dtype=np.bool_)
+    np.not_equal(score[:, 1:], score[:, :-1], out=new[:, 1:])
+    if depth < 2 or n > _MOST_SINGLE_SCORES or np.count_nonzero(new, axis=1).min() <= n / 2:
+        return None
+    place = np.arange(n)
+    first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
+    new[:, :-1], new[:, -1] = new[:, 1:].copy(), True  # which are the last of their score
+    last = np.minimum.accumulate(np.where(new, place, n)[:, ::-1], axis=1)[:, ::-1]
+    return _rows_as_units(score, label, depth, (first + last + 1) / (2 * n))
+
+
+def _rows_as_units(score: FloatArray, label: FloatArray, depth: int, rank: FloatArray) -> Units:
+    n, residual = score.shape[-1], score - label
+    one = np.ones(n)
+    return Units(
+        size=float(n),
+        score=score,
+        weight=one,
+        weight2=one,
+        residual=residual,
+        residual2=residual**2,
+        residual_weight2=residual,
+        positives2=label,
+        bin=(rank * 2.0 ** max(depth, 0)).astype(np.intp),
+        depth=depth,
+        saturated=False,
+        rank=rank,
+    )
 
 
 def _units_of_groups(sample: Sample, size: float, depth: int) -> Units:
-    """Return the same if a few scores repeat."""
+    """Return the bins of the finest level as units, for many counted rows of which a few have the same score."""
     rank = np.cumsum(sample.count)
     rank -= 0.5 * sample.count
     rank *= 2.0**depth / size
@@ -184,28 +263,46 @@ def _units_of_groups(sample: Sample, size: float, depth: int) -> Units:
     start = np.flatnonzero(group_bin[1:] > group_bin[:-1]) + 1
     start = np.concatenate([[0], start])
     weight = np.add.reduceat(sample.count, start)
-    return _merged(sample, size, depth, start, group_bin[start].astype(np.intp), weight)
+    place = group_bin[start].astype(np.intp)
+    return _merged(sample.score, sample.positives, sample.count, size, depth, start, place, weight)
 
 
 def _merged(
-    sample: Sample, size: float, depth: int, start: IntArray, place: IntArray, weight: FloatArray
+    score: FloatArray,
+    positives: FloatArray,
+    count: FloatArray | None,
+    size: float,
+    depth: int,
+    start: IntArray,
+    place: IntArray,
+    weight: FloatArray,
 ) -> Units:
-    """Return units that begin at given groups of counted rows, in few passes over the groups."""
-    each = sample.score if sample.one_row_each else sample.score * sample.count
-    residual = each - sample.positives
-    unit_residual, positives = np.add.reduceat(residual, start), np.add.reduceat(sample.positives, start)
-    # The sum of (f - y)^2 is f (R - P) + P, of which the last adds up to the positives.
-    np.subtract(residual, sample.positives, out=residual)
-    np.multiply(residual, sample.score, out=residual)
+    """Return units that begin at given groups of counted rows, in one pass over the groups."""
+    residual, residual2, hits = np.empty((3, len(start)))
+    step = max(
+        1, _PIECE * len(start) // len(score)
+    )  # so that what is worked on stays in the cache of a processor
+    for begin in range(0, len(start), step):
+        units = slice(begin, begin + step)
+        groups = slice(start[begin], start[begin + step] if begin + step < len(start) else len(score))
+        first, f, t = start[units] - groups.start, score[groups], positives[groups]
+        r = f - t if count is None else f * count[groups] - t
+        np.add.reduceat(r, first, out=residual[units])
+        np.add.reduceat(t, first, out=hits[units])
+        # The sum of (f - y)^2 is f (R - P) + P, of which the last adds up to the positives.
+        r -= t
+        r *= f
+        np.add.reduceat(r, first, out=residual2[units])
+    residual2 += hits
     return Units(
         size=size,
-        score=(unit_residual + positives) / weight,
+        score=(residual + hits) / weight,
         weight=weight,
         weight2=weight,
-        residual=unit_residual,
-        residual2=np.add.reduceat(residual, start) + positives,
-        residual_weight2=unit_residual,
-        positives2=positives,
+        residual=residual,
+        residual2=residual2,
+        residual_weight2=residual,
+        positives2=hits,
         bin=place,
         depth=depth,
         saturated=False,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truecal.multiscale.absolute import absolute_error
+from truecal.multiscale.absolute import Scale, absolute_error
 from truecal.multiscale.analysis import analyse
 
 
@@ -11,7 +11,8 @@ def test_without_error_the_bounds_have_mean_zero_or_less(draw):
     values = []
     for seed in range(300):
         core = analyse(draw(500, seed=seed))
-        levels = [(1.0, core.levels[2], core.units.bin >> (core.units.depth - 4))]
+        place, square = core.units.bin >> (core.units.depth - 4), core.levels.square[2]
+        levels = [Scale(1.0, core.levels.levels[2], place, square, square + core.levels.within[2])]
         smooth = absolute_error(core.units, [], core.gaps[1], core.beta.sd(core.units.score), (1.0, 0.0))
         binned = absolute_error(core.units, levels, core.gaps[1], np.ones(500), (0.0, 0.0))
         values.append([smooth.value, binned.below])

@@ -5,7 +5,7 @@ import pytest
 
 import truecal
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse
+from truecal.multiscale.analysis import analyse, analyse_many
 
 
 def test_the_error_of_a_power_curve_is_found(draw):
@@ -121,3 +121,27 @@ def test_clusters_of_one_row_agree_with_independent_rows_however_strong_the_evid
     assert alone.value == pytest.approx(plain.value, rel=2e-3)
     assert alone.interval.low == pytest.approx(plain.interval.low, rel=2e-3)
     assert alone.interval.high == pytest.approx(plain.interval.high, rel=2e-3)
+
+
+@pytest.mark.parametrize("decimals", [None, 3])
+@pytest.mark.parametrize("n", [40, 200, 1000])
+def test_samples_analysed_together_give_what_they_give_alone(draw, n, decimals):
+    """Among them samples with repeated scores, and with certain scores that are right or wrong."""
+    rng = np.random.default_rng(n)
+    score = rng.beta(1.5, 0.5, (12, n)) if decimals is None else np.round(rng.random((12, n)), decimals)
+    score[4:8] = np.clip(1.1 * score[4:8] - 0.05, 0, 1)
+    score.sort(axis=1)
+    label = (rng.random((12, n)) < score**1.3).astype(float)
+    label[6, score[6] == 1] = 0
+    together = analyse_many(score, label)
+    alone = [analyse(Sample.from_rows(one, other)) for one, other in zip(label, score, strict=True)]
+    assert together.square == pytest.approx([core.square for core in alone], abs=1e-6)
+    assert together.gate * together.root == pytest.approx([core.error() for core in alone], abs=1e-6)
+    assert together.slope == pytest.approx([core.slope for core in alone], rel=1e-4)
+
+
+def test_samples_that_need_other_levels_are_not_analysed_together():
+    rng = np.random.default_rng(0)
+    score = np.sort(np.round(rng.random((3, 500)), 1), axis=1)
+    assert analyse_many(score, np.zeros((3, 500))) is None
+    assert analyse_many(np.sort(rng.random((3, 20)), axis=1), np.zeros((3, 20))) is None

@@ -9,18 +9,26 @@ from scipy.integrate import quad
 from scipy.stats import chi2
 
 from truecal.multiscale.analysis import analyse
-from truecal.multiscale.evidence import Block, weigh
+from truecal.multiscale.evidence import Blocks, weigh
+
+
+def make(support, freedom, size=None):
+    """Return blocks with this evidence; what they add to the squared error does not matter."""
+    support, freedom = np.atleast_1d(support, freedom)
+    size = freedom if size is None else np.atleast_1d(size)
+    zero = np.zeros(support.shape)
+    return Blocks(zero, zero, support.astype(float), freedom.astype(float), size.astype(float), [])
 
 
 def enumerate_chain(blocks):
     """Return the evidence and the probability of each block by adding up all configurations."""
-    factor = [math.exp(block.log_bayes_factor) for block in blocks]
-    total, inside = 0.0, np.zeros(len(blocks))
-    for beta, *levels in itertools.product([0, 1], repeat=len(blocks) - 1):
+    factor = np.exp(blocks.log_bayes_factor)
+    total, inside = 0.0, np.zeros(len(factor))
+    for beta, *levels in itertools.product([0, 1], repeat=len(factor) - 1):
         weight = factor[0] * (factor[1] if beta else 1.0) / 2
         before = None
-        for level, block, gain in zip(levels, blocks[2:], factor[2:], strict=True):
-            enter = 0.5 if before in (None, 1) else 1 / (1 + max(block.size, 1))
+        for level, size, gain in zip(levels, blocks.size[2:], factor[2:], strict=True):
+            enter = 0.5 if before in (None, 1) else 1 / (1 + max(size, 1))
             weight *= enter * gain if level else 1 - enter
             before = level
         total += weight
@@ -33,7 +41,7 @@ def test_the_posterior_is_that_of_all_configurations():
     for _ in range(20):
         freedom = rng.uniform(1, 30, 6)
         support = freedom + rng.normal(0, 2, 6) * np.sqrt(2 * freedom) + rng.choice([0, 10], 6)
-        blocks = [Block(0.0, 1.0, s, d) for s, d in zip(support, freedom, strict=True)]
+        blocks = make(support, freedom)
         evidence, probability = enumerate_chain(blocks)
         posterior = weigh(blocks)
         assert posterior.log_evidence == pytest.approx(math.log(evidence))
@@ -43,7 +51,7 @@ def test_the_posterior_is_that_of_all_configurations():
 def test_a_bayes_factor_has_mean_one_under_the_null():
     for freedom in (1.0, 5.0, 40.0):
         mean, _ = quad(
-            lambda s, d=freedom: math.exp(Block(0.0, 1.0, s, d).log_bayes_factor) * chi2.pdf(s, d),
+            lambda s, d=freedom: math.exp(make(s, d).log_bayes_factor[0]) * chi2.pdf(s, d),
             0,
             900,
             limit=500,
@@ -64,10 +72,9 @@ def test_error_is_found(draw):
 
 
 def test_bins_without_noise_lower_the_evidence_by_one_standard_deviation_at_most():
-    equal = Block(0.0, 1.0, 20.0, 16.0, added=16)
-    idle = Block(0.0, 1.0, 14.0, 10.0, added=16)  # as far above its mean
-    silent = Block(0.0, 1.0, 5.0, 1.0, added=16)
+    # The second is as far above its mean as the first.
+    equal, idle, silent = make([20, 14, 5], [16, 10, 1], [16, 16, 16]).log_bayes_factor
     g = 4 / math.sqrt(16)
     step = g / (2 * (1 + g))
-    assert equal.log_bayes_factor - idle.log_bayes_factor == pytest.approx(step * math.sqrt(32))
-    assert idle.log_bayes_factor == pytest.approx(silent.log_bayes_factor)
+    assert equal - idle == pytest.approx(step * math.sqrt(32))
+    assert idle == pytest.approx(silent)
