@@ -82,8 +82,12 @@ def test_a_block_gives_what_its_samples_give(spec, data, norm, dtype):
     assert len(many) == len(rows)
     for one, y, p in zip(many, label, score, strict=True):
         alone = spec(as_sample(y, p), norm=norm)
-        for name in ("value", "n_bins", "signed_square", "rank_value", "notes"):
-            assert getattr(one, name) == getattr(alone, name)
+        assert (one.n_bins, one.notes) == (alone.n_bins, alone.notes)
+        for name in ("value", "signed_square", "rank_value"):
+            expected = getattr(alone, name)
+            if spec.name == "multiscale":  # its fits stop when they are close enough
+                expected = pytest.approx(expected, abs=1e-4)
+            assert getattr(one, name) == expected
         if one.bins is not None:
             assert one.bins.to_rows() == alone.bins.to_rows()
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from truecal.data.block import Block
 from truecal.data.sample import Sample
 from truecal.estimators._registry import estimator
-from truecal.multiscale.analysis import analyse
-from truecal.results import Estimate
+from truecal.multiscale.analysis import analyse, errors_in_block
+from truecal.results import Estimate, Estimates
 
 
 @estimator(
     "multiscale",
     summary="Debiased error on all scales, from smooth curves to fine bins, weighted by evidence.",
     reference="truecal (2026); beta calibration: Kull, Silva Filho, Flach (2017), AISTATS",
+    takes_blocks=True,
 )
-def multiscale(sample: Sample, *, norm: float) -> Estimate:
+def multiscale(samples: Sample | Block, *, norm: float) -> Estimates:
     r"""Return the multiscale calibration error.
 
     The squared error is a sum of increments from coarse to fine: a logistic curve, a beta curve, and nested bins of
@@ -42,5 +44,10 @@ def multiscale(sample: Sample, *, norm: float) -> Estimate:
     >>> round(population.true_error(), 3), round(truecal.calibration_error(y, p), 3)
     (0.086, 0.08)
     """
-    core = analyse(sample)
-    return Estimate(core.error(norm), signed_square=core.square if norm == 2 else None)
+    if norm == 2 and isinstance(samples, Block):
+        value, square = errors_in_block(samples)
+        return Estimates(value, signed_square=square)
+    cores = [analyse(sample) for sample in (samples if isinstance(samples, Block) else [samples])]
+    return Estimates.gather(
+        [Estimate(core.error(norm), signed_square=core.square if norm == 2 else None) for core in cores]
+    )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.data.block import Block
 from truecal.data.sample import Sample
 from truecal.multiscale.absolute import AbsoluteError, Scale, absolute_error
 from truecal.multiscale.curves import Curve, fit_curves
@@ -26,6 +27,8 @@ _EVIDENCE_SCALE = 0.13
 MIN_CLUSTERS = 15
 #: Units beyond which smooth curves are interpolated.
 _MOST_EXACT = 4096
+#: Rows of samples that are analysed together.
+_ROWS_TOGETHER = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +197,8 @@ class Multiscale(SquaredError):
             return min(root * shape(norm) / shape(2), self.largest(norm))
         share = 2 / norm - 1  # Lyapunov: |d|_p <= |d|_1^share |d|_2^(1 - share)
         ratio = shape(norm) / (_power(shape(1), share) * _power(shape(2), 1 - share))
-        return _power(absolute, share) * _power(root, 1 - share) * ratio
+        between = _power(absolute, share) * _power(root, 1 - share) * ratio
+        return max(absolute, min(between, root))
 
     def largest(self, norm: float) -> float:
         """Return the largest error that the scores allow: every label on the far side."""
@@ -369,6 +373,28 @@ def analyse(sample: Sample) -> Multiscale:
 
 def _analyse(sample: Sample) -> Multiscale:
     return Multiscale(*_parts(make_units(sample)), sample=sample)
+
+
+def errors_in_block(block: Block) -> tuple[FloatArray, FloatArray]:
+    """Return the l2 errors of the samples of a block, and the estimates of their squares.
+
+    Samples whose scores are mostly different are analysed together, in pieces that fit into the cache.
+    """
+    error, square = np.empty(len(block)), np.empty(len(block))
+    step = min(max(_ROWS_TOGETHER // block.n, 16), 64)
+    mostly_different = np.diff(block.bounds) > block.n / 2
+    alone = [*np.flatnonzero(~mostly_different)]
+    together = np.flatnonzero(mostly_different)
+    for piece in (together[first : first + step] for first in range(0, len(together), step)):
+        found = analyse_many(block.row_score[piece], block.row_label[piece])
+        if found is None:
+            alone.extend(piece)
+        else:
+            error[piece], square[piece] = found.gate * found.root, found.square
+    for k in alone:
+        core = analyse(block.samples[k])
+        error[k], square[k] = core.error(2), core.square
+    return error, square
 
 
 def analyse_many(score: FloatArray, label: FloatArray) -> SquaredError | None:

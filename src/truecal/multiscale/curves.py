@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.logistic import expit
 from truecal._lib.types import FloatArray
-from truecal.multiscale.units import BoolArray, IntArray, Number, Units, over, total
+from truecal.multiscale.units import BoolArray, IntArray, Number, Units, over, place_of, total
 
 _MOST_CELLS = 256
 _SATURATIONS = np.array([0.0, 0.002, 0.03])
@@ -199,9 +199,9 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     price = np.where(saturations > 0, _SATURATION_PRICE, 0.0)
     best = 1 + np.argmax(support[:, 1:] - price, axis=1)
     both = np.arange(len(best))[:, np.newaxis], np.stack([np.zeros_like(best), best], axis=1)
-    inverse = _inverse(regressions.hessian(mean)[both])
-    coefficients, support, x = coefficients[both], support[both], design[both]
-    mean = np.where(fitted[:, np.newaxis], mean[both], score[:, np.newaxis])
+    coefficients, support, x, mean = coefficients[both], support[both], design[both], mean[both]
+    inverse = _inverse(_squares(x, count * mean * (1 - mean)) + ridge[both])
+    mean = np.where(fitted[:, np.newaxis], mean, score[:, np.newaxis])
     spread = mean * (1 - mean)
     inverse[:, 0, 2, 2] = 0.0
     if units.clusters is None:
@@ -257,7 +257,9 @@ def _cells(units: Units) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray
         depth = min(depth, _MOST_CELLS.bit_length() - 1)
         place = units.bin >> (units.depth - depth)
         cell = (
-            place if units.depth > depth or units.rank is None else (units.rank * _MOST_CELLS).astype(np.intp)
+            place
+            if units.depth > depth or units.rank is None
+            else place_of(units.rank, units.score, _MOST_CELLS)
         )
         if units.score.ndim == 1:
             start = np.flatnonzero(np.diff(cell, prepend=-1))
@@ -372,11 +374,14 @@ class _Regressions:
 
     def at(self, b: FloatArray) -> _State:
         """Return everything that belongs to coefficients."""
-        eta = self.offset + (b[..., np.newaxis, :] @ self.design)[..., 0, :]
-        small = np.exp(-np.abs(eta))
-        total = 1 + small
-        mean = np.where(eta > 0, 1.0, small) / total
-        likelihood = np.vecdot(eta, self.hits) - np.vecdot(np.maximum(eta, 0.0) + np.log(total), self.count)
+        eta = (b[..., np.newaxis, :] @ self.design)[..., 0, :]
+        eta += self.offset
+        np.maximum(eta, -700.0, out=eta)  # beyond, exp would overflow
+        mean = np.exp(-eta)
+        mean += 1
+        np.reciprocal(mean, out=mean)
+        # y eta - ln(1 + e^eta) = (y - 1) eta + ln g
+        likelihood = np.vecdot(eta, self.hits - self.count) + np.vecdot(np.log(mean), self.count)
         return _State(b, mean, likelihood, likelihood - 0.5 * np.vecdot(b, _times(self.ridge, b)))
 
     def hessian(self, mean: FloatArray) -> FloatArray:

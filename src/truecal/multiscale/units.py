@@ -9,8 +9,9 @@ w, scaled so that they sum to Kish's effective size :math:`N = (\sum w)^2 / \sum
 Rows that are counted, not weighted, have :math:`m_2 = m`, :math:`R_2 = R` and so on.
 
 Level j of the bins has :math:`2^j` bins of equal mass: the bin of a score is :math:`\lfloor 2^j u \rfloor`, where u is
-the middle of its ranks divided by N. Equal scores are never separated, and the bins of one level lie inside those of
-the level before.
+the middle of its ranks divided by N. A score exactly on an edge lies in the bin above it if it is above 1/2, else in
+the one below, so that exchanging the two classes changes nothing. Equal scores are never separated, and the bins of one
+level lie inside those of the level before.
 """
 
 from __future__ import annotations
@@ -129,6 +130,19 @@ def over(above: FloatArray, below: FloatArray) -> FloatArray:
     )
 
 
+def place_of(rank: FloatArray, score: FloatArray, n_bins: int) -> IntArray:
+    """Return the bins of scores with ranks u, among bins of equal mass."""
+    scaled = rank * n_bins
+    place = scaled.astype(np.intp)
+    place -= (place == scaled) & _below_its_edge(rank, score)
+    return place
+
+
+def _below_its_edge(rank: FloatArray, score: FloatArray) -> BoolArray:
+    """Return whether a score that is exactly on an edge lies in the bin below it; 1/2 goes towards the middle."""
+    return np.asarray((score < 0.5) | ((score == 0.5) & (rank >= 0.5)))
+
+
 def make_units(sample: Sample) -> Units:
     """Return the units of a sample, with the nested bins that its size allows."""
     n_groups, clusters = len(sample), sample.clusters
@@ -151,9 +165,8 @@ def make_units(sample: Sample) -> Units:
 
     rank = (np.cumsum(weight) - weight / 2) / size
     if clusters is not None:
-        depth = min(depth, _depth_for_clusters(clusters, rank))
-    group_bin = (rank * 2.0 ** max(depth, 0)).astype(np.intp)
-    np.minimum(group_bin, 2 ** max(depth, 0) - 1, out=group_bin)
+        depth = min(depth, _depth_for_clusters(clusters, rank, sample.score))
+    group_bin = np.minimum(place_of(rank, sample.score, 2 ** max(depth, 0)), 2 ** max(depth, 0) - 1)
     start = np.flatnonzero(np.diff(group_bin, prepend=-1))
     saturated = clusters is None and depth >= 2 and len(start) < n_groups <= size / 2
     if saturated or clusters is not None or n_groups <= _MOST_SINGLE_SCORES:
@@ -199,8 +212,9 @@ def _units_of_rows(score: FloatArray, label: FloatArray) -> Units:
     depth = math.floor(math.log2(n / ROWS_PER_BIN))
     if n <= _MOST_SINGLE_SCORES:
         return _rows_as_units(score, label, depth, (np.arange(n) + 0.5) / n)
-    # Row i lies in bin floor((i + 1/2) n_bins / n).
-    start = np.ceil(np.arange(2**depth) * (n / 2**depth) - 0.5).astype(np.intp)
+    edge = np.arange(2**depth) * (n / 2**depth) - 0.5  # the row with the rank of the edge, if there is one
+    start = np.ceil(edge).astype(np.intp)
+    start += (start == edge) & _below_its_edge((start + 0.5) / n, score[start])
     weight = np.diff(start, append=n).astype(np.float64)
     return _merged(score, label, None, float(n), depth, start, np.arange(2**depth), weight)
 
@@ -246,7 +260,7 @@ def _rows_as_units(score: FloatArray, label: FloatArray, depth: int, rank: Float
         residual2=residual**2,
         residual_weight2=residual,
         positives2=label,
-        bin=(rank * 2.0 ** max(depth, 0)).astype(np.intp),
+        bin=place_of(rank, score, 2 ** max(depth, 0)),
         depth=depth,
         saturated=False,
         rank=rank,
@@ -257,13 +271,12 @@ def _units_of_groups(sample: Sample, size: float, depth: int) -> Units:
     """Return the bins of the finest level as units, for many counted rows of which a few have the same score."""
     rank = np.cumsum(sample.count)
     rank -= 0.5 * sample.count
-    rank *= 2.0**depth / size
-    group_bin = rank.astype(np.int32)
-    np.minimum(group_bin, 2**depth - 1, out=group_bin)
+    rank /= size
+    group_bin = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
     start = np.flatnonzero(group_bin[1:] > group_bin[:-1]) + 1
     start = np.concatenate([[0], start])
     weight = np.add.reduceat(sample.count, start)
-    place = group_bin[start].astype(np.intp)
+    place = group_bin[start]
     return _merged(sample.score, sample.positives, sample.count, size, depth, start, place, weight)
 
 
@@ -315,11 +328,11 @@ def _scale(sample: Sample) -> tuple[float, float]:
     return sample.effective_size / sample.n, sample.effective_size
 
 
-def _depth_for_clusters(clusters: Clusters, rank: FloatArray) -> int:
+def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray) -> int:
     """Return the finest level at which bins hold rows of six different clusters, on average."""
     depth = 1
     while depth < _MOST_LEVELS_CLUSTERED:
-        place = (rank * 2.0 ** (depth + 1)).astype(np.int64)[clusters.group]
+        place = place_of(rank, score, 2 ** (depth + 1))[clusters.group]
         pairs = len(np.unique(place * clusters.n_clusters + clusters.cluster))
         if pairs < ROWS_PER_BIN * 2 ** (depth + 1):
             break

@@ -145,3 +145,22 @@ def test_samples_that_need_other_levels_are_not_analysed_together():
     score = np.sort(np.round(rng.random((3, 500)), 1), axis=1)
     assert analyse_many(score, np.zeros((3, 500))) is None
     assert analyse_many(np.sort(rng.random((3, 20)), axis=1), np.zeros((3, 20))) is None
+
+
+@pytest.mark.parametrize("decimals", [None, 1, 2])
+def test_exchanging_the_classes_changes_nothing(draw, decimals):
+    """Also for an odd number of rows, where the middle one is exactly on an edge."""
+    for n in (25, 101, 400, 401):
+        sample = draw(n, lambda p: p**1.4, seed=n, decimals=decimals)
+        if 0.5 in sample.score:
+            continue  # a score of 1/2 in the very middle is on neither side
+        mirrored = Sample(1 - sample.score[::-1], sample.count[::-1], (sample.count - sample.positives)[::-1])
+        for norm in (1, 2):
+            assert analyse(mirrored).error(norm) == pytest.approx(analyse(sample).error(norm), abs=1e-5)
+
+
+def test_norms_between_1_and_2_lie_between_them(draw):
+    for seed in range(30):
+        core = analyse(draw(50, lambda p: p**1.3, seed=seed))
+        values = [core.error(norm) for norm in (1, 1.25, 1.5, 1.75, 2)]
+        assert values == sorted(values)
