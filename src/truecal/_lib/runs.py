@@ -77,3 +77,25 @@ def search_runs(ascending: FloatArray, bounds: IntArray, run: Any, value: FloatA
         known += step * below
     known += 1
     return known
+
+
+def lp_norm(gap: FloatArray, weight: FloatArray, p: float, bounds: IntArray) -> FloatArray:
+    r"""Return for each run of gaps the l_p norm :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
+
+    Gaps are divided by the largest first, so that their powers do not
+    underflow for large p.
+
+    Examples
+    --------
+    >>> gap, weight = np.array([0.3, -0.4, 0.1]), np.array([1.0, 1.0, 1.0])
+    >>> lp_norm(gap, weight, 2, np.array([0, 2, 3]))
+    array([0.353553, 0.1     ])
+    >>> lp_norm(gap, weight, 5000, np.array([0, 2, 3]))
+    array([0.399944, 0.1     ])
+    """
+    size = np.abs(gap)
+    largest = run_maxima(size, bounds)
+    size /= over_runs(np.where(largest > 0, largest, 1.0), bounds)
+    size **= p
+    size *= weight
+    return largest * (run_sums(size, bounds) / run_sums(weight, bounds)) ** (1 / p)

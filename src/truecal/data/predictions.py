@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy
@@ -78,6 +79,13 @@ class Rows:
         }
         return replace(self, **chosen)
 
+    def countable(self, width_bins: int | None) -> WidthBins | None:
+        """Return the bins of equal width in which the rows can be counted, or None if they must be sorted."""
+        if width_bins is None or self.weight is not None or self.cluster is not None:
+            return None
+        exact = can_count(len(self.score), width_bins, self.score.dtype)
+        return WidthBins(width_bins, self.score.dtype) if exact else None
+
     def group(self, *, width_bins: int | None = None) -> Sample:
         """Return the sample; rows of weight 0 are left out.
 
@@ -87,10 +95,9 @@ class Rows:
             The purpose only needs sums over so many bins of equal width. Where that is quicker, a group of
             the sample is then such a bin, with the mean score of its rows, and nothing is sorted.
         """
-        counted = width_bins is not None and self.weight is None and self.cluster is None
-        if counted and width_bins is not None and can_count(len(self.score), width_bins, self.score.dtype):
-            sums = WidthBins(width_bins, self.score.dtype).count(self.label, self.score)
-            return Sample(*sums, self.score.dtype, self.target)
+        bins = self.countable(width_bins)
+        if bins is not None:
+            return bins.count(self.label, self.score, self.target)
         rows = self.kept()
         sampling = rows.weight is not None and not rows.counts
         return Sample.from_rows(
@@ -102,6 +109,57 @@ class Rows:
             clusters=rows.cluster,
             equal_clusters=rows.equal_clusters,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows(Sequence[Rows]):
+    """The rows of each class against the rest, made when they are asked for.
+
+    Attributes
+    ----------
+    column : ndarray of shape (n,)
+        Number of the true class of each row.
+    proba : ndarray of shape (n, K)
+        Probabilities of the classes.
+    targets : list of str
+        What the score of each class is the probability of, in words.
+    common : dict
+        The other attributes of `Rows`, which are the same for all classes.
+    """
+
+    column: NDArray[Any]
+    proba: NDArray[Any]
+    targets: list[str]
+    common: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @overload
+    def __getitem__(self, k: int) -> Rows: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Rows]: ...
+    def __getitem__(self, k: int | slice) -> Rows | Sequence[Rows]:
+        if isinstance(k, slice):
+            return [self[one] for one in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        return Rows(self.column == k, self.proba[:, k], target=self.targets[k], **self.common)
+
+
+def group_rows(rows: Sequence[Rows], *, width_bins: int | None = None) -> tuple[Sample, ...]:
+    """Return the sample of each set of rows, as `Rows.group` does; classes are counted all at once.
+
+    Parameters
+    ----------
+    rows : sequence of Rows
+        At least one.
+    width_bins : int, optional
+        As for `Rows.group`.
+    """
+    bins = rows[0].countable(width_bins)
+    if bins is not None and isinstance(rows, ClassRows):
+        return tuple(bins.count_classes(rows.column, rows.proba, rows.targets))
+    return tuple(one.group(width_bins=width_bins) for one in rows)
 
 
 def as_samples(
@@ -127,7 +185,7 @@ def as_samples(
     (Sample(n=2, groups=2, target='top label of 3 classes'),)
     """
     if not isinstance(y_true, Sample):
-        return tuple(rows.group() for rows in read_rows(y_true, y_proba, logits=logits, **reading))
+        return group_rows(read_rows(y_true, y_proba, logits=logits, **reading))
     given = [name for name, value in {"y_proba": y_proba, **reading}.items() if value is not None]
     if given:
         raise InputError(
@@ -140,7 +198,7 @@ def as_samples(
 
 def samples_and_rows(
     y_true: Any, y_proba: Any = None, *, width_bins: int | None = None, **reading: Any
-) -> tuple[tuple[Sample, ...], tuple[Rows, ...] | None]:
+) -> tuple[tuple[Sample, ...], Sequence[Rows] | None]:
     """Return what `as_samples` does, and the rows without those of weight 0; None for a Sample, whose rows are gone.
 
     Parameters
@@ -152,8 +210,10 @@ def samples_and_rows(
     """
     if isinstance(y_true, Sample):
         return as_samples(y_true, y_proba, **reading), None
-    rows = tuple(one.kept() for one in read_rows(y_true, y_proba, **reading))
-    return tuple(one.group(width_bins=width_bins) for one in rows), rows
+    rows = read_rows(y_true, y_proba, **reading)
+    if rows[0].weight is not None:
+        rows = [one.kept() for one in rows]
+    return group_rows(rows, width_bins=width_bins), rows
 
 
 def as_sample(y_true: Any, y_proba: Any = None, **reading: Any) -> Sample:
@@ -212,7 +272,7 @@ def read_rows(
     clusters: Any = None,
     logits: bool = False,
     **unknown: Any,
-) -> tuple[Rows, ...]:
+) -> Sequence[Rows]:
     """Check predictions, and return their rows in the order in which they came.
 
     Parameters
@@ -226,7 +286,7 @@ def read_rows(
 
     Returns
     -------
-    tuple of Rows
+    sequence of Rows
         One, or K for classwise.
 
     Examples
@@ -280,12 +340,10 @@ def read_rows(
         target = f"top label of {len(classes)} classes"
         return (Rows(top == column, score, target=target + suffix, **common),)
     if multiclass == "classwise" and pos_label is None:
-        chosen = list(range(len(classes)))
-    else:
-        chosen = [1 if pos_label is None else classes.index(truth.as_label(pos_label))]
-    return tuple(
-        Rows(column == k, proba[:, k], target=class_target(classes, k) + suffix, **common) for k in chosen
-    )
+        targets = [class_target(classes, k) + suffix for k in range(len(classes))]
+        return ClassRows(column, proba, targets, common)
+    k = 1 if pos_label is None else classes.index(truth.as_label(pos_label))
+    return (Rows(column == k, proba[:, k], target=class_target(classes, k) + suffix, **common),)
 
 
 def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal._lib.runs import IntArray
+from truecal._lib.runs import IntArray, lp_norm
 from truecal._lib.types import FloatArray
 
 
@@ -130,6 +130,21 @@ class ScoreGroups:
             end = np.append(start[1:], len(self.score))
             return self.rows_between(start, end), np.add.reduceat(self.score, start), positives
         return np.add.reduceat(self.count, start), np.add.reduceat(self.score * self.count, start), positives
+
+    def distance(self, level: FloatArray, start: IntArray, p: float) -> FloatArray:
+        """Return the l_p distance of the scores of each sample from the level of their run of groups.
+
+        Parameters
+        ----------
+        level : ndarray
+            Level of each run.
+        start : ndarray of int
+            Numbers of the groups at which runs begin, ascending from 0.
+        p : float
+            Order of the norm.
+        """
+        gap = self.score - np.repeat(level, np.diff(start, append=len(self.score)))
+        return lp_norm(gap, self.count, p, self.bounds)
 
 
 def ones(n: int) -> FloatArray:

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
 
-IntArray = NDArray[np.intp]
+#: Labels and scores of rows.
+Columns = tuple[NDArray[Any], NDArray[Any]]
 
 #: Rows counted in one step; its arrays fit into the cache of a processor.
 _STEP = 1 << 15
 
-#: Adding one of these and subtracting it again rounds a score to a multiple of 2^-26, and what is left to one of
-#: 2^-53. Sums of such numbers are exact: the order of rows cannot matter.
-_COARSE, _FINE = 1.5 * 2.0**26, 0.75
+#: A score is rounded to a multiple of 2^-26, and what is left to one of 2^-53. Sums of such parts are exact for so many
+#: rows: their order cannot matter.
+_COARSE, _FINE, _MOST_COUNTED_ROWS = 2.0**-26, 2.0**-53, 1 << 26
 
-#: Most rows for which these sums are exact.
-_MOST_COUNTED_ROWS = 1 << 26
+#: The same for numbers in [0, 1] of one step; sums of steps are added exactly. Smallest mean that is exact enough, and
+#: smallest number instead of 1 for which it is.
+_HIGH, _LOW, _SMALLEST_MEAN, _SMALLEST_POWER = 2.0**-37, 2.0**-74, 2.0**-20, 2.0**-900
 
 
 def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArray:
@@ -55,7 +63,7 @@ class WidthBins:
 
     def __init__(self, n_bins: int, dtype: np.dtype[Any]) -> None:
         edges = width_edges(np.arange(n_bins + 1), n_bins, dtype)
-        self.n_bins, self.lower, self.upper = n_bins, edges[:-1], edges[1:]
+        self.n_bins, self.dtype, self.lower, self.upper = n_bins, dtype, edges[:-1], edges[1:]
         self.upper[-1] = np.nextafter(1, 2)
         self._margin = 2 * n_bins * float(np.finfo(dtype).eps)
 
@@ -69,8 +77,8 @@ class WidthBins:
             k += score >= self.upper[k]
         return k
 
-    def count(self, label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the mean score, number of rows and sum of labels of the bins that have rows.
+    def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> CountedSample:
+        """Return the sample whose groups are the bins that have rows.
 
         Parameters
         ----------
@@ -78,29 +86,125 @@ class WidthBins:
             Labels, 0 and 1.
         score : ndarray of shape (n,)
             Scores in [0, 1].
-
-        Returns
-        -------
-        score, count, positives : ndarray
-            In ascending order. A mean lies in its bin and is off by at most 2^-53 for any order of rows.
+        target : str
+            What the score is the probability of, in words.
         """
-        size = 2 * self.n_bins
-        rows, coarse, fine = np.zeros((3, size))
+        sums = _Sums(2 * self.n_bins)
         for first in range(0, len(score), _STEP):
             values = score[first : first + _STEP].astype(np.float64, copy=False)
             cell = self.index(values)  # the bin and the label as one number
             cell <<= 1
             cell |= label[first : first + _STEP].astype(np.intp, copy=False)
-            rows += np.bincount(cell, minlength=size)
-            part = values + _COARSE
-            part -= _COARSE
-            coarse += np.bincount(cell, part, size)
-            np.subtract(values, part, out=part)
-            part += _FINE
-            part -= _FINE
-            fine += np.bincount(cell, part, size)
-        count = rows.reshape(-1, 2).sum(axis=1)
-        kept = count > 0
-        count, positives = count[kept], rows[1::2][kept]
-        mean = (coarse + fine).reshape(-1, 2).sum(axis=1)[kept] / count
-        return np.clip(mean, self.lower[kept], np.nextafter(self.upper[kept], 0)), count, positives
+            sums.add(cell, values)
+        table = sums.table.reshape(3, -1, 2)
+        return self._sample(table.sum(axis=2), table[0, :, 1], target, lambda: (label, score))
+
+    def count_classes(
+        self, column: NDArray[Any], proba: NDArray[Any], targets: Sequence[str]
+    ) -> Iterator[CountedSample]:
+        """Return the samples of all classes, each against the rest.
+
+        Parameters
+        ----------
+        column : ndarray of shape (n,)
+            The class of each row.
+        proba : ndarray of shape (n, K)
+            Probabilities of the classes.
+        targets : sequence of str
+            What the scores of each class are probabilities of, in words.
+        """
+        n_classes = proba.shape[1]
+        offset = np.arange(n_classes) * self.n_bins
+        n_cells = n_classes * self.n_bins
+        sums = _Sums(n_cells)
+        step = max(_STEP, 2 * n_cells) // n_classes
+        for first in range(0, len(proba), step):
+            values = proba[first : first + step].astype(np.float64, copy=False)
+            cell = self.index(values)
+            cell += offset
+            sums.add(cell.ravel(), values.ravel())
+        own = np.take_along_axis(proba, column[:, np.newaxis], axis=1)[:, 0].astype(np.float64, copy=False)
+        positives = np.bincount(self.index(own) + column * self.n_bins, minlength=n_cells).astype(np.float64)
+        for k, target in enumerate(targets):
+            bins = slice(k * self.n_bins, (k + 1) * self.n_bins)
+            rows = partial(_class_rows, column, proba, k)
+            yield self._sample(sums.table[:, bins], positives[bins], target, rows)
+
+    def _sample(
+        self, table: FloatArray, positives: FloatArray, target: str, rows: Callable[[], Columns]
+    ) -> CountedSample:
+        """Return the sample of bins with these sums; a mean is kept inside its bin."""
+        kept = np.flatnonzero(table[0])
+        count, coarse, fine = table[:, kept]
+        mean = np.clip((coarse + fine) / count, self.lower[kept], np.nextafter(self.upper[kept], 0))
+        return CountedSample(mean, count, positives[kept], self.dtype, target, bins=self, rows=rows)
+
+
+def _class_rows(column: NDArray[Any], proba: NDArray[Any], k: int) -> Columns:
+    return column == k, proba[:, k]
+
+
+class _Sums:
+    """Sums by cell that are exact for any order of rows: rows, and their scores in a coarse and a fine part."""
+
+    def __init__(self, n_cells: int) -> None:
+        self.table = np.zeros((3, n_cells))
+
+    def add(self, cell: IntArray, score: FloatArray) -> None:
+        rows, coarse, fine = self.table
+        rows += np.bincount(cell, minlength=len(rows))
+        part = _rounded(score, _COARSE)
+        coarse += np.bincount(cell, part, len(rows))
+        np.subtract(score, part, out=part)
+        fine += np.bincount(cell, _rounded(part, _FINE, out=part), len(rows))
+
+
+def _rounded(values: FloatArray, unit: float, out: FloatArray | None = None) -> FloatArray:
+    """Return multiples of a power of two; values must be smaller than 2^51 times this unit."""
+    constant = 1.5 * 2.0**52 * unit  # its last binary digit is the unit
+    rounded = np.add(values, constant, out=out)
+    rounded -= constant
+    return np.asarray(rounded)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedSample(Sample):
+    """A sample whose groups are bins of equal width: their mean score, off by at most 2^-53, rows and labels.
+
+    Attributes
+    ----------
+    bins : WidthBins
+        The bins.
+    rows : callable
+        Returns the labels and the scores of the rows, for what sums over bins do not tell.
+    """
+
+    bins: WidthBins = field(kw_only=True)
+    rows: Callable[[], Columns] = field(kw_only=True)
+
+    def distance(self, level: FloatArray, start: IntArray, p: float) -> FloatArray:
+        """Return the l_p distance of the scores of the rows from the level of their bin."""
+        label, score = self.rows()
+        bins, occupied = self.bins, self.bins.index(self.score)
+        level_of = np.zeros(bins.n_bins)
+        level_of[occupied] = np.repeat(level, np.diff(start, append=len(occupied)))
+        farthest = float(np.maximum(level_of - bins.lower, bins.upper - level_of)[occupied].max())
+        largest = 2.0 ** math.ceil(p * math.log2(farthest))  # that a distance to the power of p can be
+        mean = self._mean_power(score, level_of, p, largest) if largest > _SMALLEST_POWER else 0.0
+        if mean <= _SMALLEST_MEAN * largest:
+            ordered = Sample.from_rows(label, score)
+            return ordered.distance(level, ordered.score.searchsorted(bins.lower[occupied[start]]), p)
+        return np.array([mean ** (1 / p)])
+
+    def _mean_power(self, score: NDArray[Any], level_of: FloatArray, p: float, largest: float) -> float:
+        """Return the mean of the distances to the power of p."""
+        sums = []
+        for first in range(0, len(score), _STEP):
+            values = score[first : first + _STEP].astype(np.float64, copy=False)
+            gap = values - level_of[self.bins.index(values)]
+            np.abs(gap, out=gap)
+            gap **= p
+            high = _rounded(gap, _HIGH * largest)
+            gap -= high
+            sums += [high.sum(), _rounded(gap, _LOW * largest, out=gap).sum()]
+        return math.fsum(sums) / len(score)

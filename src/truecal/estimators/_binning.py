@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.runs import IntArray, over_runs, run_maxima, run_sums, search_runs
+from truecal._lib.runs import IntArray, over_runs, search_runs
 from truecal._lib.types import FloatArray
 from truecal.data.score_groups import ScoreGroups
 from truecal.data.width_bins import width_edges
@@ -341,26 +341,3 @@ def _falls(
 ) -> NDArray[np.bool_]:
     """Return whether the mean label falls from the lower bin to the higher by more than rounding error."""
     return np.asarray((low[0] - high[0]) * np.minimum(low[1], high[1]) > groups.rounding)
-
-
-def lp_norm(gap: FloatArray, weight: FloatArray, p: float, bounds: IntArray) -> FloatArray:
-    r"""Return for each run of gaps the l_p norm :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
-
-    Gaps are divided by the largest first, so that their powers do not
-    underflow for large p.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> gap, weight = np.array([0.3, -0.4, 0.1]), np.array([1.0, 1.0, 1.0])
-    >>> lp_norm(gap, weight, 2, np.array([0, 2, 3]))
-    array([0.353553, 0.1     ])
-    >>> lp_norm(gap, weight, 5000, np.array([0, 2, 3]))
-    array([0.399944, 0.1     ])
-    """
-    size = np.abs(gap)
-    largest = run_maxima(size, bounds)
-    size /= over_runs(np.where(largest > 0, largest, 1.0), bounds)
-    size **= p
-    size *= weight
-    return largest * (run_sums(size, bounds) / run_sums(weight, bounds)) ** (1 / p)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from truecal._lib.checks import check_count
+from truecal._lib.runs import lp_norm
 from truecal.data.score_groups import ScoreGroups
-from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, lp_norm, partition, summarize_bins
+from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.results import Estimates
 

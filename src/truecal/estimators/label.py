@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
 from truecal.data.score_groups import ScoreGroups
-from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, lp_norm, partition, summarize_bins
+from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.results import Estimates
 
@@ -27,6 +25,7 @@ equation 3."""
     summary="Gap between each score and the mean label of its equal-width bin.",
     reference=_REFERENCE,
     takes_blocks=True,
+    width_bins=True,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def ew_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
@@ -76,9 +75,6 @@ def em_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates
 def _label_binned(rule: BinningRule, norm: float, n_bins: int) -> Estimates:
     n_bins = check_count("n_bins", n_bins)
     division = partition(rule, n_bins)
-    groups = rule.groups
-    bins = summarize_bins(groups, division)
-    sizes = np.diff(division.start, append=len(groups.score))
-    gap = groups.score - np.repeat(bins.mean_label, sizes)
-    value = lp_norm(gap, groups.count, norm, groups.bounds)
+    bins = summarize_bins(rule.groups, division)
+    value = rule.groups.distance(bins.mean_label, division.start, norm)
     return Estimates(value, bins, division.bounds, n_bins)

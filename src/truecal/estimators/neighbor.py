@@ -7,10 +7,9 @@ import math
 import numpy as np
 
 from truecal._lib.checks import check_count
-from truecal._lib.runs import IntArray
+from truecal._lib.runs import IntArray, lp_norm
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._binning import lp_norm
 from truecal.estimators._registry import estimator
 from truecal.results import Estimate
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from truecal._lib.docs import fill_docstring
+from truecal._lib.runs import lp_norm
 from truecal.data.score_groups import ScoreGroups
 from truecal.estimators._binning import (
     BinningRule,
     EqualMass,
     EqualWidth,
-    lp_norm,
     monotone_sweep,
     partition,
     summarize_bins,

@@ -217,7 +217,7 @@ def _measure(
         options = {"n_bins": n_bins, **options}
     width_bins = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.width_bins else None
     separate = reading["multiclass"] == TOP_BY_CLASS
-    rows: tuple[Rows, ...] | None
+    rows: Sequence[Rows] | None
     if separate:
         from truecal.inference.top_by_class import parts_target, read_parts, sizes_of
 

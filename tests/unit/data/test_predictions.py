@@ -13,7 +13,7 @@ import pytest
 
 import truecal
 from support.refusals import FIX, FOUR_LABELS, FOUR_SCORES, OUTSIDE, ROUNDING, THREE, refused
-from truecal.data import as_sample, as_samples, probabilities_from_logits
+from truecal.data import as_sample, as_samples, probabilities_from_logits, read_rows
 from truecal.exceptions import InputError, Remedy
 
 Y = [0, 0, 1, 1, 0]
@@ -822,3 +822,15 @@ def test_an_unknown_keyword_is_named_and_a_near_one_suggested():
         truecal.confidence_interval([0, 1], [0.2, 0.7], cluster=[1, 2])
     with pytest.raises(TypeError, match=r"^unexpected keyword argument 'fast'$"):
         truecal.confidence_interval([0, 1], [0.2, 0.7], fast=True)
+
+
+def test_rows_of_classes_are_a_sequence():
+    proba = np.array([[0.2, 0.3, 0.5], [0.6, 0.1, 0.3]])
+    classes = read_rows([2, 0], proba, multiclass="classwise")
+    assert len(classes) == 3
+    assert [rows.label.tolist() for rows in classes] == [[False, True], [False, False], [True, False]]
+    assert classes[-1].score.tolist() == [0.5, 0.3]
+    assert classes[-1].target == classes[2].target == "P(y = 2) against the rest"
+    assert [rows.target for rows in classes[1:]] == [rows.target for rows in classes][1:]
+    with pytest.raises(IndexError):
+        classes[3]

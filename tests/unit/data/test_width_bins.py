@@ -29,7 +29,7 @@ def scores_on_edges(n_bins: int, dtype: Any, rng: np.random.Generator) -> Any:
 
 
 def test_the_estimators_that_are_counted() -> None:
-    assert COUNTED == ["ew_bin", "ew_debias", "ew_mce"]
+    assert COUNTED == ["ew_bin", "ew_debias", "ew_label", "ew_mce"]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -66,8 +66,8 @@ def test_means_are_exact() -> None:
     score = np.concatenate(
         [rng.random(3000), rng.random(3000) * 1e-9, 1 - rng.random(3000) * 1e-9, [0.0, 1.0]]
     )
-    mean, count, _ = WidthBins(7, score.dtype).count(score > 0.5, score)
-    for k, (one, rows) in enumerate(zip(mean, count, strict=True)):
+    counted = WidthBins(7, score.dtype).count(score > 0.5, score, "")
+    for k, (one, rows) in enumerate(zip(counted.score, counted.count, strict=True)):
         inside = score[(score * 7).clip(0, 6).astype(int) == k]
         assert rows == len(inside)
         assert one == pytest.approx(math.fsum(inside) / len(inside), rel=2**-52, abs=2**-54)
@@ -79,16 +79,17 @@ def test_sums_are_the_same_for_every_order_of_the_rows() -> None:
     label = rng.random(len(score)) < score
     order = rng.permutation(len(score))
     bins = WidthBins(15, score.dtype)
-    for one, other in zip(bins.count(label, score), bins.count(label[order], score[order]), strict=True):
-        np.testing.assert_array_equal(one, other)
+    one, other = bins.count(label, score, ""), bins.count(label[order], score[order], "")
+    for column in ("score", "count", "positives"):
+        np.testing.assert_array_equal(getattr(one, column), getattr(other, column))
 
 
 def test_a_mean_stays_in_its_bin() -> None:
     # The mean of rows that all lie just below an edge would be rounded to the edge.
     score = np.full(3, np.nextafter(2 / 3, 0))
-    mean, count, positives = WidthBins(3, score.dtype).count(np.array([0, 1, 1]), score)
-    assert mean.tolist() == [score[0]]
-    assert (count.tolist(), positives.tolist()) == ([3.0], [2.0])
+    counted = WidthBins(3, score.dtype).count(np.array([0, 1, 1]), score, "")
+    assert counted.score.tolist() == [score[0]]
+    assert (counted.count.tolist(), counted.positives.tolist()) == ([3.0], [2.0])
 
 
 def test_rows_are_sorted_where_counting_would_not_be_exact() -> None:
@@ -101,3 +102,31 @@ def test_rows_are_sorted_where_counting_would_not_be_exact() -> None:
     (weighted,) = read_rows(label, score, sample_weight=np.ones(40))
     (clustered,) = read_rows(label, score, clusters=np.arange(40))
     assert len(weighted.group(width_bins=4)) == len(clustered.group(width_bins=4)) == 40
+
+
+@pytest.mark.parametrize("norm", [1, 1.5, 2, 3, 7, 30, 300, 5000])
+@pytest.mark.parametrize("shape", [(1.0, 1.0), (0.1, 0.2), (50.0, 5.0), (0.02, 8.0)])
+def test_distances_of_rows_are_those_of_sorted_rows_for_every_order_and_norm(norm: float, shape: Any) -> None:
+    rng = np.random.default_rng(3)
+    score = rng.beta(*shape, 40_000)
+    label = rng.random(len(score)) < score**2
+    order = rng.permutation(len(score))
+    options: dict[str, Any] = {"estimator": "ew_label", "norm": norm}
+    counted = truecal.calibration_error(label, score, **options)
+    ordered = truecal.calibration_error(truecal.Sample.from_predictions(label, score), **options)
+    assert counted == pytest.approx(ordered, rel=1e-14)
+    assert truecal.calibration_error(label[order], score[order], **options) == counted
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("name", COUNTED)
+def test_classes_counted_at_once_are_those_counted_one_by_one(name: str, dtype: Any) -> None:
+    rng = np.random.default_rng(4)
+    proba = rng.dirichlet(np.full(7, 0.3), 500).astype(dtype)
+    label = rng.integers(0, 6, 500)  # nobody is of the last class
+    together = truecal.estimate(label, proba, estimator=name, multiclass="classwise")
+    for k, one in enumerate(together.classes):
+        alone = truecal.estimate(label == k, proba[:, k], estimator=name)
+        assert (one.value, one.n, one.target) == (alone.value, 500, f"P(y = {k}) against the rest")
+        assert one.bins is not None
+        assert one.bins.to_dict() == alone.bins.to_dict()

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from support.naive import equal_mass, equal_width, rows_of
+from truecal._lib.runs import lp_norm
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     EqualMass,
     EqualWidth,
     _broken_anywhere,
     _broken_near,
-    lp_norm,
     monotone_sweep,
     partition,
     summarize_bins,
