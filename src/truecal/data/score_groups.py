@@ -56,6 +56,10 @@ class ScoreGroups:
         """The samples one by one."""
         return (self,)
 
+    def on_the_scale_of_rows(self) -> ScoreGroups:
+        """Return these groups; sampling weights of a `Sample` may need another scale."""
+        return self
+
     @cached_property
     def n(self) -> float:
         """Number of rows of each sample, an int; or the total weight, a float if weights have fractions."""
