@@ -67,7 +67,7 @@ def kde(sample: ScoreGroups, *, norm: float, bandwidth: float | None = None) -> 
     0.18
     """
     groups = sample.on_the_scale_of_rows()
-    first, sizes = groups.bounds[:-1], np.diff(groups.bounds)
+    first, sizes = groups.bounds[:-1], groups.sizes
     width = (
         _default_bandwidth(groups) if bandwidth is None else np.full(len(sizes), _check_bandwidth(bandwidth))
     )
