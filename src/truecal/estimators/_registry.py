@@ -175,9 +175,8 @@ class EstimatorSpec:
                 remedy=Remedy.COUNTS,
             )
         clusters = sample.clusters
-        return self._apply(
-            sample,
-            arguments,
+        return replace(
+            self._apply(sample, arguments),
             estimator=self.name,
             norm=arguments.get("norm"),
             n=sample.n,
@@ -210,11 +209,10 @@ class EstimatorSpec:
         self.check_options(options)
         return options if order is None else {"norm": order, **options}
 
-    def _apply(self, sample: Sample, arguments: dict[str, Any], **description: Any) -> Estimate:
-        outcome: Estimate | Estimates = self.function(sample, **arguments)
-        if isinstance(outcome, Estimates):
-            return outcome.item(0, **description)
-        return replace(outcome, **description) if description else outcome
+    def _apply(self, sample: Sample, arguments: dict[str, Any]) -> Estimate:
+        outcome = self.function(sample, **arguments)
+        estimate: Estimate = outcome[0] if self.takes_blocks else outcome
+        return estimate
 
 
 @dataclass(frozen=True)

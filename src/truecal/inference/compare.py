@@ -275,14 +275,12 @@ def compare(
     (first, one), (second, other) = models.items()
     labels_b = y_true if y_true_b is None else y_true_b
     pair = (_Model.read(first, y_true, one, reading), _Model.read(second, labels_b, other, reading))
-    if y_true_b is not None:
-        pair = (replace(pair[0], rows=None), replace(pair[1], rows=None))
-    return _compare(*pair, norm, level, (first, second))
+    return _compare(*pair, norm, level, (first, second), paired=y_true_b is None)
 
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """A model's predictions; without `rows`, they cannot be paired with those of another."""
+    """A model's predictions; without `rows`, as for a Sample, they cannot be paired with those of another."""
 
     name: str
     sample: Sample
@@ -296,6 +294,10 @@ class _Model:
                 "must be one class at a time for compare", argument="multiclass", remedy=Remedy.ONE_CLASS
             )
         return cls(name, rows[0].group(), rows[0])
+
+    def interval(self, norm: float, level: float) -> Interval:
+        rows = None if self.rows is None else (self.rows.kept(),)
+        return interval_of((self.sample,), norm, level, rows=rows)
 
 
 def _two_samples(
@@ -332,18 +334,28 @@ def _named(y_proba: Any, y_proba_b: Any, names: tuple[str, str]) -> dict[str, An
     return dict(zip(names, (y_proba, y_proba_b), strict=True))
 
 
-def _compare(first: _Model, second: _Model, norm: float, level: float, names: tuple[str, str]) -> Comparison:
-    samples = (first.sample, second.sample)
+def _compare(
+    first: _Model,
+    second: _Model,
+    norm: float,
+    level: float,
+    names: tuple[str, str],
+    *,
+    paired: bool = True,
+) -> Comparison:
+    """Compare two models; `paired` if they were judged on the same rows, as far as rows are known."""
     cores = (analyse(first.sample), analyse(second.sample))
-    paired = first.rows is not None and second.rows is not None
-    found = difference(*cores, _pair(first.rows, second.rows) if paired else None, norm=norm)  # type: ignore[arg-type]
+    pair = None
+    if paired and first.rows is not None and second.rows is not None:
+        pair = _pair(first.rows, second.rows)
+    found = difference(*cores, pair, norm=norm)
     return Comparison(
         errors=(cores[0].error(norm), cores[1].error(norm)),
-        intervals=(interval_of(samples[:1], norm, level), interval_of(samples[1:], norm, level)),
+        intervals=(first.interval(norm, level), second.interval(norm, level)),
         difference=found.reported,
         interval=Interval(*found.interval(level), level),
         pvalue=found.pvalue,
-        paired=paired,
+        paired=pair is not None,
         n=(first.sample.n, second.sample.n),
         norm=norm,
         c_statistics=(c_statistic(first.sample), c_statistic(second.sample)),
@@ -367,7 +379,7 @@ def _rank(models: list[_Model], norm: float, level: float) -> Ranking:
         RankedModel(
             name=model.name,
             error=analyse(model.sample).error(norm),
-            interval=interval_of((model.sample,), norm, own),
+            interval=model.interval(norm, own),
             c_statistic=c_statistic(model.sample),
             not_separated_from_best=model.name in tied,
         )

@@ -232,8 +232,10 @@ def _measure(
 
         warn_of_dependence(samples[0], stacklevel=3)
         outcomes = [
-            replace(one, interval=interval_of([sample], norm, confidence_level))
-            for one, sample in zip(outcomes, samples, strict=True)
+            replace(
+                one, interval=interval_of([sample], norm, confidence_level, rows=rows and rows[k : k + 1])
+            )
+            for k, (one, sample) in enumerate(zip(outcomes, samples, strict=True))
         ]
     outcome = outcomes[0]
     if len(outcomes) > 1 or separate:

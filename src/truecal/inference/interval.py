@@ -17,7 +17,7 @@ from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.top_by_class import read_parts
+from truecal.inference.top_by_class import parts_test, read_parts
 from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, analyse
 from truecal.multiscale.intervals import Limits
 from truecal.multiscale.joint import joint_limits
@@ -25,7 +25,10 @@ from truecal.multiscale.monotone import band, largest_error
 from truecal.results import Interval
 
 #: Below this p-value in closed form no test is needed to confirm it. Draws of the test.
-_CERTAIN, _DRAWS = 1e-5, 999
+_CERTAIN, _DRAWS = 1e-8, 999
+
+#: Effective number of rows below which nothing is known about their variance.
+_FEWEST_ROWS = 2
 
 #: Assumptions that an interval can be asked for.
 ASSUMPTIONS = ("resolution", "monotone", "none")
@@ -134,47 +137,53 @@ def interval_of(
     limits = limits_of(cores, norm, rows, separate=separate)
     share = shares(samples) if separate else np.full(len(samples), 1 / len(samples))
     if not limits.reliable:
-        n_clusters = max(sample.clusters.n_clusters for sample in samples if sample.clusters is not None)
-        reason = f"{n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
-        return Interval(0.0, limits.largest, level, reason)
-    if samples[0].effective_size < 2:
-        return Interval(0.0, limits.largest, level, "one row is too few for an interval")
-    if assume == "none":
+        return Interval(0.0, limits.largest, level, _too_few(samples))
+    alpha, error = 1 - level, limits.error
+
+    def rejected() -> bool:
+        """Whether a test of calibration rejects at the level of the interval."""
+        found = _safe_pvalue(samples, rows, limits, alpha, separate=separate) if pvalue is None else pvalue
+        return found <= alpha
+
+    if assume == "resolution":
+        positive = limits.pvalue <= alpha and rejected()
+        low, high = limits.interval(level, 0.0 if positive else 1.0)
         return Interval(
-            _any_curve(cores, norm, 1 - level, share), limits.largest, level, "any curve; lower limit only"
+            low, high, level, assumption_of(cores, limits), min(core.resolution for core in cores)
         )
     if assume == "monotone":
-        tail = (1 - level) / 2
-        low, high = _any_curve(cores, norm, tail, share), _rising(samples, norm, tail, share)
-        return Interval(
-            min(low, limits.error), min(max(high, limits.error), limits.largest), level, "the curve rises"
-        )
-    if pvalue is None:
-        pvalue = _doubtful_pvalue(samples, rows, limits, 1 - level, separate=separate)
-    low, high = limits.interval(level, pvalue)
-    resolution = min(core.resolution for core in cores)
-    return Interval(low, high, level, assumption_of(cores, limits), resolution)
+        low, high = _any_curve(cores, norm, alpha / 2, share), _rising(samples, norm, alpha / 2, share)
+        assumption = "the curve rises"
+    else:
+        low, high = _any_curve(cores, norm, alpha, share), limits.largest
+        assumption = "any curve; lower limit only"
+    low = min(low, error) if low > 0 and rejected() else 0.0
+    return Interval(low, min(max(high, error), limits.largest), level, assumption)
 
 
-def _doubtful_pvalue(
+def _safe_pvalue(
     samples: Sequence[Sample],
     rows: Sequence[Rows] | None,
     limits: Limits,
     alpha: float,
     *,
     separate: bool,
-) -> float | None:
-    """Return the p-value of the omnibus test if evidence in closed form is significant but not beyond doubt.
+) -> float:
+    """Return a p-value of calibration which, if it is at most alpha, the omnibus test hardly ever contradicts.
 
-    Its draws are always the same, and two standard errors of their p-value are added, so that a test with other draws
-    hardly ever contradicts the interval.
+    It is that of the test, unless the evidence in closed form leaves no doubt. The draws are always the same, all ties
+    are counted, and three standard errors are added, so that other draws lead to the same decision.
     """
-    alone = len(samples) == 1 or (rows is not None and not separate)
     testable = samples[0].squares is not None or all(sample.whole for sample in samples)
-    if not (alone and testable and _CERTAIN < limits.pvalue <= alpha):
-        return None
-    pvalue = multiscale_test(samples, rows, _DRAWS, np.random.default_rng(0)).pvalue
-    return float(pvalue + 2 * np.sqrt(alpha * (1 - alpha) / _DRAWS))
+    known = rows is not None or len(samples) == 1
+    if limits.pvalue <= _CERTAIN or not (testable and known):
+        return limits.pvalue
+    rng = np.random.default_rng(0)
+    if separate and rows is not None:
+        test = parts_test(rows, _DRAWS, rng)
+    else:
+        test = multiscale_test(samples, rows, _DRAWS, rng)
+    return float(test.pvalue_range[1] + 3 * np.sqrt(alpha * (1 - alpha) / _DRAWS))
 
 
 def limits_of(
@@ -193,6 +202,14 @@ def limits_of(
     separate : bool
         As in `interval_of`.
     """
+    size = sum(core.size for core in cores) if separate else cores[0].size
+    limits = _limits_of(cores, norm, rows, separate=separate)
+    return limits if size >= _FEWEST_ROWS else replace(limits, reliable=False)
+
+
+def _limits_of(
+    cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | None, *, separate: bool
+) -> Limits:
     if len(cores) == 1:
         return cores[0].limits_for(norm)
     if separate and rows is not None:
@@ -247,13 +264,22 @@ def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:
         Their confidence limits.
     """
     if not limits.reliable:
-        return f"none: there are fewer than {MIN_CLUSTERS} clusters, so nothing is excluded"
+        return f"none: {_too_few([core.sample for core in cores])}"
     bins = min(core.resolution for core in cores)
     if all(core.resolution == len(core.sample) for core in cores):
         return "none beyond independent rows: every distinct score is a bin"
     if bins == 1:
         return "the curve is logistic or a beta curve: there are too few rows for bins"
     return f"no structure finer than 1/{bins} of the rows"
+
+
+def _too_few(samples: Sequence[Sample]) -> str:
+    """Return why the variances of limits cannot be relied on."""
+    tables = [sample.clusters for sample in samples if sample.clusters is not None]
+    if not tables:
+        return "one row is too few for an interval"
+    n_clusters = max(table.n_clusters for table in tables)
+    return f"{n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
 
 
 def _any_curve(cores: Sequence[Multiscale], norm: float, tail: float, share: FloatArray) -> float:

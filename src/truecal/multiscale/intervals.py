@@ -95,7 +95,8 @@ class Limits:
 
         The lower end is positive only if the evidence against calibration is significant at the same level. It is
         judged by the closed-form p-value and, if given, by that of a test as well, so that an interval never
-        contradicts the test beside it. Where the lower end is 0, all that may be missed is missed above.
+        contradicts the test beside it. Where the lower end is 0 the upper one is one-sided: all that may be missed is
+        missed above.
 
         Parameters
         ----------
@@ -105,9 +106,8 @@ class Limits:
             p-value of a test of calibration on the same sample.
         """
         alpha = 1 - confidence_level
-        if max(self.pvalue, pvalue or 0.0) > alpha:
-            return 0.0, self.upper(alpha)
-        return self.lower(alpha / 2), self.upper(alpha / 2)
+        low = self.lower(alpha / 2) if max(self.pvalue, pvalue or 0.0) <= alpha else 0.0
+        return low, self.upper(alpha / 2 if low > 0 else alpha)
 
     def rows_factor(self, bound: float, alpha: float, power: float) -> float | None:
         r"""Return how many times as many rows would show on which side of `bound` the error lies.

@@ -73,12 +73,10 @@ class Trials:
         def total(values: FloatArray) -> FloatArray:
             return np.asarray(np.add.reduceat(values, start))
 
-        count, sums = total(self.count), self.count * self.score
-        last = self.score[np.append(start[1:], len(rank)) - 1]
-        # A mean lies between the scores, whatever rounding does.
-        score = np.clip(total(sums) / count, self.score[start], last)
-        sums *= np.subtract(1, self.score, out=rank)
-        excess = variance_excess(count * score * (1 - score), total(sums))
+        count, score = total(self.count), _mean_scores(self.score, self.count, start)
+        exact = np.multiply(self.count, self.score, out=rank)
+        exact *= 1 - self.score
+        excess = variance_excess(count * score * (1 - score), total(exact))
         return Trials(score, count, total(self.positives), None, max(excess, self.excess))
 
 
@@ -153,7 +151,7 @@ class LabelNull(Null):
         self._start = _cell_starts(trials.score, mass)
         variance = trials.score * (1 - trials.score)
         self.mass = self._total(mass)
-        self.score = np.minimum(self._total(mass * trials.score) / self.mass, 1.0)
+        self.score = _mean_scores(trials.score, mass, self._start)
         self.information = self._total(mass * each * variance)
         self._kurtosis = self._total(mass * each**3 * variance * (1 - 6 * variance))
         self.expected = self._total(mass * trials.score)
@@ -274,7 +272,7 @@ class ClusterNull(Null):
         start = _cell_starts(score, weight)
         cell = np.repeat(np.arange(len(start)), np.diff(start, append=len(score)))
         self.mass = np.asarray(np.add.reduceat(weight, start))
-        self.score = np.minimum(np.add.reduceat(weight * score, start) / self.mass, 1.0)
+        self.score = _mean_scores(score, weight, start)
         self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
         self.residual = np.asarray(np.add.reduceat(residual, start))
         shape = (self.n_clusters, len(start))
@@ -429,6 +427,13 @@ class JointClusterNull(JointNull):
 
 def _weights(trials: Trials) -> FloatArray:
     return trials.count if trials.weight is None else trials.count * trials.weight
+
+
+def _mean_scores(score: FloatArray, mass: FloatArray, start: NDArray[np.intp]) -> FloatArray:
+    """Return the mean of ascending scores in each cell; it lies between them, whatever rounding does."""
+    mean = np.add.reduceat(mass * score, start) / np.add.reduceat(mass, start)
+    last = np.append(start[1:], len(score)) - 1
+    return np.asarray(np.clip(mean, score[start], score[last]))
 
 
 def _cell_starts(score: FloatArray, mass: FloatArray) -> NDArray[np.intp]:

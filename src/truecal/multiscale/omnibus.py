@@ -51,6 +51,9 @@ MOST_LEVELS = 10
 _TAIL_DRAWS, _TAIL_INDEX = 10, 1.65
 #: A smaller p-value counts as this one: beyond, differences say nothing.
 _SMALLEST = 1e-300
+#: Fewer degrees of freedom count as so many. A sum of squares that is hardly ever more than 0, as that of scores next
+#: to 0 and 1, has nearly none, and its usual value would be taken for a tiny p-value.
+_FEWEST_DEGREES = 0.05
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,8 @@ class Omnibus:
         weight = np.array([WEIGHTS[family] / families.count(family) for family in families])
         self._weight = weight / weight.sum() if families else weight
         self._mean = np.array([row[2] for row in self._components])
-        self._degrees = 2 * self._mean**2 / np.array([row[3] for row in self._components])
+        degrees = 2 * self._mean**2 / np.array([row[3] for row in self._components])
+        self._degrees = np.maximum(degrees, _FEWEST_DEGREES)
 
     def _squares(self, residual: FloatArray) -> FloatArray:
         """Return the sum of squares of each component, of shape (draws, components)."""
@@ -415,20 +419,18 @@ def _orthonormal_terms(score: FloatArray, information: FloatArray, most: int) ->
     time = (np.cumsum(v) - v / 2) / v.sum()
     rows = [np.ones_like(f), np.log(f) - np.log1p(-f), np.log(f) + np.log1p(-f)]
     rows += [np.cos(np.pi * k * time) for k in range(1, most - 2)]
-    raw = np.stack(rows)
-    product = np.einsum("ik,jk->ij", raw, raw * v)
-    size = np.sqrt(np.diag(product))
-    scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-    product *= scale * scale[:, np.newaxis]
-    # Gram and Schmidt on coefficients: row i of `chosen` combines the raw functions into one of length 1.
-    chosen = np.zeros((0, len(raw)))
-    for i in range(len(raw)):
-        new = np.eye(len(raw))[i]
+    # Gram and Schmidt, in the inner product with the information as the weight.
+    root = np.sqrt(v)
+    chosen = np.zeros((0, len(f)))
+    for row in rows:
+        new = row * root
+        length = float(np.sqrt(new @ new))
+        new = new / length if length > 0 else new
         for _ in range(2):  # a second pass removes what rounding has left
-            new = new - (chosen @ (product @ new)) @ chosen
-        square = float(new @ product @ new)
+            new = new - (chosen @ new) @ chosen
+        square = float(new @ new)
         if square > 1e-12 and len(chosen) < len(f):
             chosen = np.concatenate([chosen, new[np.newaxis] / math.sqrt(square)])
     terms = np.zeros((len(score), len(chosen)))
-    terms[varies] = np.einsum("ij,jk->ki", chosen * scale, raw)
+    terms[varies] = (chosen / root).T
     return terms

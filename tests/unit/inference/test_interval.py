@@ -142,3 +142,58 @@ def test_one_row_gives_the_widest_interval():
         interval = confidence_interval([y], [p])
         assert (interval.low, interval.high) == (0.0, pytest.approx(0.999))
         assert interval.assumption == "one row is too few for an interval"
+
+
+#: Scores next to 0 and 1, ties, a few rows: where draws tie, and where closed-form evidence and the test differ most.
+_AWKWARD = [0.0, 5e-324, 1e-12, 0.02, 0.3, 0.5, 0.9, 1 - 2**-53, 1.0]
+
+
+@pytest.mark.parametrize("assume", ["resolution", "monotone", "none"])
+def test_a_positive_lower_end_means_that_the_test_rejects(assume):
+    positive = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 40))
+        p = rng.choice(_AWKWARD, n) if seed % 3 else rng.random(n)
+        y = rng.integers(0, 2, n) if seed % 2 else (rng.random(n) < p**2).astype(int)
+        for level in (0.8, 0.95):
+            if confidence_interval(y, p, assume=assume, confidence_level=level).low > 0:
+                positive += 1
+                assert truecal.calibration_test(y, p, rng=seed).pvalue <= 1 - level
+    assert positive > 5
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_at_most_agrees_with_the_upper_end(norm):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 60))
+        p = rng.choice(_AWKWARD, n) if seed % 2 else rng.random(n)
+        y = (rng.random(n) < p**1.5).astype(int)
+        weight = rng.lognormal(0, 2, n) if seed % 3 else None
+        interval = confidence_interval(y, p, norm=norm, sample_weight=weight)
+        # The upper end is one-sided wherever the lower one is 0.
+        alpha = 0.05 if interval.low == 0 else 0.025
+        for bound in (interval.high * (1 - 1e-6), interval.high * (1 + 1e-6)):
+            test = truecal.calibration_test(y, p, norm=norm, sample_weight=weight, at_most=bound)
+            assert (test.pvalue <= alpha) == (bound >= interval.high)
+
+
+def test_estimate_and_confidence_interval_are_the_same_with_weights_within_a_score():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = rng.choice([0.1, 0.4, 0.8], 20)
+        y, weight = (rng.random(20) < 0.4).astype(int), rng.lognormal(0, 1, 20)
+        estimate = truecal.estimate(y, p, sample_weight=weight, confidence_level=0.8)
+        assert estimate.interval == confidence_interval(y, p, sample_weight=weight, confidence_level=0.8)
+
+
+def test_a_part_of_one_row_does_not_make_the_whole_interval_useless():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([0.2, 3, 3], 400)
+    p[0] = [0.8, 0.1, 0.1]
+    p[1:, 0] /= 10
+    p /= p.sum(axis=1, keepdims=True)
+    y = np.append(rng.integers(0, 3, 397), [0, 1, 2])
+    interval = confidence_interval(y, p, multiclass="top_by_class")
+    assert interval.high < 0.6

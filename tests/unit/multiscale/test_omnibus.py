@@ -219,3 +219,25 @@ def test_rank_pvalue():
     found = [rank_pvalue(9.0, drawn, rng)[0] for _ in range(400)]
     assert set(found) == {0.1, 0.2}
     assert rank_pvalue(1.0, np.ones(9), rng) == (1.0, (0.1, 1.0))  # the data can say nothing
+
+
+def test_scores_next_to_0_and_1_do_not_drown_the_others():
+    # The spread of these scores is that of the first and the last, which hardly ever vary.
+    score = np.repeat([1e-12, 0.5, 1 - 2**-53], [5, 40, 5])
+    label = np.repeat([0.0, 1.0], [5, 45])
+    test = Omnibus(LabelNull(trials(score, label)))
+    assert all(np.isfinite(one.pvalue) for one in test.components)
+    assert [one.family for one in test.components].count("level") == 1
+    spread = next(one for one in test.components if one.family == "spread")
+    assert spread.pvalue > 0.1
+    assert pvalue(LabelNull(trials(score, label))) <= 0.01
+
+
+def test_the_scale_of_weights_does_not_matter():
+    rng = np.random.default_rng(3)
+    score, weight = np.sort(rng.random(50)), rng.lognormal(0, 2, 50)
+    label = (rng.random(50) < score).astype(float)
+    one, two = (
+        Omnibus(LabelNull(trials(score, label, weight=factor * weight))).observed for factor in (1, 0.37)
+    )
+    assert one == pytest.approx(two, rel=1e-9)
