@@ -308,17 +308,30 @@ class Estimates:
         return len(self.value)
 
     def __getitem__(self, k: int) -> Estimate:
+        return self.item(k)
+
+    def item(self, k: int, **description: Any) -> Estimate:
+        """Return the estimate of sample `k`.
+
+        Parameters
+        ----------
+        k : int
+            Number of the sample.
+        **description
+            The fields of `Estimate` that say what it is an estimate of.
+        """
         return Estimate(
             float(self.value[k]),
             bins=self._bins_of(k),
             n_bins=int(self.n_bins[k]) if isinstance(self.n_bins, np.ndarray) else self.n_bins,
             signed_square=None if self.signed_square is None else float(self.signed_square[k]),
             notes=tuple(text for text, holds in self.notes.items() if holds[k]),
+            **description,
         )
 
     def _bins_of(self, k: int) -> BinTable | None:
-        if self.bins is None or self.bin_bounds is None:
-            return None
+        if self.bins is None or self.bin_bounds is None or len(self) == 1:
+            return self.bins
         own = slice(self.bin_bounds[k], self.bin_bounds[k + 1])
         columns = (getattr(self.bins, column.name) for column in fields(self.bins))
         return BinTable(*(column[own] for column in columns))

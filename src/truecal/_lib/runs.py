@@ -42,7 +42,20 @@ def over_runs(values: NDArray[Any], bounds: IntArray) -> NDArray[Any]:
     >>> over_runs(np.array([0.1, 0.2]), np.array([0, 2, 3]))
     array([0.1, 0.1, 0.2])
     """
-    return values if len(values) == 1 else np.repeat(values, np.diff(bounds))
+    return values if len(values) == 1 else values.repeat(np.diff(bounds))
+
+
+def run_ends(start: IntArray, length: int) -> IntArray:
+    """Return the ends of runs that follow one another up to `length`.
+
+    Examples
+    --------
+    >>> run_ends(np.array([0, 2, 3]), 7)
+    array([2, 3, 7])
+    """
+    end = np.empty_like(start)
+    end[:-1], end[-1] = start[1:], length
+    return end
 
 
 def search_runs(ascending: FloatArray, bounds: IntArray, run: Any, value: FloatArray) -> IntArray:

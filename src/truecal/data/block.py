@@ -87,7 +87,7 @@ class Block(ScoreGroups):
     @cached_property
     def distinct(self) -> NDArray[np.bool_]:
         """Whether all scores of a sample are different, for each sample."""
-        return np.asarray(np.diff(self.bounds) == self.n)
+        return np.asarray(self.sizes == self.n)
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:

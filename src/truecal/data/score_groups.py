@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal._lib.runs import IntArray, lp_norm
+from truecal._lib.runs import IntArray, lp_norm, run_ends
 from truecal._lib.types import FloatArray
 
 
@@ -51,10 +51,19 @@ class ScoreGroups:
         """Number of the first group of each sample, and at the end the number of groups."""
         return np.array([0, len(self.score)])
 
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Number of groups of each sample."""
+        return self.bounds[1:] - self.bounds[:-1]
+
     @property
     def samples(self) -> tuple[ScoreGroups, ...]:
         """The samples one by one."""
         return (self,)
+
+    def on_the_scale_of_rows(self) -> ScoreGroups:
+        """Return these groups; sampling weights of a `Sample` may need another scale."""
+        return self
 
     @cached_property
     def n(self) -> float:
@@ -127,7 +136,7 @@ class ScoreGroups:
         """
         positives = np.add.reduceat(self.positives, start)
         if self.one_row_each:
-            end = np.append(start[1:], len(self.score))
+            end = run_ends(start, len(self.score))
             return self.rows_between(start, end), np.add.reduceat(self.score, start), positives
         return np.add.reduceat(self.count, start), np.add.reduceat(self.score * self.count, start), positives
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.runs import IntArray, over_runs, search_runs
+from truecal._lib.runs import IntArray, over_runs, run_ends, search_runs
 from truecal._lib.types import FloatArray
 from truecal.data.score_groups import ScoreGroups
 from truecal.data.width_bins import width_edges
@@ -159,7 +159,7 @@ class EqualMass(BinningRule):
 
     def limits(self, k: IntArray, start: IntArray, b: Any) -> tuple[FloatArray, FloatArray]:
         """Return the smallest and the largest score of each bin."""
-        last = np.append(start[1:], len(self.groups.score)) - 1
+        last = run_ends(start, len(self.groups.score)) - 1
         return self.groups.score[start], self.groups.score[last]
 
     def _guess(self, group: IntArray, b: Any) -> FloatArray:
@@ -195,22 +195,21 @@ def partition(rule: BinningRule, n_bins: int | IntArray) -> Partition:
         Number of bins of every sample, or of each.
     """
     bounds = rule.groups.bounds
-    most = min(n_bins, _MOST_BINS) if isinstance(n_bins, int) else np.minimum(n_bins, _MOST_BINS)
-    requested = np.broadcast_to(most, len(bounds) - 1)
-    if int(requested.sum()) <= len(rule.groups.score):
-        k, b, sample = _all_edges(requested)
-        edges = rule.start(k, b, sample)
-        full = np.flatnonzero(edges[1:] > edges[:-1])  # excludes the step from one sample to the next
-        start, k, b = edges[full], k[full], b[full]
+    if isinstance(n_bins, int):
+        n_bins = np.full(len(bounds) - 1, min(n_bins, _MOST_BINS))
+    if int(n_bins.sum()) <= len(rule.groups.score):
+        k, sample = _all_edges(n_bins)
+        edges = rule.start(k, n_bins[sample], sample)
+        full = (edges[1:] > edges[:-1]).nonzero()[0]  # excludes the step from one sample to the next
+        start, k = edges[full], k[full]
     else:
-        b = over_runs(requested, bounds)
-        bin_of = rule.index(np.arange(len(rule.groups.score)), b)
+        bin_of = rule.index(np.arange(len(rule.groups.score)), over_runs(n_bins, bounds))
         changes = np.diff(bin_of, prepend=-1) != 0
         changes[bounds[:-1]] = True
         start = np.flatnonzero(changes)
-        k, b = bin_of[start], np.broadcast_to(b, len(bin_of))[start]
-    lower, upper = rule.limits(k, start, b)
-    return Partition(start, start.searchsorted(bounds), lower, upper)
+        k = bin_of[start]
+    own = start.searchsorted(bounds)
+    return Partition(start, own, *rule.limits(k, start, over_runs(n_bins, own)))
 
 
 def summarize_bins(groups: ScoreGroups, bins: Partition) -> BinTable:
@@ -237,7 +236,7 @@ def monotone_sweep(rule: BinningRule) -> IntArray:
     # Most sweeps end within the first step, before descents and the finest binning are needed.
     broken = _broken_anywhere(rule, 2, _FIRST)
     most = broken - 1
-    for sample in np.flatnonzero((broken == 0) | (broken > np.diff(rule.groups.bounds))):
+    for sample in ((broken == 0) | (broken > rule.groups.sizes)).nonzero()[0]:
         most[sample] = _long_sweep(type(rule)(rule.groups.samples[sample]))
     return most
 
@@ -268,34 +267,40 @@ def _long_sweep(rule: BinningRule) -> int:
     return broken - 1 if broken else most
 
 
-def _all_edges(n_bins: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return k = 0, ..., b for each b of `n_bins`, these b, and their places in `n_bins`."""
+def _all_edges(n_bins: IntArray) -> tuple[IntArray, Any]:
+    """Return k = 0, ..., b for each b of `n_bins`, and the places of these b in it."""
+    if len(n_bins) == 1:
+        return np.arange(n_bins[0] + 1), 0
     sizes = n_bins + 1
-    place = np.repeat(np.arange(len(sizes)), sizes)
-    k = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return k, n_bins[place], place
+    place = np.arange(len(sizes)).repeat(sizes)
+    return np.arange(len(place)) - (sizes.cumsum() - sizes)[place], place
 
 
 @lru_cache(maxsize=4)
 def _edges_between(first: int, last: int) -> tuple[IntArray, IntArray]:
     """Return k = 0, ..., b for each b from `first` to `last`, and these b."""
-    return _all_edges(np.arange(first, last + 1))[:2]
+    n_bins = np.arange(first, last + 1)
+    k, place = _all_edges(n_bins)
+    return k, np.broadcast_to(n_bins[place], len(k))
 
 
 def _broken_anywhere(rule: BinningRule, first: int, last: int) -> IntArray:
-    """Return for each sample the smallest number of bins from `first` to `last` that is not monotone, or 0."""
+    """Return for each sample the smallest number of bins from `first` to `last` that is not monotone, or 0.
+
+    If there are several samples, `first` must be smaller than `last`.
+    """
     k, b = _edges_between(first, last)
-    broken = np.zeros(len(rule.groups.bounds) - 1, dtype=np.intp)
-    sample = np.arange(len(broken))[:, np.newaxis]
-    edges = rule.start(k, b, sample).reshape(len(broken), -1)
-    sample, b = (np.broadcast_to(values, edges.shape)[:, 1:] for values in (sample, b))
-    full = edges[:, 1:] > edges[:, :-1]  # excludes the step from the end of one b to the start of the next
-    mean, weight = _heights(rule.groups, edges[:, :-1][full], edges[:, 1:][full])
-    sample, b = sample[full], b[full]
+    broken = np.zeros(len(rule.groups.sizes), dtype=np.intp)
+    edges = rule.start(k, b, np.arange(len(broken))[:, np.newaxis]).ravel()
+    full = (edges[1:] > edges[:-1]).nonzero()[
+        0
+    ]  # excludes steps from the end of one b to the start of the next
+    mean, weight = _heights(rule.groups, edges[full], edges[full + 1])
+    b = b[full % len(b)]
     falls = _falls(rule.groups, (mean[:-1], weight[:-1]), (mean[1:], weight[1:]))
-    falls &= (b[1:] == b[:-1]) & (sample[1:] == sample[:-1])
-    found = np.flatnonzero(falls)[::-1] + 1
-    broken[sample[found]] = b[found]  # the smallest is written last
+    falls &= b[1:] == b[:-1]
+    found = falls.nonzero()[0][::-1] + 1
+    broken[full[found] // len(k)] = b[found]  # the smallest is written last
     return broken
 
 

@@ -175,8 +175,9 @@ class EstimatorSpec:
                 remedy=Remedy.COUNTS,
             )
         clusters = sample.clusters
-        return replace(
-            self._apply(sample, arguments),
+        return self._apply(
+            sample,
+            arguments,
             estimator=self.name,
             norm=arguments.get("norm"),
             n=sample.n,
@@ -209,10 +210,11 @@ class EstimatorSpec:
         self.check_options(options)
         return options if order is None else {"norm": order, **options}
 
-    def _apply(self, sample: Sample, arguments: dict[str, Any]) -> Estimate:
-        outcome = self.function(sample, **arguments)
-        estimate: Estimate = outcome[0] if self.takes_blocks else outcome
-        return estimate
+    def _apply(self, sample: Sample, arguments: dict[str, Any], **description: Any) -> Estimate:
+        outcome: Estimate | Estimates = self.function(sample, **arguments)
+        if isinstance(outcome, Estimates):
+            return outcome.item(0, **description)
+        return replace(outcome, **description) if description else outcome
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from truecal._lib.docs import fill_docstring
 from truecal._lib.runs import lp_norm
 from truecal.data.score_groups import ScoreGroups
@@ -90,6 +88,6 @@ def _swept(rule: BinningRule, norm: float) -> Estimates:
     n_bins = monotone_sweep(rule)
     division = partition(rule, n_bins)
     bins = summarize_bins(rule.groups, division)
-    failed = (n_bins == 1) & (np.diff(rule.groups.bounds) > 1)
+    failed = (n_bins == 1) & (rule.groups.sizes > 1)
     value = lp_norm(bins.gap, bins.count, norm, division.bounds)
     return Estimates(value, bins, division.bounds, n_bins, notes={_NOT_MONOTONE: failed})
