@@ -16,7 +16,7 @@ from truecal.data.block import Block
 from truecal.data.sample import Sample
 from truecal.multiscale.absolute import AbsoluteError, Scale, absolute_error
 from truecal.multiscale.curves import Curve, fit_curves
-from truecal.multiscale.evidence import PRIOR_ODDS, Blocks, Posterior, make_blocks, weigh
+from truecal.multiscale.evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
 from truecal.multiscale.intervals import Limits, jensen_limit
 from truecal.multiscale.levels import Level, Levels, make_levels, one_bin
 from truecal.multiscale.units import IntArray, Number, Units, make_units, units_of_samples
@@ -67,6 +67,11 @@ class SquaredError:
     @cached_property
     def square(self) -> Number:
         """Estimate of the squared calibration error; it may be negative."""
+        return contributions(self.blocks, self.posterior).sum(axis=0)
+
+    @cached_property
+    def established(self) -> Number:
+        """Part of the squared error for which there is evidence, from which lower limits start."""
         return np.sum(self.posterior.probability * self.blocks.increment, axis=0)
 
     @cached_property
@@ -76,7 +81,7 @@ class SquaredError:
         With posterior odds o of miscalibration it is :math:`o^2 / (1 + o^2)`, between the posterior mean
         and the posterior median of an error that may be exactly 0.
         """
-        log_odds = self.posterior.log_evidence + math.log(PRIOR_ODDS)
+        log_odds = self.posterior.log_evidence + math.log(prior_odds(self.size))
         return 1 / (1 + np.exp(-2 * np.minimum(np.maximum(log_odds, -300.0), 300.0)))
 
     @cached_property
@@ -281,7 +286,7 @@ class Multiscale(SquaredError):
         increment, null = self.blocks.increment, self.blocks.null_variance
         return Limits(
             error=self.error(2),
-            square=float(self.square),
+            square=float(self.established),
             square_above=max(float(self.square), float(reach @ increment)),
             slope=float(self.slope),
             null_variance=float(reach**2 @ null + (q * (1 - q)) @ increment**2),

@@ -13,9 +13,18 @@ noise has fewer degrees of freedom, :math:`D_e`. Such bins would show an error i
 speaks for calibration: S is moved to the mean :math:`D - \min(D - D_e, \sqrt{2D})`, lower by one standard deviation at
 most.
 
-The prior: scores are miscalibrated with odds 9 : 5. If so, the logistic block holds error, and the beta block does
-with probability 1/2. The levels of bins form a chain: the first holds error with probability 1/2; a later one with
-probability 1/2 if the one before does, and 1/(1 + D) otherwise.
+The prior: scores are miscalibrated with odds :math:`9 N^{-1/4}`, which is 1.7 for 800 rows, and no more than 2.4: the
+slab is an error of the size of the noise, and the smaller that is, the rarer. If so, the logistic block holds error, and
+the beta block does with probability 1/2. The levels of bins form a chain: the first holds error with probability 1/2; a
+later one with probability 1/2 if the one before does, and 1/(1 + D) otherwise.
+
+A level without evidence need not be without error: a jump of the curve leaves increments that are halved from level to
+level, and soon too small to be seen. With :math:`q_j` the posterior probability that a block holds error, the
+contributions to the squared error are therefore
+
+.. math:: c_j = q_j \delta_j + (1 - q_j) \min\big(\tfrac12 c_{j-1}^+, \delta_j^+\big)
+
+for all levels but the first, and :math:`q_j \delta_j` for the other blocks.
 """
 
 from __future__ import annotations
@@ -33,8 +42,12 @@ from truecal.multiscale.units import Number, over
 
 #: Energy of a block that holds error, in units of the noise of one degree of freedom times the root of their number.
 _SLAB = 4.0
-#: Prior odds of miscalibration.
-PRIOR_ODDS = 1.8
+#: Prior odds of miscalibration: 9 N^(-1/4), but no more than with 200 rows.
+_PRIOR_ODDS, _MIN_ROWS = 9.0, 200.0
+#: Degrees of freedom that the noise of a level may have, per bin that it adds; about 1.3 where every bin is noisy.
+_MOST_FREEDOM = 1.5
+#: Share of the increment before that a level may hold without evidence: for jumps it is halved from level to level.
+_TAIL = 0.5
 _LARGEST_LOG = 600.0
 
 
@@ -121,16 +134,18 @@ def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
         of_curve[1] = np.maximum(of_curve[1] - of_curve[0], 0.0)
     size = freedom.copy()
     if kept:
-        # The evidence of a level is the residual energy of the beta curve in units of its noise.
-        noisy = (null[2:] > 0) & (freedom[2:] > 0)
-        variance = np.where(noisy, null[2:], 1.0)
-        freedom[2:] = np.where(noisy, 2 * freedom[2:] ** 2 / variance, 0.0)
-        support[2:] = freedom[2:] + np.sqrt(2 * freedom[2:] / variance) * support[2:]
-        null[2], support[2], freedom[2] = _first_level(levels)
         # Of the bins of the coarsest level, the curves have fitted about two.
         size[2] = np.maximum(filled[0] - 2, 1)
         for block, number in enumerate(kept[1:], start=3):
             size[block] = filled[number] - filled[number - 1]
+        # The evidence of a level is the residual energy of the beta curve in units of its noise. If the fit has taken
+        # out nearly all of that, the variance is a difference of nearly equal numbers, and needs a lower bound.
+        mean = np.maximum(freedom[2:], 0.0)
+        null[2:] = np.maximum(null[2:], 2 * mean**2 / (_MOST_FREEDOM * size[2:]))
+        variance = np.where(null[2:] > 0, null[2:], 1.0)
+        freedom[2:] = 2 * mean**2 / variance
+        support[2:] = freedom[2:] + np.sqrt(2 * freedom[2:] / variance) * support[2:]
+        null[2], support[2], freedom[2] = _first_level(levels)
     return Blocks(increment, null, support, freedom, size, kept)
 
 
@@ -179,3 +194,17 @@ def weigh(blocks: Blocks) -> Posterior:
         total = after_out + after_in
         after_out, after_in = after_out / total, after_in / total
     return Posterior(probability, log_evidence + np.log(scale).sum(axis=0))
+
+
+def prior_odds(size: float) -> float:
+    """Return the prior odds of miscalibration for a number of rows."""
+    return float(_PRIOR_ODDS * max(size, _MIN_ROWS) ** -0.25)
+
+
+def contributions(blocks: Blocks, posterior: Posterior) -> FloatArray:
+    """Return what each block contributes to the squared error: see the module's docstring."""
+    found = posterior.probability * blocks.increment
+    for number in range(3, len(found)):
+        tail = np.minimum(_TAIL * found[number - 1], blocks.increment[number])
+        found[number] += (1 - posterior.probability[number]) * np.maximum(tail, 0.0)
+    return found
