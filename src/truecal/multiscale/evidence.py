@@ -14,9 +14,9 @@ speaks for calibration: S is moved to the mean :math:`D - \min(D - D_e, \sqrt{2D
 most.
 
 The prior: scores are miscalibrated with odds :math:`9 N^{-1/4}`, which is 1.7 for 800 rows, and no more than 2.4: the
-slab is an error of the size of the noise, and the smaller that is, the rarer. If so, the logistic block holds error, and
-the beta block does with probability 1/2. The levels of bins form a chain: the first holds error with probability 1/2; a
-later one with probability 1/2 if the one before does, and 1/(1 + D) otherwise.
+slab is an error of the size of the noise, and the smaller that is, the rarer. If so, the logistic block holds error,
+and the beta block does with probability 1/2. The levels of bins form a chain: the first holds error with probability
+1/2; a later one with probability 1/2 if the one before does, and 1/(1 + D) otherwise.
 
 A level without evidence need not be without error: a jump of the curve leaves increments that are halved from level to
 level, and soon too small to be seen. With :math:`q_j` the posterior probability that a block holds error, the
