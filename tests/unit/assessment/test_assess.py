@@ -176,7 +176,8 @@ def test_each_cluster_can_count_the_same():
     more = np.repeat(np.arange(len(y)), np.where(who < 5, 40, 1))  # five clusters of 160 rows
     equal = assess(y[more], p[more], clusters=who[more], weights="clusters")
     assert equal.target == "P(y = 1), every cluster counted once"
-    assert equal.estimate.value == pytest.approx(truecal.calibration_error(y, p, clusters=who), abs=1e-4)
+    # Nearly so: the prior odds depend on the effective number of rows, 261 here and 240 there.
+    assert equal.estimate.value == pytest.approx(truecal.calibration_error(y, p, clusters=who), abs=1e-3)
     assert equal.clusters.largest == 160
 
 
