@@ -61,8 +61,8 @@ Percentage points, l2 unless l1 is stated; means over the populations of a suite
 {", ".join(f"{count:,} of {n:,} rows" for n, count in repeats)}; a fifth of these for l1.
 Monte Carlo noise alone makes the mean of absolute biases larger; the column "without noise" has means of
 root(bias² - s.e.²), with 0 for negative squares. The limit is the smallest asymptotic standard deviation that any
-regular estimator can have, and the ratio is the median over populations. The constants were chosen on A, B and C1 and looked at on D1; **C2 and D2 were set aside** (see
-[the theory](../theory/multiscale.md) for who looked at C2 when).
+regular estimator can have, and the ratio is the median over populations. The constants were chosen on A, B and C1 and
+looked at on D1; **C2 and D2 were set aside** (see [the theory](../theory/multiscale.md) for when C2 was looked at).
 Made by `python benchmarks/run.py accuracy` on {machine()}.
 
 ## By suite
