@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
+from truecal.assessment.plan import thinned
 from truecal.data import read_rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
@@ -19,7 +19,7 @@ from truecal.recalibration import IdentityCalibration
 from truecal.recalibration.selection import CandidateScore, Selection, select_recalibrator
 from truecal.results import Result
 
-#: Rows on which recalibrators are compared; more take time and do not change the choice.
+#: Rows on which recalibrators are compared one by one; more are merged or, of several classes or clusters, drawn.
 MOST_TRAINING_ROWS = 10_000
 #: Resamples of the standard errors in that comparison.
 _RESAMPLES = 40
@@ -77,37 +77,45 @@ class Recalibration(Result):
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Labels and probabilities to compare recalibrators on: one column of scores, or one for each class."""
+    """What recalibrators are compared on.
 
-    label: NDArray[Any]
-    score: FloatArray
-    total: float
-    cluster: NDArray[np.intp] | None = None
+    Attributes
+    ----------
+    arguments : dict
+        Labels and probabilities with their clusters, or a `Sample`, as `select_recalibrator` takes them.
+    n : int
+        Number of rows.
+    about : str
+        How many rows, and of how many, in words.
+    """
 
-    def at_most(self, n: int, rng: np.random.Generator) -> TrainingRows:
-        """Return about `n` of the rows, drawn at random; of clusters whole ones."""
-        if len(self.label) <= n:
-            return self
-        if self.cluster is None:
-            chosen = rng.permutation(len(self.label))[:n]
-        else:
-            place = rng.permutation(int(self.cluster.max()) + 1)[self.cluster]
-            order = np.argsort(place, kind="stable")
-            last = place[order[n - 1]]
-            # The cluster at the limit takes part whole if it is the first, else not at all.
-            chosen = order[place[order] < max(last, 1)]
-        return replace(
-            self,
-            label=self.label[chosen],
-            score=self.score[chosen],
-            cluster=None if self.cluster is None else self.cluster[chosen],
-        )
+    arguments: dict[str, Any]
+    n: int
+    about: str
+
+    @classmethod
+    def of(
+        cls, label: NDArray[Any], score: FloatArray, cluster: NDArray[np.intp] | None, total: int
+    ) -> TrainingRows:
+        """Return rows that are all, or some, of a total."""
+        n = len(label)
+        about = counted(n, "row") if n == total else f"{n:,} of the {total:,} rows"
+        return cls({"y_true": label, "y_proba": score, "clusters": cluster}, n, about)
+
+    def identity(self) -> IdentityCalibration:
+        """Return the recalibrator that changes nothing."""
+        if "y_proba" in self.arguments:
+            return IdentityCalibration().fit(self.arguments["y_proba"], self.arguments["y_true"])
+        return IdentityCalibration().fit([0.0, 1.0], [0, 1])
 
 
 def training_rows(
     sample: Sample, y_true: Any, y_proba: Any, rng: np.random.Generator, **reading: Any
 ) -> TrainingRows:
-    """Return at most `MOST_TRAINING_ROWS` rows: of the top label all classes, else those of the sample.
+    """Return the rows to compare recalibrators on: of the top label all classes, else those of the sample.
+
+    If there are more than `MOST_TRAINING_ROWS`, their scores are merged into blocks, and all rows take part; of several
+    classes, or of rows in clusters, so many are drawn.
 
     Parameters
     ----------
@@ -116,7 +124,7 @@ def training_rows(
     y_true, y_proba, **reading
         What the sample was made of.
     rng : Generator
-        Draws rows without replacement if there are more.
+        Draws rows.
     """
     if y_proba is not None and sample.target.startswith("top label"):
         reading = {**reading, "multiclass": "classwise"}
@@ -128,20 +136,37 @@ def training_rows(
             times = weight.astype(np.intp)
             score, label = np.repeat(score, times, axis=0), np.repeat(label, times)
             cluster = None if cluster is None else np.repeat(cluster, times)
-        return TrainingRows(label, score, float(len(label)), cluster).at_most(MOST_TRAINING_ROWS, rng)
-    table = sample.clusters
+        total = len(label)
+        if total > MOST_TRAINING_ROWS:
+            chosen = _draw_rows(total, cluster, rng)
+            label, score = label[chosen], score[chosen]
+            cluster = None if cluster is None else cluster[chosen]
+        return TrainingRows.of(label, score, cluster, total)
+    table, total = sample.clusters, int(sample.n)
+    if table is None and total > MOST_TRAINING_ROWS:
+        blocks = thinned(sample)
+        merged = "" if blocks is sample else f", with scores merged into {len(blocks):,} blocks"
+        return TrainingRows({"y_true": blocks}, total, counted(total, "row") + merged)
     score, count, positives = sample.score, sample.count, sample.positives
     if table is not None:
         score, count, positives = sample.score[table.group], table.weight, table.positives
     kinds = np.concatenate([count - positives, positives]).astype(np.int64)
-    if sample.n > MOST_TRAINING_ROWS:
-        drawn = rng.choice(int(sample.n), MOST_TRAINING_ROWS, replace=False)
+    if total > MOST_TRAINING_ROWS:
+        drawn = rng.choice(total, MOST_TRAINING_ROWS, replace=False)
         kinds = np.bincount(np.searchsorted(np.cumsum(kinds), drawn, side="right"), minlength=len(kinds))
-    label = np.repeat([0, 1], [kinds[: len(score)].sum(), kinds[len(score) :].sum()])
-    cluster = None
-    if table is not None:
-        cluster = np.unique(np.repeat(np.tile(table.cluster, 2), kinds), return_inverse=True)[1].reshape(-1)
-    return TrainingRows(label, np.repeat(np.tile(score, 2), kinds), sample.n, cluster)
+    label, score = np.repeat(np.repeat([0, 1], len(score)), kinds), np.repeat(np.tile(score, 2), kinds)
+    cluster = None if table is None else np.repeat(np.tile(table.cluster, 2), kinds)
+    return TrainingRows.of(label, score, cluster, total)
+
+
+def _draw_rows(total: int, cluster: NDArray[np.intp] | None, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return about `MOST_TRAINING_ROWS` of the rows, drawn at random; of clusters whole ones."""
+    if cluster is None:
+        return rng.permutation(total)[:MOST_TRAINING_ROWS]
+    place = rng.permutation(int(cluster.max()) + 1)[cluster]
+    order = np.argsort(place, kind="stable")
+    # The cluster at the limit takes part whole if it is the first, else not at all.
+    return np.asarray(order[place[order] < max(place[order[MOST_TRAINING_ROWS]], 1)])
 
 
 def advise_recalibration(
@@ -158,41 +183,33 @@ def advise_recalibration(
     rng : Generator
         Draws folds and resamples.
     """
-    n = len(rows.label)
     try:
         selection = select_recalibrator(
-            rows.label,
-            rows.score,
-            criterion="log_loss",
-            n_resamples=_RESAMPLES,
-            rng=rng,
-            clusters=rows.cluster,
+            **rows.arguments, criterion="log_loss", n_resamples=_RESAMPLES, rng=rng
         )
     except InputError as error:  # a handful of rows cannot be cut into folds
-        return Recalibration("identity", f"Recalibrators could not be compared: {error}", n_rows=n)
+        return Recalibration("identity", f"Recalibrators could not be compared: {error}", n_rows=rows.n)
     best = selection[selection.chosen]
     if not selection.leave_alone and best.difference + _SHOWN * best.difference_se >= 0:
-        identity = IdentityCalibration().fit(rows.score, rows.label)
-        selection = replace(selection, chosen="identity", recalibrator=identity)
-    seen = counted(n, "row") if n == rows.total else f"{n:,} of the {rows.total:,.10g} rows"
+        selection = replace(selection, chosen="identity", recalibrator=rows.identity(), held_out=None)
     common: dict[str, Any] = {
         "chosen": selection.chosen,
         "criterion": "log loss",
         "candidates": selection.candidates,
-        "n_rows": n,
+        "n_rows": rows.n,
         "selection": selection,
     }
     if selection.leave_alone:
         advice = (
             f"Leave the model as it is. The data contradict perfect calibration, but no recalibrator was shown to "
-            f"reduce the log loss of held-out rows (5-fold cross-validation, {seen})."
+            f"reduce the log loss of held-out rows (5-fold cross-validation, {rows.about})."
         )
         return Recalibration(advice=advice, **common)
     before, gain = selection["identity"].criterion, -best.difference
     advice = (
         f"Recalibrate with {_LABELS[selection.chosen]}. It reduces the log loss of held-out rows from {before:.4f} to "
         f"{best.criterion:.4f}, by {gain:.4f} (standard error {best.difference_se:.4f}; 5-fold cross-validation, "
-        f"{seen})."
+        f"{rows.about})."
     )
     kind = type(selection.recalibrator).__name__
     code = (
@@ -200,22 +217,7 @@ def advise_recalibration(
         f"recalibrator = {kind}().fit(p_validation, y_validation)\n"
         f"p_recalibrated = recalibrator.transform(p_new)"
     )
-    curve = (
-        _held_out_curve(selection.recalibrator, rows, confidence_level, rng) if rows.score.ndim == 1 else None
-    )
+    curve = None
+    if selection.held_out is not None:
+        curve = reliability_curve(selection.held_out, band=False, confidence_level=confidence_level)
     return Recalibration(advice=advice, reliability=curve, code=code, **common)
-
-
-def _held_out_curve(
-    recalibrator: Any, rows: TrainingRows, confidence_level: float, rng: np.random.Generator
-) -> Reliability:
-    """Return the calibration curve of scores that were recalibrated without their own rows."""
-    unit = np.arange(len(rows.label)) if rows.cluster is None else rows.cluster
-    fold, score = rng.permutation(int(unit.max()) + 1)[unit] % 5, np.empty(len(rows.label))
-    for k in range(5):
-        train = fold != k
-        fitted = copy.deepcopy(recalibrator).fit(rows.score[train], rows.label[train])
-        score[~train] = fitted.transform(rows.score[~train])
-    return reliability_curve(
-        rows.label, score, band=False, confidence_level=confidence_level, clusters=rows.cluster
-    )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from truecal.assessment.plan import plan_rows
+from truecal.assessment.plan import plan_rows, thinned
 from truecal.data import as_sample
 
 
@@ -37,3 +37,23 @@ def test_the_planned_rows_have_the_planned_power_for_the_score_test():
 
 def test_certain_scores_have_no_plan():
     assert plan_rows(as_sample([0, 1], [0.0, 1.0])) == ()
+
+
+def test_thinned_scores_keep_rows_labels_and_the_ends():
+    rng = np.random.default_rng(3)
+    score = np.concatenate(
+        [[0.0, 5e-324, 1e-300, 1e-17, 1 - 1e-16, 1.0], 1 / (1 + np.exp(rng.normal(0, 9, 9000)))]
+    )
+    sample = as_sample(rng.random(len(score)) < score, score)
+    blocks = thinned(sample, most=300)
+    assert 300 <= len(blocks) < 600
+    assert blocks.n == sample.n
+    assert blocks.positives.sum() == sample.positives.sum()
+    assert blocks.count @ blocks.score == pytest.approx(sample.count @ sample.score)
+    assert blocks.score[[0, 1, 2, -1]].tolist() == [0.0, 5e-324, 1e-300, 1.0]
+    inner = np.log(sample.score[1:-1]) - np.log1p(-sample.score[1:-1])
+    start = (np.cumsum(blocks.count)[:-2] - 1).astype(int)
+    width = np.maximum.reduceat(inner, start) - np.minimum.reduceat(inner, start)
+    assert width.max() <= 0.25
+    assert blocks.count.max() <= 31
+    assert thinned(blocks, most=300) is blocks

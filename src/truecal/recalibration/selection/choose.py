@@ -198,6 +198,7 @@ def select_recalibrator(
         z, design = float(ndtri(1 - _RISK / len(entrants))), f"{len(judged.label)} validation rows"
     contest = _Contest(predictions, judged, fold, measure, z)
     chosen, results = contest.decide(confidence_level, n_resamples, generator)
+    probability = contest.probability[chosen]
     final = IdentityCalibration(input) if chosen == IDENTITY else copy.deepcopy(entrants[chosen])
     return Selection(
         chosen=chosen,
@@ -208,6 +209,9 @@ def select_recalibrator(
         design=design,
         n=judged.n,
         n_resamples=n_resamples,
+        held_out=None
+        if probability.ndim > 1
+        else judged.sample_of(judged.label == 1, probability, judged.target),
     )
 
 

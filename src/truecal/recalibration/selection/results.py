@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import check_choice
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray
+from truecal.data.sample import Sample
 from truecal.results import Interval, Result
 
 #: The name of the unchanged model.
@@ -82,8 +83,12 @@ class Selection(Result):
         Number of held-out rows, or their weight.
     n_resamples : int
         Number of resamples behind standard errors and shares.
+    held_out : Sample or None
+        The held-out rows with the probabilities of the choice, from fits without these rows; None for more than two
+        classes.
     """
 
+    _omitted: ClassVar[tuple[str, ...]] = ("held_out",)
     _derived: ClassVar[tuple[str, ...]] = ("leave_alone", "verdict")
 
     chosen: str
@@ -94,6 +99,7 @@ class Selection(Result):
     design: str
     n: float
     n_resamples: int
+    held_out: Sample | None = None
 
     @property
     def leave_alone(self) -> bool:
