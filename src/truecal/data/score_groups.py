@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal._lib.runs import IntArray, lp_norm, run_ends
+from truecal._lib.runs import IntArray, lp_norm, over_runs, run_ends
 from truecal._lib.types import FloatArray
 
 
@@ -79,6 +79,26 @@ class ScoreGroups:
         return self.positives if self.one_row_each else self.positives / self.count
 
     @cached_property
+    def score_sum(self) -> FloatArray:
+        """Sum of the scores of the rows of each group."""
+        return self.score if self.one_row_each else self.score * self.count
+
+    @cached_property
+    def middle_rank(self) -> FloatArray:
+        """Rank within its sample of the middle row of each group.
+
+        The middle of m equal rows is (m - 1)/2 after the first. The smallest count represents one row, so that
+        the scale of the weights does not matter.
+        """
+        bounds, before = self.bounds, self.cumulative_count[:-1]
+        rank = self.count - over_runs(np.minimum.reduceat(self.count, bounds[:-1]), bounds)
+        rank /= 2
+        rank += before
+        if len(bounds) > 2:
+            rank -= over_runs(before[bounds[:-1]], bounds)
+        return np.asarray(rank)
+
+    @cached_property
     def cumulative_count(self) -> FloatArray:
         """Rows before each group, and at the end the total: ``n_groups + 1`` values."""
         if self.one_row_each:
@@ -134,11 +154,11 @@ class ScoreGroups:
         start : ndarray of int
             Numbers of groups, ascending from 0.
         """
-        positives = np.add.reduceat(self.positives, start)
         if self.one_row_each:
-            end = run_ends(start, len(self.score))
-            return self.rows_between(start, end), np.add.reduceat(self.score, start), positives
-        return np.add.reduceat(self.count, start), np.add.reduceat(self.score * self.count, start), positives
+            count = self.rows_between(start, run_ends(start, len(self.score)))
+        else:
+            count = np.add.reduceat(self.count, start)
+        return count, np.add.reduceat(self.score_sum, start), np.add.reduceat(self.positives, start)
 
     def distance(self, level: FloatArray, start: IntArray, p: float) -> FloatArray:
         """Return the l_p distance of the scores of each sample from the level of their run of groups.

@@ -31,10 +31,13 @@ from truecal.results import BinTable
 _MOST_BINS = 2**35
 _TINY = float(np.finfo(np.float64).tiny)
 
-#: Constants of the sweep: bins examined in one step, enough to hide Python's overhead; numbers of bins tried in
-#: the first step; number of bins from which only bins near descents are examined; limit if there are fewer groups
-#: (very unequal weights); number of descents examined in all if some groups are too light to be seen.
-_STEP_BINS, _FIRST, _NEAR_ONLY, _SWEEP_LIMIT, _SWEEP_WORK = 1 << 16, 16, 512, 1 << 20, 1 << 22
+#: Numbers of bins that a sweep tries in its first steps, for all samples together.
+_FIRST_STEPS = (2, 16), (17, 32)
+
+#: Constants of a longer sweep: bins examined in one step, enough to hide Python's overhead; number of bins from which
+#: only bins near descents are examined; limit if there are fewer groups (very unequal weights); number of descents
+#: examined in all if some groups are too light to be seen.
+_STEP_BINS, _NEAR_ONLY, _SWEEP_LIMIT, _SWEEP_WORK = 1 << 16, 512, 1 << 20, 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +141,10 @@ class EqualMass(BinningRule):
         gap = max(float(np.diff(self.position).min()), self.groups.n / _MOST_BINS)
         return math.ceil((self.groups.n - self.groups.rounding) / gap)
 
-    @cached_property
+    @property
     def position(self) -> FloatArray:
         """Rank of the middle row of each group."""
-        # The middle of m equal rows is (m - 1)/2 after the first. The smallest count represents one row, so that
-        # the scale of the weights does not matter.
-        count, bounds, before = self.groups.count, self.groups.bounds, self.groups.cumulative_count[:-1]
-        position = count - over_runs(np.minimum.reduceat(count, bounds[:-1]), bounds)
-        position /= 2
-        position += before
-        position -= over_runs(before[bounds[:-1]], bounds)
-        return np.asarray(position)
+        return self.groups.middle_rank
 
     def edge(self, k: IntArray, b: Any) -> FloatArray:
         """Return the rank k n / b."""
@@ -200,7 +196,7 @@ def partition(rule: BinningRule, n_bins: int | IntArray) -> Partition:
     if int(n_bins.sum()) <= len(rule.groups.score):
         k, sample = _all_edges(n_bins)
         edges = rule.start(k, n_bins[sample], sample)
-        full = (edges[1:] > edges[:-1]).nonzero()[0]  # excludes the step from one sample to the next
+        full = np.flatnonzero(edges[1:] > edges[:-1])  # excludes the step from one sample to the next
         start, k = edges[full], k[full]
     else:
         bin_of = rule.index(np.arange(len(rule.groups.score)), over_runs(n_bins, bounds))
@@ -233,16 +229,20 @@ def monotone_sweep(rule: BinningRule) -> IntArray:
 
     References: Roelofs et al. (2022), Algorithm 1.
     """
-    # Most sweeps end within the first step, before descents and the finest binning are needed.
-    broken = _broken_anywhere(rule, 2, _FIRST)
+    broken = np.zeros(len(rule.groups.sizes), dtype=np.intp)
+    # Most sweeps end within the first steps, before descents and the finest binning are needed.
+    for first, last in _FIRST_STEPS:
+        going_on = np.flatnonzero(broken == 0)
+        if len(going_on):
+            broken[going_on] = _broken_anywhere(rule, first, last, going_on)
     most = broken - 1
-    for sample in ((broken == 0) | (broken > rule.groups.sizes)).nonzero()[0]:
+    for sample in np.flatnonzero((broken == 0) | (broken > rule.groups.sizes)):
         most[sample] = _long_sweep(type(rule)(rule.groups.samples[sample]))
     return most
 
 
 def _long_sweep(rule: BinningRule) -> int:
-    """Return the same for one sample that is monotone in the first step, or has fewer groups than bins in it."""
+    """Return the same for one sample that is monotone in the first steps, or has fewer groups than bins in them."""
     label = rule.groups.label
     falling = label[1:] < label[:-1]
     n_descents = int(np.count_nonzero(falling))
@@ -253,7 +253,7 @@ def _long_sweep(rule: BinningRule) -> int:
     if float(rule.groups.count.min()) <= rule.groups.rounding:
         limit = min(limit, max(_NEAR_ONLY, _SWEEP_WORK // n_descents))
     most = min(rule.finest, limit)
-    tried, broken = min(_FIRST, len(label)), 0
+    tried, broken = min(_FIRST_STEPS[-1][1], len(label)), 0
     while tried < most and not broken:
         b = tried + 1
         near = b > min(_NEAR_ONLY, 4 * n_descents)
@@ -263,7 +263,7 @@ def _long_sweep(rule: BinningRule) -> int:
             descents = np.flatnonzero(falling) if descents is None else descents
             broken = _broken_near(rule, b, tried, descents)
         else:
-            broken = int(_broken_anywhere(rule, b, tried)[0])
+            broken = int(_broken_anywhere(rule, b, tried, np.array([0]))[0])
     return broken - 1 if broken else most
 
 
@@ -284,18 +284,18 @@ def _edges_between(first: int, last: int) -> tuple[IntArray, IntArray]:
     return k, np.broadcast_to(n_bins[place], len(k))
 
 
-def _broken_anywhere(rule: BinningRule, first: int, last: int) -> IntArray:
-    """Return for each sample the smallest number of bins from `first` to `last` that is not monotone, or 0.
+def _broken_anywhere(rule: BinningRule, first: int, last: int, samples: IntArray) -> IntArray:
+    """Return for these samples the smallest number of bins from `first` to `last` that is not monotone, or 0.
 
     If there are several samples, `first` must be smaller than `last`.
     """
     k, b = _edges_between(first, last)
-    broken = np.zeros(len(rule.groups.sizes), dtype=np.intp)
-    edges = rule.start(k, b, np.arange(len(broken))[:, np.newaxis]).ravel()
-    full = (edges[1:] > edges[:-1]).nonzero()[
-        0
-    ]  # excludes steps from the end of one b to the start of the next
-    mean, weight = _heights(rule.groups, edges[full], edges[full + 1])
+    broken = np.zeros(len(samples), dtype=np.intp)
+    edges = rule.start(k, b, samples[:, np.newaxis]).reshape(len(samples), -1)
+    has_rows = np.zeros(edges.shape, dtype=np.bool_)
+    np.greater(edges[:, 1:], edges[:, :-1], out=has_rows[:, :-1])  # false from the end of one b to the next b
+    full = np.flatnonzero(has_rows)
+    mean, weight = _heights(rule.groups, edges.take(full), edges.take(full + 1))
     b = b[full % len(b)]
     falls = _falls(rule.groups, (mean[:-1], weight[:-1]), (mean[1:], weight[1:]))
     falls &= b[1:] == b[:-1]

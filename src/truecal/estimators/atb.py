@@ -38,7 +38,7 @@ def atb(sample: Sample) -> Estimate:
     >>> round(truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="atb"), 5)
     0.035
     """
-    residual = sample.score * sample.count - sample.positives
+    residual = sample.score_sum - sample.positives
     below = np.concatenate([[0.0], np.cumsum(residual)]) / sample.n
     above = below[-1] - below
     width = np.diff(sample.score, prepend=0.0, append=1.0)

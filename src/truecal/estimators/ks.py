@@ -63,5 +63,5 @@ def ks(sample: Sample) -> Estimate:
     >>> round(truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="ks"), 12)
     0.2
     """
-    difference = np.cumsum(sample.score * sample.count - sample.positives)
+    difference = np.cumsum(sample.score_sum - sample.positives)
     return Estimate(min(float(np.abs(difference).max()) / sample.n, 1.0))

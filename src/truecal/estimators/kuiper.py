@@ -65,5 +65,5 @@ def kuiper(sample: Sample) -> Estimate:
     >>> round(truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="kuiper"), 12)
     0.225
     """
-    difference = np.cumsum(sample.score * sample.count - sample.positives) / sample.n
+    difference = np.cumsum(sample.score_sum - sample.positives) / sample.n
     return Estimate(min(max(float(difference.max()), 0.0) - min(float(difference.min()), 0.0), 1.0))

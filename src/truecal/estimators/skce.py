@@ -17,7 +17,7 @@ from truecal.results import Estimate
 
 def _true_skce(census: Sample, *, bandwidth: float, **_: Any) -> float:
     """Return the expectation over two independent scores with known gaps; a score may meet itself."""
-    residual = census.score * census.count - census.positives
+    residual = census.score_sum - census.positives
     return (_between(census, residual, bandwidth) + float(np.sum(residual**2))) / census.n**2
 
 
@@ -85,7 +85,7 @@ def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: R
 
 def _full(sample: Sample, bandwidth: float) -> float:
     """Average over all pairs: within groups by their sums, between groups by prefix sums."""
-    residual = sample.score * sample.count - sample.positives
+    residual = sample.score_sum - sample.positives
     between = _between(sample, residual, bandwidth)
     within = 0.0
     if not sample.one_row_each:

@@ -85,7 +85,7 @@ def _exact(sample: Sample) -> Callable[[float], float]:
     """Return the error as a function of the bandwidth."""
     # Grid points are the midpoints of cells; half a cell at either end is reflected onto the first and the last.
     position = np.clip(sample.score * _CELLS - 0.5, 0.0, _CELLS - 1.0)
-    residual = sample.score * sample.count - sample.positives
+    residual = sample.score_sum - sample.positives
     spectrum = scipy.fft.dct(_on_grid(position, residual, _CELLS) / sample.n, type=2)
     frequency = np.pi * np.arange(_CELLS)
 
@@ -99,7 +99,7 @@ def _exact(sample: Sample) -> Callable[[float], float]:
 
 def _relplot(sample: Sample) -> Callable[[float], float]:
     """Return the error as a function of the bandwidth, on the grids of relplot."""
-    residual = sample.score * sample.count - sample.positives
+    residual = sample.score_sum - sample.positives
 
     @cache  # most bandwidths have the same grid
     def spectra(size: int) -> FloatArray:

@@ -35,3 +35,11 @@ def test_sums_of_runs(count):
 
 def test_prefix_sums_begin_with_zero():
     assert prefix_sums(np.array([1.0, 2.0, 3.0])).tolist() == [0, 1, 3, 6]
+
+
+def test_middle_ranks_begin_anew_in_each_sample():
+    groups = ScoreGroups(SCORE, np.array([2.0, 5.0, 1.0]), POSITIVES)
+    assert groups.middle_rank.tolist() == [0.5, 4, 7]
+    two = ScoreGroups(SCORE, np.array([2.0, 5.0, 1.0]), POSITIVES)
+    object.__setattr__(two, "bounds", np.array([0, 1, 3]))
+    assert two.middle_rank.tolist() == [0, 2, 5]

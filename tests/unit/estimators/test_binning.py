@@ -7,6 +7,7 @@ import pytest
 
 from support.naive import equal_mass, equal_width, rows_of
 from truecal._lib.runs import lp_norm
+from truecal.data.block import Block
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     EqualMass,
@@ -291,7 +292,31 @@ def test_looking_near_descents_finds_what_looking_anywhere_finds(rule, seed):
     descents = np.flatnonzero(cut.groups.label[1:] < cut.groups.label[:-1])
     for first, last in ((2, 16), (17, 17), (30, 200)):
         near = _broken_near(cut, first, last, descents) if len(descents) else 0
-        assert _broken_anywhere(cut, first, last) == [near]
+        assert _broken_anywhere(cut, first, last, np.array([0])) == [near]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_block_is_swept_and_cut_sample_by_sample(rule, dtype):
+    rng = np.random.default_rng(5)
+    score = rng.beta(2, 0.1, (90, 400)).astype(dtype)
+    score[::4] = np.round(score[::4], 2)
+    noise = np.geomspace(1e-3, 3, 90)[rng.permutation(90), np.newaxis]  # sweeps of very different lengths
+    label = score + noise * rng.standard_normal(score.shape) > 0.9
+    block = Block.from_rows(label, score)
+    found = monotone_sweep(rule(block))
+    assert found.tolist() == [int(monotone_sweep(rule(sample))[0]) for sample in block]
+    assert {(b > 1) + (b > 16) + (b > 32) for b in found.tolist()} == {0, 1, 2, 3}
+    for n_bins in (1, 15, 500, found):
+        division = partition(rule(block), n_bins)
+        starts = np.split(division.start, division.bounds[1:-1])
+        for number, sample in enumerate(block):
+            b = int(np.broadcast_to(n_bins, 90)[number])
+            expected = partition(rule(sample), b)
+            assert (starts[number] - block.bounds[number]).tolist() == expected.start.tolist()
+            own = slice(*division.bounds[number : number + 2])
+            assert division.lower[own].tolist() == expected.lower.tolist()
+            assert division.upper[own].tolist() == expected.upper.tolist()
 
 
 def counting(rule):
