@@ -113,7 +113,7 @@ class TestResult(Result):
         >>> data = truecal.datasets.load("flights")
         >>> test = truecal.calibration_test(data.y_true, data.y_proba, at_most=0.05)
         >>> test.decide().verdict
-        'The data show that the calibration error is below 0.05 (upper one-sided 95% limit 0.0369, p < 0.001).'
+        'The data show that the calibration error is below 0.05 (upper one-sided 95% limit 0.0368, p < 0.001).'
         """
         if self.limits is None or self.at_most is None:
             raise InputError("was not given to this test, so there is nothing to decide", argument="at_most")
