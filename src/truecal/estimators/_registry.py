@@ -17,8 +17,8 @@ from truecal.exceptions import CalibrationWarning, InputError, Remedy
 from truecal.results import Estimates
 
 if TYPE_CHECKING:
-    from truecal.data.block import Block
     from truecal.data.sample import Sample
+    from truecal.data.score_groups import ScoreGroups
     from truecal.results import Estimate
 
 #: A function of a census and the estimator's arguments; or the estimator itself.
@@ -167,13 +167,7 @@ class EstimatorSpec:
 
     def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimate:
         """Apply the estimator to a sample; the result names the estimator, the norm, the target and the rows."""
-        arguments = self._arguments(norm, options)
-        if not self.weights and not sample.whole:
-            raise InputError(
-                f"must be whole numbers for {self.name}, which counts rows",
-                argument="sample_weight",
-                remedy=Remedy.COUNTS,
-            )
+        arguments = self._arguments(sample, norm, options)
         clusters = sample.clusters
         return self._apply(
             sample,
@@ -187,30 +181,37 @@ class EstimatorSpec:
             weighting="clusters" if clusters is not None and clusters.equal else "rows",
         )
 
-    def many(self, block: Block, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimates:
+    def many(self, groups: ScoreGroups, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimates:
         """Apply the estimator to every sample of a block; the values are those of single calls.
 
         Parameters
         ----------
-        block : Block
-            Samples of the same number of rows.
+        groups : Block or Sample
+            Samples of the same number of rows, or one sample.
         norm : float
             Order of the norm.
         **options
             Options of the estimator.
         """
-        arguments = self._arguments(norm, options)
+        arguments = self._arguments(groups, norm, options)
         if self.takes_blocks:
-            estimates: Estimates = self.function(block, **arguments)
+            estimates: Estimates = self.function(groups, **arguments)
             return estimates
-        return Estimates.gather([self._apply(sample, arguments) for sample in block])
+        return Estimates.gather([self._apply(sample, arguments) for sample in groups.samples])
 
-    def _arguments(self, norm: float, options: dict[str, Any]) -> dict[str, Any]:
+    def _arguments(self, groups: ScoreGroups, norm: float, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the checked arguments of the function."""
         order = self.resolve_norm(norm)
         self.check_options(options)
+        if not self.weights and not groups.whole:
+            raise InputError(
+                f"must be whole numbers for {self.name}, which counts rows",
+                argument="sample_weight",
+                remedy=Remedy.COUNTS,
+            )
         return options if order is None else {"norm": order, **options}
 
-    def _apply(self, sample: Sample, arguments: dict[str, Any], **description: Any) -> Estimate:
+    def _apply(self, sample: ScoreGroups, arguments: dict[str, Any], **description: Any) -> Estimate:
         outcome: Estimate | Estimates = self.function(sample, **arguments)
         if isinstance(outcome, Estimates):
             return outcome.item(0, **description)
@@ -229,17 +230,17 @@ class Choice:
         """Apply the estimator with its options."""
         return self.spec(sample, norm=norm, **self.options)
 
-    def many(self, block: Block, *, norm: float = DEFAULT_NORM) -> Estimates:
+    def many(self, groups: ScoreGroups, *, norm: float = DEFAULT_NORM) -> Estimates:
         """Apply the estimator with its options to every sample of a block.
 
         Parameters
         ----------
-        block : Block
-            Samples of the same number of rows.
+        groups : Block or Sample
+            Samples of the same number of rows, or one sample.
         norm : float
             Order of the norm.
         """
-        return self.spec.many(block, norm=norm, **self.options)
+        return self.spec.many(groups, norm=norm, **self.options)
 
 
 def choose_estimators(estimators: Iterable[str | Mapping[str, Any]]) -> list[Choice]:

@@ -13,6 +13,7 @@ import numpy as np
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, check_norm
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
+from truecal.data.score_groups import ScoreGroups
 from truecal.estimators._registry import MULTISCALE, Choice, choose_estimators
 from truecal.inference.calibration_test import method_names
 from truecal.multiscale.null import LabelNull, Trials
@@ -99,9 +100,11 @@ class Simulator:
         choices = [(row, choice) for row, choice in enumerate(self.statistics) if choice is not None]
         if choices:
             draw = self._drawn if n <= _DRAWN_ROWS else self._from_blocks
-            for column, sample in enumerate(draw(population, n, repeats, stream)):
+            first = 0
+            for samples in draw(population, n, repeats, stream):
+                columns = slice(first, first := first + len(samples.sizes))
                 for row, choice in choices:
-                    ranks[row, column] = choice(sample, norm=self.norm).rank_value
+                    ranks[row, columns] = choice.many(samples, norm=self.norm).rank_value
         if len(choices) < len(self.statistics):
             ranks[self.statistics.index(None)] = self._multiscale(population, n, repeats, stream)
         return ranks
@@ -135,11 +138,12 @@ class Simulator:
             seen = drawn > 0
             yield score[seen], drawn[seen].astype(np.float64), chance[seen]
 
-    def _drawn(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
-        for block in draw_blocks(population, n, range(repeats), seed=self.seed, key=(stream, n)):
-            yield from block
+    def _drawn(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[ScoreGroups]:
+        return draw_blocks(population, n, range(repeats), seed=self.seed, key=(stream, n))
 
-    def _from_blocks(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[Sample]:
+    def _from_blocks(
+        self, population: Population, n: int, repeats: int, stream: int
+    ) -> Iterator[ScoreGroups]:
         """Yield data sets of a population whose scores are rounded to blocks: binomials, whatever n is."""
         score, mass, chance = _blocks_of(population, self._generator(_SCORES))
         dtype = population.scores.output_dtype
