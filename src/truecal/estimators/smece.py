@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import scipy
@@ -109,12 +109,17 @@ def _relplot(sample: Sample) -> Callable[[float], float]:
         )
 
     def smooth(sigma: float) -> float:
-        size = max(2000, round(20 / sigma)) // 2 + 1
-        grid = np.linspace(0, 1, size)
-        kernel = np.where(grid <= 0.5, np.exp(-0.5 * (grid / sigma) ** 2), 0.0)
+        grid, kernel, mesh = _relplot_kernel(sigma)
         # The cosine transform continues a function evenly at both ends: that is the reflection.
-        difference, density = scipy.fft.idct(spectra(size) * scipy.fft.dct(kernel, type=1), type=1)
-        mesh = np.linspace(0, 1, max(round(10 / sigma), 200))
+        difference, density = scipy.fft.idct(spectra(len(grid)) * kernel, type=1)
         return float(np.abs(np.interp(mesh, grid, difference)).sum() / np.interp(mesh, grid, density).sum())
 
     return smooth
+
+
+@lru_cache(maxsize=128)  # a study tries the same few bandwidths on every sample
+def _relplot_kernel(sigma: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the grid for a bandwidth, the cosine transform of the kernel, and the points of the integral."""
+    grid = np.linspace(0, 1, max(2000, round(20 / sigma)) // 2 + 1)
+    kernel = np.where(grid <= 0.5, np.exp(-0.5 * (grid / sigma) ** 2), 0.0)
+    return grid, scipy.fft.dct(kernel, type=1), np.linspace(0, 1, max(round(10 / sigma), 200))

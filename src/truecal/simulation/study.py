@@ -249,9 +249,10 @@ class _Plan:
     def run(self, known: Sequence[StudyRow], path: Path | None, n_jobs: int, progress: bool | None) -> Study:
         """Compute the rows that are not known yet, and write the file after each population and size."""
         truths = {name: population.true_error(self.norm) for name, population in self.populations.items()}
+        behaviours = {name: behaviour(one, truths[name]) for name, one in self.populations.items()}
         prints = {
-            (name, choice.label): fingerprint(population, truths[name], choice)
-            for name, population in self.populations.items()
+            (name, choice.label): fingerprint(text, choice)
+            for name, text in behaviours.items()
             for choice in self.choices
         }
         if path is not None:
@@ -358,15 +359,15 @@ class _Plan:
         }
 
 
-def fingerprint(population: Population, true_error: float, choice: Choice) -> str:
-    """Return a short hash of a population, an estimator with its options, and the version of truecal.
+def behaviour(population: Population, true_error: float) -> str:
+    """Return what a population does, as text.
 
     A curve may be any function, which cannot be compared by its text. Populations are therefore compared by
-    what they do: scores drawn with a fixed seed, point masses, the distribution function and the curve on a
-    grid that is dense near 0 and 1.
+    scores drawn with a fixed seed, point masses, the distribution function and the curve on a grid that is dense
+    near 0 and 1.
     """
     score, complement = population.draw(2000, np.random.default_rng(0))
-    behaviour = np.concatenate(
+    numbers = np.concatenate(
         [
             [true_error, population.scores.mean],
             score,
@@ -378,9 +379,13 @@ def fingerprint(population: Population, true_error: float, choice: Choice) -> st
         ]
     )
     # Nine digits: other processors may round the last ones differently.
-    numbers = " ".join(f"{value:.9g}" for value in behaviour.tolist())
+    return " ".join(f"{value:.9g}" for value in numbers.tolist())
+
+
+def fingerprint(behaviour: str, choice: Choice) -> str:
+    """Return a short hash of a population's behaviour, an estimator with its options, and the version of truecal."""
     options = {**choice.spec.options, **choice.options}
-    text = f"{numbers} {choice.spec.name} {sorted(options.items())!r} {truecal.__version__}"
+    text = f"{behaviour} {choice.spec.name} {sorted(options.items())!r} {truecal.__version__}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

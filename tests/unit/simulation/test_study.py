@@ -16,7 +16,7 @@ from truecal.data.block import Block
 from truecal.estimators import _registry
 from truecal.estimators._registry import choose_estimators, get_estimator
 from truecal.exceptions import InputError
-from truecal.simulation.study import COLUMNS, Study, bias_study, fingerprint
+from truecal.simulation.study import COLUMNS, Study, behaviour, bias_study, fingerprint
 
 UNIFORM = truecal.simulation.UniformScores()
 SQUARE = truecal.Population(UNIFORM, truecal.simulation.PowerCurve(2))
@@ -191,10 +191,10 @@ def test_options_and_version_are_part_of_the_fingerprint(monkeypatch):
     prints = set()
     for item in ("em_bin", {"estimator": "em_bin", "n_bins": 14}, {"estimator": "em_bin", "n_bins": 15}):
         (choice,) = choose_estimators([item])
-        prints.add(fingerprint(SQUARE, SQUARE.true_error(), choice))
+        prints.add(fingerprint(behaviour(SQUARE, SQUARE.true_error()), choice))
     assert len(prints) == 2  # 15 bins are the default
     monkeypatch.setattr(truecal, "__version__", "another")
-    assert fingerprint(SQUARE, SQUARE.true_error(), choice) not in prints
+    assert fingerprint(behaviour(SQUARE, SQUARE.true_error()), choice) not in prints
 
 
 def test_two_studies_cannot_write_the_same_file(tmp_path):
