@@ -176,49 +176,44 @@ class Ends:
 
 def fit_curves(units: Units) -> tuple[Curve, Curve]:
     """Fit the logistic and the beta curve."""
-    weight, weight2, residual, score, place, depth = _cells(units)
-    positives = np.clip(weight * score - residual, 0.0, weight)
-    ends = _ends(score, positives, weight)
-    low, high = ends.inside(score)
+    cells = _make_cells(units)
+    weight, score = (
+        cells.weight[:, np.newaxis],
+        cells.score[:, np.newaxis],
+    )  # one axis for samples, one for curves
+    ends = _ends(cells)
     # Where a score of 0 or 1 is always right there is nothing to fit.
-    fitted = ~ends.right(score)
-
+    fitted = ~ends.right(cells.score)[:, np.newaxis]
     saturations = _SATURATIONS if units.clusters is None else _SATURATIONS[:1]
-    design, offset = _designs(low, high, saturations)
-    prior = weight * low * high
-    prior /= np.maximum(prior.sum(axis=-1, keepdims=True), 1e-300)
-    ridge = _RIDGE_ROWS * _squares(design, prior[:, np.newaxis])
-    ridge += (1e-9 + 1e-12 * units.size) * np.eye(3)  # one distinct score cannot tell b0 from b1
-    ridge[:, 0, 2, 2] = 1.0  # the logistic curve has two parameters
+    regressions = _regressions(cells, ends, fitted, saturations, units.size)
+    identity = regressions.at(np.zeros((*regressions.offset.shape[:2], 3)))
+    fits = regressions.maximise(identity)
+    support = 2 * (fits.likelihood - identity.likelihood[:, :1])
 
-    count, hits = (weight * fitted)[:, np.newaxis], (positives * fitted)[:, np.newaxis]
-    regressions = _Regressions(design, offset, count, hits, ridge)
-    identity = regressions.at(np.zeros((*design.shape[:2], 3)))
-    coefficients, mean, likelihood, _ = regressions.maximise(identity)
-    support = 2 * (likelihood - identity.likelihood[:, :1])
-    price = np.where(saturations > 0, _SATURATION_PRICE, 0.0)
-    best = 1 + np.argmax(support[:, 1:] - price, axis=1)
+    # The logistic curve, and the beta curve with the best saturation.
+    best = 1 + np.argmax(support[:, 1:] - np.where(saturations > 0, _SATURATION_PRICE, 0.0), axis=1)
     both = np.arange(len(best))[:, np.newaxis], np.stack([np.zeros_like(best), best], axis=1)
-    coefficients, support, x, mean = coefficients[both], support[both], design[both], mean[both]
-    inverse = _inverse(_squares(x, count * mean * (1 - mean)) + ridge[both])
-    mean = np.where(fitted[:, np.newaxis], mean, score[:, np.newaxis])
-    spread = mean * (1 - mean)
+    coefficients, support, x = fits.b[both], support[both], regressions.design[both]
+    inverse = _inverse(regressions.hessian(fits.mean)[both])
     inverse[:, 0, 2, 2] = 0.0
+    mean = np.where(fitted, fits.mean[both], score)
+    spread = mean * (1 - mean)
     if units.clusters is None:
         # As squares: the inverse is huge along directions without information, where products leave rounding errors.
-        root = x * np.sqrt((weight2 * fitted)[:, np.newaxis] * spread)[:, :, np.newaxis]
+        root = x * np.sqrt(cells.weight2[:, np.newaxis] * fitted * spread)[:, :, np.newaxis]
         half = inverse @ root
-        covariance, freedom = _times_transposed(half), np.vecdot(half, root).sum(axis=-1)
+        covariance, freedom = half @ half.swapaxes(-1, -2), np.vecdot(half, root).sum(axis=-1)
     else:
         covariance, support, freedom = _with_clusters(units, ends, coefficients, inverse)
-    effect = (weight[:, np.newaxis] * spread)[:, :, np.newaxis] * (_root(covariance).swapaxes(-1, -2) @ x)
-    noise = np.vecdot(np.square(effect).sum(axis=-2), over(np.ones(1), weight)[:, np.newaxis])
-    curvature = covariance @ _squares(x, weight[:, np.newaxis] * spread**2) / units.size
+
+    # Squared errors, less what the noise of the parameters adds; for the beta curve with a step towards the data.
+    effect = (weight * spread)[:, :, np.newaxis] * (_root(covariance).swapaxes(-1, -2) @ x)
+    noise = np.vecdot(np.square(effect).sum(axis=-2), over(np.ones(1), weight))
+    curvature = covariance @ _squares(x, weight * spread**2) / units.size
     null_variance = 2 * np.sum(curvature * curvature.swapaxes(-1, -2), axis=(-2, -1))
-    gap = score[:, np.newaxis] - mean
-    square = np.vecdot(gap**2, weight[:, np.newaxis])
-    square[:, 1] += 2 * np.vecdot(gap[:, 1], residual - weight * gap[:, 1])
-    square = (square - noise) / units.size
+    gap = score - mean
+    square = np.vecdot(gap**2, weight) - noise
+    square[:, 1] += 2 * np.vecdot(gap[:, 1], cells.residual - cells.weight * gap[:, 1])
 
     def own(values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the samples, or of the only one."""
@@ -232,53 +227,74 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
             saturation=own(saturations[best - 1]) if number else 0.0,
             inverse=own(inverse[:, number]),
             covariance=own(covariance[:, number]),
-            square=own(square[:, number]),
+            square=own(square[:, number]) / units.size,
             support=own(support[:, number]),
             freedom=own(freedom[:, number]),
             null_variance=own(null_variance[:, number]),
             ends=ends,
-            noise=Noise(own(noise[:, number]), own(effect[:, number]), place, depth),
+            noise=Noise(own(noise[:, number]), own(effect[:, number]), cells.place, cells.depth),
         )
         for number in (0, 1)
     )
     return logistic, beta
 
 
-def _cells(units: Units) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray, int]:
-    """Return the cells of the fits: m, m_2, R, the mean score, and their bins at the finest level that they resolve.
+class _Cells(NamedTuple):
+    """What the curves are fitted to: the units, or 256 cells of equal mass if these are fewer.
 
-    They are the units, or 256 of equal mass if these are fewer. Sums have an axis for samples.
+    The sums m, m_2 and R, and the mean score, have an axis for samples. `place` is the bin of each cell at the finest
+    level that cells resolve, of which there are ``2**depth``.
     """
-    sums = [units.weight, units.residual, units.weight * units.score]
-    if units.weight2 is not units.weight:
-        sums.append(units.weight2)
+
+    weight: FloatArray
+    weight2: FloatArray
+    residual: FloatArray
+    score: FloatArray
+    place: IntArray
+    depth: int
+
+    @property
+    def positives(self) -> FloatArray:
+        """Weight of the positive labels."""
+        return np.clip(self.weight * self.score - self.residual, 0.0, self.weight)
+
+
+def _make_cells(units: Units) -> _Cells:
+    sums = [units.weight, units.residual, units.score, units.weight2]
     place, depth = units.bin, units.depth
     if len(units) > _MOST_CELLS:
+        sums[2] = units.weight * units.score
         depth = min(depth, _MOST_CELLS.bit_length() - 1)
-        place = units.bin >> (units.depth - depth)
-        cell = (
-            place
-            if units.depth > depth or units.rank is None
-            else place_of(units.rank, units.score, _MOST_CELLS)
-        )
+        cell = place = units.bin >> (units.depth - depth)
+        if units.depth <= depth and units.rank is not None:  # cells are finer than bins
+            cell = place_of(units.rank, units.score, _MOST_CELLS)
         if units.score.ndim == 1:
             start = np.flatnonzero(np.diff(cell, prepend=-1))
             place, sums = place[start], [np.add.reduceat(one, start) for one in sums]
         else:
-            place, sums = (
-                np.arange(_MOST_CELLS) >> (8 - depth),
-                [total(cell, one, _MOST_CELLS) for one in sums],
-            )
-    weight, residual, score = (np.atleast_2d(one) for one in sums[:3])
-    weight2 = np.atleast_2d(sums[3]) if len(sums) > 3 else weight
-    if len(units) == len(place):
-        score = np.atleast_2d(units.score)
-    else:
-        score = over(score, weight)
+            sums = [total(cell, one, _MOST_CELLS) for one in sums]
+            place = np.arange(_MOST_CELLS) // (_MOST_CELLS >> depth)
+        sums[2] = over(sums[2], sums[0])
         if units.score.ndim > 1:  # an empty cell gets the score of the one before
-            np.maximum.accumulate(score, axis=-1, out=score)
-            np.maximum(score, units.score[:, :1], out=score)
-    return weight, weight2, residual, score, place, depth
+            np.maximum.accumulate(sums[2], axis=-1, out=sums[2])
+            np.maximum(sums[2], units.score[:, :1], out=sums[2])
+    weight, residual, score, weight2 = (np.atleast_2d(one) for one in sums)
+    return _Cells(weight, weight2, residual, score, place, depth)
+
+
+def _regressions(
+    cells: _Cells, ends: Ends, fitted: BoolArray, saturations: FloatArray, size: float
+) -> _Regressions:
+    """Return the regressions of the logistic curve, and of the beta curve with each of the saturations."""
+    low, high = ends.inside(cells.score)
+    design, offset = _designs(low, high, saturations)
+    prior = cells.weight * low * high
+    prior /= np.maximum(prior.sum(axis=-1, keepdims=True), 1e-300)
+    ridge = _RIDGE_ROWS * _squares(design, prior[:, np.newaxis])
+    ridge += (1e-9 + 1e-12 * size) * np.eye(3)  # one distinct score cannot tell b0 from b1
+    ridge[:, 0, 2, 2] = 1.0  # the logistic curve has two parameters
+    weight = cells.weight[:, np.newaxis] * fitted
+    return _Regressions(design, offset, weight, cells.positives[:, np.newaxis] * fitted, ridge)
 
 
 def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -298,10 +314,6 @@ def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tupl
     design[:, 1:, 1] = log_low
     np.negative(log_high, out=design[:, 1:, 2])
     return design, offset
-
-
-def _times_transposed(matrix: FloatArray) -> FloatArray:
-    return np.asarray(matrix @ matrix.swapaxes(-1, -2))
 
 
 def _squares(design: FloatArray, weight: FloatArray) -> FloatArray:
@@ -326,7 +338,8 @@ def _root(covariance: FloatArray) -> FloatArray:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., np.newaxis, :])
 
 
-def _ends(score: FloatArray, positives: FloatArray, weight: FloatArray) -> Ends:
+def _ends(cells: _Cells) -> Ends:
+    weight, score, positives = cells.weight, cells.score, cells.positives
     zero, one = score <= _CERTAIN, score >= 1 - _CERTAIN
     inner_low = np.where(zero, 1.0, score).min(axis=-1, keepdims=True)
     inner_high = np.where(one, 1.0, 1 - score).min(axis=-1, keepdims=True)
