@@ -66,6 +66,7 @@ class _Commands(click.Group):
         from truecal.exceptions import CalibrationWarning, InputError, MissingExtraError
 
         try:
+            _limit_threads()
             _check_address_space()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CalibrationWarning)  # the results carry them as notes
@@ -92,6 +93,12 @@ class _Commands(click.Group):
             _fail("a worker process was killed, perhaps for lack of memory. Use a smaller --n-jobs.", 2)
 
 
+def _limit_threads() -> None:
+    """Let linear algebra use one thread: products here are many and short, and further threads would wait for them."""
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
 def _check_address_space() -> None:
     """Refuse a limit on memory (``ulimit -v``) in which libraries abort, for then they do not say why."""
     if sys.platform == "win32":
@@ -105,7 +112,7 @@ def _check_address_space() -> None:
         message = f"the memory of this process is limited to {limit / 1e9:.1f} GB (ulimit -v). "
         _fail(f"{message}At least {_LEAST_ADDRESSES / 1e9:.1f} GB of address space are needed.", 2)
     if limit < 10 * _LEAST_ADDRESSES:  # every thread reserves some of it
-        for name in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
             os.environ.setdefault(name, "1")
 
 

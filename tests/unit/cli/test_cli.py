@@ -51,6 +51,23 @@ def test_measure_imports_only_what_it_needs(plain):
     assert not modules & {"narwhals", "matplotlib", "rich", "jinja2", *slow}
 
 
+@pytest.mark.parametrize("given", [None, "2"])
+def test_linear_algebra_has_one_thread_unless_the_user_says_otherwise(given, monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    code = """
+import os, sys
+from truecal.__main__ import main
+sys.argv = ["truecal", "estimators"]
+try:
+    main()
+except SystemExit:
+    pass
+print(os.environ["OPENBLAS_NUM_THREADS"])
+"""
+    printed = python(code, **({} if given is None else {"OPENBLAS_NUM_THREADS": given}))
+    assert printed.split()[-1] == (given or "1")
+
+
 def test_completion_knows_commands_and_options():
     code = "from truecal.__main__ import main; main()"
     asked = {"_TRUECAL_COMPLETE": "bash_complete", "COMP_WORDS": "truecal re", "COMP_CWORD": "1"}

@@ -76,8 +76,9 @@ class Gain:
         if factor is not None:
             weight, squares = factor * weight, factor * squares
         total = float(weight.sum())
-        mean = float(weight @ self.value) / total
-        variance = float(squares @ self.variance)
+        # A dot product would wake threads of BLAS, which takes longer than these sums.
+        mean = float(np.einsum("i,i", weight, self.value)) / total
+        variance = float(np.einsum("i,i", squares, self.variance))
         if rows.cluster is not None:
             sums = np.bincount(rows.cluster, each * (self.value - mean))
             times = np.ones(len(sums))
