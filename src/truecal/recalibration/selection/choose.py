@@ -30,7 +30,13 @@ from truecal.recalibration import (
 )
 from truecal.recalibration._scores import read_scores
 from truecal.recalibration._softmax import FEW_CLASSES
-from truecal.recalibration.selection.criterion import PROPER_SCORES, Criterion, gain_over, held_out_error
+from truecal.recalibration.selection.criterion import (
+    PROPER_SCORES,
+    Criterion,
+    Gain,
+    gain_over,
+    held_out_error,
+)
 from truecal.recalibration.selection.results import IDENTITY, CandidateScore, Selection
 from truecal.recalibration.selection.rows import FitRows
 
@@ -340,18 +346,19 @@ class _Contest:
         self.rows, self.fold, self.criterion, self.z = rows, fold, criterion, z
         self.probability = {IDENTITY: model, **predictions}
         self.prepared = [criterion.prepare(q, rows.label, fold) for q in self.probability.values()]
-        self.gains = [
-            [gain_over(model, q, rows.label, score) for score in PROPER_SCORES]
-            for q in self.probability.values()
-        ]
+        self.gains = Gain.stack(
+            [
+                Gain.stack([gain_over(model, q, rows.label, score) for score in PROPER_SCORES])
+                for q in self.probability.values()
+            ]
+        )
 
     def measure(self, factor: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return the criterion and the gains of all; `factor` says how much more each row counts."""
         weight = np.ones(len(self.fold)) if self.rows.weight is None else self.rows.weight
         weight = weight if factor is None else factor * weight
         value = [self.criterion.measure(one, weight) for one in self.prepared]
-        gain = [[part.summarize(self.rows, factor) for part in pair] for pair in self.gains]
-        return np.array(value), np.array(gain)
+        return np.array(value), self.gains.summarize(self.rows, factor)
 
     def decide(
         self, level: float, n_resamples: int, rng: np.random.Generator

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,40 +51,54 @@ def losses(probability: FloatArray, score: str) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """How much each row's loss falls, and how it would vary if the model were calibrated.
+    """How much each row's loss falls, and how it would vary if the model were calibrated; of one or of several.
 
     Attributes
     ----------
-    value : ndarray of shape (n,)
+    value : ndarray of shape (..., n)
         Loss of the model less loss of the candidate.
-    variance : ndarray of shape (n,)
+    variance : ndarray of shape (..., n)
         Variance of that, for labels drawn from the model's own probabilities.
     """
 
     value: FloatArray
     variance: FloatArray
 
-    def summarize(self, rows: FitRows, factor: FloatArray | None = None) -> tuple[float, float]:
-        """Return the mean gain and its standard deviation by chance; `factor` says how much more each row counts.
+    @classmethod
+    def stack(cls, gains: Sequence[Gain]) -> Gain:
+        """Return several gains as one, along a new first axis."""
+        return cls(np.stack([gain.value for gain in gains]), np.stack([gain.variance for gain in gains]))
+
+    def summarize(self, rows: FitRows, factor: FloatArray | None = None) -> FloatArray:
+        """Return the mean gain and its standard deviation by chance, along a new last axis.
 
         Rows of a cluster depend on each other. What the model implies for single rows is then not enough, and the
         variance between clusters is used where it is larger.
+
+        Parameters
+        ----------
+        rows : FitRows
+            The rows.
+        factor : ndarray of shape (n,), optional
+            How much more each row counts.
         """
-        weight = np.ones(len(self.value)) if rows.weight is None else rows.weight
-        squares, each = rows.squares, weight
+        each = np.ones(len(rows.label)) if rows.weight is None else rows.weight
+        weight, squares = each, rows.squares
         if factor is not None:
             weight, squares = factor * weight, factor * squares
         total = float(weight.sum())
-        # A dot product would wake threads of BLAS, which takes longer than these sums.
-        mean = float(np.einsum("i,i", weight, self.value)) / total
-        variance = float(np.einsum("i,i", squares, self.variance))
+        # Products of matrices would wake threads of BLAS, which takes longer than these sums.
+        mean = np.einsum("...i,i->...", self.value, weight) / total
+        variance = np.einsum("...i,i->...", self.variance, squares)
         if rows.cluster is not None:
-            sums = np.bincount(rows.cluster, each * (self.value - mean))
-            times = np.ones(len(sums))
+            times = np.ones(int(rows.cluster.max()) + 1)
             if factor is not None:
                 times[rows.cluster] = factor
-            variance = max(variance, float(times @ sums**2))
-        return mean, math.sqrt(variance) / total
+            residual = (each * (self.value - mean[..., np.newaxis])).reshape(-1, len(each))
+            sums = np.stack([np.bincount(rows.cluster, row) for row in residual])
+            between = np.einsum("ki,ki,i->k", sums, sums, times)
+            variance = np.maximum(variance, between.reshape(variance.shape))
+        return np.stack([mean, np.sqrt(variance) / total], axis=-1)
 
 
 def gain_over(model: FloatArray, candidate: FloatArray, label: Codes, score: str) -> Gain:
