@@ -70,7 +70,7 @@ class BetaCalibration(PerClassRecalibrator):
 
     def _fit_map(self, column: Column, label: NDArray[np.bool_], weight: FloatArray | None) -> BetaMap:
         log_score, log_complement = column.logs
-        features = np.column_stack([log_score, -log_complement, np.ones(len(label))])
+        features = np.stack([log_score, -log_complement, np.ones(len(label))]).T
         a, b, c = fit_logistic(
             features,
             0.0,

@@ -81,7 +81,7 @@ class PlattScaling(PerClassRecalibrator):
             total = float(len(label)) if weight is None else float(weight.sum())
             positive = float(label.sum()) if weight is None else float(weight @ label)
             target = np.where(label, (positive + 1) / (positive + 2), 1 / (total - positive + 2))
-        features = np.column_stack([column.logit, np.ones(len(label))])
+        features = np.stack([column.logit, np.ones(len(label))]).T
         count, positives = (1.0, target) if weight is None else (weight, weight * target)
         start = np.array([1.0, 0.0])
         slope, intercept = fit_logistic(

@@ -27,6 +27,16 @@ def test_derivatives_are_those_of_the_value():
     assert hessian[0] == pytest.approx(approx_fprime(at, lambda b: objective(b)[1][0], 1e-6), rel=1e-4)
 
 
+@pytest.mark.parametrize("count", [1.0, 2.5])
+def test_one_count_for_all_rows_is_that_count_for_each(count):
+    design, offset, ones, positives = data(20_000)  # more than fit into one step
+    design, at = 40 * design, np.array([0.3, -0.4])  # also where the sum of 64 logarithms is large
+    one = logistic_objective(design, offset, count, count * positives)(at)
+    each = logistic_objective(design, offset, count * ones, count * positives)(at)
+    for found, expected in zip(one, each, strict=True):
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
 def test_it_is_scikit_learns_optimum():
     linear = pytest.importorskip("sklearn.linear_model")
     design, _, count, positives = data()
