@@ -11,6 +11,9 @@ from truecal._lib.types import FloatArray
 
 IntArray = NDArray[np.intp]
 
+#: Less than any gap that is not 0.
+_TINY = 5e-324
+
 
 def run_sums(values: FloatArray, bounds: IntArray) -> FloatArray:
     """Return the sum of each run, which depends on no other.
@@ -32,6 +35,20 @@ def run_maxima(values: FloatArray, bounds: IntArray) -> FloatArray:
     array([2., 3.])
     """
     return np.asarray(np.maximum.reduceat(values, bounds[:-1]))
+
+
+def run_ends(start: IntArray, length: int) -> IntArray:
+    """Return where runs that begin at `start` end, the last one at the length of the array.
+
+    Examples
+    --------
+    >>> run_ends(np.array([0, 2]), 3)
+    array([2, 3])
+    """
+    end = np.empty_like(start)
+    end[:-1] = start[1:]
+    end[-1] = length
+    return end
 
 
 def over_runs(values: NDArray[Any], bounds: IntArray) -> NDArray[Any]:
@@ -108,7 +125,7 @@ def lp_norm(gap: FloatArray, weight: FloatArray, p: float, bounds: IntArray) -> 
     """
     size = np.abs(gap)
     largest = run_maxima(size, bounds)
-    size /= over_runs(np.where(largest > 0, largest, 1.0), bounds)
+    size /= over_runs(np.maximum(largest, _TINY), bounds)
     size **= p
     size *= weight
     return largest * (run_sums(size, bounds) / run_sums(weight, bounds)) ** (1 / p)

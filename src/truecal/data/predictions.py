@@ -17,7 +17,7 @@ from truecal.data.arrays import bad_values, check_shape, refuse_missing, to_arra
 from truecal.data.labels import Codes, Labels, read_clusters
 from truecal.data.reading import Reading
 from truecal.data.sample import Sample
-from truecal.data.width_bins import WidthBins, can_count
+from truecal.data.width_bins import FEWEST_COUNTED, WidthBins, can_count
 from truecal.exceptions import InputError, Remedy
 
 #: The value of `multiclass` for the error of the top label among rows with the same predicted class.
@@ -96,7 +96,7 @@ class Rows:
             the sample is then such a bin, with the mean score of its rows, and nothing is sorted.
         """
         bins = self.countable(width_bins)
-        if bins is not None:
+        if bins is not None and len(self.score) >= FEWEST_COUNTED:
             return bins.count(self.label, self.score, self.target)
         rows = self.kept()
         sampling = rows.weight is not None and not rows.counts
@@ -157,7 +157,7 @@ def group_rows(rows: Sequence[Rows], *, width_bins: int | None = None) -> tuple[
         As for `Rows.group`.
     """
     bins = rows[0].countable(width_bins)
-    if bins is not None and isinstance(rows, ClassRows):
+    if bins is not None and isinstance(rows, ClassRows) and rows.proba.size >= FEWEST_COUNTED:
         return tuple(bins.count_classes(rows.column, rows.proba, rows.targets))
     return tuple(one.group(width_bins=width_bins) for one in rows)
 

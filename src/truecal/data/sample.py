@@ -384,9 +384,9 @@ class Sample(ScoreGroups):
 
     @classmethod
     def _from_sorted(cls, score: FloatArray, label: FloatArray, dtype: np.dtype[Any], target: str) -> Sample:
-        start = _group_starts(score)
-        if len(start) == len(score):
+        if not (score[1:] == score[:-1]).any():
             return cls(score, ones(len(score)), label, dtype, target)
+        start = _group_starts(score)
         count = np.diff(start, append=len(score)).astype(np.float64)
         return cls(score[start], count, np.add.reduceat(label, start), dtype, target)
 

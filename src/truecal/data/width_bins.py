@@ -18,6 +18,9 @@ from truecal.data.sample import Sample
 #: Labels and scores of rows.
 Columns = tuple[NDArray[Any], NDArray[Any]]
 
+#: Fewer scores than this are sorted sooner than they are counted.
+FEWEST_COUNTED = 1 << 13
+
 #: Rows counted in one step; its arrays fit into the cache of a processor.
 _STEP = 1 << 15
 

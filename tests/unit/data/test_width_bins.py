@@ -16,6 +16,12 @@ from truecal.estimators._registry import list_estimators
 COUNTED = [spec.name for spec in list_estimators() if spec.width_bins]
 
 
+@pytest.fixture
+def counted_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count also the few rows that would be sorted sooner."""
+    monkeypatch.setattr("truecal.data.predictions.FEWEST_COUNTED", 0)
+
+
 def scores_on_edges(n_bins: int, dtype: Any, rng: np.random.Generator) -> Any:
     """Return scores on the edges, one step below and above them, 0, 1, and anywhere."""
     edges = (np.arange(n_bins + 1) / n_bins).astype(dtype)
@@ -32,6 +38,7 @@ def test_the_estimators_that_are_counted() -> None:
     assert COUNTED == ["ew_bin", "ew_debias", "ew_label", "ew_mce"]
 
 
+@pytest.mark.usefixtures("counted_always")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 10, 15, 49, 100, 250])
 @pytest.mark.parametrize("name", COUNTED)
@@ -92,6 +99,7 @@ def test_a_mean_stays_in_its_bin() -> None:
     assert (counted.count.tolist(), counted.positives.tolist()) == ([3.0], [2.0])
 
 
+@pytest.mark.usefixtures("counted_always")
 def test_rows_are_sorted_where_counting_would_not_be_exact() -> None:
     assert can_count(1000, 15, np.dtype(np.float64))
     assert not can_count(10, 15, np.dtype(np.float64))
@@ -99,6 +107,8 @@ def test_rows_are_sorted_where_counting_would_not_be_exact() -> None:
     assert width_edges(np.array([3]), 10, np.dtype(np.float32)) == np.float32(0.3)
     score = np.linspace(0, 1, 40)
     label = score > 0.5
+    (plain,) = read_rows(label, score)
+    assert len(plain.group(width_bins=4)) == 4
     (weighted,) = read_rows(label, score, sample_weight=np.ones(40))
     (clustered,) = read_rows(label, score, clusters=np.arange(40))
     assert len(weighted.group(width_bins=4)) == len(clustered.group(width_bins=4)) == 40
@@ -118,6 +128,7 @@ def test_distances_of_rows_are_those_of_sorted_rows_for_every_order_and_norm(nor
     assert truecal.calibration_error(label[order], score[order], **options) == counted
 
 
+@pytest.mark.usefixtures("counted_always")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("name", COUNTED)
 def test_classes_counted_at_once_are_those_counted_one_by_one(name: str, dtype: Any) -> None:
@@ -130,3 +141,10 @@ def test_classes_counted_at_once_are_those_counted_one_by_one(name: str, dtype: 
         assert (one.value, one.n, one.target) == (alone.value, 500, f"P(y = {k}) against the rest")
         assert one.bins is not None
         assert one.bins.to_dict() == alone.bins.to_dict()
+
+
+def test_few_rows_are_sorted_sooner_than_counted() -> None:
+    score = np.random.default_rng(5).random((8192, 2))
+    for n, groups in ((8191, 8191), (8192, 15)):
+        (rows,) = read_rows(score[:n, 1] < 0.5, score[:n, 0])
+        assert len(rows.group(width_bins=15)) == groups
