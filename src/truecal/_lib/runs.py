@@ -109,11 +109,23 @@ def search_runs(ascending: FloatArray, bounds: IntArray, run: Any, value: FloatA
     return known
 
 
-def lp_norm(gap: FloatArray, weight: FloatArray, p: float, bounds: IntArray) -> FloatArray:
+def lp_norm(
+    gap: FloatArray, weight: FloatArray | None, p: float, bounds: IntArray, *, out: FloatArray | None = None
+) -> FloatArray:
     r"""Return for each run of gaps the l_p norm :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
 
-    Gaps are divided by the largest first, so that their powers do not
-    underflow for large p.
+    Gaps are divided by the largest first, so that their powers do not underflow for large p.
+
+    Parameters
+    ----------
+    gap, weight : ndarray
+        Gaps and weights; without weights all gaps count the same.
+    p : float
+        Order of the norm.
+    bounds : ndarray of int
+        Where runs begin, and at the end the length.
+    out : ndarray, optional
+        Array to work in, which may be `gap`.
 
     Examples
     --------
@@ -123,9 +135,13 @@ def lp_norm(gap: FloatArray, weight: FloatArray, p: float, bounds: IntArray) -> 
     >>> lp_norm(gap, weight, 5000, np.array([0, 2, 3]))
     array([0.399944, 0.1     ])
     """
-    size = np.abs(gap)
+    size = np.abs(gap, out=out)
     largest = run_maxima(size, bounds)
     size /= over_runs(np.maximum(largest, _TINY), bounds)
     size **= p
-    size *= weight
-    return largest * (run_sums(size, bounds) / run_sums(weight, bounds)) ** (1 / p)
+    if weight is None:
+        total = np.diff(bounds)
+    else:
+        size *= weight
+        total = run_sums(weight, bounds)
+    return largest * (run_sums(size, bounds) / total) ** (1 / p)

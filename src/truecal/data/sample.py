@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.types import FloatArray
-from truecal.data.score_groups import ScoreGroups, ones
+from truecal.data.score_groups import STEP, ScoreGroups, ones
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
 _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
@@ -406,11 +406,18 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
         Scores in [0, 1], float16, float32 or float64.
     """
     integer = _KEYS[score.dtype.itemsize]
-    keys = np.ascontiguousarray(score).view(integer) << 1  # the sign of -0.0 falls off here
-    keys |= label.astype(integer, copy=False)
+    keys, labels = np.empty(score.shape, dtype=integer), np.empty(score.shape)
+    # Passes through the memory would cost a third of what sorting does.
+    steps = [slice(first, first + STEP) for first in range(0, score.size, STEP)]
+    key, bits = keys.reshape(-1), np.ascontiguousarray(score).reshape(-1).view(integer)
+    unsorted_label, sorted_label = label.reshape(-1), labels.reshape(-1)
+    for step in steps:
+        np.left_shift(bits[step], 1, out=key[step])  # the sign of -0.0 falls off here
+        key[step] |= unsorted_label[step].astype(integer, copy=False)
     keys.sort(axis=-1)
-    labels = (keys & 1).astype(np.float64)
-    keys >>= 1
+    for step in steps:
+        sorted_label[step] = key[step] & 1
+        key[step] >>= 1
     return keys.view(score.dtype).astype(np.float64, copy=False), labels
 
 

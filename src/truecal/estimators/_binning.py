@@ -250,7 +250,7 @@ def _long_sweep(rule: BinningRule) -> int:
         return rule.finest
     descents: IntArray | None = None
     limit = max(len(label), _SWEEP_LIMIT)
-    if float(rule.groups.count.min()) <= rule.groups.rounding:
+    if rule.groups.rounding and float(rule.groups.count.min()) <= rule.groups.rounding:
         limit = min(limit, max(_NEAR_ONLY, _SWEEP_WORK // n_descents))
     most = min(rule.finest, limit)
     tried, broken = min(_FIRST_STEPS[-1][1], len(label)), 0
