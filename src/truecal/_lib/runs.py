@@ -37,20 +37,6 @@ def run_maxima(values: FloatArray, bounds: IntArray) -> FloatArray:
     return np.asarray(np.maximum.reduceat(values, bounds[:-1]))
 
 
-def run_ends(start: IntArray, length: int) -> IntArray:
-    """Return where runs that begin at `start` end, the last one at the length of the array.
-
-    Examples
-    --------
-    >>> run_ends(np.array([0, 2]), 3)
-    array([2, 3])
-    """
-    end = np.empty_like(start)
-    end[:-1] = start[1:]
-    end[-1] = length
-    return end
-
-
 def over_runs(values: NDArray[Any], bounds: IntArray) -> NDArray[Any]:
     """Return one value for each run as one for each element, or as it is if there is one run.
 

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from truecal._lib.checks import check_choice, did_you_mean
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import bad_values, check_shape, refuse_missing, to_array, to_numbers, to_python
+from truecal.data.counting import Counting
 from truecal.data.labels import Codes, Labels, read_clusters
 from truecal.data.reading import Reading
 from truecal.data.sample import Sample
-from truecal.data.width_bins import FEWEST_COUNTED, WidthBins, can_count
 from truecal.exceptions import InputError, Remedy
 
 #: The value of `multiclass` for the error of the top label among rows with the same predicted class.
@@ -79,25 +79,23 @@ class Rows:
         }
         return replace(self, **chosen)
 
-    def countable(self, width_bins: int | None) -> WidthBins | None:
-        """Return the bins of equal width in which the rows can be counted, or None if they must be sorted."""
-        if width_bins is None or self.weight is not None or self.cluster is not None:
-            return None
-        exact = can_count(len(self.score), width_bins, self.score.dtype)
-        return WidthBins(width_bins, self.score.dtype) if exact else None
+    @property
+    def plain(self) -> bool:
+        """Whether there are neither weights nor clusters."""
+        return self.weight is None and self.cluster is None
 
-    def group(self, *, width_bins: int | None = None) -> Sample:
+    def group(self, *, counting: Counting | None = None) -> Sample:
         """Return the sample; rows of weight 0 are left out.
 
         Parameters
         ----------
-        width_bins : int, optional
-            The purpose only needs sums over so many bins of equal width. Where that is quicker, a group of
-            the sample is then such a bin, with the mean score of its rows, and nothing is sorted.
+        counting : Counting, optional
+            How rows can be counted in bins, if the purpose only needs sums over them. Where that is quicker, a group
+            of the sample then has all rows of a bin or of a part of it, with their mean score.
         """
-        bins = self.countable(width_bins)
-        if bins is not None and len(self.score) >= FEWEST_COUNTED:
-            return bins.count(self.label, self.score, self.target)
+        counted = counting.count(self.label, self.score, self.target) if counting and self.plain else None
+        if counted is not None:
+            return counted
         rows = self.kept()
         sampling = rows.weight is not None and not rows.counts
         return Sample.from_rows(
@@ -146,20 +144,21 @@ class ClassRows(Sequence[Rows]):
         return Rows(self.column == k, self.proba[:, k], target=self.targets[k], **self.common)
 
 
-def group_rows(rows: Sequence[Rows], *, width_bins: int | None = None) -> tuple[Sample, ...]:
-    """Return the sample of each set of rows, as `Rows.group` does; classes are counted all at once.
+def group_rows(rows: Sequence[Rows], *, counting: Counting | None = None) -> tuple[Sample, ...]:
+    """Return the sample of each set of rows, as `Rows.group` does; classes may be counted all at once.
 
     Parameters
     ----------
     rows : sequence of Rows
         At least one.
-    width_bins : int, optional
+    counting : Counting, optional
         As for `Rows.group`.
     """
-    bins = rows[0].countable(width_bins)
-    if bins is not None and isinstance(rows, ClassRows) and rows.proba.size >= FEWEST_COUNTED:
-        return tuple(bins.count_classes(rows.column, rows.proba, rows.targets))
-    return tuple(one.group(width_bins=width_bins) for one in rows)
+    if counting is not None and isinstance(rows, ClassRows) and rows[0].plain:
+        counted = counting.count_classes(rows.column, rows.proba, rows.targets)
+        if counted is not None:
+            return tuple(counted)
+    return tuple(one.group(counting=counting) for one in rows)
 
 
 def as_samples(
@@ -197,7 +196,7 @@ def as_samples(
 
 
 def samples_and_rows(
-    y_true: Any, y_proba: Any = None, *, width_bins: int | None = None, **reading: Any
+    y_true: Any, y_proba: Any = None, *, counting: Counting | None = None, **reading: Any
 ) -> tuple[tuple[Sample, ...], Sequence[Rows] | None]:
     """Return what `as_samples` does, and the rows without those of weight 0; None for a Sample, whose rows are gone.
 
@@ -205,7 +204,7 @@ def samples_and_rows(
     ----------
     y_true, y_proba, **reading
         As for `as_samples`.
-    width_bins : int, optional
+    counting : Counting, optional
         As for `Rows.group`.
     """
     if isinstance(y_true, Sample):
@@ -213,7 +212,7 @@ def samples_and_rows(
     rows = read_rows(y_true, y_proba, **reading)
     if rows[0].weight is not None:
         rows = [one.kept() for one in rows]
-    return group_rows(rows, width_bins=width_bins), rows
+    return group_rows(rows, counting=counting), rows
 
 
 def as_sample(y_true: Any, y_proba: Any = None, **reading: Any) -> Sample:

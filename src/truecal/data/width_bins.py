@@ -11,25 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.runs import IntArray
+from truecal._lib.runs import IntArray, run_ends
 from truecal._lib.types import FloatArray
+from truecal.data.counting import MOST_COUNTED_ROWS, STEP, CellSums, Counting, mean_in_cell, rounded
 from truecal.data.sample import Sample
 
 #: Labels and scores of rows.
 Columns = tuple[NDArray[Any], NDArray[Any]]
 
 #: Fewer scores than this are sorted sooner than they are counted.
-FEWEST_COUNTED = 1 << 13
+_FEWEST_SCORES = 1 << 13
 
-#: Rows counted in one step; its arrays fit into the cache of a processor.
-_STEP = 1 << 15
-
-#: A score is rounded to a multiple of 2^-26, and what is left to one of 2^-53. Sums of such parts are exact for so many
-#: rows: their order cannot matter.
-_COARSE, _FINE, _MOST_COUNTED_ROWS = 2.0**-26, 2.0**-53, 1 << 26
-
-#: The same for numbers in [0, 1] of one step; sums of steps are added exactly. Smallest mean that is exact enough, and
-#: smallest number instead of 1 for which it is.
+#: Units of numbers in [0, 1] whose sums over a step are exact; sums of steps are added exactly. Smallest mean for which
+#: that is enough, and smallest number instead of 1.
 _HIGH, _LOW, _SMALLEST_MEAN, _SMALLEST_POWER = 2.0**-37, 2.0**-74, 2.0**-20, 2.0**-900
 
 
@@ -48,9 +42,28 @@ def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArra
     return np.asarray((k / n_bins).astype(dtype, copy=False), dtype=np.float64)
 
 
-def can_count(n_rows: int, n_bins: int, dtype: np.dtype[Any]) -> bool:
-    """Return whether counting is exact: not too many rows, and edges that are far apart in the type of the scores."""
-    return n_bins <= n_rows <= _MOST_COUNTED_ROWS and n_bins * float(np.finfo(dtype).eps) < 0.25
+class WidthCounting(Counting):
+    """Count rows in bins of equal width."""
+
+    def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> Sample | None:
+        """Return the sample whose groups are the bins that have rows; None if there are too few rows or too many."""
+        bins = self._bins(len(score), score)
+        return None if bins is None else bins.count(label, score, target)
+
+    def count_classes(
+        self, column: NDArray[Any], proba: NDArray[Any], targets: Sequence[str]
+    ) -> Iterator[Sample] | None:
+        """Return the same for all classes, each against the rest."""
+        bins = self._bins(len(proba), proba)
+        return None if bins is None else bins.count_classes(column, proba, targets)
+
+    def _bins(self, n_rows: int, scores: NDArray[Any]) -> WidthBins | None:
+        # The edges must be far apart in the type of the scores.
+        exact = (
+            self.n_bins <= n_rows <= MOST_COUNTED_ROWS
+            and self.n_bins * float(np.finfo(scores.dtype).eps) < 0.25
+        )
+        return WidthBins(self.n_bins, scores.dtype) if exact and scores.size >= _FEWEST_SCORES else None
 
 
 class WidthBins:
@@ -61,7 +74,7 @@ class WidthBins:
     n_bins : int
         Number b of bins.
     dtype : numpy.dtype
-        Type of the scores, in which edges are far apart; see `can_count`.
+        Type of the scores, in which edges are far apart.
     """
 
     def __init__(self, n_bins: int, dtype: np.dtype[Any]) -> None:
@@ -92,15 +105,11 @@ class WidthBins:
         target : str
             What the score is the probability of, in words.
         """
-        sums = _Sums(2 * self.n_bins)
-        for first in range(0, len(score), _STEP):
-            values = score[first : first + _STEP].astype(np.float64, copy=False)
-            cell = self.index(values)  # the bin and the label as one number
-            cell <<= 1
-            cell |= label[first : first + _STEP].astype(np.intp, copy=False)
-            sums.add(cell, values)
-        table = sums.table.reshape(3, -1, 2)
-        return self._sample(table.sum(axis=2), table[0, :, 1], target, lambda: (label, score))
+        sums = CellSums(2 * self.n_bins)
+        for first in range(0, len(score), STEP):
+            values = score[first : first + STEP].astype(np.float64, copy=False)
+            sums.add_labelled(self.index(values), label[first : first + STEP], values)
+        return self._sample(*sums.by_label(), target, lambda: (label, score))
 
     def count_classes(
         self, column: NDArray[Any], proba: NDArray[Any], targets: Sequence[str]
@@ -119,8 +128,8 @@ class WidthBins:
         n_classes = proba.shape[1]
         offset = np.arange(n_classes) * self.n_bins
         n_cells = n_classes * self.n_bins
-        sums = _Sums(n_cells)
-        step = max(_STEP, 2 * n_cells) // n_classes
+        sums = CellSums(n_cells)
+        step = max(STEP, 2 * n_cells) // n_classes
         for first in range(0, len(proba), step):
             values = proba[first : first + step].astype(np.float64, copy=False)
             cell = self.index(values)
@@ -138,36 +147,12 @@ class WidthBins:
     ) -> CountedSample:
         """Return the sample of bins with these sums; a mean is kept inside its bin."""
         kept = np.flatnonzero(table[0])
-        count, coarse, fine = table[:, kept]
-        mean = np.clip((coarse + fine) / count, self.lower[kept], np.nextafter(self.upper[kept], 0))
-        return CountedSample(mean, count, positives[kept], self.dtype, target, bins=self, rows=rows)
+        mean = mean_in_cell(table[:, kept], self.lower[kept], self.upper[kept])
+        return CountedSample(mean, table[0, kept], positives[kept], self.dtype, target, bins=self, rows=rows)
 
 
 def _class_rows(column: NDArray[Any], proba: NDArray[Any], k: int) -> Columns:
     return column == k, proba[:, k]
-
-
-class _Sums:
-    """Sums by cell that are exact for any order of rows: rows, and their scores in a coarse and a fine part."""
-
-    def __init__(self, n_cells: int) -> None:
-        self.table = np.zeros((3, n_cells))
-
-    def add(self, cell: IntArray, score: FloatArray) -> None:
-        rows, coarse, fine = self.table
-        rows += np.bincount(cell, minlength=len(rows))
-        part = _rounded(score, _COARSE)
-        coarse += np.bincount(cell, part, len(rows))
-        np.subtract(score, part, out=part)
-        fine += np.bincount(cell, _rounded(part, _FINE, out=part), len(rows))
-
-
-def _rounded(values: FloatArray, unit: float, out: FloatArray | None = None) -> FloatArray:
-    """Return multiples of a power of two; values must be smaller than 2^51 times this unit."""
-    constant = 1.5 * 2.0**52 * unit  # its last binary digit is the unit
-    rounded = np.add(values, constant, out=out)
-    rounded -= constant
-    return np.asarray(rounded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +175,7 @@ class CountedSample(Sample):
         label, score = self.rows()
         bins, occupied = self.bins, self.bins.index(self.score)
         level_of = np.zeros(bins.n_bins)
-        level_of[occupied] = np.repeat(level, np.diff(start, append=len(occupied)))
+        level_of[occupied] = np.repeat(level, run_ends(start, len(occupied)) - start)
         farthest = float(np.maximum(level_of - bins.lower, bins.upper - level_of)[occupied].max())
         largest = 2.0 ** math.ceil(p * math.log2(farthest))  # that a distance to the power of p can be
         mean = self._mean_power(score, level_of, p, largest) if largest > _SMALLEST_POWER else 0.0
@@ -202,12 +187,12 @@ class CountedSample(Sample):
     def _mean_power(self, score: NDArray[Any], level_of: FloatArray, p: float, largest: float) -> float:
         """Return the mean of the distances to the power of p."""
         sums = []
-        for first in range(0, len(score), _STEP):
-            values = score[first : first + _STEP].astype(np.float64, copy=False)
+        for first in range(0, len(score), STEP):
+            values = score[first : first + STEP].astype(np.float64, copy=False)
             gap = values - level_of[self.bins.index(values)]
             np.abs(gap, out=gap)
             gap **= p
-            high = _rounded(gap, _HIGH * largest)
+            high = rounded(gap, _HIGH * largest)
             gap -= high
-            sums += [high.sum(), _rounded(gap, _LOW * largest, out=gap).sum()]
+            sums += [high.sum(), rounded(gap, _LOW * largest, out=gap).sum()]
         return math.fsum(sums) / len(score)

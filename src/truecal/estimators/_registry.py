@@ -17,6 +17,7 @@ from truecal.exceptions import CalibrationWarning, InputError, Remedy
 from truecal.results import Estimates
 
 if TYPE_CHECKING:
+    from truecal.data.counting import Counting
     from truecal.data.sample import Sample
     from truecal.data.score_groups import ScoreGroups
     from truecal.results import Estimate
@@ -74,9 +75,9 @@ class EstimatorSpec:
         Other names of the estimator.
     options : dict
         Its keyword parameters other than `norm`, with their defaults.
-    width_bins : bool
-        Whether it depends on the rows only through their sums over `n_bins` bins of equal width, so that they can be
-        counted and need not be sorted.
+    counting : callable or None
+        The `Counting` for a number of bins, if the estimator depends on the rows only through their sums over `n_bins`
+        bins, so that they can be counted and need not be sorted.
     takes_blocks : bool
         Whether the function takes a `Sample` or a `Block` of many, and returns `Estimates`.
     truth : callable, "plug-in" or None
@@ -99,7 +100,7 @@ class EstimatorSpec:
     range: tuple[float, float]
     aliases: tuple[str, ...]
     options: dict[str, Any]
-    width_bins: bool = False
+    counting: Callable[[int], Counting] | None = None
     takes_blocks: bool = False
     truth: Truth = None
     limit: Callable[[float], float] | None = None
@@ -288,7 +289,7 @@ def estimator(
     range: tuple[float, float] = (0.0, 1.0),
     aliases: tuple[str, ...] = (),
     alias_norms: Mapping[str, float] = MappingProxyType({}),
-    width_bins: bool = False,
+    counting: Callable[[int], Counting] | None = None,
     takes_blocks: bool = False,
     truth: Truth = None,
     limit: Callable[[float], float] | None = None,
@@ -317,8 +318,8 @@ def estimator(
         Other names of the estimator.
     alias_norms : mapping of str to float
         Order of the norm of those aliases that imply one.
-    width_bins : bool
-        Whether sums over `n_bins` bins of equal width are all that it needs.
+    counting : callable, optional
+        `WidthCounting` or `MassCounting`, if sums over `n_bins` such bins are all that it needs.
     takes_blocks : bool
         Whether the function is written for `ScoreGroups` of one sample or many, and returns `Estimates`. Others are
         applied to the samples of a block one by one.
@@ -359,7 +360,7 @@ def estimator(
             range=range,
             aliases=aliases,
             options=options,
-            width_bins=width_bins,
+            counting=counting,
             takes_blocks=takes_blocks,
             truth=truth,
             limit=limit,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from truecal._lib.checks import check_count
 from truecal._lib.runs import lp_norm
+from truecal.data.mass_cells import MassCounting
 from truecal.data.score_groups import ScoreGroups
+from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.results import Estimates
@@ -17,7 +19,7 @@ from truecal.results import Estimates
     aliases=("ece",),
     alias_norms={"ece": 1.0},
     takes_blocks=True,
-    width_bins=True,
+    counting=WidthCounting,
 )
 def ew_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the binned calibration error over equal-width bins.
@@ -50,6 +52,7 @@ def ew_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     aliases=("ace",),
     alias_norms={"ace": 1.0},
     takes_blocks=True,
+    counting=MassCounting,
 )
 def em_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the binned calibration error over equal-mass bins.

@@ -11,7 +11,9 @@ from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
 from truecal._lib.runs import run_maxima, run_sums
 from truecal._lib.types import FloatArray
+from truecal.data.mass_cells import MassCounting
 from truecal.data.score_groups import ScoreGroups
+from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.exceptions import InputError
@@ -51,7 +53,7 @@ A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS."""
     "ew_debias",
     summary="Binned error minus its noise, equal-width bins.",
     reference=_REFERENCE,
-    width_bins=True,
+    counting=WidthCounting,
     takes_blocks=True,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
@@ -89,6 +91,7 @@ def ew_debias(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimate
     summary="Binned error minus its noise, equal-mass bins.",
     reference=_REFERENCE,
     takes_blocks=True,
+    counting=MassCounting,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def em_debias(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:

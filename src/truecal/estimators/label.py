@@ -5,6 +5,7 @@ from __future__ import annotations
 from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
 from truecal.data.score_groups import ScoreGroups
+from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.results import Estimates
@@ -25,7 +26,7 @@ equation 3."""
     summary="Gap between each score and the mean label of its equal-width bin.",
     reference=_REFERENCE,
     takes_blocks=True,
-    width_bins=True,
+    counting=WidthCounting,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def ew_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:

@@ -7,8 +7,10 @@ import numpy as np
 from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
 from truecal._lib.runs import run_maxima
+from truecal.data.mass_cells import MassCounting
 from truecal.data.sample import Sample
 from truecal.data.score_groups import ScoreGroups
+from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import estimator
 from truecal.results import Estimates
@@ -33,7 +35,7 @@ def _largest_gap(census: Sample, *, n_bins: int) -> float:
     estimand=_ESTIMAND,
     norms="none",
     aliases=("mce",),
-    width_bins=True,
+    counting=WidthCounting,
     takes_blocks=True,
     truth=_largest_gap,
 )
@@ -64,6 +66,7 @@ def ew_mce(sample: ScoreGroups, *, n_bins: int = 15) -> Estimates:
     estimand=_ESTIMAND,
     norms="none",
     takes_blocks=True,
+    counting=MassCounting,
     truth=_largest_gap,
 )
 @fill_docstring(references=_REFERENCES)

@@ -215,16 +215,16 @@ def _measure(
                 argument="n_bins",
             )
         options = {"n_bins": n_bins, **options}
-    width_bins = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.width_bins else None
+    counting = spec.counting and spec.counting(check_count("n_bins", {**spec.options, **options}["n_bins"]))
     separate = reading["multiclass"] == TOP_BY_CLASS
     rows: Sequence[Rows] | None
     if separate:
         from truecal.inference.top_by_class import parts_target, read_parts, sizes_of
 
         rows = read_parts(y_true, y_proba, reading)
-        samples = tuple(one.group(width_bins=width_bins) for one in rows)
+        samples = tuple(one.group(counting=counting) for one in rows)
     else:
-        samples, rows = samples_and_rows(y_true, y_proba, width_bins=width_bins, **reading)
+        samples, rows = samples_and_rows(y_true, y_proba, counting=counting, **reading)
     outcomes = [spec(sample, norm=norm, **options) for sample in samples]
     if confidence_level is not None:
         from truecal.inference.dependence import warn_of_dependence

@@ -10,16 +10,16 @@ import pytest
 
 import truecal
 from truecal.data import read_rows
-from truecal.data.width_bins import WidthBins, can_count, width_edges
+from truecal.data.width_bins import WidthBins, WidthCounting, width_edges
 from truecal.estimators._registry import list_estimators
 
-COUNTED = [spec.name for spec in list_estimators() if spec.width_bins]
+COUNTED = [spec.name for spec in list_estimators() if spec.counting is WidthCounting]
 
 
 @pytest.fixture
 def counted_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count also the few rows that would be sorted sooner."""
-    monkeypatch.setattr("truecal.data.predictions.FEWEST_COUNTED", 0)
+    monkeypatch.setattr("truecal.data.width_bins._FEWEST_SCORES", 0)
 
 
 def scores_on_edges(n_bins: int, dtype: Any, rng: np.random.Generator) -> Any:
@@ -47,7 +47,7 @@ def test_same_bins_and_same_value_as_sorted_rows(name: str, n_bins: int, dtype: 
     score = scores_on_edges(n_bins, dtype, rng)
     label = rng.random(len(score)) < score
     (rows,) = read_rows(label, score)
-    assert len(rows.group(width_bins=n_bins)) <= n_bins
+    assert len(rows.group(counting=WidthCounting(n_bins))) <= n_bins
     counted = truecal.estimate(label, score, estimator=name, n_bins=n_bins)
     ordered = truecal.estimate(truecal.Sample.from_predictions(label, score), estimator=name, n_bins=n_bins)
     assert counted.value == pytest.approx(ordered.value, abs=1e-15 if name != "ew_debias" else 1e-8)
@@ -61,7 +61,6 @@ def test_same_bins_and_same_value_as_sorted_rows(name: str, n_bins: int, dtype: 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("n_bins", [*range(1, 60), 99, 255])
 def test_a_score_belongs_to_the_last_bin_whose_edge_it_reaches(n_bins: int, dtype: Any) -> None:
-    assert can_count(n_bins, n_bins, np.dtype(dtype))
     score = scores_on_edges(n_bins, dtype, np.random.default_rng(0))
     edges = (np.arange(n_bins) / n_bins).astype(dtype)
     index = WidthBins(n_bins, np.dtype(dtype)).index(score.astype(np.float64))
@@ -101,17 +100,18 @@ def test_a_mean_stays_in_its_bin() -> None:
 
 @pytest.mark.usefixtures("counted_always")
 def test_rows_are_sorted_where_counting_would_not_be_exact() -> None:
-    assert can_count(1000, 15, np.dtype(np.float64))
-    assert not can_count(10, 15, np.dtype(np.float64))
-    assert not can_count(10_000, 300, np.dtype(np.float16))
-    assert width_edges(np.array([3]), 10, np.dtype(np.float32)) == np.float32(0.3)
-    score = np.linspace(0, 1, 40)
+    score = np.linspace(0, 1, 400).astype(np.float32)
     label = score > 0.5
-    (plain,) = read_rows(label, score)
-    assert len(plain.group(width_bins=4)) == 4
-    (weighted,) = read_rows(label, score, sample_weight=np.ones(40))
-    (clustered,) = read_rows(label, score, clusters=np.arange(40))
-    assert len(weighted.group(width_bins=4)) == len(clustered.group(width_bins=4)) == 40
+    (rows,) = read_rows(label, score)
+    (half,) = read_rows(label, score.astype(np.float16))
+    (weighted,) = read_rows(label, score, sample_weight=np.ones(400))
+    (clustered,) = read_rows(label, score, clusters=np.arange(400))
+    assert width_edges(np.array([3]), 10, np.dtype(np.float32)) == np.float32(0.3)
+    assert len(rows.group(counting=WidthCounting(300))) == 300
+    assert len(half.group(counting=WidthCounting(300))) == len(half.group()) > 300
+    for other in (rows.group(counting=WidthCounting(401)), weighted.group(counting=WidthCounting(4))):
+        assert len(other) == 400
+    assert len(clustered.group(counting=WidthCounting(4))) == 400
 
 
 @pytest.mark.parametrize("norm", [1, 1.5, 2, 3, 7, 30, 300, 5000])
@@ -147,4 +147,4 @@ def test_few_rows_are_sorted_sooner_than_counted() -> None:
     score = np.random.default_rng(5).random((8192, 2))
     for n, groups in ((8191, 8191), (8192, 15)):
         (rows,) = read_rows(score[:n, 1] < 0.5, score[:n, 0])
-        assert len(rows.group(width_bins=15)) == groups
+        assert len(rows.group(counting=WidthCounting(15))) == groups
