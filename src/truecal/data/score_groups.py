@@ -55,7 +55,8 @@ class ScoreGroups:
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         # One 1.0 seen by all rows through a stride of zero costs no memory, and marks groups of one row.
-        object.__setattr__(self, "one_row_each", self.count.strides == (0,) and float(self.count[0]) == 1)
+        shared = self.count.strides == (0,) and self.count.size > 0
+        object.__setattr__(self, "one_row_each", shared and float(self.count[0]) == 1)
 
     @cached_property
     def bounds(self) -> IntArray:
