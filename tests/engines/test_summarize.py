@@ -1,8 +1,14 @@
 """`summarize` on DuckDB, Dask and Spark, by the contract that all engines share."""
 
+import contextlib
+import io
+import re
+
 import pytest
 
 from support import engine_contract as contract
+from truecal import summarize
+from truecal.data._expressions import collect
 
 
 @pytest.mark.parametrize("case", contract.CASES)
@@ -45,6 +51,24 @@ def test_clusters(make, request):
 
 def test_blocks_of_clusters(make, monkeypatch):
     contract.check_blocks(make, monkeypatch)
+
+
+def test_spark_compiles_the_sums_of_clusters(spark, monkeypatch):
+    """Java interprets methods of more than 8,000 bytes, which made sums of clusters twenty times slower."""
+    sizes = []
+
+    def collect_and_measure(frame):
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            frame.to_native().explain(mode="codegen")
+        sizes.extend(map(int, re.findall(r"maxMethodCodeSize:(\d+)", shown.getvalue())))
+        return collect(frame)
+
+    monkeypatch.setattr("truecal.data.cluster_frames.collect", collect_and_measure)
+    monkeypatch.setattr("truecal.data.cluster_frames.MOST_PAIRS", 1000)
+    frame = spark.createDataFrame(contract.make_table())
+    summarize(frame, score="score", label="label", cluster="patient")
+    assert len(sizes) > 2
+    assert max(sizes) < 8000
 
 
 def test_bad_clusters(make):

@@ -36,13 +36,14 @@ def add_clusters(
     parts : dict of tuple to Cells
         The cells of each group.
     rows : LazyFrame
-        Checked rows: cell, score, weight, and both times the weight.
+        Checked rows, none of them at fault: cell, score, weight, and both times the weight.
     groups, units : list of str
         Columns of `rows` that name groups, and clusters.
     weighted, sampling, equal : bool
         Whether rows have weights, whether these are not counts, and whether every cluster counts the same.
     """
-    rows = rows.filter(nw.col("_cell") >= 0)
+    if weighted:  # Not by cell: Spark would work it out for the filter once more, in a method too long to be compiled.
+        rows = rows.filter(nw.col("_w") > 0)
     sizes = _sizes_if_many(parts, rows, units, weighted=weighted)
     if sizes is not None:
         if equal:

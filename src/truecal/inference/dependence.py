@@ -188,10 +188,11 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
             spread_of_blocks = float(np.square(products - products.mean()).sum())
             standard_error = math.sqrt(factor * spread_of_blocks) / total
     elif pairs.sum() > 0:
-        icc = float(products.sum() / pairs.sum())
-        standard_error = math.sqrt(factor * float(np.square(products - icc * pairs).sum())) / float(
-            pairs.sum()
-        )
+        smooth = core.beta if core.posterior.probability[1] > 0.5 else core.logistic
+        design, _ = smooth.design(sample.score)
+        none, full = _expected_products(table, spread / table.weight, design, smooth.inverse)
+        icc = (float(products.sum()) - none) / (full - none)
+        standard_error = math.sqrt(factor * float(np.square(products - icc * pairs).sum())) / (full - none)
         # Not below that of one row: a negative correlation that is mere noise must not promise precision.
         design_effect = max(1 + icc * float(pairs.sum() / alone.sum()), 1 / float(table.sizes.max()))
     mean = float(residual.sum()) / sample.n
@@ -207,6 +208,60 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
         standard_error=math.sqrt(factor * float(each @ each)) / sample.n,
         equal=table.equal,
     )
+
+
+def _expected_products(
+    table: Clusters, sd: FloatArray, design: FloatArray, inverse: FloatArray
+) -> tuple[float, float]:
+    r"""Return what products of residuals of the same cluster add up to for a correlation of 0 and of 1.
+
+    The curve was fitted to the same labels and takes up some of what those of a cluster have in common. To first order
+    the residual of row i is :math:`e_i = \varepsilon_i - s_i^2 x_i^\top H^{-1} \sum_j w_j x_j \varepsilon_j`, with
+    :math:`\varepsilon` the residuals of the true curve and s their standard deviations. The expected sum of
+    :math:`w_i w_j e_i e_j` over pairs of rows of a cluster is therefore linear in their correlation.
+
+    Parameters
+    ----------
+    table : Clusters
+        The clusters.
+    sd : ndarray of shape (m,)
+        s, for each row of the table.
+    design : ndarray of shape (n_groups, 3)
+        x, for each group.
+    inverse : ndarray of shape (3, 3)
+        :math:`H^{-1}`.
+    """
+    each = table.weight if table.rows is None else table.weight**2 / table.rows  # sum of w^2
+
+    def by_cluster(values: FloatArray) -> FloatArray:
+        """Return the sums of values times x, and of values."""
+        columns = [*(values * column[table.group] for column in design.T), values]
+        return np.stack([np.bincount(table.cluster, one, table.n_clusters) for one in columns], axis=1)
+
+    def by_group(values: FloatArray) -> FloatArray:
+        return np.bincount(table.group, values, len(design))
+
+    together, alone = by_cluster(table.weight * sd), by_cluster(each * sd**2)
+    taken = by_cluster(table.weight * sd**2)[:, :3] @ inverse  # by the fit, from the sum of a cluster
+    # For both correlations: covariances of w x e with the sum of w e over the same cluster, those of their sum over all
+    # clusters, and how much the fit reduces the squares of single rows.
+    leverage = np.sum(design @ inverse * design, axis=1)
+    cases = [
+        (alone, (design.T * by_group(each * sd**2)) @ design, leverage @ by_group(each**2 / table.weight * sd**4)),
+        (
+            together * together[:, 3:],
+            together[:, :3].T @ together[:, :3],
+            np.sum(by_cluster(each * sd**3)[:, :3] @ inverse * together[:, :3]),
+        ),
+    ]
+    found = []
+    for shared, scores, reduction in cases:
+        covariance = inverse @ scores @ inverse
+        curve = np.sum(design @ covariance * design, axis=1) @ by_group(each * sd**4)
+        squares = alone[:, 3].sum() - 2 * reduction + curve
+        sums = shared[:, 3].sum() - 2 * np.sum(taken * shared[:, :3]) + np.sum(taken @ scores * taken)
+        found.append(float(sums - squares))
+    return found[0], found[1]
 
 
 def warn_of_dependence(sample: Sample, *, stacklevel: int) -> tuple[str, ...]:
