@@ -103,6 +103,61 @@ def test_images_and_padding():
     assert metric.cells().n == kept.sum()
 
 
+def test_clusters_that_fit_into_the_blocks_give_the_answers_of_rows():
+    y, p = binary()
+    p, patient = (p * 1000).round() / 1000, torch.arange(N) // 100
+    metric = CalibrationMetric(n_blocks=64)
+    for first in range(0, N, 500):
+        part = slice(first, first + 500)
+        metric.update(p[part], y[part], patient[part] - 64)  # any whole numbers will do
+    exact = as_sample(y.numpy(), p.numpy(), clusters=patient.numpy())
+    cells = metric.cells()
+    assert cells.clusters.n_clusters == 60
+    assert metric.compute().item() == pytest.approx(truecal.calibration_error(exact), abs=1e-9)
+    found, wanted = truecal.confidence_interval(cells), truecal.confidence_interval(exact)
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
+    assert metric.sums.numel() == 64 * 3 * 2**16
+    with pytest.raises(ValueError, match="cannot be merged"):
+        cells.merge(cells)
+
+
+def test_clusters_beyond_the_blocks_stay_whole():
+    y, p = binary()
+    metric = CalibrationMetric(n_blocks=20)
+    metric.update(p, y, torch.arange(N) // 10)
+    blocks = as_sample(y.numpy(), p.numpy(), clusters=np.arange(N) // 10 % 20)
+    assert metric.cells().clusters.sizes == pytest.approx(blocks.clusters.sizes)
+    assert metric.estimate().n_clusters == 20
+
+
+def test_an_image_is_a_cluster_of_pixels():
+    rng = torch.Generator().manual_seed(1)
+    proba = torch.rand(30, 3, 8, 8, generator=rng, dtype=torch.float64).softmax(dim=1)
+    label = torch.randint(3, (30, 8, 8), generator=rng)
+    label[:, 0] = -100
+    metric, pixels = (CalibrationMetric(n_blocks=32, ignore_index=-100) for _ in range(2))
+    metric.update(proba, label, torch.arange(30))
+    pixels.update(proba, label, torch.arange(30)[:, None, None].expand(30, 8, 8))
+    assert metric.cells().clusters.sizes.tolist() == [56.0] * 30
+    assert torch.equal(metric.sums, pixels.sums)
+    assert_same(metric.cells(), pixels.cells())
+
+
+@pytest.mark.parametrize(
+    ("n_blocks", "clusters", "says"),
+    [
+        (None, torch.tensor([1, 2]), "clusters needs n_blocks, in the constructor"),
+        (20, None, "clusters is missing"),
+        (20, torch.tensor([1.0, 2.0]), "clusters must be whole numbers. Got torch.float32 instead"),
+        (20, torch.tensor([1, 2, 3]), r"clusters must have the shape of target.* Got \(3,\) and \(2,\)"),
+    ],
+)
+def test_bad_clusters(n_blocks, clusters, says):
+    metric = CalibrationMetric(n_blocks=n_blocks)
+    with pytest.raises(ValueError, match=says):
+        metric.update(torch.tensor([0.2, 0.7]), torch.tensor([0, 1]), clusters)
+
+
 def test_half_precision():
     y, logits = several()
     for dtype in (torch.float16, torch.bfloat16):

@@ -33,7 +33,7 @@ from truecal.inference.decompose import SCORES, Decomposition, decompose
 from truecal.inference.dependence import ClusterSummary, summary_of
 from truecal.inference.interval import confidence_interval
 from truecal.inference.weak_calibration import WeakCalibration, weak_calibration
-from truecal.multiscale.analysis import MIN_CLUSTERS
+from truecal.multiscale.clusters import MIN_CLUSTERS, enough_clusters
 from truecal.plotdata.histogram import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate, Interval, Result
@@ -365,10 +365,12 @@ def _assess(
     notes = [*data_warnings(sample), *_notes(estimates)]
     if test is None:
         notes.append("The counts are fractional: there is no test.")
-    if clusters is not None and clusters.n_clusters < MIN_CLUSTERS:
+    if clusters is not None and not enough_clusters(clusters.n_clusters, clusters.effective_clusters):
+        few = counted(clusters.n_clusters, "cluster")
+        few += ", of which few hold most of the rows," if clusters.n_clusters >= MIN_CLUSTERS else ""
         notes.append(
-            f"{counted(clusters.n_clusters, 'cluster')} say too little about how much clusters differ: there is no "
-            f"interval of the error, and the test is approximate. At least {MIN_CLUSTERS} are needed."
+            f"{few} say too little about how much clusters differ: there is no interval of the error, and the test is "
+            f"approximate. At least {MIN_CLUSTERS} are needed."
         )
     if sample.squares is not None and clusters is None:
         notes.append(

@@ -14,7 +14,7 @@ from truecal._lib.logistic import fit_logistic
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import Rows
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import MIN_CLUSTERS
+from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.results import Result
 
 

@@ -19,7 +19,7 @@ from truecal.inference._test_result import TestResult
 from truecal.inference.calibration_test import calibration_test
 from truecal.inference.interval import confidence_interval
 from truecal.inference.multiplicity import adjusted_together
-from truecal.multiscale.analysis import MIN_CLUSTERS
+from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate, Interval, Result
 

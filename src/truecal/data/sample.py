@@ -92,6 +92,12 @@ class Clusters:
         return table
 
     @cached_property
+    def effective_number(self) -> float:
+        """Number of clusters of equal weight that would be as uncertain, (sum m)^2 / sum m^2 over the weights m."""
+        weight = np.bincount(self.cluster, self.weight, self.n_clusters)
+        return float(weight.sum() ** 2 / (weight @ weight))
+
+    @cached_property
     def sizes(self) -> FloatArray:
         """Number of rows of each cluster."""
         rows = self.weight if self.rows is None else self.rows

@@ -13,7 +13,7 @@ from truecal.estimators._registry import MULTISCALE
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.interval import assumption_of, limits_of
-from truecal.inference.top_by_class import parts_target
+from truecal.inference.top_by_class import parts_target, sizes_of
 from truecal.multiscale.analysis import analyse
 from truecal.results import classes_target
 
@@ -46,6 +46,11 @@ def equivalence_test(
     limits = limits_of(cores, norm, rows, separate=separate)
     several = parts_target(len(samples)) if separate else classes_target(len(samples))
     pvalue = limits.at_most(at_most)
+    table = samples[0].clusters
+    n, n_clusters = samples[0].n, None if table is None else table.n_named
+    if separate:
+        whole = sizes_of(samples, rows or ())
+        n, n_clusters = whole["n"], whole["n_clusters"]
     return TestResult(
         statistic=limits.error,
         pvalue=pvalue,
@@ -53,11 +58,12 @@ def equivalence_test(
         null=np.empty(0),
         n_resamples=0,
         method=MULTISCALE,
-        n=sum(sample.n for sample in samples) if separate else samples[0].n,
+        n=n,
         target=samples[0].target if len(samples) == 1 and not separate else several,
         norm=float(norm),
         at_most=at_most,
         tail_pvalue=pvalue,
         notes=(f"Assumption: {assumption_of(cores, limits)}.",),
         limits=limits,
+        n_clusters=n_clusters,
     )

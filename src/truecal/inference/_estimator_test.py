@@ -169,6 +169,7 @@ def _compare(
         spiegelhalter=beside,
         tail_pvalue=pvalue,
         notes=(*estimate.notes, *notes),
+        n_clusters=estimate.n_clusters,
     )
 
 

@@ -88,6 +88,7 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         spiegelhalter=z_of(sample),
         tail_pvalue=tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue),
         notes=(*outcome.notes, *impossible_labels(sample)),
+        n_clusters=None if sample.clusters is None else sample.clusters.n_named,
     )
 
 

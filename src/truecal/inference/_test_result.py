@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.text import format_pvalue, p_equals, statistic
+from truecal._lib.text import counted, format_pvalue, p_equals, statistic
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import MULTISCALE
 from truecal.exceptions import InputError
@@ -55,7 +55,7 @@ class TestResult(Result):
     at_most : float or None
         If given, the null hypothesis is that the error is at least this large; else that it is 0.
     spiegelhalter : SpiegelhalterResult or None
-        Spiegelhalter's test of the same hypothesis, which needs no resampling; None for rows in clusters.
+        Spiegelhalter's test of the same hypothesis, which needs no resampling.
     tail_pvalue : float
         The p-value, extrapolated beyond the draws if fewer than ten of them reach the statistic. It is used to correct
         for many groups, where 1 / (n_resamples + 1) would be too large a smallest p-value.
@@ -69,6 +69,8 @@ class TestResult(Result):
         For a classwise test, that of each class.
     limits : Limits or None
         With `at_most`: the confidence limits behind `decide`.
+    n_clusters : int or None
+        Number of clusters, if rows depend on each other.
     """
 
     __test__: ClassVar[bool] = False  # not a test class for pytest
@@ -94,6 +96,7 @@ class TestResult(Result):
     notes: tuple[str, ...] = ()
     classes: tuple[TestResult, ...] = ()
     limits: Limits | None = None
+    n_clusters: int | None = None
 
     def decide(self, alpha: float = 0.05) -> Decision:
         """Return what a test with `at_most` shows, and how many rows would settle it.
@@ -141,9 +144,11 @@ class TestResult(Result):
 
     def _headline(self) -> list[str]:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
+        size = f"n = {self.n:,.10g}"
+        size += "" if self.n_clusters is None else f" in {counted(self.n_clusters, 'cluster')}"
         if self.at_most is not None:
             return [
-                f"error{norm} of {self.target}: {self.statistic:.4f}, n = {self.n:,.10g}",
+                f"error{norm} of {self.target}: {self.statistic:.4f}, {size}",
                 f"H0: the error is at least {self.at_most:g}; {p_equals(self.pvalue)}",
             ]
         low, high = self.pvalue_range
@@ -156,7 +161,7 @@ class TestResult(Result):
         shown = [f"{value:.2e}" if small else f"{value:.{digits}f}" for value in (middle, critical)]
         value = f"{self.statistic:.2e}" if small else statistic(self.statistic, digits)
         lines = [
-            (f"{self.method}{norm} test of {self.target}: statistic {value}, n = {self.n:,.10g}"),
+            f"{self.method}{norm} test of {self.target}: statistic {value}, {size}",
             f"Null distribution: median {shown[0]}, 95th percentile {shown[1]}",
             f"{p_equals(self.pvalue, self.n_resamples)} ({self.n_resamples} resamples{ties})",
         ]

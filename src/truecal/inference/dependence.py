@@ -37,6 +37,9 @@ class ClusterSummary(Result):
     ----------
     n_clusters : int
         Number of clusters.
+    effective_clusters : float
+        Number of clusters of equal size that would tell as much about how clusters differ,
+        :math:`(\sum_c m_c)^2 / \sum_c m_c^2`; much smaller than `n_clusters` if few clusters hold most of the rows.
     n : float
         Number of rows, or the total weight.
     sizes : ndarray of shape (n_clusters,)
@@ -60,6 +63,7 @@ class ClusterSummary(Result):
     _derived: ClassVar[tuple[str, ...]] = ("smallest", "median", "largest", "effective_size", "weighting")
 
     n_clusters: int
+    effective_clusters: float
     n: float
     sizes: FloatArray
     icc: float
@@ -189,7 +193,7 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
             standard_error = math.sqrt(factor * spread_of_blocks) / total
     elif pairs.sum() > 0:
         smooth = core.beta if core.posterior.probability[1] > 0.5 else core.logistic
-        design, _ = smooth.design(sample.score)
+        design = smooth.design(sample.score)
         none, full = _expected_products(table, spread / table.weight, design, smooth.inverse)
         icc = (float(products.sum()) - none) / (full - none)
         standard_error = math.sqrt(factor * float(np.square(products - icc * pairs).sum())) / (full - none)
@@ -199,6 +203,7 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
     each = by_cluster(residual - mean * table.weight)
     return ClusterSummary(
         n_clusters=table.n_named,
+        effective_clusters=table.effective_number,
         n=sample.n,
         sizes=table.sizes if table.merged is None else table.merged,
         icc=icc,
@@ -226,7 +231,7 @@ def _expected_products(
         The clusters.
     sd : ndarray of shape (m,)
         s, for each row of the table.
-    design : ndarray of shape (n_groups, 3)
+    design : ndarray of shape (3, n_groups)
         x, for each group.
     inverse : ndarray of shape (3, 3)
         :math:`H^{-1}`.
@@ -235,19 +240,23 @@ def _expected_products(
 
     def by_cluster(values: FloatArray) -> FloatArray:
         """Return the sums of values times x, and of values."""
-        columns = [*(values * column[table.group] for column in design.T), values]
+        columns = [*(values * column[table.group] for column in design), values]
         return np.stack([np.bincount(table.cluster, one, table.n_clusters) for one in columns], axis=1)
 
     def by_group(values: FloatArray) -> FloatArray:
-        return np.bincount(table.group, values, len(design))
+        return np.bincount(table.group, values, design.shape[1]).astype(np.float64, copy=False)
 
     together, alone = by_cluster(table.weight * sd), by_cluster(each * sd**2)
     taken = by_cluster(table.weight * sd**2)[:, :3] @ inverse  # by the fit, from the sum of a cluster
     # For both correlations: covariances of w x e with the sum of w e over the same cluster, those of their sum over all
     # clusters, and how much the fit reduces the squares of single rows.
-    leverage = np.sum(design @ inverse * design, axis=1)
+    leverage = np.sum(inverse @ design * design, axis=0)
     cases = [
-        (alone, (design.T * by_group(each * sd**2)) @ design, leverage @ by_group(each**2 / table.weight * sd**4)),
+        (
+            alone,
+            (design * by_group(each * sd**2)) @ design.T,
+            leverage @ by_group(each**2 / table.weight * sd**4),
+        ),
         (
             together * together[:, 3:],
             together[:, :3].T @ together[:, :3],
@@ -257,7 +266,7 @@ def _expected_products(
     found = []
     for shared, scores, reduction in cases:
         covariance = inverse @ scores @ inverse
-        curve = np.sum(design @ covariance * design, axis=1) @ by_group(each * sd**4)
+        curve = np.sum(covariance @ design * design, axis=0) @ by_group(each * sd**4)
         squares = alone[:, 3].sum() - 2 * reduction + curve
         sums = shared[:, 3].sum() - 2 * np.sum(taken * shared[:, :3]) + np.sum(taken @ scores * taken)
         found.append(float(sums - squares))

@@ -18,7 +18,8 @@ from truecal.exceptions import InputError
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.top_by_class import parts_test, read_parts
-from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, analyse
+from truecal.multiscale.analysis import Multiscale, analyse
+from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.multiscale.intervals import Limits
 from truecal.multiscale.joint import joint_limits
 from truecal.multiscale.monotone import band, largest_error
@@ -240,7 +241,7 @@ def _separate_limits(cores: Sequence[Multiscale], norm: float, rows: Sequence[Ro
     weight = [one.weight for one in rows if one.weight is not None]
     cluster = [one.cluster for one in rows if one.cluster is not None]
     joined = None if not cluster else np.unique(np.concatenate(cluster), return_inverse=True)[1]
-    limits = joint_limits(
+    return joint_limits(
         cores,
         np.concatenate(influence),
         norm=norm,
@@ -250,7 +251,6 @@ def _separate_limits(cores: Sequence[Multiscale], norm: float, rows: Sequence[Ro
         independent=True,
         share=shares([core.sample for core in cores]),
     )
-    return limits if joined is None else replace(limits, reliable=int(joined.max()) + 1 >= MIN_CLUSTERS)
 
 
 def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:
@@ -278,8 +278,13 @@ def _too_few(samples: Sequence[Sample]) -> str:
     tables = [sample.clusters for sample in samples if sample.clusters is not None]
     if not tables:
         return "one row is too few for an interval"
-    n_clusters = max(table.n_clusters for table in tables)
-    return f"{n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
+    most = max(tables, key=lambda table: table.n_clusters)
+    if most.n_clusters < MIN_CLUSTERS:
+        return f"{most.n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
+    return (
+        f"few of the {most.n_clusters:,} clusters hold most of the rows: like {most.effective_number:.1f} clusters of "
+        f"equal size, they are too few for an interval"
+    )
 
 
 def _any_curve(cores: Sequence[Multiscale], norm: float, tail: float, share: FloatArray) -> float:

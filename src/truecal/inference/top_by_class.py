@@ -109,6 +109,7 @@ def parts_test(rows: Sequence[Rows], n_resamples: int, rng: np.random.Generator)
     whole: dict[str, Any] = {
         "notes": notes,
         "n": sum(one.n for one in tests),
+        "n_clusters": sizes_of(samples, rows)["n_clusters"],
         "target": parts_target(len(tests)),
         "component": f"{worst.component} ({worst.target})",
         "components": (),

@@ -15,6 +15,7 @@ from truecal._lib.types import FloatArray
 from truecal.data.block import Block
 from truecal.data.sample import Sample
 from truecal.multiscale.absolute import AbsoluteError, Scale, absolute_error
+from truecal.multiscale.clusters import enough_clusters, inflation
 from truecal.multiscale.curves import Curve, fit_curves
 from truecal.multiscale.evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
 from truecal.multiscale.intervals import Limits, jensen_limit
@@ -23,8 +24,6 @@ from truecal.multiscale.units import IntArray, Number, Units, make_units, units_
 
 #: Under calibration P(Z > 0.13 / alpha) was about alpha or less for all n and scores tried: so 0.13 / Z is a p-value.
 _EVIDENCE_SCALE = 0.13
-#: Fewer clusters say too little about how much clusters differ.
-MIN_CLUSTERS = 15
 #: Units beyond which smooth curves are interpolated.
 _MOST_EXACT = 4096
 #: Rows of samples that are analysed together.
@@ -138,8 +137,7 @@ class SquaredError:
             each = table.residual * slope[table.unit] - table.weight * shift[table.unit]
             mean = float(each.sum()) / units.size
             sums = np.bincount(table.cluster, each - mean * table.weight, table.n_clusters)
-            factor = table.n_clusters / max(table.n_clusters - 1, 1)
-            return factor * float(sums @ sums) / units.size**2
+            return table.variance_factor * float(sums @ sums) / units.size**2
         mean = (np.vecdot(slope, units.residual) - np.vecdot(shift, units.weight)) / units.size
         shift = shift + mean[..., np.newaxis]  # centred
         total = (
@@ -275,7 +273,14 @@ class Multiscale(SquaredError):
     @property
     def reliable(self) -> bool:
         """Whether there are no clusters, or enough of them to tell how much they differ."""
-        return self.units.clusters is None or self.units.clusters.n_clusters >= MIN_CLUSTERS
+        table = self.units.clusters
+        return table is None or enough_clusters(table.n_clusters, table.effective_number)
+
+    @property
+    def inflation(self) -> float:
+        """Factor on variances in limits; above 1 if there are clusters."""
+        table = self.units.clusters
+        return 1.0 if table is None else inflation(table.effective_number)
 
     @cached_property
     def limits(self) -> Limits:
@@ -284,13 +289,14 @@ class Multiscale(SquaredError):
         reach = q.copy()
         reach[3:] = np.maximum(q[3:], q[2:-1])  # one level finer than found
         increment, null = self.blocks.increment, self.blocks.null_variance
+        factor = self.inflation
         return Limits(
             error=self.error(2),
             square=float(self.established),
             square_above=max(float(self.square), float(reach @ increment)),
-            slope=float(self.slope),
-            null_variance=float(reach**2 @ null + (q * (1 - q)) @ increment**2),
-            noise_variance=float(reach**2 @ null),
+            slope=factor * float(self.slope),
+            null_variance=float(factor**2 * (reach**2 @ null) + (q * (1 - q)) @ increment**2),
+            noise_variance=float(factor**2 * (reach**2 @ null)),
             largest=self.largest(2),
             pvalue=self.pvalue,
             reliable=self.reliable,
@@ -307,7 +313,7 @@ class Multiscale(SquaredError):
             error=self.error(1),
             square=min(two.square, max(self.absolute.below, 0.0) ** 2),
             square_above=max(scale * two.square_above, min(max(self.absolute.above, 0.0), root) ** 2),
-            slope=4 * self.variance(1) + 2 / self.size**2,
+            slope=self.inflation * (4 * self.variance(1) + 2 / self.size**2),
             null_variance=scale**2 * two.null_variance,
             noise_variance=scale**2 * two.noise_variance,
             largest=self.largest(1),

@@ -8,6 +8,11 @@ variance of a level's increment is
 .. math:: \frac{2}{N^2} \sum_{c \ne c'} \Big(\sum_k a_k e_{kc} e_{kc'} - \sum_p a_p e_{pc} e_{pc'}\Big)^2 ,
 
 with k the bins of the level and p those of the level before.
+
+Variances that are sums over clusters are themselves uncertain. How much depends on the effective number of clusters
+:math:`G = (\sum_c m_c)^2 / \sum_c m_c^2`, the number of clusters of equal weight m that would be as uncertain. With it
+sums of squared deviations get the factor :math:`G / (G - 1)`, Wald statistics the distribution of Hotelling, and
+confidence limits the variance :math:`\nu / (\nu - 2)` of Student's t with :math:`\nu = G - 1` degrees of freedom.
 """
 
 from __future__ import annotations
@@ -20,6 +25,22 @@ import scipy
 from truecal._lib.types import FloatArray
 from truecal.multiscale.curves import Curve, cluster_scores
 from truecal.multiscale.units import IntArray, Units, total
+
+#: Fewer clusters say too little about how much clusters differ.
+MIN_CLUSTERS = 15
+#: So do clusters whose effective number is no larger: Student's t has no variance then.
+_MIN_EFFECTIVE = 3.0
+
+
+def enough_clusters(n_clusters: int, effective_number: float) -> bool:
+    """Return whether clusters are enough, and equal enough in weight, to tell how much they differ."""
+    return n_clusters >= MIN_CLUSTERS and effective_number > _MIN_EFFECTIVE
+
+
+def inflation(effective_number: float) -> float:
+    """Return the variance of Student's t that belongs to an effective number of clusters; 1 if it has none."""
+    freedom = effective_number - 1
+    return freedom / (freedom - 2) if effective_number > _MIN_EFFECTIVE else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +99,7 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
             matrix = scipy.sparse.csr_matrix((columns[2], (bins, cluster)), shape=(n_bins, n_clusters))
             cross = (matrix @ scores) @ slope.T
             plain = (matrix @ matrix.T).toarray() - cross - cross.T + slope @ (scores.T @ scores) @ slope.T
-            covariance = np.asarray(plain) * n_clusters / max(n_clusters - 1, 1)
+            covariance = np.asarray(plain) * table.variance_factor
         found.insert(
             0,
             ClusterSums(

@@ -489,7 +489,7 @@ def _with_clusters(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the variance of the parameters of both curves, their support and its freedom, for dependent rows."""
     assert units.clusters is not None
-    n_clusters = units.clusters.n_clusters
+    clusters = units.clusters
     score = units.score[np.newaxis]
     design, offset = _designs(*ends.inside(score), _SATURATIONS[:1])
     mean = ends.through(score[0], expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :]))
@@ -497,14 +497,14 @@ def _with_clusters(
     for number, used in enumerate((2, 3)):
         scores, _ = _cluster_scores(units, mean[0, number], design[0, number])
         half = inverse[0, number] @ scores.T
-        covariance[0, number] = n_clusters / max(n_clusters - 1, 1) * half @ half.T
+        covariance[0, number] = clusters.variance_factor * half @ half.T
         b, own = coefficients[0, number, :used], covariance[0, number, :used, :used]
         wald = float(b @ np.linalg.lstsq(own, b, rcond=1e-9)[0])
-        support[0, number] = _as_chi_square(wald, used, n_clusters)
+        support[0, number] = _as_chi_square(wald, used, clusters.effective_number)
     return covariance, support, freedom
 
 
-def _as_chi_square(wald: float, freedom: int, n_clusters: int) -> float:
+def _as_chi_square(wald: float, freedom: int, n_clusters: float) -> float:
     """Map a Wald statistic with an estimated covariance (Hotelling) to about the chi-square of the same tail.
 
     Bartlett's form of Wilks' statistic: exact for two parameters, within 1% for three and 15 clusters or more. Tails

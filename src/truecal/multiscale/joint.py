@@ -16,7 +16,8 @@ import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale.analysis import MIN_CLUSTERS, Multiscale, pvalue_of_evidence
+from truecal.multiscale.analysis import Multiscale, pvalue_of_evidence
+from truecal.multiscale.clusters import enough_clusters, inflation
 from truecal.multiscale.intervals import Limits
 
 
@@ -55,18 +56,16 @@ def joint_limits(
     """
     part = np.full(len(classes), 1 / len(classes)) if share is None else share
     parts = [one.limits_for(norm) for one in classes]
-    reliable = all(one.reliable for one in classes)
     each = np.array([one.variance(norm) for one in classes])
     if influence is not None:
         variance = float(mean_covariance(influence[np.newaxis], weight, cluster, counts=counts)[0, 0])
     else:
         variance = float(part**2 @ each) if independent else float(part @ np.sqrt(each)) ** 2
-    if independent:
-        tables = [one.units.clusters for one in classes]
-        reliable = sum(table.n_clusters if table else MIN_CLUSTERS for table in tables) >= MIN_CLUSTERS
+    clusters = _count_clusters(classes, weight, cluster, independent=independent)
     energy = float(part @ [one.energy for one in classes])
     slope = variance / max(energy, 1e-30) if norm == 2 else 4 * variance
     log_evidence = [one.posterior.log_evidence for one in classes]
+    factor = 1.0 if clusters is None else inflation(clusters[1])
 
     def mean(values: list[float]) -> float:
         """Return the mean of squares, or the square of the mean root."""
@@ -76,13 +75,37 @@ def joint_limits(
         error=math.sqrt(mean([one.error**2 for one in parts])),
         square=mean([one.square for one in parts]),
         square_above=mean([one.square_above for one in parts]),
-        slope=slope + 2 / (sum(one.size for one in classes) if independent else classes[0].size) ** 2,
+        slope=factor
+        * (slope + 2 / (sum(one.size for one in classes) if independent else classes[0].size) ** 2),
         null_variance=float(part**2 @ [one.null_variance for one in parts]),
         noise_variance=float(part**2 @ [one.noise_variance for one in parts]),
         largest=math.sqrt(mean([one.largest**2 for one in parts])),
         pvalue=pvalue_of_evidence(float(scipy.special.logsumexp(log_evidence, b=part))),
-        reliable=reliable,
+        reliable=clusters is None or enough_clusters(*clusters),
     )
+
+
+def _count_clusters(
+    classes: Sequence[Multiscale],
+    weight: FloatArray | None,
+    cluster: NDArray[np.intp] | None,
+    *,
+    independent: bool,
+) -> tuple[int, float] | None:
+    """Return the number of clusters of all classes or parts, and their effective number; None without clusters."""
+    if cluster is not None:
+        weights = np.bincount(cluster, weight)
+        return int(np.count_nonzero(weights)), float(weights.sum() ** 2 / (weights @ weights))
+    tables = [one.units.clusters for one in classes]
+    first = tables[0]
+    if first is None:
+        return None
+    if not independent:
+        return first.n_clusters, first.effective_number
+    known = [table for table in tables if table is not None]
+    squares = sum(float(table.weight.sum()) ** 2 / table.effective_number for table in known)
+    number = sum(float(table.weight.sum()) for table in known) ** 2 / squares
+    return sum(table.n_clusters for table in known), number
 
 
 def mean_covariance(

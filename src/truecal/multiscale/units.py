@@ -53,6 +53,8 @@ class ClusterUnits:
         Sum of the weights, and of the weights times score less label.
     n_clusters : int
         Number of clusters.
+    effective_number : float
+        G: the same, or less if few of them hold most of the weight.
     """
 
     cluster: IntArray
@@ -60,6 +62,12 @@ class ClusterUnits:
     weight: FloatArray
     residual: FloatArray
     n_clusters: int
+    effective_number: float
+
+    @property
+    def variance_factor(self) -> float:
+        """G / (G - 1): makes a sum over clusters of squared deviations an unbiased variance."""
+        return self.effective_number / max(self.effective_number - 1, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,4 +356,5 @@ def _cluster_units(clusters: Clusters, score: FloatArray, scale: float) -> Clust
         weight=weight,
         residual=clusters.residual(score) * scale,
         n_clusters=clusters.n_clusters,
+        effective_number=clusters.effective_number,
     )

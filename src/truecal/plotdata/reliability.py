@@ -25,7 +25,7 @@ from truecal.estimators._binning import (
 )
 from truecal.exceptions import InputError
 from truecal.inference.resample import redraws
-from truecal.multiscale.analysis import MIN_CLUSTERS
+from truecal.multiscale.clusters import enough_clusters
 from truecal.plotdata.cluster_bands import bin_clusters, consistent_draws
 from truecal.results import BinTable, Result
 
@@ -160,7 +160,7 @@ def reliability_curve(
     n_bins = int(monotone_sweep(rule)[0]) if n_bins == "sweep" else check_count("n_bins", n_bins)
     n_resamples = check_count("n_resamples", n_resamples)
     tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
-    band = band and (table is None or table.n_clusters >= MIN_CLUSTERS)
+    band = band and (table is None or enough_clusters(table.n_clusters, table.effective_number))
     if band and table is None and not sample.whole:
         raise InputError(
             "has fractional values, so labels cannot be drawn for the band",
