@@ -13,7 +13,7 @@ from inspect_ai import eval as run_eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import write_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import Score, accuracy, scorer
+from inspect_ai.scorer import SampleScore, Score, accuracy, scorer, stderr
 from inspect_ai.solver import generate
 
 import truecal
@@ -139,3 +139,16 @@ def test_without_any_confidence_the_metric_is_nan():
     found = calibration()(scores)
     assert math.isnan(found["calibration_error"])
     assert (found["answers"], found["unparsed"]) == (0, 1)
+
+
+def test_the_mean_residual_has_the_standard_error_of_inspect():
+    rng = np.random.default_rng(0)
+    question = rng.integers(0, 30, 200)
+    confidence = rng.beta(3, 2, 30)[question]
+    correct = (rng.random(200) < confidence).astype(int)
+    scores = [
+        SampleScore(score=Score(value=value), sample_metadata={"question": name})
+        for value, name in zip((confidence - correct).tolist(), question.tolist(), strict=True)
+    ]
+    found = truecal.describe_clusters(correct, confidence, clusters=question)
+    assert found.standard_error == pytest.approx(stderr(cluster="question")(scores), rel=1e-12)

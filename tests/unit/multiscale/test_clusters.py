@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from truecal.data.sample import Sample
-from truecal.multiscale.clusters import null_variance, sums_by_cluster
+from truecal.multiscale.analysis import analyse
+from truecal.multiscale.clusters import enough_clusters, inflation, null_variance, sums_by_cluster
 from truecal.multiscale.curves import fit_curves
 from truecal.multiscale.units import make_units
 
@@ -54,3 +55,27 @@ def test_the_variance_of_the_first_level_is_the_double_sum(levels):
     plain = type(level)(**{**vars(level), "covariance": error @ error.T})
     expected = 2 * (float(np.sum(products**2)) - own) / size**2
     assert null_variance(plain, factor, None, np.empty(0), size) == pytest.approx(expected)
+
+
+def test_variances_from_few_effective_clusters_are_those_of_student():
+    assert inflation(1e9) == pytest.approx(1)
+    assert inflation(20) == pytest.approx(19 / 17)  # scipy.stats.t(19).var()
+    assert inflation(5.5) > inflation(6) > inflation(7)
+    assert enough_clusters(15, 15.0)
+    assert not enough_clusters(14, 14.0)
+    assert not enough_clusters(500, 2.9)
+
+
+def test_limits_allow_for_two_clusters_with_half_of_the_rows():
+    rng = np.random.default_rng(3)
+    score = rng.random(1200)
+    label = (rng.random(1200) < score**1.5).astype(int)
+    equal = np.arange(1200) // 10
+    unequal = np.where(equal < 60, equal % 2, equal)
+    one, two = (analyse(Sample.from_rows(label, score, clusters=who)).limits for who in (equal, unequal))
+    assert one.reliable
+    assert two.reliable
+    assert two.upper(0.05) - two.lower(0.05) > 1.1 * (one.upper(0.05) - one.lower(0.05))
+    giant = analyse(Sample.from_rows(label, score, clusters=np.where(equal < 90, 0, equal))).limits
+    assert not giant.reliable  # 30 small clusters beside it say little
+    assert (giant.lower(0.05), giant.upper(0.05)) == (0.0, giant.largest)
