@@ -42,9 +42,8 @@ def add_clusters(
     weighted, sampling, equal : bool
         Whether rows have weights, whether these are not counts, and whether every cluster counts the same.
     """
-    if (
-        weighted
-    ):  # Not by cell: Spark would work it out for the filter once more, in a method too long to be compiled.
+    # Not by cell: Spark would work it out for the filter once more, in a method too long to be compiled.
+    if weighted:
         rows = rows.filter(nw.col("_w") > 0)
     sizes = _sizes_if_many(parts, rows, units, weighted=weighted)
     if sizes is not None:

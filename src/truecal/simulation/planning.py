@@ -137,8 +137,8 @@ def plan_sample_size(
     of the target, and the line through the two points gives n. The population is that of `population_with_error`:
     another curve with the same error can need many times more rows, or fewer. For rows in clusters of m the number is
     multiplied by the design effect :math:`1 + (m - 1)\,\mathrm{ICC}`; then :math:`z_{1 - \alpha/2}^2 / 2` clusters are
-    added (two at a level of 5%), because a variance that is estimated from few clusters costs power (Guenther 1981). There
-    are at least 15 clusters, as an interval needs.
+    added (two at a level of 5%), because a variance that is estimated from few clusters costs power (Guenther 1981).
+    There are at least 15 clusters, as an interval needs.
 
     Parameters
     ----------
