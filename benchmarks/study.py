@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
+from joblib.externals.loky import get_reusable_executor
 
 import truecal
 from benchmarks._tables import machine, markdown, write
+from truecal._lib.types import FloatArray
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 
 ESTIMATORS = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")
@@ -38,7 +41,12 @@ def main(*, quick: bool = False) -> None:
             f"{row['ratio']:.2f}"
         )
     seconds = [
-        {"what": row["what"], "seconds": f"{row['seconds']:.1f}", "ratio": f"{row['ratio']:.2f}"}
+        {
+            "what": row["what"],
+            "seconds": f"{row['seconds']:.1f}",
+            "ratio": f"{row['ratio']:.2f}",
+            "processor time, ratio": f"{row['processor_ratio']:.2f}",
+        }
         for row in whole
     ]
     predictions = len(populations) * sum(SIZES) * repeats
@@ -49,8 +57,9 @@ def main(*, quick: bool = False) -> None:
 
 {markdown(seconds)}
 
-Seconds by the clock, and their ratio to drawing. A study takes samples in blocks of about 2^18 rows; the sum over the
-rows of a bin, for example, is one call for all samples of a block.
+Seconds by the clock and their ratio to drawing, and the ratio of the processor time of all workers, which depends less
+on what else the machine is doing. A study takes samples in blocks of about 2^18 rows; the sums over all bins of a
+block, for example, are one call.
 
 ## Each estimator alone
 
@@ -66,16 +75,23 @@ are equal to 1 in floating point.
 
 
 def _whole_study(populations: Populations, repeats: int) -> list[Row]:
-    small = repeats // 10  # of the slow loop; its time grows in proportion
-    drawing = _seconds(lambda: _draw(populations, SIZES, repeats))
+    few = repeats // 10  # for the slow loop; its time grows in proportion
+    drawing = _times(partial(_draw, populations, SIZES, repeats))
     times = {"drawing scores and labels with NumPy, one core": drawing}
     for n_jobs in (1, 2):
-        times[f"bias_study, all seven estimators, n_jobs={n_jobs}"] = _seconds(
+        times[f"bias_study, all seven estimators, n_jobs={n_jobs}"] = _times(
             partial(_study, populations, ESTIMATORS, SIZES, repeats, n_jobs)
         )
-    loop = _seconds(lambda: _loop(populations, small))
-    times["ew_bin alone, row by row in Python (extrapolated)"] = loop * (repeats / small)
-    return [{"what": what, "seconds": taken, "ratio": taken / drawing} for what, taken in times.items()]
+    loop = _times(partial(_loop, populations, few))
+    times["ew_bin alone, row by row in Python (extrapolated)"] = loop * (repeats / few)
+    return [
+        {
+            "what": what,
+            "seconds": taken[0],
+            **dict(zip(("ratio", "processor_ratio"), taken / drawing, strict=True)),
+        }
+        for what, taken in times.items()
+    ]
 
 
 def _alone(name: str, repeats: int) -> list[Row]:
@@ -85,19 +101,22 @@ def _alone(name: str, repeats: int) -> list[Row]:
     calls: dict[str, Callable[[], object]] = {"drawing": partial(_draw, populations, (N,), repeats)}
     for estimator in (DEFAULT_ESTIMATOR, *others):
         calls[estimator] = partial(_study, populations, (estimator,), (N,), repeats, 1)
-    times = {
-        what: min(_seconds(call, time.process_time) for _ in range(ROUNDS)) for what, call in calls.items()
-    }
+    times = {what: min(_times(call)[1] for _ in range(ROUNDS)) for what, call in calls.items()}
     return [
         {"what": what, "seconds": taken, "ratio": taken / times["drawing"], "population": name, "n": N}
         for what, taken in times.items()
     ]
 
 
-def _seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    began = clock()
+def _times(call: Callable[[], object]) -> FloatArray:
+    """Return the seconds by the clock and the processor time, of workers too, that a call takes."""
+    clocks = time.perf_counter, time.process_time
+    began, of_workers = [clock() for clock in clocks], sum(os.times()[2:4])
     call()
-    return clock() - began
+    ended = [clock() for clock in clocks]
+    get_reusable_executor().shutdown(wait=True)  # the time of workers is known when they have ended
+    ended[1] += sum(os.times()[2:4]) - of_workers
+    return np.subtract(ended, began)
 
 
 def _study(
