@@ -8,8 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
-from scipy.special import entr, xlogy
+from scipy.special import entr, ndtri, stdtrit, xlogy
 
 from truecal._lib.checks import check_choice, check_fraction
 from truecal._lib.types import FloatArray
@@ -126,7 +125,7 @@ def decompose(
 def _with_intervals(found: Decomposition, sample: Sample, level: float) -> Decomposition:
     """Return the decomposition with its intervals."""
     tail, table = (1 - level) / 2, sample.clusters
-    reach = float(stats.norm.isf(tail) if table is None else stats.t.isf(tail, max(table.n_clusters - 1, 1)))
+    reach = -float(ndtri(tail) if table is None else stdtrit(max(table.n_clusters - 1, 1), tail))
     rate = float(sample.positives.sum()) / sample.n
 
     def around(value: float, if_0: FloatArray, if_1: FloatArray) -> tuple[float, float]:

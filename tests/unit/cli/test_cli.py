@@ -51,6 +51,12 @@ def test_measure_imports_only_what_it_needs(plain):
     assert not modules & {"narwhals", "matplotlib", "rich", "jinja2", *slow}
 
 
+def test_a_report_does_not_wait_for_scipy_stats(plain, tmp_path):
+    _, modules = imported_by("report", plain, "-o", tmp_path / "page.html")
+    assert (tmp_path / "page.html").exists()
+    assert not modules & {"scipy.stats", "matplotlib", "sklearn"}
+
+
 @pytest.mark.parametrize("given", [None, "2"])
 def test_linear_algebra_has_one_thread_unless_the_user_says_otherwise(given, monkeypatch):
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
