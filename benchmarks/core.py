@@ -86,7 +86,7 @@ def compare(
     ]
 
 
-def peak_memory(n: int) -> list[Row]:
+def peak_memory(n: int, estimators: Iterable[str] = ESTIMATORS) -> list[Row]:
     """Measure each estimator in a fresh process; sizes are multiples of the float64 scores."""
     labels, scores = calibrated(n)
     rows: list[Row] = []
@@ -94,7 +94,7 @@ def peak_memory(n: int) -> list[Row]:
         files = [str(Path(folder) / "labels.npy"), str(Path(folder) / "scores.npy")]
         np.save(files[0], labels)
         np.save(files[1], scores)
-        for name in ESTIMATORS:
+        for name in estimators:
             command = [sys.executable, str(Path(__file__).with_name("_memory.py")), name, *files]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             peak = {kind: size and size / scores.nbytes for kind, size in json.loads(done.stdout).items()}

@@ -100,8 +100,10 @@ def make_data(kind: str, n: int, folder: Path) -> list[str]:
     return [str(file) for file in files]
 
 
-def make_environment(package: str) -> str:
+def make_environment(package: str, *requirements: str) -> str:
     """Install a package and give its interpreter, or raise LookupError with the reason.
+
+    Without other requirements it is that of `REQUIREMENTS`.
 
     The Python that runs truecal comes first, so that NumPy's version is the same where that is possible.
     """
@@ -117,7 +119,8 @@ def make_environment(package: str) -> str:
             [path, "-m", "venv", "--clear", folder], capture_output=True, check=False
         ).returncode:
             continue  # an inactive pyenv shim, or a Python of Debian without ensurepip
-        pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", REQUIREMENTS[package]]
+        needed = requirements or (REQUIREMENTS[package],)
+        pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", *needed]
         installed = subprocess.run(pip, capture_output=True, text=True, check=False)
         if installed.returncode == 0:
             done.touch()

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import (
     accuracy,
+    application,
     clinical,
     clusters,
     core,
@@ -26,6 +27,7 @@ from benchmarks import (
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
+    "application": application.main,
     "core": core.main,
     "peers": peers.main,
     "study": study.main,
