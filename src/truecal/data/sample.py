@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.types import FloatArray
-from truecal.data.score_groups import STEP, ScoreGroups, ones
+from truecal.data.score_groups import STEP, ScoreGroups, ones, prefix_sums
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
 _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
@@ -371,6 +371,7 @@ class Sample(ScoreGroups):
         order = np.lexsort((weight, label, score))
         score, label, weight = score[order], label[order], weight[order]
         start = _group_starts(score)
+        start = np.arange(len(score)) if start is None else start
         positives, square = weight * label, weight**2
         return cls(
             score=score[start].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
@@ -390,11 +391,15 @@ class Sample(ScoreGroups):
 
     @classmethod
     def _from_sorted(cls, score: FloatArray, label: FloatArray, dtype: np.dtype[Any], target: str) -> Sample:
-        if not (score[1:] == score[:-1]).any():
-            return cls(score, ones(len(score)), label, dtype, target)
         start = _group_starts(score)
-        count = np.diff(start, append=len(score)).astype(np.float64)
-        return cls(score[start], count, np.add.reduceat(label, start), dtype, target)
+        if start is None:
+            return cls(score, ones(len(score)), label, dtype, target)
+        edges = np.append(start, len(score))
+        rows, positives = edges.astype(np.float64), prefix_sums(label)[edges]
+        sample = cls(score[start], np.diff(rows), np.diff(positives), dtype, target)
+        # What others would compute from these.
+        vars(sample).update(n=len(score), whole=True, cumulative_count=rows, cumulative_positives=positives)
+        return sample
 
 
 def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
@@ -431,8 +436,12 @@ def _rebuild(score: FloatArray, count: FloatArray | None, *rest: Any) -> Sample:
     return Sample(score, ones(len(score)) if count is None else count, *rest)
 
 
-def _group_starts(score: NDArray[Any]) -> NDArray[np.intp]:
-    return np.flatnonzero(np.concatenate(([True], score[1:] != score[:-1])))
+def _group_starts(score: NDArray[Any]) -> NDArray[np.intp] | None:
+    """Return where scores that differ from the one before begin; None if all do."""
+    differs = np.empty(len(score), dtype=np.bool_)
+    differs[0] = True
+    np.not_equal(score[1:], score[:-1], out=differs[1:])
+    return None if differs.all() else differs.nonzero()[0]
 
 
 def _by_cluster(
