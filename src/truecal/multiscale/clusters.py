@@ -24,7 +24,7 @@ import scipy
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.curves import Curve, cluster_scores
-from truecal.multiscale.units import IntArray, Units, total
+from truecal.multiscale.units import IntArray, Units, gram, total
 
 #: Fewer clusters say too little about how much clusters differ.
 MIN_CLUSTERS = 15
@@ -96,9 +96,9 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
         columns = [total(place, column, len(key)) for column in columns]
         bins, cluster = key // n_clusters, key % n_clusters
         if covariance is None:
-            matrix = scipy.sparse.csr_matrix((columns[2], (bins, cluster)), shape=(n_bins, n_clusters))
+            matrix = scipy.sparse.csr_array((columns[2], (bins, cluster)), shape=(n_bins, n_clusters))
             cross = (matrix @ scores) @ slope.T
-            plain = (matrix @ matrix.T).toarray() - cross - cross.T + slope @ (scores.T @ scores) @ slope.T
+            plain = gram(matrix) - cross - cross.T + slope @ (scores.T @ scores) @ slope.T
             covariance = np.asarray(plain) * table.variance_factor
         found.insert(
             0,

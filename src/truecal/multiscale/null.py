@@ -21,6 +21,7 @@ import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.multiscale.units import gram
 
 #: Number of cells of equal mass beyond which scores are grouped. Up to so many distinct scores each is a cell.
 MOST_CELLS = 2048
@@ -275,9 +276,8 @@ class ClusterNull(Null):
         self.score = _mean_scores(score, weight, start)
         self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
         self.residual = np.asarray(np.add.reduceat(residual, start))
-        shape = (self.n_clusters, len(start))
-        self._sums = scipy.sparse.csr_array((residual, (cluster, cell)), shape=shape)
-        self._present = scipy.sparse.csr_array((np.ones(len(cell)), (cluster, cell)), shape=shape)
+        self._rows = residual, cluster, cell
+        self._sums = self._by_bin(np.arange(len(start)))
 
     @cached_property
     def patterns(self) -> int:
@@ -306,9 +306,9 @@ class ClusterNull(Null):
 
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
         """Return mean and variance for bins over all patterns of signs."""
-        return _sign_moments(
-            (self._sums @ self._inside(start) @ scipy.sparse.diags_array(np.sqrt(scale))).tocsr()
-        )
+        sums = self._by_bin(start)
+        sums.data *= np.sqrt(scale)[sums.indices]
+        return _sign_moments(sums)
 
     def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
         """Return the mass of the bins."""
@@ -319,15 +319,13 @@ class ClusterNull(Null):
         """Whether there are six clusters for each bin or term."""
         if start is None:
             return count == 1 or self.n_clusters >= self.CLUSTERS_PER_BIN * count
-        return bool((self._present @ self._inside(start)).count_nonzero() >= self.CLUSTERS_PER_BIN * count)
+        return bool(self._by_bin(start).nnz >= self.CLUSTERS_PER_BIN * count)
 
-    def _inside(self, start: NDArray[np.intp]) -> scipy.sparse.csr_array:
-        """Return which cell lies in which bin, as a matrix of 0 and 1."""
-        n_cells = len(self.mass)
-        place = np.repeat(np.arange(len(start)), np.diff(start, append=n_cells))
-        return scipy.sparse.csr_array(
-            (np.ones(n_cells), (np.arange(n_cells), place)), shape=(n_cells, len(start))
-        )
+    def _by_bin(self, start: NDArray[np.intp]) -> scipy.sparse.csr_array:
+        """Return the residual sums of the clusters in bins of cells; those that are 0 are among its entries."""
+        residual, cluster, cell = self._rows
+        place = np.repeat(np.arange(len(start)), np.diff(start, append=len(self.mass)))
+        return scipy.sparse.csr_array((residual, (cluster, place[cell])), shape=(self.n_clusters, len(start)))
 
 
 def _random_signs(n_draws: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
@@ -337,8 +335,10 @@ def _random_signs(n_draws: int, n_clusters: int, rng: np.random.Generator) -> Fl
 def _sign_moments(sums: scipy.sparse.csr_array) -> tuple[float, float]:
     """Return mean and variance over random signs of the squared length of the signed sum of rows."""
     squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
-    mean, product = float(squares.sum()), (sums.T @ sums).data
-    variance = 2 * (float(product @ product) - float(squares @ squares))
+    mean = float(squares.sum())
+    # Products of clusters and products of bins have the same sum of squares: the fewer of them are computed.
+    product = gram(sums if sums.shape[0] <= sums.shape[1] else sums.T.tocsr())
+    variance = 2 * (float(np.sum(product**2)) - float(squares @ squares))
     return mean, variance if variance > 1e-12 * mean**2 else 0.0
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
@@ -37,6 +38,8 @@ ROWS_PER_BIN = 6
 _MOST_SINGLE_SCORES = 4096
 #: With clusters, the finest level has at most 2**10 bins: covariances of all pairs of bins are needed.
 _MOST_LEVELS_CLUSTERED = 10
+#: Share of entries other than 0 up to which products of sparse matrices are quicker than those of dense ones.
+_SPARSE = 0.05
 #: Rows that are added up at once.
 _PIECE = 1 << 14
 
@@ -149,6 +152,14 @@ def place_of(rank: FloatArray, score: FloatArray, n_bins: int) -> IntArray:
 def _below_its_edge(rank: FloatArray, score: FloatArray) -> BoolArray:
     """Return whether a score that is exactly on an edge lies in the bin below it; 1/2 goes towards the middle."""
     return np.asarray((score < 0.5) | ((score == 0.5) & (rank >= 0.5)))
+
+
+def gram(matrix: scipy.sparse.csr_array) -> FloatArray:
+    """Return the products of all pairs of rows of a sparse matrix; one that is hardly sparse becomes dense first."""
+    if matrix.nnz < _SPARSE * math.prod(matrix.shape):
+        return np.asarray((matrix @ matrix.T).toarray())
+    dense = matrix.toarray()
+    return np.asarray(dense @ dense.T)
 
 
 def make_units(sample: Sample) -> Units:
