@@ -1,14 +1,27 @@
 r"""The difference of two calibration errors.
 
-On the scale of the roots the variance of an error has a first-order part :math:`\sigma^2` (the influence of the rows)
-and a second-order part :math:`s^2` (what is left at an error of 0, with its noise :math:`n^2`). For two models
+On the scale of the roots the variance of an error is :math:`\tau^2 = \sigma^2 + s^2`: a first-order part
+:math:`\sigma^2` (the influence of the rows) and a second-order part :math:`s^2` (what is left at an error of 0, with
+its noise :math:`n^2`). The difference of two models has the variance :math:`\tau_A^2 + \tau_B^2 - 2c`, with c = 0 on
+different rows. On the same rows
 
-.. math:: V = \sigma_A^2 + \sigma_B^2 - 2\rho\,\sigma_A \sigma_B + s_A^2 + s_B^2 - 2\kappa\,n_A n_B .
+.. math:: c = G\,(\rho\,\sigma_A \sigma_B + \kappa\,n_A n_B) - (1 - G)\,\tau_A \tau_B ,
 
-On the same rows, :math:`\rho` is the correlation r of the rows' influence, as far as both errors are established. Where
-they are not, that correlation is itself noise and the worst one takes its place: :math:`\rho = G r - (1 - G)`, with G
-the product of the gates. :math:`\kappa` is the overlap of the models' 8-bin partitions: how far their second-order
-noise is shared. On different rows both are 0.
+with G the product of the gates: what is known of the dependence, as far as both errors are established, and the worst
+case, a correlation of -1, as far as they are not. :math:`\kappa` is the overlap of the models' 8-bin partitions, the
+share of second-order noise that they have in common.
+
+:math:`\rho` is the correlation of the rows' influence :math:`\psi = 2rd - d^2` with the true errors d. That of the
+estimated ones, r, is too high: both :math:`\hat d` contain the noise of the same labels, which adds
+:math:`\eta_A^2 = 2 (n_A/\sigma_A)^2\,\theta_A` to the energy of the first, likewise to that of the second, and
+:math:`\kappa\,\eta_A \eta_B` to their product. Hence
+
+.. math:: \rho\,\sigma_A \sigma_B = r \sqrt{(\sigma_A^2 + 2 n_A^2)(\sigma_B^2 + 2 n_B^2)} - 2\kappa\,n_A n_B ,
+
+at most :math:`\sigma_A \sigma_B` in absolute value. For instance, one model too high by what the other is too low has
+:math:`\rho` near -1, while r may be near 0.
+
+The same variance serves the l1 error, whose own first-order variance is too small where signs of errors are uncertain.
 
 **Models with the same order.** If both models order all rows alike, with the same ties, as a model does before and
 after recalibration, one is a rising function of the other. Both then have the same curve, and the difference of the
@@ -152,20 +165,10 @@ def difference(
     norm : {1, 2}
         Order of the norm.
     """
-    limits = [one.limits_for(norm) for one in (first, second)]
-    sigma = [math.sqrt(one.slope) / 2 for one in limits]
-    second_order = [
-        one.null_variance / (4 * (max(one.square, 0.0) + math.sqrt(one.null_variance))) for one in limits
-    ]
-    noise = [
-        one.noise_variance / (4 * (max(one.square, 0.0) + math.sqrt(one.null_variance))) for one in limits
-    ]
-    variance = sigma[0] ** 2 + sigma[1] ** 2 + sum(second_order)
+    parts = [_Parts.of(one) for one in (first, second)]
+    variance = parts[0].total + parts[1].total
     if rows is not None:
-        both = first.gate * second.gate
-        correlation = both * _correlation(first, second, rows, norm) - (1 - both)
-        variance -= 2 * correlation * sigma[0] * sigma[1]
-        variance -= 2 * _overlap(first, second, rows) * math.sqrt(noise[0] * noise[1])
+        variance -= 2 * _covariance(first, second, rows, *parts)
     return Difference(
         value=first.ungated(norm) - second.ungated(norm),
         reported=first.error(norm) - second.error(norm),
@@ -175,6 +178,40 @@ def difference(
         norm=norm,
         brier=_brier(first, second, rows) if rows is not None and norm == 2 else None,
     )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Parts of the variance of an error: sigma^2, s^2 and n^2 of the module's docstring."""
+
+    first_order: float
+    second_order: float
+    noise: float
+
+    @property
+    def total(self) -> float:
+        return self.first_order + self.second_order
+
+    @classmethod
+    def of(cls, core: Multiscale) -> _Parts:
+        limits = core.limits
+        scale = 4 * (max(limits.square, 0.0) + math.sqrt(limits.null_variance))
+        if scale == 0:
+            return cls(limits.slope / 4, 0.0, 0.0)
+        return cls(limits.slope / 4, limits.null_variance / scale, limits.noise_variance / scale)
+
+
+def _covariance(
+    first: Multiscale, second: Multiscale, rows: PairedRows, one: _Parts, other: _Parts
+) -> float:
+    """Return the covariance c of the two errors on the same rows."""
+    noise = _overlap(first, second, rows) * math.sqrt(one.noise * other.noise)
+    largest = math.sqrt(one.first_order * other.first_order)
+    observed = math.sqrt((one.first_order + 2 * one.noise) * (other.first_order + 2 * other.noise))
+    first_order = _correlation(first, second, rows) * observed - 2 * noise
+    known = min(max(first_order, -largest), largest) + noise
+    both = first.gate * second.gate
+    return both * known - (1 - both) * math.sqrt(one.total * other.total)
 
 
 def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[float, float, float] | None:
@@ -195,9 +232,10 @@ def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[flo
     return float(np.average(each, weights=rows.weight)), math.sqrt(variance), max(n - 1, 1.0)
 
 
-def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows, norm: float) -> float:
+def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows) -> float:
+    """Return the correlation r of the rows' influence on the squared errors."""
     influence = [
-        one.influence(label, score, norm=norm)
+        one.influence(label, score)
         for one, label, score in zip((first, second), rows.labels, rows.scores, strict=True)
     ]
     covariance = rows.mean_covariance(np.stack(influence))
