@@ -53,13 +53,16 @@ def confidence_interval(
     ``"resolution"``
         The short interval. It assumes that the curve has no structure finer than a stated number of bins, one level
         finer than what was found. The squared error behaves like a centred noncentral chi-square, which is inverted
-        (see the theory page); this holds down to an error of 0. The lower end is 0 unless there is evidence
-        against calibration.
+        (see the theory page); this holds down to an error of 0. Where the lower end is 0, the upper one is one-sided.
     ``"monotone"``
-        A guarantee for rising curves, in samples of any size: the largest error of a curve inside a simultaneous
-        confidence band. Much wider.
+        The upper end is guaranteed for rising curves, in samples of any size: the largest error of a curve inside a
+        simultaneous confidence band, over the scores at hand. Much wider. The lower end is that of ``"none"``, with
+        half of the error probability.
     ``"none"``
         A lower limit for any curve. The upper end is the largest error that the scores allow.
+
+    A positive lower end always means that the test of calibration rejects at the same level; without evidence against
+    calibration the lower end is 0.
 
     Parameters
     ----------

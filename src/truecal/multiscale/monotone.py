@@ -4,7 +4,8 @@ Take an interval of scores whose lowest is s. If the curve :math:`\mu` rises, la
 often as with probability :math:`\mu(s)` each. So the upper Clopper-Pearson limit of the interval bounds :math:`\mu` at
 its lowest score and below, and the lower limit bounds :math:`\mu` at its highest score and above (Dimitriadis, Dümbgen,
 Henzi, Puke, Ziegel 2023). Over all intervals of a grid, each with its share of the error probability, this is a band
-with guaranteed coverage in samples of any size. The largest error inside the band is a guaranteed upper limit.
+with guaranteed coverage in samples of any size. The largest error inside the band is a guaranteed upper limit of the
+error over the scores at hand.
 """
 
 from __future__ import annotations

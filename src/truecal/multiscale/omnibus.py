@@ -6,8 +6,8 @@ Every component is a sum of squares of linear functions of the residuals :math:`
 - **spread**: :math:`(\sum (1 - 2f) r)^2`, Spiegelhalter's statistic;
 - **logistic**: the score test of intercept and slope on the logit scale (Cox 1958), 2 degrees of freedom;
 - **smooth**: Neyman's smooth tests with 4, 8 and 16 terms. The terms are 1, :math:`\mathrm{logit} f`,
-  :math:`\ln f(1-f)` and cosines in information time :math:`t(f) = \sum_{f_i \le f} f_i(1-f_i) / \sum f_i(1-f_i)`, made
-  orthonormal under the weight :math:`f(1-f) + 1/n`, the variance of a label and one row's worth more in all;
+  :math:`\ln f(1-f)` and cosines in information time :math:`t(f) = \sum_{f_i \le f} v_i / \sum v_i`, made orthonormal
+  under the weight :math:`v = f(1-f) + 1/n`, the variance of a label and one row's worth more in all;
 - **bins**: :math:`\sum_k R_k^2 / (W_k + 1/2)` over :math:`2^j` bins of equal mass, :math:`W_k = \sum f(1-f)`, for each
   level j from 2 until bins have six rows, and if scores repeat with every distinct score as a bin.
 
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.null import ClusterNull, JointNull, LabelNull, Null
+from truecal.multiscale.units import place_of
 from truecal.results import Result
 
 #: Weights of the families of components; those of smooth tests and of levels of bins are shared among their members.
@@ -392,10 +393,11 @@ class _Level:
 def _levels(null: Null) -> list[_Level]:
     """Return the levels of bins from coarse to fine; a level with the same bins as the one before is left out."""
     total, n_cells = float(null.mass.sum()), len(null.score)
-    place = (np.cumsum(null.mass) - null.mass / 2) / total
+    rank = (np.cumsum(null.mass) - null.mass / 2) / total
     finest = min(MOST_LEVELS, max(2, math.floor(math.log2(max(total, 1) / ROWS_PER_BIN))))
     starts = [
-        np.flatnonzero(np.diff(np.floor(2.0**level * place), prepend=-1)) for level in range(2, finest + 1)
+        np.flatnonzero(np.diff(place_of(rank, null.score, 2**level), prepend=-1))
+        for level in range(2, finest + 1)
     ]
     if n_cells <= total / 2:
         starts.append(np.arange(n_cells))  # scores repeat: every one can be its own bin

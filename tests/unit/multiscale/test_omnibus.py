@@ -241,3 +241,14 @@ def test_the_scale_of_weights_does_not_matter():
         Omnibus(LabelNull(trials(score, label, weight=factor * weight))).observed for factor in (1, 0.37)
     )
     assert one == pytest.approx(two, rel=1e-9)
+
+
+def test_exchanging_the_classes_changes_nothing():
+    rng = np.random.default_rng(4)
+    for n in (30, 49, 100):  # with ranks on the edges of bins
+        score = rng.choice([0.1, 0.2, 0.5, 0.7, 0.9], n) if n == 49 else rng.random(n)
+        label = (rng.random(n) < score**2).astype(float)
+        one, two = (
+            Omnibus(LabelNull(trials(*pair))).observed for pair in ((score, label), (1 - score, 1 - label))
+        )
+        assert one == pytest.approx(two, rel=1e-9)
