@@ -34,7 +34,7 @@ def main(*, quick: bool = False, draws: int = 400) -> None:
     ]
     rows = Parallel(n_jobs=2)(delayed(_cell)(*cell, repeats) for cell in cells)
     special = Parallel(n_jobs=2)(delayed(_special)(name, repeats) for name in SPECIAL)
-    pairs = Parallel(n_jobs=2)(delayed(_pair)(name, n, repeats) for name in PAIRS for n in (200, 2000))
+    pairs = Parallel(n_jobs=2)(delayed(_pair)(name, n, 2 * repeats) for name in PAIRS for n in (200, 2000))
     page = report(rows, special, pairs, repeats)
     print(page)
     if not quick:
@@ -88,7 +88,8 @@ Made by `python benchmarks/run.py coverage` on {machine()}.
 
 ## Comparisons of two models on the same rows
 
-"rejected" is the share of p-values of at most 0.05: the size where the errors are equal, else the power.
+"rejected" is the share of p-values of at most 0.05 among {2 * repeats} draws: the size where the errors are equal,
+else the power. Waves are two of 8 points. "Other orders" are two models that each know one of two causes.
 
 {markdown(pairs)}
 """
@@ -222,6 +223,27 @@ def _of_curves(
     return draw
 
 
+def _causes(shift: float, other: float) -> Callable[[np.random.Generator, int], tuple[Any, Any, Any]]:
+    def draw(rng: np.random.Generator, n: int) -> tuple[Any, Any, Any]:
+        base, one, two = 0.2 + 0.6 * rng.random(n), rng.normal(0, 0.05, n), rng.normal(0, 0.05, n)
+        return (
+            rng.random(n) < base + one + two,
+            np.clip(base + one + shift, 0, 1),
+            np.clip(base + two + other, 0, 1),
+        )
+
+    return draw
+
+
+def _rare(rng: np.random.Generator, n: int) -> tuple[Any, Any, Any]:
+    mu = rng.beta(1, 15, n)
+    return rng.random(n) < mu, np.minimum(1.4 * mu, 1), 0.6 * mu
+
+
+def _wave(mu: Any) -> Any:
+    return 0.08 * np.sin(4 * np.pi * mu) * 4 * mu * (1 - mu)
+
+
 PAIRS: dict[str, Callable[[np.random.Generator, int], tuple[Any, Any, Any]]] = {
     "equal: both calibrated, nested": _nested,
     "equal: over- and under-confident": _of_curves(
@@ -231,20 +253,32 @@ PAIRS: dict[str, Callable[[np.random.Generator, int], tuple[Any, Any, Any]]] = {
     "equal: 5 points up and down": _of_curves(
         lambda mu: 0.05 + 0.9 * mu + 0.05, lambda mu: 0.05 + 0.9 * mu - 0.05
     ),
+    "equal: the same, cut at 0 and 1": _of_curves(
+        lambda mu: np.minimum(mu + 0.05, 1), lambda mu: np.maximum(mu - 0.05, 0)
+    ),
+    "equal: opposite waves": _of_curves(lambda mu: mu + _wave(mu), lambda mu: mu - _wave(mu)),
+    "equal: other orders, 6 points up and down": _causes(0.06, -0.06),
+    "equal: other orders, both 6 points up": _causes(0.06, 0.06),
+    "equal: rare events, 0.4 too much and too little": _rare,
     "different: 7.5 against 0": _of_curves(lambda mu: expit(1.6056 * logit(mu)), lambda mu: mu),
 }
 
 
 def _pair(name: str, n: int, repeats: int) -> Row:
-    rejected, covered = [], []
+    rejected: dict[int, list[bool]] = {1: [], 2: []}
+    covered = []
     for r in range(repeats):
         label, first, second = PAIRS[name](np.random.default_rng([13, zlib.crc32(name.encode()), n, r]), n)
-        found = truecal.compare(label.astype(int), first, second)
-        rejected.append(found.pvalue <= 0.05)
+        for norm in (1, 2):
+            found = truecal.compare(label.astype(int), first, second, norm=norm)
+            rejected[norm].append(found.pvalue <= 0.05)
         covered.append(0 in found.interval)
     return {
         "models": name,
         "n": n,
-        "rejected": f"{np.mean(rejected):.3f} ± {(np.var(rejected) / repeats) ** 0.5:.3f}",
-        "interval contains 0": f"{np.mean(covered):.3f}",
+        **{
+            f"rejected, l{norm}": f"{np.mean(each):.3f} ± {(np.var(each) / repeats) ** 0.5:.3f}"
+            for norm, each in sorted(rejected.items(), reverse=True)
+        },
+        "interval of l2 contains 0": f"{np.mean(covered):.3f}",
     }
