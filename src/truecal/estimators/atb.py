@@ -38,8 +38,17 @@ def atb(sample: Sample) -> Estimate:
     >>> round(truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="atb"), 5)
     0.035
     """
-    residual = sample.score_sum - sample.positives
-    below = np.concatenate([[0.0], np.cumsum(residual)]) / sample.n
+    # In place, because millions of rows may leave no memory for more arrays than two.
+    below = np.zeros(len(sample) + 1)
+    np.subtract(sample.score_sum, sample.positives, out=below[1:])
+    np.cumsum(below[1:], out=below[1:])
+    below /= sample.n
     above = below[-1] - below
-    width = np.diff(sample.score, prepend=0.0, append=1.0)
-    return Estimate(min(float(np.sum(width * (below**2 + above**2))), 1.0))
+    below *= below
+    above *= above
+    below += above
+    width = above
+    np.subtract(sample.score[1:], sample.score[:-1], out=width[1:-1])
+    width[0], width[-1] = sample.score[0], 1 - sample.score[-1]
+    below *= width
+    return Estimate(min(float(below.sum()), 1.0))

@@ -53,7 +53,7 @@ def neighbor(sample: Sample, *, norm: float, n_neighbors: int | None = None) -> 
     label_near, gap = _Neighborhoods(sample, min(k, sample.n)), sample.score.copy()
     for first in range(0, len(sample), _STEP):
         gap[first : first + _STEP] -= label_near(np.arange(first, min(first + _STEP, len(sample))))
-    return Estimate(float(lp_norm(gap, sample.count, norm, sample.bounds)[0]))
+    return Estimate(float(lp_norm(gap, sample.count, norm, sample.bounds, out=gap)[0]))
 
 
 class _Neighborhoods:

@@ -11,6 +11,7 @@ import scipy
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
+from truecal.data.score_groups import STEP
 from truecal.estimators._registry import estimator
 from truecal.results import Estimate
 
@@ -73,20 +74,28 @@ def smece(sample: Sample, *, variant: str = "relplot") -> Estimate:
     return Estimate(min(smooth(high), 1.0))
 
 
-def _on_grid(position: FloatArray, weight: FloatArray, size: int) -> FloatArray:
-    """Divide weights between the two grid points next to each position; the points are 0, 1, ..., size - 1."""
-    left = np.minimum(position.astype(np.intp), size - 2)
-    share = position - left
-    total = np.bincount(left, weight * (1 - share), size) + np.bincount(left + 1, weight * share, size)
-    return total.astype(np.float64)
+def _on_grid(sample: Sample, size: int, place: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Divide residuals and counts between the two grid points next to each score, and return their sums.
+
+    `place` returns the positions of scores; the points are 0, 1, ..., size - 1.
+    """
+    left_sums, right_sums = np.zeros((2, 2, size))
+    for first in range(0, len(sample), STEP):
+        step = slice(first, first + STEP)
+        position = place(sample.score[step])
+        left = np.minimum(position.astype(np.intp), size - 2)
+        share = position - left
+        for k, weight in enumerate((sample.score_sum[step] - sample.positives[step], sample.count[step])):
+            np.add.at(left_sums[k], left, weight * (1 - share))
+            np.add.at(right_sums[k], left + 1, weight * share)
+    return np.asarray(left_sums + right_sums)
 
 
 def _exact(sample: Sample) -> Callable[[float], float]:
     """Return the error as a function of the bandwidth."""
     # Grid points are the midpoints of cells; half a cell at either end is reflected onto the first and the last.
-    position = np.clip(sample.score * _CELLS - 0.5, 0.0, _CELLS - 1.0)
-    residual = sample.score_sum - sample.positives
-    spectrum = scipy.fft.dct(_on_grid(position, residual, _CELLS) / sample.n, type=2)
+    residual, _ = _on_grid(sample, _CELLS, lambda score: np.clip(score * _CELLS - 0.5, 0.0, _CELLS - 1.0))
+    spectrum = scipy.fft.dct(residual / sample.n, type=2)
     frequency = np.pi * np.arange(_CELLS)
 
     def smooth(sigma: float) -> float:
@@ -99,14 +108,10 @@ def _exact(sample: Sample) -> Callable[[float], float]:
 
 def _relplot(sample: Sample) -> Callable[[float], float]:
     """Return the error as a function of the bandwidth, on the grids of relplot."""
-    residual = sample.score_sum - sample.positives
 
     @cache  # most bandwidths have the same grid
     def spectra(size: int) -> FloatArray:
-        position = sample.score * (size - 1)
-        return np.asarray(
-            scipy.fft.dct([_on_grid(position, weight, size) for weight in (residual, sample.count)], type=1)
-        )
+        return np.asarray(scipy.fft.dct(_on_grid(sample, size, lambda score: score * (size - 1)), type=1))
 
     def smooth(sigma: float) -> float:
         grid, kernel, mesh = _relplot_kernel(sigma)
