@@ -16,6 +16,9 @@ from truecal._lib.text import counted
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.exceptions import InputError, MissingExtraError
 
+#: Whole and real numbers; Python's own types come first, because they are recognised at once.
+_WHOLE, _REAL = (int, numbers.Integral), (float, int, numbers.Real)
+
 
 def check_norm(norm: object) -> float:
     """Return `norm` as a float, or say that it must be a finite number of at least 1."""
@@ -28,7 +31,7 @@ def check_norm(norm: object) -> float:
 
 def check_count(name: str, value: object, *, at_least: int = 1) -> int:
     """Return `value` as an int, or say that `name` must be a whole number of at least `at_least`."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < at_least:
+    if not isinstance(value, _WHOLE) or isinstance(value, bool) or value < at_least:
         raise _wrong(name, f"a whole number >= {at_least}", value)
     return int(value)
 
@@ -43,7 +46,7 @@ def check_fraction(name: str, value: object) -> float:
 
 def _as_float(value: object) -> float:
     """Return a real number as a float, and NaN, which no range holds, for anything else."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+    if not isinstance(value, _REAL) or isinstance(value, bool):
         return math.nan
     try:
         return float(value)
@@ -61,7 +64,7 @@ def check_real(
 ) -> float:
     """Return `value` as a float, or say that `name` must be a finite number within the bounds."""
     bounds = [(above, ">"), (at_least, ">="), (at_most, "<=")]
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if isinstance(value, _REAL) and not isinstance(value, bool):
         number = float(value)
         low_enough = at_most is None or number <= at_most
         high_enough = (above is None or number > above) and (at_least is None or number >= at_least)

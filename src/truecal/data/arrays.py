@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 #: What counts as a real number among Python objects.
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
+#: What NumPy reads by itself.
+_PLAIN = (np.ndarray, list, tuple)
 
 
 def to_array(data: Any, name: str) -> tuple[NDArray[Any], list[Any] | None]:
     """Return the values as a NumPy array, by position, and the column names where there are any."""
-    if isinstance(data, np.ndarray | list | tuple):
+    if isinstance(data, _PLAIN):
         return _as_array(data, name), None
     if type(data).__module__.partition(".")[0] == "torch":
         return _from_torch(data, name), None
@@ -112,7 +114,7 @@ def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:
         array = np.where(_which(_is_missing, array), np.nan, array)
     if array.dtype.kind != "f":
         return array.astype(np.float64)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def find_missing(array: NDArray[Any]) -> NDArray[np.bool_] | None:
@@ -163,11 +165,11 @@ def check_shape(array: NDArray[Any], name: str) -> None:
             argument=name,
             remedy="Reshape your data.",
         )
-    for length, noun in zip(array.shape, ("sample", "feature"), strict=False):
-        if length == 0:
-            raise InputError(
-                f"is empty: 0 {noun}(s) (shape={array.shape}) while a minimum of 1 is required", argument=name
-            )
+    if array.size == 0:
+        noun = "sample" if len(array) == 0 else "feature"
+        raise InputError(
+            f"is empty: 0 {noun}(s) (shape={array.shape}) while a minimum of 1 is required", argument=name
+        )
 
 
 def check_length(array: NDArray[Any], name: str, n: int, other: str) -> None:

@@ -423,12 +423,13 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
     key, bits = keys.reshape(-1), np.ascontiguousarray(score).reshape(-1).view(integer)
     unsorted_label, sorted_label = label.reshape(-1), labels.reshape(-1)
     for step in steps:
-        np.left_shift(bits[step], 1, out=key[step])  # the sign of -0.0 falls off here
-        key[step] |= unsorted_label[step].astype(integer, copy=False)
+        part = np.left_shift(bits[step], 1, out=key[step])  # the sign of -0.0 falls off here
+        part |= unsorted_label[step].astype(integer, copy=False)
     keys.sort(axis=-1)
     for step in steps:
-        sorted_label[step] = key[step] & 1
-        key[step] >>= 1
+        part = key[step]
+        np.bitwise_and(part, 1, out=sorted_label[step])
+        part >>= 1
     return keys.view(score.dtype).astype(np.float64, copy=False), labels
 
 
@@ -438,10 +439,10 @@ def _rebuild(score: FloatArray, count: FloatArray | None, *rest: Any) -> Sample:
 
 def _group_starts(score: NDArray[Any]) -> NDArray[np.intp] | None:
     """Return where scores that differ from the one before begin; None if all do."""
-    differs = np.empty(len(score), dtype=np.bool_)
-    differs[0] = True
-    np.not_equal(score[1:], score[:-1], out=differs[1:])
-    return None if differs.all() else differs.nonzero()[0]
+    differs = np.not_equal(score[1:], score[:-1])
+    if np.count_nonzero(differs) == len(differs):
+        return None
+    return np.concatenate([[0], differs.nonzero()[0] + 1])
 
 
 def _by_cluster(

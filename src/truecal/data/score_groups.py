@@ -52,7 +52,7 @@ class ScoreGroups:
     def __post_init__(self) -> None:
         for name in ("score", "count", "positives"):
             array = getattr(self, name).view()
-            array.flags.writeable = False
+            array.setflags(write=False)
             object.__setattr__(self, name, array)
         # One 1.0 seen by all rows through a stride of zero costs no memory, and marks groups of one row.
         shared = self.count.strides == (0,) and self.count.size > 0

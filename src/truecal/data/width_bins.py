@@ -58,12 +58,13 @@ class WidthCounting(Counting):
         return None if bins is None else bins.count_classes(column, proba, targets)
 
     def _bins(self, n_rows: int, scores: NDArray[Any]) -> WidthBins | None:
-        # The edges must be far apart in the type of the scores.
         exact = (
-            self.n_bins <= n_rows <= MOST_COUNTED_ROWS
+            scores.size >= _FEWEST_SCORES
+            and self.n_bins <= n_rows <= MOST_COUNTED_ROWS
+            # The edges must be far apart in the type of the scores.
             and self.n_bins * float(np.finfo(scores.dtype).eps) < 0.25
         )
-        return WidthBins(self.n_bins, scores.dtype) if exact and scores.size >= _FEWEST_SCORES else None
+        return WidthBins(self.n_bins, scores.dtype) if exact else None
 
 
 class WidthBins:

@@ -190,16 +190,16 @@ def partition(rule: BinningRule, n_bins: int | IntArray) -> Partition:
     n_bins : int or ndarray of shape (n_samples,)
         Number of bins of every sample, or of each.
     """
-    bounds = rule.groups.bounds
+    bounds, n_groups = rule.groups.bounds, len(rule.groups.score)
     if isinstance(n_bins, int):
-        n_bins = np.full(len(bounds) - 1, min(n_bins, _MOST_BINS))
-    if int(n_bins.sum()) <= len(rule.groups.score):
+        n_bins = np.array([min(n_bins, _MOST_BINS)]).repeat(len(bounds) - 1)
+    if sum(n_bins.tolist()) <= n_groups:
         k, sample = _all_edges(n_bins)
         edges = rule.start(k, n_bins[sample], sample)
-        full = np.flatnonzero(edges[1:] > edges[:-1])  # excludes the step from one sample to the next
+        full = (edges[1:] > edges[:-1]).nonzero()[0]  # excludes the step from one sample to the next
         start, k = edges[full], k[full]
     else:
-        bin_of = rule.index(np.arange(len(rule.groups.score)), over_runs(n_bins, bounds))
+        bin_of = rule.index(np.arange(n_groups), over_runs(n_bins, bounds))
         changes = np.diff(bin_of, prepend=-1) != 0
         changes[bounds[:-1]] = True
         start = np.flatnonzero(changes)
