@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,9 @@ from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 
+#: Labels and scores of rows.
+Columns = tuple[NDArray[Any], NDArray[Any]]
+
 #: Rows counted in one step; its arrays fit into the cache of a processor.
 STEP = 1 << 15
 
@@ -22,17 +24,8 @@ STEP = 1 << 15
 _COARSE, _FINE, MOST_COUNTED_ROWS = 2.0**-26, 2.0**-53, 1 << 26
 
 
-@dataclass(frozen=True)
 class Counting(ABC):
-    """A way to count rows in bins, which gives an estimator the same bins as sorted rows do.
-
-    Parameters
-    ----------
-    n_bins : int
-        Number of bins.
-    """
-
-    n_bins: int
+    """A way to count rows in bins, which gives an estimator the same bins as sorted rows do."""
 
     @abstractmethod
     def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> Sample | None:

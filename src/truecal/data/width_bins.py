@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.runs import IntArray, run_ends
+from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray
-from truecal.data.counting import MOST_COUNTED_ROWS, STEP, CellSums, Counting, mean_in_cell, rounded
+from truecal.data.counted_sample import CountedSample
+from truecal.data.counting import MOST_COUNTED_ROWS, STEP, CellSums, Columns, Counting, mean_in_cell
 from truecal.data.sample import Sample
-
-#: Labels and scores of rows.
-Columns = tuple[NDArray[Any], NDArray[Any]]
 
 #: Fewer scores than this are sorted sooner than they are counted.
 _FEWEST_SCORES = 1 << 13
-
-#: Units of numbers in [0, 1] whose sums over a step are exact; sums of steps are added exactly. Smallest mean for which
-#: that is enough, and smallest number instead of 1.
-_HIGH, _LOW, _SMALLEST_MEAN, _SMALLEST_POWER = 2.0**-37, 2.0**-74, 2.0**-20, 2.0**-900
 
 
 def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArray:
@@ -42,8 +35,17 @@ def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArra
     return np.asarray((k / n_bins).astype(dtype, copy=False), dtype=np.float64)
 
 
+@dataclass(frozen=True)
 class WidthCounting(Counting):
-    """Count rows in bins of equal width."""
+    """Count rows in bins of equal width.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number of bins.
+    """
+
+    n_bins: int
 
     def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> Sample | None:
         """Return the sample whose groups are the bins that have rows; None if there are too few rows or too many."""
@@ -144,56 +146,32 @@ class WidthBins:
             yield self._sample(sums.table[:, bins], positives[bins], target, rows)
 
     def _sample(
-        self, table: FloatArray, positives: FloatArray, target: str, rows: Callable[[], Columns]
+        self, table: FloatArray, positives: FloatArray, target: str, columns: Callable[[], Columns]
     ) -> CountedSample:
         """Return the sample of bins with these sums; a mean is kept inside its bin."""
         kept = np.flatnonzero(table[0])
         mean = mean_in_cell(table[:, kept], self.lower[kept], self.upper[kept])
-        return CountedSample(mean, table[0, kept], positives[kept], self.dtype, target, bins=self, rows=rows)
+
+        def by_row(value: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+            of_bin = np.zeros(self.n_bins)
+            of_bin[kept] = value
+            _, score = columns()
+            for first in range(0, len(score), STEP):
+                values = score[first : first + STEP].astype(np.float64, copy=False)
+                yield values, of_bin[self.index(values)]
+
+        return CountedSample(
+            mean,
+            table[0, kept],
+            positives[kept],
+            self.dtype,
+            target,
+            lower=self.lower[kept],
+            width=float((self.upper - self.lower).max()),
+            columns=columns,
+            by_row=by_row,
+        )
 
 
 def _class_rows(column: NDArray[Any], proba: NDArray[Any], k: int) -> Columns:
     return column == k, proba[:, k]
-
-
-@dataclass(frozen=True, eq=False)
-class CountedSample(Sample):
-    """A sample whose groups are bins of equal width: their mean score, off by at most 2^-53, rows and labels.
-
-    Attributes
-    ----------
-    bins : WidthBins
-        The bins.
-    rows : callable
-        Returns the labels and the scores of the rows, for what sums over bins do not tell.
-    """
-
-    bins: WidthBins = field(kw_only=True)
-    rows: Callable[[], Columns] = field(kw_only=True)
-
-    def distance(self, level: FloatArray, start: IntArray, p: float) -> FloatArray:
-        """Return the l_p distance of the scores of the rows from the level of their bin."""
-        label, score = self.rows()
-        bins, occupied = self.bins, self.bins.index(self.score)
-        level_of = np.zeros(bins.n_bins)
-        level_of[occupied] = np.repeat(level, run_ends(start, len(occupied)) - start)
-        farthest = float(np.maximum(level_of - bins.lower, bins.upper - level_of)[occupied].max())
-        largest = 2.0 ** math.ceil(p * math.log2(farthest))  # that a distance to the power of p can be
-        mean = self._mean_power(score, level_of, p, largest) if largest > _SMALLEST_POWER else 0.0
-        if mean <= _SMALLEST_MEAN * largest:
-            ordered = Sample.from_rows(label, score)
-            return ordered.distance(level, ordered.score.searchsorted(bins.lower[occupied[start]]), p)
-        return np.array([mean ** (1 / p)])
-
-    def _mean_power(self, score: NDArray[Any], level_of: FloatArray, p: float, largest: float) -> float:
-        """Return the mean of the distances to the power of p."""
-        sums = []
-        for first in range(0, len(score), STEP):
-            values = score[first : first + STEP].astype(np.float64, copy=False)
-            gap = values - level_of[self.bins.index(values)]
-            np.abs(gap, out=gap)
-            gap **= p
-            high = rounded(gap, _HIGH * largest)
-            gap -= high
-            sums += [high.sum(), rounded(gap, _LOW * largest, out=gap).sum()]
-        return math.fsum(sums) / len(score)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from truecal._lib.checks import check_count
 from truecal._lib.docs import fill_docstring
+from truecal.data.mass_cells import MassCounting
 from truecal.data.score_groups import ScoreGroups
 from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
@@ -53,6 +54,7 @@ def ew_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates
     summary="Gap between each score and the mean label of its equal-mass bin.",
     reference=_REFERENCE,
     takes_blocks=True,
+    counting=MassCounting,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def em_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:

@@ -36,7 +36,7 @@ def counted_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_estimators_that_are_counted() -> None:
-    assert COUNTED == ["em_bin", "em_debias", "em_mce"]
+    assert COUNTED == ["em_bin", "em_debias", "em_label", "em_mce"]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -61,6 +61,20 @@ def test_same_bins_and_same_value_as_sorted_rows(name: str, kind: str, n_bins: i
     for column in ("lower", "upper", "count", "mean_label"):
         np.testing.assert_array_equal(getattr(one.bins, column), getattr(other.bins, column))
     np.testing.assert_allclose(one.bins.mean_score, other.bins.mean_score, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("norm", [1, 1.5, 3, 30, 5000])
+@pytest.mark.parametrize("kind", ["distinct", "one large tie"])
+def test_distances_of_rows_are_those_of_sorted_rows_for_every_order_and_norm(kind: str, norm: float) -> None:
+    rng = np.random.default_rng(3)
+    score = scores(kind, 40_000, rng)
+    label = rng.random(len(score)) < score**2
+    order = rng.permutation(len(score))
+    options: dict[str, Any] = {"estimator": "em_label", "norm": norm}
+    counted = truecal.calibration_error(label, score, **options)
+    ordered = truecal.calibration_error(truecal.Sample.from_predictions(label, score), **options)
+    assert counted == pytest.approx(ordered, rel=1e-14)
+    assert truecal.calibration_error(label[order], score[order], **options) == counted
 
 
 def test_the_order_of_rows_changes_no_bit() -> None:
