@@ -16,7 +16,7 @@ from truecal.data.block import Block
 from truecal.data.sample import Sample
 from truecal.multiscale.absolute import AbsoluteError, Scale, absolute_error
 from truecal.multiscale.clusters import enough_clusters, inflation
-from truecal.multiscale.curves import Curve, fit_curves
+from truecal.multiscale.curves import Curve, curves_at, fit_curves
 from truecal.multiscale.evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
 from truecal.multiscale.intervals import Limits, jensen_limit
 from truecal.multiscale.levels import Level, Levels, make_levels, one_bin
@@ -228,7 +228,7 @@ class Multiscale(SquaredError):
                 whole = float(square + self.levels.within[number])
                 levels.append(Scale(float(q) * none, level, self._place(level), float(square), whole))
             none *= 1 - float(q)
-        sd = _evaluate(self.beta.sd, self.units.score)
+        (sd,) = _evaluate(lambda score: (self.beta.sd(score),), self.units.score)
         return absolute_error(self.units, levels, self.gaps[1], sd, (none, float(self.beta.square)))
 
     # --- variances ---------------------------------------------------------------------------------
@@ -428,7 +428,7 @@ def _parts(
 ) -> tuple[Units, Curve, Curve, tuple[FloatArray, FloatArray], Levels, Blocks, Posterior]:
     """Return what a `SquaredError` consists of."""
     logistic, beta = fit_curves(units)
-    curves = _evaluate(logistic, units.score), _evaluate(beta, units.score)
+    curves = _evaluate(lambda score: curves_at(logistic, beta, score), units.score)
     gaps = units.score - curves[0], units.score - curves[1]
     levels = make_levels(units, beta, curves[1])
     blocks = make_blocks(logistic, beta, levels)
@@ -439,11 +439,11 @@ def _power(base: float, exponent: float) -> float:
     return float(base**exponent)
 
 
-def _evaluate(curve: Callable[[FloatArray], FloatArray], score: FloatArray) -> FloatArray:
-    """Return a smooth function at ascending scores, interpolated if these are many."""
+def _evaluate(
+    curves: Callable[[FloatArray], tuple[FloatArray, ...]], score: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Return smooth functions at ascending scores, interpolated if these are many, as those of one sample can be."""
     if score.shape[-1] <= _MOST_EXACT:
-        return np.asarray(curve(score))
-    nodes = score[..., np.linspace(0, score.shape[-1] - 1, _MOST_EXACT // 8 + 1).astype(np.intp)]
-    if score.ndim == 1:
-        return np.asarray(np.interp(score, nodes, curve(nodes)))
-    return np.stack([np.interp(*one) for one in zip(score, nodes, curve(nodes), strict=True)])
+        return curves(score)
+    nodes = score[np.linspace(0, len(score) - 1, _MOST_EXACT // 8 + 1).astype(np.intp)]
+    return tuple(np.interp(score, nodes, values) for values in curves(nodes))

@@ -29,14 +29,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.logistic import expit
 from truecal._lib.types import FloatArray
 from truecal.multiscale.units import BoolArray, IntArray, Number, Units, over, place_of, total
 
 _MOST_CELLS = 256
 _SATURATIONS = np.array([0.0, 0.002, 0.03])
-#: Price of a saturation other than 0, in units of twice the log-likelihood: it is one more parameter.
-_SATURATION_PRICE = 2.0
+#: Prices of saturations, in units of twice the log-likelihood: one other than 0 is one more parameter.
+_PRICES = np.where(_SATURATIONS > 0, 2.0, 0.0)
 _RIDGE_ROWS = 0.5
 _FLOOR = 2.0**-53
 #: Scores that are this close to 0 or 1 are taken for 0 or 1: no sample can tell how far a logit beyond 18 is wrong.
@@ -89,12 +88,15 @@ class Curve:
 
     def __call__(self, score: FloatArray) -> FloatArray:
         """Return the curve at scores; it passes through certain scores that are right."""
-        low, high = self.logs(score)
+        return self.at(score, *self.logs(score))
+
+    def at(self, score: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the curve at scores whose logarithms are known; see `logs`."""
         b = self.coefficients[..., np.newaxis]
-        mean = expit(
-            b[..., 0, :] + (1 + b[..., 1, :]) * low - (1 + b[..., 1 if self.logistic else 2, :]) * high
-        )
-        return self.ends.through(score, mean)
+        logit = (1 + b[..., 1, :]) * low
+        logit += b[..., 0, :]
+        logit -= (1 + b[..., 1 if self.logistic else 2, :]) * high
+        return self.ends.through(score, _expit(logit))
 
     def logs(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the logarithms of scores and of their complements, each with the saturation added."""
@@ -156,6 +158,8 @@ class Ends:
 
     def inside(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores and their complements, away from 0."""
+        if not _any_certain(score):
+            return score, 1 - score
         return (
             np.where(score > _CERTAIN, score, self.low),
             np.where(score < 1 - _CERTAIN, 1 - score, self.high),
@@ -169,9 +173,18 @@ class Ends:
 
     def through(self, score: FloatArray, mean: FloatArray) -> FloatArray:
         """Let a curve, whose values are `mean`, pass through the scores that are certain and right."""
-        if not (self.right_at_0.any() or self.right_at_1.any()):
-            return mean
-        return np.where(self.right(score), score, mean)
+        return np.where(self.right(score), score, mean) if _any_certain(score) else mean
+
+
+def _any_certain(score: FloatArray) -> bool:
+    """Return whether any score is 0 or 1, or next to it."""
+    return bool(score.min() <= _CERTAIN or score.max() >= 1 - _CERTAIN)
+
+
+def curves_at(logistic: Curve, beta: Curve, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both curves at scores; without saturation they need the same logarithms."""
+    logs = logistic.logs(score)
+    return logistic.at(score, *logs), beta.at(score, *(beta.logs(score) if np.any(beta.saturation) else logs))
 
 
 def fit_curves(units: Units) -> tuple[Curve, Curve]:
@@ -187,14 +200,15 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     saturations = _SATURATIONS if units.clusters is None else _SATURATIONS[:1]
     regressions = _regressions(cells, ends, fitted, saturations, units.size)
     identity = regressions.at(np.zeros((*regressions.offset.shape[:2], 3)))
-    fits = regressions.maximise(identity)
+    fits, hessian = regressions.maximise(identity)
     support = 2 * (fits.likelihood - identity.likelihood[:, :1])
 
     # The logistic curve, and the beta curve with the best saturation.
-    best = 1 + np.argmax(support[:, 1:] - np.where(saturations > 0, _SATURATION_PRICE, 0.0), axis=1)
-    both = np.arange(len(best))[:, np.newaxis], np.stack([np.zeros_like(best), best], axis=1)
+    best = 1 + (support[:, 1:] - _PRICES[: len(saturations)]).argmax(axis=1)
+    both = np.arange(len(best))[:, np.newaxis], np.zeros((len(best), 2), dtype=np.intp)
+    both[1][:, 1] = best
     coefficients, support, x = fits.b[both], support[both], regressions.design[both]
-    inverse = _inverse(regressions.hessian(fits.mean)[both])
+    inverse = _inverse(hessian[both])
     inverse[:, 0, 2, 2] = 0.0
     mean = np.where(fitted, fits.mean[both], score)
     spread = mean * (1 - mean)
@@ -210,7 +224,7 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     effect = (weight * spread)[:, :, np.newaxis] * (_root(covariance).swapaxes(-1, -2) @ x)
     noise = np.vecdot(np.square(effect).sum(axis=-2), over(np.ones(1), weight))
     curvature = covariance @ _squares(x, weight * spread**2) / units.size
-    null_variance = 2 * np.sum(curvature * curvature.swapaxes(-1, -2), axis=(-2, -1))
+    null_variance = 2 * (curvature * curvature.swapaxes(-1, -2)).sum(axis=(-2, -1))
     gap = score - mean
     square = np.vecdot(gap**2, weight) - noise
     square[:, 1] += 2 * np.vecdot(gap[:, 1], cells.residual - cells.weight * gap[:, 1])
@@ -242,21 +256,17 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
 class _Cells(NamedTuple):
     """What the curves are fitted to: the units, or 256 cells of equal mass if these are fewer.
 
-    The sums m, m_2 and R, and the mean score, have an axis for samples. `place` is the bin of each cell at the finest
-    level that cells resolve, of which there are ``2**depth``.
+    The sums m, m_2 and R, the mean score, and the weight of the positive labels have an axis for samples. `place` is
+    the bin of each cell at the finest level that cells resolve, of which there are ``2**depth``.
     """
 
     weight: FloatArray
     weight2: FloatArray
     residual: FloatArray
     score: FloatArray
+    positives: FloatArray
     place: IntArray
     depth: int
-
-    @property
-    def positives(self) -> FloatArray:
-        """Weight of the positive labels."""
-        return np.clip(self.weight * self.score - self.residual, 0.0, self.weight)
 
 
 def _make_cells(units: Units) -> _Cells:
@@ -267,19 +277,16 @@ def _make_cells(units: Units) -> _Cells:
         depth = min(depth, _MOST_CELLS.bit_length() - 1)
         cell = place = units.bin >> (units.depth - depth)
         if units.depth <= depth and units.rank is not None:  # cells are finer than bins
-            cell = place_of(units.rank, units.score, _MOST_CELLS)
-        if units.score.ndim == 1:
-            start = np.flatnonzero(np.diff(cell, prepend=-1))
-            place, sums = place[start], [np.add.reduceat(one, start) for one in sums]
-        else:
-            sums = [total(cell, one, _MOST_CELLS) for one in sums]
-            place = np.arange(_MOST_CELLS) // (_MOST_CELLS >> depth)
+            cell = np.minimum(place_of(units.rank, units.score, _MOST_CELLS), _MOST_CELLS - 1)
+        sums = [total(cell, one, _MOST_CELLS) for one in sums]
+        place = np.arange(_MOST_CELLS) // (_MOST_CELLS >> depth)
         sums[2] = over(sums[2], sums[0])
-        if units.score.ndim > 1:  # an empty cell gets the score of the one before
-            np.maximum.accumulate(sums[2], axis=-1, out=sums[2])
-            np.maximum(sums[2], units.score[:, :1], out=sums[2])
-    weight, residual, score, weight2 = (np.atleast_2d(one) for one in sums)
-    return _Cells(weight, weight2, residual, score, place, depth)
+        # An empty cell gets the score of the one before.
+        np.maximum.accumulate(sums[2], axis=-1, out=sums[2])
+        np.maximum(sums[2], units.score[..., :1], out=sums[2])
+    weight, residual, score, weight2 = (one.reshape(-1, one.shape[-1]) for one in sums)
+    positives = np.minimum(np.maximum(weight * score - residual, 0.0), weight)
+    return _Cells(weight, weight2, residual, score, positives, place, depth)
 
 
 def _regressions(
@@ -314,6 +321,14 @@ def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tupl
     design[:, 1:, 1] = log_low
     np.negative(log_high, out=design[:, 1:, 2])
     return design, offset
+
+
+def _expit(logit: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, become -700."""
+    np.maximum(logit, -700.0, out=logit)
+    mean = np.exp(-logit)
+    mean += 1
+    return np.reciprocal(mean, out=mean)
 
 
 def _squares(design: FloatArray, weight: FloatArray) -> FloatArray:
@@ -389,10 +404,7 @@ class _Regressions:
         """Return everything that belongs to coefficients."""
         eta = (b[..., np.newaxis, :] @ self.design)[..., 0, :]
         eta += self.offset
-        np.maximum(eta, -700.0, out=eta)  # beyond, exp would overflow
-        mean = np.exp(-eta)
-        mean += 1
-        np.reciprocal(mean, out=mean)
+        mean = _expit(eta)
         # y eta - ln(1 + e^eta) = (y - 1) eta + ln g
         likelihood = np.vecdot(eta, self.hits - self.count) + np.vecdot(np.log(mean), self.count)
         return _State(b, mean, likelihood, likelihood - 0.5 * np.vecdot(b, _times(self.ridge, b)))
@@ -408,31 +420,39 @@ class _Regressions:
         target = spread * (np.log(smooth / (1 - smooth)) - self.offset)
         return self.at(_solve(_squares(self.design, spread) + self.ridge, _project(self.design, target)))
 
-    def maximise(self, start: _State) -> _State:
-        """Return the maxima, by damped Newton steps; samples leave when their fits have converged."""
+    def maximise(self, start: _State) -> tuple[_State, FloatArray]:
+        """Return the maxima, by damped Newton steps, and the negative second derivatives there.
+
+        Samples leave when their fits have converged.
+        """
         problem, state = self, _better(self.least_squares(), start)
-        final, active = state, np.arange(len(self.design))
+        final, curvature, active = state, np.empty_like(self.ridge), np.arange(len(self.design))
         for _ in range(12):
             gradient = _project(problem.design, problem.hits - problem.count * state.mean)
             gradient -= _times(problem.ridge, state.b)
-            step = _solve(problem.hessian(state.mean), gradient)
+            hessian = problem.hessian(state.mean)
+            step = _solve(hessian, gradient)
             going = np.vecdot(step, gradient).max(axis=1) >= 2 * _TOLERANCE  # twice what the step would gain
             if not going.all():
                 _write(final, active, state)
+                curvature[active] = hessian
+                if not going.any():
+                    return final, curvature
                 problem, active, step = problem.part(going), active[going], step[going]
                 state = _State(*(one[going] for one in state))
-            if not len(active):
-                return final
             there = problem.at(state.b + step)
             for _ in range(8):
                 worse = there.objective < state.objective - _ROUNDING
                 if not worse.any():
+                    state = there
                     break
                 step[worse] /= 3
                 there = problem.at(state.b + step)
-            state = _better(there, state)
+            else:
+                state = _better(there, state)
         _write(final, active, state)
-        return final
+        curvature[active] = problem.hessian(state.mean)
+        return final, curvature
 
 
 def _better(one: _State, other: _State) -> _State:
@@ -492,7 +512,7 @@ def _with_clusters(
     clusters = units.clusters
     score = units.score[np.newaxis]
     design, offset = _designs(*ends.inside(score), _SATURATIONS[:1])
-    mean = ends.through(score[0], expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :]))
+    mean = ends.through(score[0], _expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :]))
     covariance, support, freedom = np.empty((1, 2, 3, 3)), np.empty((1, 2)), np.array([[2.0, 3.0]])
     for number, used in enumerate((2, 3)):
         scores, _ = _cluster_scores(units, mean[0, number], design[0, number])

@@ -119,25 +119,29 @@ def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
     levels : Levels
         The bins.
     """
-    filled = [level.filled for level in levels.levels]
-    # Samples that are analysed together keep all levels.
-    kept = [
-        number for number in range(len(levels)) if number == 0 or np.all(filled[number] > filled[number - 1])
-    ]
-    squares = levels.square[kept] + levels.within[kept]
-    increment = np.stack([logistic.square, beta.square, *squares])
+    filled = np.array([level.filled for level in levels.levels])
+    added = filled[1:] - filled[:-1]
+    # Samples that are analysed together have the same levels.
+    finer = (added > 0 if added.ndim == 1 else (added > 0).all(axis=1)).nonzero()[0]
+    kept = [0, *(finer + 1).tolist()] if len(filled) else []
+
+    def blocks(of_logistic: Number, of_beta: Number, of_levels: FloatArray) -> FloatArray:
+        values = np.empty((2 + len(kept), *np.shape(of_beta)))
+        values[0], values[1], values[2:] = of_logistic, of_beta, of_levels[kept]
+        return values
+
+    increment = blocks(logistic.square, beta.square, levels.square + levels.within)
     increment[1:] -= increment[:-1].copy()
-    null = np.stack([logistic.null_variance, beta.null_variance, *levels.null_variance[kept]])
-    freedom = np.stack([logistic.freedom, beta.freedom, *levels.noise_mean[kept]])
-    support = np.stack([logistic.support, beta.support, *levels.error_increment[kept]])
+    null = blocks(logistic.null_variance, beta.null_variance, levels.null_variance)
+    freedom = blocks(logistic.freedom, beta.freedom, levels.noise_mean)
+    support = blocks(logistic.support, beta.support, levels.error_increment)
     for of_curve in (null, freedom, support):
         of_curve[1] = np.maximum(of_curve[1] - of_curve[0], 0.0)
     size = freedom.copy()
     if kept:
         # Of the bins of the coarsest level, the curves have fitted about two.
         size[2] = np.maximum(filled[0] - 2, 1)
-        for block, number in enumerate(kept[1:], start=3):
-            size[block] = filled[number] - filled[number - 1]
+        size[3:] = added[finer]
         # The evidence of a level is the residual energy of the beta curve in units of its noise. If the fit has taken
         # out nearly all of that, the variance is a difference of nearly equal numbers, and needs a lower bound.
         mean = np.maximum(freedom[2:], 0.0)
@@ -168,23 +172,24 @@ def _first_level(levels: Levels) -> tuple[Number, Number, Number]:
 
 def weigh(blocks: Blocks) -> Posterior:
     """Return the posterior of the blocks, by one pass forwards and one backwards over the chain of levels."""
-    factor = np.exp(blocks.log_bayes_factor)
-    entry = 1 / (1 + np.maximum(blocks.size, 1.0))
-    entry[2:3] = 0.5
+    probability = np.ones_like(blocks.size)
+    entering = 1 / (1 + np.maximum(blocks.size, 1.0))
+    entering[2:3] = 0.5
+    factor, entry = _each(np.exp(blocks.log_bayes_factor)), _each(entering)
     log_evidence = blocks.log_bayes_factor[0] + np.log1p(factor[1]) - math.log(2)
-    probability = np.ones_like(factor)
     probability[1] = factor[1] / (1 + factor[1])
     # Forward: P(level is out or in | data so far). The normalising factors make up the evidence.
-    forward, scale = [], np.ones_like(factor)
-    out, inside = scale[0], 0 * scale[0]
+    forward, scale = [], []
+    out, inside = 1.0, 0.0
     for number in range(2, len(factor)):
         enter = entry[number]
         out, inside = out * (1 - enter) + inside / 2, (out * enter + inside / 2) * factor[number]
-        scale[number] = out + inside
-        out, inside = out / scale[number], inside / scale[number]
+        total = out + inside
+        out, inside = out / total, inside / total
         forward.append((out, inside))
+        scale.append(total)
     # Backward: P(finer data | level is out or in), up to a factor.
-    after_out = after_in = scale[0]
+    after_out = after_in = 1.0
     for number in range(len(factor) - 1, 1, -1):
         out, inside = forward[number - 2]
         gain, enter = after_in * inside, entry[number]
@@ -196,6 +201,11 @@ def weigh(blocks: Blocks) -> Posterior:
     return Posterior(probability, log_evidence + np.log(scale).sum(axis=0))
 
 
+def _each(values: FloatArray) -> list[Number]:
+    """Return what belongs to each block: numbers of one sample, with which Python is quicker, or arrays of several."""
+    return values.tolist() if values.ndim == 1 else list(values)
+
+
 def prior_odds(size: float) -> float:
     """Return the prior odds of miscalibration for a number of rows."""
     return float(_PRIOR_ODDS * max(size, _MIN_ROWS) ** -0.25)
@@ -203,8 +213,10 @@ def prior_odds(size: float) -> float:
 
 def contributions(blocks: Blocks, posterior: Posterior) -> FloatArray:
     """Return what each block contributes to the squared error: see the module's docstring."""
-    found = posterior.probability * blocks.increment
+    smaller, larger = (min, max) if blocks.increment.ndim == 1 else (np.minimum, np.maximum)
+    found = _each(posterior.probability * blocks.increment)
+    increment, rest = _each(blocks.increment), _each(1 - posterior.probability)
     for number in range(3, len(found)):
-        tail = np.minimum(_TAIL * found[number - 1], blocks.increment[number])
-        found[number] += (1 - posterior.probability[number]) * np.maximum(tail, 0.0)
-    return found
+        tail = larger(smaller(_TAIL * found[number - 1], increment[number]), 0.0)
+        found[number] = found[number] + rest[number] * tail
+    return np.array(found)

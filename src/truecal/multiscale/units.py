@@ -141,6 +141,11 @@ def over(above: FloatArray, below: FloatArray) -> FloatArray:
     )
 
 
+def first_of_runs(place: IntArray) -> IntArray:
+    """Return where values that differ from the one before begin."""
+    return np.concatenate([[0], (place[1:] != place[:-1]).nonzero()[0] + 1])
+
+
 def place_of(rank: FloatArray, score: FloatArray, n_bins: int) -> IntArray:
     """Return the bins of scores with ranks u, among bins of equal mass."""
     scaled = rank * n_bins
@@ -186,7 +191,7 @@ def make_units(sample: Sample) -> Units:
     if clusters is not None:
         depth = min(depth, _depth_for_clusters(clusters, rank, sample.score))
     group_bin = np.minimum(place_of(rank, sample.score, 2 ** max(depth, 0)), 2 ** max(depth, 0) - 1)
-    start = np.flatnonzero(np.diff(group_bin, prepend=-1))
+    start = first_of_runs(group_bin)
     saturated = clusters is None and depth >= 2 and len(start) < n_groups <= size / 2
     if saturated or clusters is not None or n_groups <= _MOST_SINGLE_SCORES:
         return Units(
@@ -292,8 +297,7 @@ def _units_of_groups(sample: Sample, size: float, depth: int) -> Units:
     rank -= 0.5 * sample.count
     rank /= size
     group_bin = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
-    start = np.flatnonzero(group_bin[1:] > group_bin[:-1]) + 1
-    start = np.concatenate([[0], start])
+    start = first_of_runs(group_bin)
     weight = np.add.reduceat(sample.count, start)
     place = group_bin[start]
     return _merged(sample.score, sample.positives, sample.count, size, depth, start, place, weight)
