@@ -319,6 +319,11 @@ def check_kinds_of_labels(make):
     table = pa.table({"p": [0.1, 0.9, 0.4, 0.6], "y": [2**60, 2**60 + 1, 2**60, 2**60]})
     cells = summarize(make(table), score="p", label="y", pos_label=2**60 + 1)
     assert cells.positives.tolist() == [0, 0, 0, 1]
+    # Small integers are compared as they are, also with numbers that they cannot hold.
+    small = {"p": pa.array([0.1, 0.9, 0.4, 0.6]), "y": pa.array([-128, 127, -128, -128], pa.int8())}
+    assert summarize(make(pa.table(small)), score="p", label="y", pos_label=127).positives.sum() == 1
+    with pytest.raises(ValueError, match="must hold two labels, 300 and"):
+        summarize(make(pa.table(small)), score="p", label="y", pos_label=300)
 
     frame = make(pa.table({"a": [0.2], "b": [0.3], "c": [0.5], "number": [2], "name": ["c"]}))
     for labels, column, kind in ((["a", "b", "c"], "number", "numbers"), ([0, 1, 2], "name", "text")):
