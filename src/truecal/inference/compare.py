@@ -210,10 +210,10 @@ def compare(
     r"""Compare the calibration errors of two models, or rank several.
 
     The variance of the difference is :math:`\tau_A^2 + \tau_B^2 - 2 c`, with the variances :math:`\tau^2` of the two
-    errors. For models on the same rows, c is their covariance, which may be negative: it comes from the correlation of the
-    rows' influence on the two errors, less what the noise of the same labels adds to it. Where an error is not established
-    that correlation cannot be known, and the worst one, -1, is used: the price of validity is that small samples seldom
-    show a difference from a model that may be calibrated. On different rows c is 0.
+    errors. For models on the same rows, c is their covariance, which may be negative: it comes from the correlation of
+    the rows' influence on the two errors, less what the noise of the same labels adds to it. Where an error is not
+    established that correlation cannot be known, and the worst one, -1, is used: the price of validity is that small
+    samples seldom show a difference from a model that may be calibrated. On different rows c is 0.
 
     Models that order the rows alike, as before and after recalibration, have the same calibration curve. For norm 2 the
     difference of their squared errors is then that of their Brier scores, and Student's t is used instead.

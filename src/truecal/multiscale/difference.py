@@ -201,9 +201,7 @@ class _Parts:
         return cls(limits.slope / 4, limits.null_variance / scale, limits.noise_variance / scale)
 
 
-def _covariance(
-    first: Multiscale, second: Multiscale, rows: PairedRows, one: _Parts, other: _Parts
-) -> float:
+def _covariance(first: Multiscale, second: Multiscale, rows: PairedRows, one: _Parts, other: _Parts) -> float:
     """Return the covariance c of the two errors on the same rows."""
     noise = _overlap(first, second, rows) * math.sqrt(one.noise * other.noise)
     largest = math.sqrt(one.first_order * other.first_order)
