@@ -208,7 +208,7 @@ def _covariance(first: Multiscale, second: Multiscale, rows: PairedRows, one: _P
     observed = math.sqrt((one.first_order + 2 * one.noise) * (other.first_order + 2 * other.noise))
     first_order = _correlation(first, second, rows) * observed - 2 * noise
     known = min(max(first_order, -largest), largest) + noise
-    both = first.gate * second.gate
+    both = float(first.gate * second.gate)
     return both * known - (1 - both) * math.sqrt(one.total * other.total)
 
 
