@@ -83,3 +83,18 @@ def test_a_recalibrated_model_is_often_told_apart_in_few_rows():
         sharp = 1 / (1 + ((1 - mu) / mu) ** 1.6056)  # an error of 0.075
         found += compare(label, sharp, mu).pvalue <= 0.05
     assert found >= 10
+
+
+def test_noise_that_both_curves_share_does_not_count_as_correlation():
+    # Opposite waves have errors of correlation near -1: on the same rows their difference varies more than on others.
+    ratios = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        mu = rng.random(4000)
+        label = (rng.random(4000) < mu).astype(float)
+        wave = 0.32 * np.sin(4 * np.pi * mu) * mu * (1 - mu)
+        scores = (mu + wave, mu - wave)
+        models = [analyse(Sample.from_rows(label, score)) for score in scores]
+        paired = difference(*models, PairedRows((label, label), scores))
+        ratios.append(paired.sd / difference(*models).sd)
+    assert 1.27 < np.mean(ratios) < 1.41
