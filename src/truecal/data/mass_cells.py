@@ -15,6 +15,9 @@ from truecal.data.sample import Sample
 #: Fewer rows than this are sorted sooner. More bins would open most cells.
 _FEWEST_ROWS, _MOST_BINS = 1 << 17, 64
 
+#: Number of cells, whose tables fit into the cache of a processor.
+_CELLS = 1 << 13
+
 #: Rows looked at to judge how scores are spread, and the largest share of rows that is worth sorting by itself.
 _PROBE, _MOST_SORTED = 1 << 11, 0.2
 
@@ -39,8 +42,14 @@ class MassCounting(Counting):
         n = len(score)
         if not (_FEWEST_ROWS <= n <= MOST_COUNTED_ROWS and self.n_bins <= _MOST_BINS):
             return None
-        for rows in (slice(None, None, n // _PROBE), slice(None)):
-            cells = RowCells.count(label[rows], score[rows])
+        probe = slice(None, None, n // _PROBE)
+        _, times = np.unique(score[probe], return_counts=True)
+        if (
+            np.count_nonzero(times == 1) < _PROBE / 2
+        ):  # few rows, if any, are likely to have a score of their own
+            return None
+        for rows in (probe, slice(None)):
+            cells = RowCells.count(label[rows], score[rows], _CELLS)
             opened = cells.near_ranks(np.arange(self.n_bins + 1) * float(len(cells.score)) / self.n_bins)
             if cells.share(opened) > _MOST_SORTED:
                 return None

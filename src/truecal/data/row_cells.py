@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray
 from truecal.data.counted_sample import CountedSample
-from truecal.data.counting import STEP, rounded
+from truecal.data.counting import STEP, CellSums, mean_in_cell, rounded
 from truecal.data.sample import Sample
-
-#: Number of cells: tables of them fit into the cache of a processor.
-_CELLS = 1 << 13
 
 Mask = NDArray[np.bool_]
 
@@ -48,13 +45,14 @@ class RowCells:
     above: FloatArray
 
     @classmethod
-    def count(cls, label: NDArray[Any], score: NDArray[Any]) -> RowCells:
-        """Count rows: labels of 0 and 1, scores in [0, 1]."""
-        n, c = len(score), _CELLS
+    def count(cls, label: NDArray[Any], score: NDArray[Any], c: int) -> RowCells:
+        """Count rows, with labels of 0 and 1 and scores in [0, 1], in c cells."""
+        n = len(score)
         by_label, above = np.zeros(2 * (c + 1), dtype=np.intp), np.zeros(c + 1)
         cells = np.empty(n, dtype=np.min_scalar_type(c))
-        for first in range(0, n, STEP):
-            step = slice(first, first + STEP)
+        size = max(STEP, 2 * c)  # adding up tables must not cost more than counting
+        for first in range(0, n, size):
+            step = slice(first, first + size)
             place = score[step].astype(np.float64, copy=False) * c
             cell = place.astype(np.intp)
             cells[step] = cell
@@ -82,6 +80,11 @@ class RowCells:
         place = after.searchsorted(rank, side="right")[:, np.newaxis] + [-1, 0, 1]
         return self._mask(self.occupied[place.clip(0, len(self.occupied) - 1)])
 
+    def closed(self) -> Sample:
+        """Return the sample in which every cell is a group."""
+        k = self.occupied
+        return Sample(self._mean(k), self.rows[k], self.positives[k], self.score.dtype)
+
     def share(self, cells: Mask) -> float:
         """Return the share of the rows that is in these cells."""
         return float(self.rows[cells].sum()) / len(self.score)
@@ -89,8 +92,8 @@ class RowCells:
     def sample(self, opened: Mask, target: str) -> CountedSample | None:
         """Return the sample in which every score of an opened cell is a group, and so is every other cell.
 
-        None if a sum over another cell is not exact, or no group is a single row: the smallest count decides which part
-        of a tie an edge of equal mass cuts off, and is known only if it is 1.
+        None if no group is a single row: the smallest count decides which part of a tie an edge of equal mass cuts off,
+        and is known only if it is 1.
 
         Parameters
         ----------
@@ -99,11 +102,7 @@ class RowCells:
         target : str
             What the score is the probability of, in words.
         """
-        closed = self.occupied[~opened[self.occupied]]
-        if self.above[closed].max(initial=0.0) > self.n_cells:  # 2^53 of the units that sums are multiples of
-            return None
-        steps = range(0, len(self.cell), STEP)
-        near = np.concatenate([opened.take(self.cell[k : k + STEP]).nonzero()[0] + k for k in steps])
+        near, closed = self._divide(opened)
         inner = Sample.from_rows(self.label[near], self.score[near])
         place = np.bincount(np.concatenate([closed, self._cell_of(inner.score)])).cumsum()
         cells = place[closed] - 1
@@ -141,6 +140,42 @@ class RowCells:
             columns=lambda: (self.label, self.score),
             by_row=by_row,
         )
+
+    def between(self, edges: FloatArray, target: str) -> Sample:
+        """Return the sample whose groups are the rows between neighbouring edges; a row on an edge is above it.
+
+        Parameters
+        ----------
+        edges : ndarray
+            Different numbers in [0, 1), ascending from 0.
+        target : str
+            What the score is the probability of, in words.
+        """
+        upper = np.append(edges[1:], np.nextafter(1, 2))
+        edges_in = np.bincount(self._cell_of(edges), minlength=len(self.rows))
+        group_of = np.maximum(edges_in.cumsum() - edges_in - 1, 0)  # at the lower end of each cell
+        near, closed = self._divide(edges_in > 0)
+        score, group = self.score[near].astype(np.float64, copy=False), group_of.take(self.cell[near])
+        for _ in range(edges_in.max()):
+            group += score >= upper.take(group)
+        sums = CellSums(2 * len(edges))
+        sums.add_labelled(group, self.label[near], score)
+        table, positives = sums.by_label()
+        rows, group = self.rows[closed], group_of[closed]
+        parts = (rows, rows * closed / self.n_cells, self.above[closed] / self.n_cells)
+        table += [np.bincount(group, part, len(edges)) for part in parts]
+        positives += np.bincount(group, self.positives[closed], len(edges))
+        kept = table[0].nonzero()[0]
+        mean = mean_in_cell(table[:, kept], edges[kept], upper[kept])
+        return Sample(mean, table[0, kept], positives[kept], self.score.dtype, target)
+
+    def _divide(self, opened: Mask) -> tuple[IntArray, IntArray]:
+        """Return the numbers of the rows in opened cells, and of the other cells that have rows."""
+        # Sums are multiples of 2^-53, and exact up to 2^53 of them; a cell that has more is opened.
+        opened = opened | (self.above > self.n_cells)
+        steps = range(0, len(self.cell), STEP)
+        near = [opened.take(self.cell[k : k + STEP]).nonzero()[0] + k for k in steps]
+        return np.concatenate(near), self.occupied[~opened[self.occupied]]
 
     def _cell_of(self, score: FloatArray) -> IntArray:
         return (score * self.n_cells).astype(np.intp)

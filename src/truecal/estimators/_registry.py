@@ -76,8 +76,8 @@ class EstimatorSpec:
     options : dict
         Its keyword parameters other than `norm`, with their defaults.
     counting : callable or None
-        The `Counting` for a number of bins, if the estimator depends on the rows only through their sums over `n_bins`
-        bins, so that they can be counted and need not be sorted.
+        The `Counting`, if the estimator depends on the rows only through their sums over bins, so that they can be
+        counted and need not be sorted. Its argument is `n_bins`, if that is an option.
     takes_blocks : bool
         Whether the function takes a `Sample` or a `Block` of many, and returns `Estimates`.
     truth : callable, "plug-in" or None
@@ -100,7 +100,7 @@ class EstimatorSpec:
     range: tuple[float, float]
     aliases: tuple[str, ...]
     options: dict[str, Any]
-    counting: Callable[[int], Counting] | None = None
+    counting: Callable[..., Counting] | None = None
     takes_blocks: bool = False
     truth: Truth = None
     limit: Callable[[float], float] | None = None
@@ -289,7 +289,7 @@ def estimator(
     range: tuple[float, float] = (0.0, 1.0),
     aliases: tuple[str, ...] = (),
     alias_norms: Mapping[str, float] = MappingProxyType({}),
-    counting: Callable[[int], Counting] | None = None,
+    counting: Callable[..., Counting] | None = None,
     takes_blocks: bool = False,
     truth: Truth = None,
     limit: Callable[[float], float] | None = None,
@@ -319,7 +319,8 @@ def estimator(
     alias_norms : mapping of str to float
         Order of the norm of those aliases that imply one.
     counting : callable, optional
-        `WidthCounting` or `MassCounting`, if sums over `n_bins` such bins are all that it needs.
+        `WidthCounting` or `MassCounting`, if sums over `n_bins` such bins are all that it needs. If the function has no
+        `n_bins`, a `Counting` without arguments.
     takes_blocks : bool
         Whether the function is written for `ScoreGroups` of one sample or many, and returns `Estimates`. Others are
         applied to the samples of a block one by one.

@@ -215,7 +215,12 @@ def _measure(
                 argument="n_bins",
             )
         options = {"n_bins": n_bins, **options}
-    counting = spec.counting and spec.counting(check_count("n_bins", {**spec.options, **options}["n_bins"]))
+    counting = None
+    if spec.counting is not None:
+        given = {**spec.options, **options}.get("n_bins")
+        counting = (
+            spec.counting(check_count("n_bins", given)) if "n_bins" in spec.options else spec.counting()
+        )
     separate = reading["multiclass"] == TOP_BY_CLASS
     rows: Sequence[Rows] | None
     if separate:

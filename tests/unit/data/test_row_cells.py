@@ -25,7 +25,7 @@ def drawn(n: int, dtype: Any = np.float64) -> tuple[Any, Any]:
 def test_sums_are_exact_and_do_not_depend_on_the_order_of_rows() -> None:
     label, score = drawn(5000)
     order = np.random.default_rng(1).permutation(len(score))
-    one, other = RowCells.count(label, score), RowCells.count(label[order], score[order])
+    one, other = RowCells.count(label, score, 1 << 13), RowCells.count(label[order], score[order], 1 << 13)
     for name in ("rows", "positives", "above"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.rows.sum() == len(score)
@@ -42,7 +42,7 @@ def test_sums_are_exact_and_do_not_depend_on_the_order_of_rows() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_opened_cells_hold_every_score_and_the_others_are_one_group(dtype: Any) -> None:
     label, score = drawn(3000, dtype)
-    cells = RowCells.count(label, score)
+    cells = RowCells.count(label, score, 1 << 13)
     opened = cells.near_ranks(np.array([0.0, 4000.0, 7000.0, float(len(score))]))
     sample = cells.sample(opened, "the event")
     assert sample is not None
@@ -59,7 +59,7 @@ def test_opened_cells_hold_every_score_and_the_others_are_one_group(dtype: Any) 
 
 def test_a_rank_is_in_an_opened_cell_and_so_are_its_neighbours() -> None:
     score = np.array([0.1, 0.1, 0.3, 0.5, 0.5, 0.9])
-    cells = RowCells.count(score > 0.4, score)
+    cells = RowCells.count(score > 0.4, score, 1 << 13)
     for rank, found in ((0, [0.1, 0.3]), (2, [0.1, 0.3, 0.5]), (4, [0.3, 0.5, 0.9]), (6, [0.5, 0.9])):
         opened = cells.near_ranks(np.array([float(rank)]))
         assert sorted(set(score[opened[cells.cell]])) == (found if rank < 6 else [0.9])
@@ -68,7 +68,7 @@ def test_a_rank_is_in_an_opened_cell_and_so_are_its_neighbours() -> None:
 
 def test_values_of_groups_reach_their_rows() -> None:
     label, score = drawn(30_000)
-    cells = RowCells.count(label, score)
+    cells = RowCells.count(label, score, 1 << 13)
     sample = cells.sample(cells.near_ranks(np.array([0.0, 4000.0])), "")
     assert sample is not None
     parts = list(sample.by_row(np.arange(float(len(sample)))))
@@ -77,12 +77,35 @@ def test_values_of_groups_reach_their_rows() -> None:
     np.testing.assert_array_equal(group, sample.lower.searchsorted(score, side="right") - 1)
 
 
-def test_sums_that_may_not_be_exact_are_refused() -> None:
+def test_cells_with_so_many_rows_that_their_sums_may_not_be_exact_are_opened() -> None:
     label, score = drawn(5000)
-    crowd = np.full(20_000, 0.5 + 2.0**-14)  # in the middle of a cell, which is 2^-13 wide
+    crowd = 0.5 + np.random.default_rng(3).random(20_000) * 2.0**-13  # all in one cell
     label, score = np.concatenate([label, crowd > 1]), np.concatenate([score, crowd])
-    cells = RowCells.count(label, score)
-    none = np.zeros(cells.n_cells + 1, dtype=np.bool_)
-    none[0] = True
-    assert cells.sample(none, "") is None
-    assert cells.sample(none | (np.arange(len(none)) == cells.n_cells // 2), "") is not None
+    cells = RowCells.count(label, score, 1 << 13)
+    sample = cells.sample(cells.near_ranks(np.array([0.0])), "")
+    assert sample is not None
+    assert np.isin(crowd, sample.score).all()
+    middle = cells.between(np.array([0.0, 0.3, 0.7]), "").score[1]
+    inside = score[(score >= 0.3) & (score < 0.7)]
+    assert middle == pytest.approx(math.fsum(inside) / len(inside), rel=2**-52)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("c", [1 << 3, 1 << 13])
+def test_rows_between_edges_are_those_of_the_definition(c: int, dtype: Any) -> None:
+    label, score = drawn(5000, dtype)
+    edges = np.unique((np.arange(30)[:, np.newaxis] / np.arange(30, 40)).astype(dtype).astype(np.float64))
+    score[:500] = np.random.default_rng(2).choice(edges.astype(dtype), 500)  # on the edges
+    cells = RowCells.count(label, score, c)
+    sample = cells.between(edges, "the event")
+    assert sample.target == "the event"
+    group = edges.searchsorted(score.astype(np.float64), side="right") - 1
+    kept = np.unique(group)
+    assert sample.count.tolist() == [np.count_nonzero(group == k) for k in kept]
+    assert sample.positives.tolist() == [np.count_nonzero(label[group == k]) for k in kept]
+    exact = [math.fsum(score[group == k]) / np.count_nonzero(group == k) for k in kept]
+    np.testing.assert_allclose(sample.score, exact, rtol=1e-15, atol=2.0**-53)
+    np.testing.assert_array_equal(edges.searchsorted(sample.score, side="right") - 1, kept)
+    order = np.random.default_rng(1).permutation(len(score))
+    other = RowCells.count(label[order], score[order], c).between(edges, "")
+    np.testing.assert_array_equal(sample.score, other.score)

@@ -7,6 +7,7 @@ import pytest
 
 import truecal
 from support import naive
+from truecal.estimators.sweep import SweepCounting
 
 CUTS = {"ew_sweep": naive.equal_width, "em_sweep": naive.equal_mass}
 QUIET = pytest.mark.filterwarnings("ignore:.*not monotone:UserWarning")
@@ -125,3 +126,72 @@ def test_very_uneven_weights_do_not_take_minutes():
     weight[3] = 1e12
     result = truecal.estimate(y, p, estimator="ew_sweep", sample_weight=weight)
     assert result.n_bins < 1 << 17  # a million, and minutes, before there was a limit
+
+
+def scores_and_labels(kind, rng, n=30_000):
+    score = rng.random(n)
+    if kind == "rounded":
+        score = np.round(score, 2)
+    elif kind == "half rounded":
+        score[::2] = np.round(score[::2], 3)
+    elif kind == "mostly certain":
+        score = 1 / (1 + np.exp(-rng.normal(7, 10, n)))
+    elif kind == "near edges":
+        score = np.nextafter(rng.integers(0, 31, n) / 30, rng.integers(0, 2, n))
+    elif kind == "few":
+        score = rng.choice([0.1, 0.4, 0.7], n)
+    elif kind == "one":
+        score = np.full(n, 0.3)
+    if kind == "separable":
+        return score, score > 0.5
+    if kind == "one flipped":
+        return score, (score > 0.5) ^ (np.arange(n) == 0)
+    return score, rng.random(n) < (1 - score if kind == "falling" else score**1.2)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("uniform", "rounded", "half rounded", "mostly certain", "near edges", "few", "one"),
+        *("separable", "one flipped", "falling"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*not monotone")
+def test_counted_rows_give_the_sweep_of_sorted_rows(kind, dtype, monkeypatch):
+    monkeypatch.setattr("truecal.estimators.sweep._FEWEST_ROWS", 0)
+    for seed in range(5):
+        score, label = scores_and_labels(kind, np.random.default_rng(seed))
+        score = score.astype(dtype)
+        counted = truecal.estimate(label, score, estimator="ew_sweep")
+        ordered = truecal.estimate(truecal.Sample.from_predictions(label, score), estimator="ew_sweep")
+        assert counted.value == pytest.approx(ordered.value, abs=1e-15)
+        assert (counted.n_bins, counted.n, counted.target) == (ordered.n_bins, ordered.n, ordered.target)
+        assert counted.notes == ordered.notes
+        for column in ("lower", "upper", "count", "mean_label"):
+            np.testing.assert_array_equal(getattr(counted.bins, column), getattr(ordered.bins, column))
+        np.testing.assert_allclose(counted.bins.mean_score, ordered.bins.mean_score, rtol=0, atol=1e-15)
+
+
+def test_rows_of_a_sweep_are_counted_where_it_ends_early_and_sorted_where_it_does_not(monkeypatch):
+    monkeypatch.setattr("truecal.estimators.sweep._FEWEST_ROWS", 0)
+    groups = {}
+    for kind in ("uniform", "falling", "separable"):
+        score, label = scores_and_labels(kind, np.random.default_rng(0))
+        counted = SweepCounting().count(label, score, "")
+        groups[kind] = None if counted is None else len(counted)
+    assert groups["separable"] is None
+    assert 3 < groups["falling"] < groups["uniform"] < 3000
+
+
+def test_an_expected_number_of_bins_that_is_too_small_is_noticed(monkeypatch):
+    monkeypatch.setattr("truecal.estimators.sweep._FEWEST_ROWS", 0)
+    monkeypatch.setattr("truecal.estimators.sweep._CELLS", 4)  # too wide to expect the right number
+    for seed in range(5):
+        score, label = scores_and_labels("uniform", np.random.default_rng(seed))
+        ordered = truecal.Sample.from_predictions(label, score)
+        one, other = (
+            truecal.estimate(*given, estimator="ew_sweep") for given in ((label, score), (ordered,))
+        )
+        assert one.n_bins == other.n_bins > 12
+        assert one.value == pytest.approx(other.value, abs=1e-15)
