@@ -50,7 +50,7 @@ class MassCounting(Counting):
             return None
         for rows in (probe, slice(None)):
             cells = RowCells.count(label[rows], score[rows], _CELLS)
-            opened = cells.near_ranks(np.arange(self.n_bins + 1) * float(len(cells.score)) / self.n_bins)
+            opened = cells.near_ranks(np.arange(self.n_bins + 1) * float(len(cells.score)) / self.n_bins, 1)
             if cells.share(opened) > _MOST_SORTED:
                 return None
         return cells.sample(opened, target)

@@ -74,10 +74,19 @@ class RowCells:
         """Numbers of the cells that have rows."""
         return np.flatnonzero(self.rows)
 
-    def near_ranks(self, rank: FloatArray) -> Mask:
-        """Return which cells have a row of these ranks, or are next to such a cell among those that have rows."""
+    def near_ranks(self, rank: FloatArray, beside: int) -> Mask:
+        """Return which cells have a row of these ranks, or are next to such a cell among those that have rows.
+
+        Parameters
+        ----------
+        rank : ndarray
+            Ranks of rows, from 0; the rank of an edge that lies between two rows belongs to the lower one.
+        beside : int
+            Number of neighbours on either side. None are needed to know on which side of an edge a cell is, one to know
+            the scores next to an edge.
+        """
         after = np.cumsum(self.rows[self.occupied])
-        place = after.searchsorted(rank, side="right")[:, np.newaxis] + [-1, 0, 1]
+        place = after.searchsorted(rank, side="right")[:, np.newaxis] + np.arange(-beside, beside + 1)
         return self._mask(self.occupied[place.clip(0, len(self.occupied) - 1)])
 
     def closed(self) -> Sample:

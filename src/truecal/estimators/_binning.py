@@ -277,7 +277,7 @@ def _all_edges(n_bins: IntArray) -> tuple[IntArray, Any]:
 
 
 @lru_cache(maxsize=4)
-def _edges_between(first: int, last: int) -> tuple[IntArray, IntArray]:
+def edges_between(first: int, last: int) -> tuple[IntArray, IntArray]:
     """Return k = 0, ..., b for each b from `first` to `last`, and these b."""
     n_bins = np.arange(first, last + 1)
     k, place = _all_edges(n_bins)
@@ -289,7 +289,7 @@ def _broken_anywhere(rule: BinningRule, first: int, last: int, samples: IntArray
 
     If there are several samples, `first` must be smaller than `last`.
     """
-    k, b = _edges_between(first, last)
+    k, b = edges_between(first, last)
     broken = np.zeros(len(samples), dtype=np.intp)
     edges = rule.start(k, b, samples[:, np.newaxis]).reshape(len(samples), -1)
     has_rows = np.zeros(edges.shape, dtype=np.bool_)

@@ -43,7 +43,7 @@ def test_sums_are_exact_and_do_not_depend_on_the_order_of_rows() -> None:
 def test_opened_cells_hold_every_score_and_the_others_are_one_group(dtype: Any) -> None:
     label, score = drawn(3000, dtype)
     cells = RowCells.count(label, score, 1 << 13)
-    opened = cells.near_ranks(np.array([0.0, 4000.0, 7000.0, float(len(score))]))
+    opened = cells.near_ranks(np.array([0.0, 4000.0, 7000.0, float(len(score))]), 1)
     sample = cells.sample(opened, "the event")
     assert sample is not None
     assert (sample.n, sample.target, sample.dtype) == (len(score), "the event", np.dtype(dtype))
@@ -61,15 +61,16 @@ def test_a_rank_is_in_an_opened_cell_and_so_are_its_neighbours() -> None:
     score = np.array([0.1, 0.1, 0.3, 0.5, 0.5, 0.9])
     cells = RowCells.count(score > 0.4, score, 1 << 13)
     for rank, found in ((0, [0.1, 0.3]), (2, [0.1, 0.3, 0.5]), (4, [0.3, 0.5, 0.9]), (6, [0.5, 0.9])):
-        opened = cells.near_ranks(np.array([float(rank)]))
+        opened = cells.near_ranks(np.array([float(rank)]), 1)
         assert sorted(set(score[opened[cells.cell]])) == (found if rank < 6 else [0.9])
+    assert set(score[cells.near_ranks(np.array([1.5, 4.0]), 0)[cells.cell]]) == {0.1, 0.5}
     assert cells.share(np.ones(cells.n_cells + 1, dtype=np.bool_)) == 1
 
 
 def test_values_of_groups_reach_their_rows() -> None:
     label, score = drawn(30_000)
     cells = RowCells.count(label, score, 1 << 13)
-    sample = cells.sample(cells.near_ranks(np.array([0.0, 4000.0])), "")
+    sample = cells.sample(cells.near_ranks(np.array([0.0, 4000.0]), 1), "")
     assert sample is not None
     parts = list(sample.by_row(np.arange(float(len(sample)))))
     np.testing.assert_array_equal(np.concatenate([part for part, _ in parts]), score)
@@ -82,7 +83,7 @@ def test_cells_with_so_many_rows_that_their_sums_may_not_be_exact_are_opened() -
     crowd = 0.5 + np.random.default_rng(3).random(20_000) * 2.0**-13  # all in one cell
     label, score = np.concatenate([label, crowd > 1]), np.concatenate([score, crowd])
     cells = RowCells.count(label, score, 1 << 13)
-    sample = cells.sample(cells.near_ranks(np.array([0.0])), "")
+    sample = cells.sample(cells.near_ranks(np.array([0.0]), 1), "")
     assert sample is not None
     assert np.isin(crowd, sample.score).all()
     middle = cells.between(np.array([0.0, 0.3, 0.7]), "").score[1]

@@ -7,7 +7,7 @@ import pytest
 
 import truecal
 from support import naive
-from truecal.estimators.sweep import SweepCounting
+from truecal.estimators.sweep import MassSweepCounting, WidthSweepCounting
 
 CUTS = {"ew_sweep": naive.equal_width, "em_sweep": naive.equal_mass}
 QUIET = pytest.mark.filterwarnings("ignore:.*not monotone:UserWarning")
@@ -128,6 +128,12 @@ def test_very_uneven_weights_do_not_take_minutes():
     assert result.n_bins < 1 << 17  # a million, and minutes, before there was a limit
 
 
+def count_always(monkeypatch):
+    """Count also the few rows that would be sorted sooner."""
+    for counting in (WidthSweepCounting, MassSweepCounting):
+        monkeypatch.setattr(counting, "fewest_rows", 0)
+
+
 def scores_and_labels(kind, rng, n=30_000):
     score = rng.random(n)
     if kind == "rounded":
@@ -158,13 +164,14 @@ def scores_and_labels(kind, rng, n=30_000):
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*not monotone")
-def test_counted_rows_give_the_sweep_of_sorted_rows(kind, dtype, monkeypatch):
-    monkeypatch.setattr("truecal.estimators.sweep._FEWEST_ROWS", 0)
-    for seed in range(5):
+@pytest.mark.parametrize("name", ["ew_sweep", "em_sweep"])
+def test_counted_rows_give_the_sweep_of_sorted_rows(name, kind, dtype, monkeypatch):
+    count_always(monkeypatch)
+    for seed in range(2):
         score, label = scores_and_labels(kind, np.random.default_rng(seed))
         score = score.astype(dtype)
-        counted = truecal.estimate(label, score, estimator="ew_sweep")
-        ordered = truecal.estimate(truecal.Sample.from_predictions(label, score), estimator="ew_sweep")
+        counted = truecal.estimate(label, score, estimator=name)
+        ordered = truecal.estimate(truecal.Sample.from_predictions(label, score), estimator=name)
         assert counted.value == pytest.approx(ordered.value, abs=1e-15)
         assert (counted.n_bins, counted.n, counted.target) == (ordered.n_bins, ordered.n, ordered.target)
         assert counted.notes == ordered.notes
@@ -173,21 +180,27 @@ def test_counted_rows_give_the_sweep_of_sorted_rows(kind, dtype, monkeypatch):
         np.testing.assert_allclose(counted.bins.mean_score, ordered.bins.mean_score, rtol=0, atol=1e-15)
 
 
-def test_rows_of_a_sweep_are_counted_where_it_ends_early_and_sorted_where_it_does_not(monkeypatch):
-    monkeypatch.setattr("truecal.estimators.sweep._FEWEST_ROWS", 0)
+@pytest.mark.parametrize("counting", [WidthSweepCounting(), MassSweepCounting()])
+def test_rows_of_a_sweep_are_counted_where_it_ends_early_and_sorted_where_it_does_not(counting, monkeypatch):
+    count_always(monkeypatch)
     groups = {}
     for kind in ("uniform", "falling", "separable"):
         score, label = scores_and_labels(kind, np.random.default_rng(0))
-        counted = SweepCounting().count(label, score, "")
+        counted = counting.count(label, score, "")
         groups[kind] = None if counted is None else len(counted)
     assert groups["separable"] is None
-    assert 3 < groups["falling"] < groups["uniform"] < 3000
+    assert groups["falling"] > 3
+    assert 3 < groups["uniform"] < 30_000 * 0.95
 
 
-def test_an_expected_number_of_bins_that_is_too_small_is_noticed(monkeypatch):
-    monkeypatch.setattr("truecal.estimators.sweep._FEWEST_ROWS", 0)
-    monkeypatch.setattr("truecal.estimators.sweep._CELLS", 4)  # too wide to expect the right number
-    for seed in range(5):
+@pytest.mark.parametrize("cells", [4, 64, 512, 2048])
+@pytest.mark.parametrize("name", ["ew_sweep", "em_sweep"])
+def test_a_wrong_expectation_of_the_number_of_bins_is_noticed(name, cells, monkeypatch):
+    count_always(monkeypatch)
+    monkeypatch.setattr("truecal.estimators.sweep._MOST_SORTED", 1.0)
+    monkeypatch.setattr(WidthSweepCounting, "n_cells", cells)
+    monkeypatch.setattr(MassSweepCounting, "n_cells", cells)
+    for seed in range(2):
         score, label = scores_and_labels("uniform", np.random.default_rng(seed))
         ordered = truecal.Sample.from_predictions(label, score)
         one, other = (
