@@ -66,7 +66,8 @@ class Bins:
         """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
         square = self.weight**2
         pairs = square - self.weight2
-        pairs[pairs <= 1e-9 * square] = 0.0
+        square *= 1e-9
+        pairs[pairs <= square] = 0.0
         return pairs
 
     @cached_property
@@ -77,7 +78,7 @@ class Bins:
     @cached_property
     def any_alone(self) -> bool:
         """Whether any bin does."""
-        return bool(self.alone.any())
+        return np.count_nonzero(self.pairs) < np.count_nonzero(self.weight)
 
     @cached_property
     def factor(self) -> FloatArray:
@@ -85,24 +86,32 @@ class Bins:
         return over(self.weight, self.pairs)
 
     @cached_property
-    def residual_excess(self) -> FloatArray:
-        """R^2 - Q, for the residuals score - label."""
-        return np.asarray(self.residual**2 - self.residual2)
+    def inverse_weight(self) -> FloatArray:
+        """1 / m, or 0 in an empty bin."""
+        return over(np.ones(1), self.weight)
 
-    @cached_property
+    def residual_excess(self) -> FloatArray:
+        """Return R^2 - Q, for the residuals score - label."""
+        excess = self.residual**2
+        excess -= self.residual2
+        return excess
+
     def error_excess(self) -> FloatArray:
-        """The same for the residuals label - g of the beta curve."""
-        return np.asarray((self.gap - self.residual) ** 2 - self.error2)
+        """Return the same for the residuals label - g of the beta curve."""
+        excess = self.gap - self.residual
+        excess *= excess
+        excess -= self.error2
+        return excess
 
     @cached_property
     def residual_density(self) -> FloatArray:
         """U of each bin, for the residuals score - label."""
-        return over(self.residual_excess, self.pairs)
+        return over(self.residual_excess(), self.pairs)
 
     @cached_property
     def error_density(self) -> FloatArray:
         """U of each bin, for the residuals label - g of the beta curve."""
-        return over(self.error_excess, self.pairs)
+        return over(self.error_excess(), self.pairs)
 
     @cached_property
     def mean_residual(self) -> FloatArray:
@@ -117,7 +126,8 @@ class Bins:
     @cached_property
     def noise_density(self) -> FloatArray:
         """Squared noise over m, or 0 where a row is alone: without the pairs of a row with itself."""
-        density = over(self.noise**2, self.weight)
+        density = self.noise**2
+        density *= self.inverse_weight
         if self.any_alone:
             density[self.alone] = 0.0
         return density
@@ -229,15 +239,15 @@ def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
     if units.depth < 2:
         none = np.empty((0, *units.score.shape[:-1]))
         return Levels(units.size, [], none, none, none, none, none, np.empty((4, 4)))
-    distance = units.score - mean
+    distance, square = units.score - mean, mean**2
     by_unit = Bins(
         weight=units.weight,
         weight2=units.weight2,
         residual=units.residual,
         residual2=units.residual2,
         gap=units.weight * distance,
-        error2=units.positives2 * (1 - 2 * mean) + units.weight2 * mean**2,
-        noise=units.weight2 * (mean - mean**2),
+        error2=units.positives2 * (1 - 2 * mean) + units.weight2 * square,
+        noise=units.weight2 * (mean - square),
     )
     bins = _tree(units, by_unit)
     if units.clusters is None:
@@ -313,16 +323,21 @@ def _levels(
     def by_level(values: FloatArray, start: IntArray = first) -> FloatArray:
         return np.asarray(np.add.reduceat(values, start, axis=-1))
 
+    def times(new: FloatArray, values: FloatArray) -> FloatArray:
+        """Return a product in the place of an array that nobody else has: new memory costs more than arithmetic."""
+        new *= values
+        return new
+
     factor, density = bins.factor, bins.noise_density
     if bins.any_alone:
         _take_over(bins, starts)
         square = by_level(bins.weight * bins.residual_density) / size
         error = by_level(bins.weight * bins.error_density)
     else:
-        square = by_level(factor * bins.residual_excess) / size
-        error = by_level(factor * bins.error_excess)
+        square = by_level(times(bins.residual_excess(), factor)) / size
+        error = by_level(times(bins.error_excess(), factor))
     error[..., 1:] -= error[..., :-1].copy()
-    between = by_level(over(bins.gap**2, bins.weight))
+    between = by_level(times(bins.gap**2, bins.inverse_weight))
 
     # Bins are compared with those around them, of which only the part with several rows in a bin has an increment.
     child, around = slice(4, None), slice(None, first[-1])
@@ -333,12 +348,14 @@ def _levels(
     above = factor[..., around] * share
     mean, variance = np.zeros(square.shape), np.zeros(square.shape)
     if len(first) > 1:
-        begin, before = first[1:] - 4, first[:-1]
-        mean[..., 1:] = by_level(factor[..., child] * bins.noise[..., child], begin)
+        before = first[:-1]
+        mean[..., 1:] = by_level(factor * bins.noise)[..., 1:]
         mean[..., 1:] -= by_level(above * bins.noise[..., around], before)
-        contrast = factor[..., child] - np.repeat(2 * above, 2, axis=-1)
-        variance[..., 1:] = by_level(contrast * density[..., child], begin)
-        variance[..., 1:] += by_level(above * share * density[..., around], before)
+        # Of the children, less twice the product with the bin around them, and of the latter.
+        product = density[..., around] * share
+        product -= 2 * (density[..., 4::2] + density[..., 5::2])
+        variance[..., 1:] = by_level(factor * density)[..., 1:]
+        variance[..., 1:] += by_level(times(product, above), before)
 
     # What the noise of the curve's parameters does, as far as the cells of the fit resolve it.
     effect, noise = _effects(units, curve), np.asarray(curve.noise.total)[..., np.newaxis]
