@@ -428,9 +428,10 @@ def _parts(
 ) -> tuple[Units, Curve, Curve, tuple[FloatArray, FloatArray], Levels, Blocks, Posterior]:
     """Return what a `SquaredError` consists of."""
     logistic, beta = fit_curves(units)
-    curves = _evaluate(lambda score: curves_at(logistic, beta, score), units.score)
-    gaps = units.score - curves[0], units.score - curves[1]
-    levels = make_levels(units, beta, curves[1])
+    gap, mean = _evaluate(lambda score: curves_at(logistic, beta, score), units.score)
+    np.subtract(units.score, gap, out=gap)  # the logistic curve is not needed again
+    gaps = gap, units.score - mean
+    levels = make_levels(units, beta, mean)
     blocks = make_blocks(logistic, beta, levels)
     return units, logistic, beta, gaps, levels, blocks, weigh(blocks)
 

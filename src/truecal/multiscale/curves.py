@@ -275,10 +275,11 @@ def _make_cells(units: Units) -> _Cells:
     if len(units) > _MOST_CELLS:
         sums[2] = units.weight * units.score
         depth = min(depth, _MOST_CELLS.bit_length() - 1)
-        cell = place = units.bin >> (units.depth - depth)
         if units.depth <= depth and units.rank is not None:  # cells are finer than bins
             cell = np.minimum(place_of(units.rank, units.score, _MOST_CELLS), _MOST_CELLS - 1)
-        sums = [total(cell, one, _MOST_CELLS) for one in sums]
+            sums = [total(cell, one, _MOST_CELLS) for one in sums]
+        else:
+            sums = [units.sums(one, depth) for one in sums]
         place = np.arange(_MOST_CELLS) // (_MOST_CELLS >> depth)
         sums[2] = over(sums[2], sums[0])
         # An empty cell gets the score of the one before.

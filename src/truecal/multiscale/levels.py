@@ -15,17 +15,17 @@ If the residuals are noise, its increment from one level to the next is a quadra
 sums in bins, less its mean: :math:`e^\top A e = \sum_k a_k e_k^2 - \sum_p a_p e_p^2` over bins k of the level and
 bins p of the one before, with :math:`a = m / (m^2 - m_2)`.
 
-The bins of all levels are kept together, level after level from 4 bins on: with t the first of a level that has
+The bins of the coarser levels are kept together, level after level from 4 bins on: with t the first of a level that has
 :math:`t + 4` bins, bins :math:`t + 2k` and :math:`t + 2k + 1` lie in bin :math:`t/2 - 2 + k`, of the level before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from truecal._lib.types import FloatArray
 from truecal.multiscale.clusters import ClusterSums, null_variance, sums_by_cluster
 from truecal.multiscale.curves import Curve
 from truecal.multiscale.units import BoolArray, IntArray, Number, Units, over, total
+
+#: Levels with up to 2**12 bins are kept together, which saves time; each finer one is by itself, which saves memory.
+_MOST_TOGETHER = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class Bins:
     error2: FloatArray
     noise: FloatArray
 
-    @cached_property
+    @property
     def pairs(self) -> FloatArray:
         """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
         square = self.weight**2
@@ -73,21 +76,20 @@ class Bins:
     @cached_property
     def alone(self) -> BoolArray:
         """Which bins hold a single row."""
-        return np.asarray((self.pairs == 0) & (self.weight > 0))
+        return np.asarray((self.factor == 0) & (self.weight > 0))
 
     @cached_property
     def any_alone(self) -> bool:
         """Whether any bin does."""
-        return np.count_nonzero(self.pairs) < np.count_nonzero(self.weight)
+        return bool(np.count_nonzero(self.factor) < np.count_nonzero(self.weight))
 
     @cached_property
     def factor(self) -> FloatArray:
         """M / (m^2 - m_2), or 0 where a row is alone."""
         return over(self.weight, self.pairs)
 
-    @cached_property
     def inverse_weight(self) -> FloatArray:
-        """1 / m, or 0 in an empty bin."""
+        """Return 1 / m, or 0 in an empty bin."""
         return over(np.ones(1), self.weight)
 
     def residual_excess(self) -> FloatArray:
@@ -127,7 +129,7 @@ class Bins:
     def noise_density(self) -> FloatArray:
         """Squared noise over m, or 0 where a row is alone: without the pairs of a row with itself."""
         density = self.noise**2
-        density *= self.inverse_weight
+        density *= self.inverse_weight()
         if self.any_alone:
             density[self.alone] = 0.0
         return density
@@ -140,7 +142,7 @@ class Level:
     Attributes
     ----------
     bins : Bins
-        The bins of all levels, or only those of the level that has a bin for every distinct score.
+        Its bins; those of the coarser levels are kept together.
     where : slice
         Which of them are its own.
     filled : int or ndarray of int
@@ -239,8 +241,26 @@ def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
     if units.depth < 2:
         none = np.empty((0, *units.score.shape[:-1]))
         return Levels(units.size, [], none, none, none, none, none, np.empty((4, 4)))
+    by_unit, gap2 = _by_unit(units, mean)
+    parts, clusters = _parts(units, by_unit), None
+    if units.clusters is not None:
+        clusters = sums_by_cluster(units, curve)
+        noise = np.concatenate([np.diag(one.covariance) for one in clusters])
+        parts[0] = replace(
+            parts[0],
+            weight2=np.concatenate([one.weight2 for one in clusters]),
+            residual2=np.concatenate([one.residual2 for one in clusters]),
+            error2=noise,  # it allows for the fit already
+            noise=noise,
+        )
+    levels = _levels(units, curve, parts, gap2, clusters)
+    return _with_level_of_units(levels, units, by_unit) if units.saturated else levels
+
+
+def _by_unit(units: Units, mean: FloatArray) -> tuple[Bins, Number]:
+    """Return the units as bins, and the sum of w (f - g)^2."""
     distance, square = units.score - mean, mean**2
-    by_unit = Bins(
+    bins = Bins(
         weight=units.weight,
         weight2=units.weight2,
         residual=units.residual,
@@ -249,21 +269,7 @@ def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
         error2=units.positives2 * (1 - 2 * mean) + units.weight2 * square,
         noise=units.weight2 * (mean - square),
     )
-    bins = _tree(units, by_unit)
-    if units.clusters is None:
-        clusters = None
-    else:
-        clusters = sums_by_cluster(units, curve)
-        noise = np.concatenate([np.diag(one.covariance) for one in clusters])
-        bins = replace(
-            bins,
-            weight2=np.concatenate([one.weight2 for one in clusters]),
-            residual2=np.concatenate([one.residual2 for one in clusters]),
-            error2=noise,  # it allows for the fit already
-            noise=noise,
-        )
-    levels = _levels(units, curve, bins, np.vecdot(by_unit.gap, distance), clusters)
-    return _with_level_of_units(levels, units, by_unit) if units.saturated else levels
+    return bins, np.vecdot(bins.gap, distance)
 
 
 def one_bin(units: Units) -> Level:
@@ -282,18 +288,27 @@ def _starts(depth: int) -> IntArray:
     return np.asarray(2 ** np.arange(2, depth + 2) - 4)
 
 
-def _tree(units: Units, by_unit: Bins) -> Bins:
-    """Return the bins of all levels."""
-    n_bins = 2**units.depth
+def _parts(units: Units, by_unit: Bins) -> list[Bins]:
+    """Return the bins of all levels: those of the coarser levels together, then those of each finer one."""
     rows = [by_unit.weight, by_unit.residual, by_unit.residual2, by_unit.gap, by_unit.error2, by_unit.noise]
     if by_unit.weight2 is not by_unit.weight:
         rows.append(by_unit.weight2)
+    rows = [units.sums(values, units.depth) for values in rows]
+    parts: list[Bins] = []
+    for _ in range(units.depth - _MOST_TOGETHER):
+        parts.append(_as_bins(rows))
+        rows = [values[..., 0::2] + values[..., 1::2] for values in rows]
+    n_bins = rows[0].shape[-1]
     tree = np.empty((len(rows), *by_unit.gap.shape[:-1], 2 * n_bins - 4))
     for row, values in zip(tree, rows, strict=True):
-        row[..., -n_bins:] = values if len(units) == n_bins else total(units.bin, values, n_bins)
+        row[..., -n_bins:] = values
     _sum_upwards(tree)
-    weight, residual, residual2, gap, error2, noise = tree[:6]
-    return Bins(weight, tree[6] if len(tree) > 6 else weight, residual, residual2, gap, error2, noise)
+    return [_as_bins(tree), *parts[::-1]]
+
+
+def _as_bins(rows: Sequence[FloatArray] | FloatArray) -> Bins:
+    weight, residual, residual2, gap, error2, noise = rows[:6]
+    return Bins(weight, rows[6] if len(rows) > 6 else weight, residual, residual2, gap, error2, noise)
 
 
 def _sum_upwards(tree: FloatArray) -> None:
@@ -305,23 +320,52 @@ def _sum_upwards(tree: FloatArray) -> None:
         first = first // 2 - 2
 
 
-def _take_over(bins: Bins, starts: IntArray) -> None:
-    """Let rows that are alone in a bin take over u from the bin around it, level after level."""
-    for start, end in pairwise(starts[1:]):
-        for density in (bins.residual_density, bins.error_density):
-            above = np.repeat(density[..., start // 2 - 2 : start], 2, axis=-1)
-            np.copyto(density[..., start:end], above, where=bins.alone[..., start:end])
+def _take_over(level: Level) -> None:
+    """Let rows that are alone in a bin take over u from the bin around it."""
+    parent = level.parent
+    assert parent is not None
+    for density, above in (
+        (level.bins.residual_density, parent.bins.residual_density),
+        (level.bins.error_density, parent.bins.error_density),
+    ):
+        around = level.up(above[..., parent.where])
+        np.copyto(density[..., level.where], around, where=level.bins.alone[..., level.where])
 
 
-def _levels(
-    units: Units, curve: Curve, bins: Bins, gap2: Number, clusters: list[ClusterSums] | None
-) -> Levels:
-    """Return the levels; `gap2` is the sum of w (f - g)^2."""
-    size, starts = units.size, _starts(units.depth)
-    first = starts[:-1]
+def _divide(bins: Bins, starts: IntArray, parent: Level | None) -> list[Level]:
+    """Return the levels of bins; `starts` has the first bin of each, and at the end their number."""
+    filled = _levels_first(_by_level((bins.weight > 0).astype(np.intp), starts[:-1]))
+    levels: list[Level] = []
+    for number, (start, end) in enumerate(pairwise(starts)):
+        parent = Level(bins, slice(start, end), filled[number], parent)
+        levels.append(parent)
+        if bins.any_alone and parent.parent is not None:
+            _take_over(parent)
+    return levels
 
-    def by_level(values: FloatArray, start: IntArray = first) -> FloatArray:
-        return np.asarray(np.add.reduceat(values, start, axis=-1))
+
+def _by_level(values: FloatArray, first: IntArray) -> FloatArray:
+    """Return the sums of values over the bins of each level, which begin at `first`."""
+    return np.asarray(np.add.reduceat(values, first, axis=-1))
+
+
+class _Sums(NamedTuple):
+    """Sums over the bins of each level; the last two over those of the level before, which the coarsest has not."""
+
+    square: FloatArray
+    error: FloatArray
+    between: FloatArray
+    energy: FloatArray
+    spread: FloatArray
+    energy_before: FloatArray
+    spread_before: FloatArray
+
+
+def _sums(bins: Bins, first: IntArray, parent: Level | None) -> tuple[_Sums, FloatArray]:
+    """Return sums over bins whose levels begin at `first`, and the factors of the bins around them.
+
+    The first of these levels has a parent if it is not the coarsest of all.
+    """
 
     def times(new: FloatArray, values: FloatArray) -> FloatArray:
         """Return a product in the place of an array that nobody else has: new memory costs more than arithmetic."""
@@ -330,62 +374,85 @@ def _levels(
 
     factor, density = bins.factor, bins.noise_density
     if bins.any_alone:
-        _take_over(bins, starts)
-        square = by_level(bins.weight * bins.residual_density) / size
-        error = by_level(bins.weight * bins.error_density)
+        square = _by_level(bins.weight * bins.residual_density, first)
+        error = _by_level(bins.weight * bins.error_density, first)
     else:
-        square = by_level(times(bins.residual_excess(), factor)) / size
-        error = by_level(times(bins.error_excess(), factor))
-    error[..., 1:] -= error[..., :-1].copy()
-    between = by_level(times(bins.gap**2, bins.inverse_weight))
+        square = _by_level(times(bins.residual_excess(), factor), first)
+        error = _by_level(times(bins.error_excess(), factor), first)
+    between = _by_level(times(bins.gap**2, bins.inverse_weight()), first)
 
     # Bins are compared with those around them, of which only the part with several rows in a bin has an increment.
-    child, around = slice(4, None), slice(None, first[-1])
+    if parent is None:
+        child, outer, around, before = slice(4, None), bins, slice(None, first[-1]), first[:-1]
+    else:
+        child, outer, around, before = slice(None), parent.bins, parent.where, first
     share: Number = 1.0
     if bins.any_alone:
         several = np.where(bins.alone, 0.0, bins.weight)[..., child]
-        share = over(several[..., 0::2] + several[..., 1::2], bins.weight[..., around])
-    above = factor[..., around] * share
+        share = over(several[..., 0::2] + several[..., 1::2], outer.weight[..., around])
+    above = outer.factor[..., around] * share
+    energy_before = spread_before = square[..., :0]
+    if len(before):
+        energy_before = _by_level(above * outer.noise[..., around], before)
+        # A bin around others counts with its own noise, and twice with that of the bins inside.
+        inside = density[..., child]
+        product = outer.noise_density[..., around] * share
+        product -= 2 * (inside[..., 0::2] + inside[..., 1::2])
+        spread_before = _by_level(times(product, above), before)
+    energy, spread = _by_level(factor * bins.noise, first), _by_level(factor * density, first)
+    return _Sums(square, error, between, energy, spread, energy_before, spread_before), above
+
+
+def _levels(
+    units: Units, curve: Curve, parts: list[Bins], gap2: Number, clusters: list[ClusterSums] | None
+) -> Levels:
+    """Return the levels; `gap2` is the sum of w (f - g)^2."""
+    size, bins = units.size, parts[0]
+    starts = _starts(min(units.depth, _MOST_TOGETHER))
+    levels = _divide(bins, starts, None)
+    sums, above = _sums(bins, starts[:-1], None)
+    if len(parts) > 1:
+        found = [sums]
+        for part in parts[1:]:
+            levels += _divide(part, np.array([0, len(part.weight)]), levels[-1])
+            found.append(_sums(part, np.array([0]), levels[-2])[0])
+        sums = _Sums(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+    square, error, between, energy, spread, energy_before, spread_before = sums
+    square /= size
+    error[..., 1:] -= error[..., :-1].copy()
     mean, variance = np.zeros(square.shape), np.zeros(square.shape)
-    if len(first) > 1:
-        before = first[:-1]
-        mean[..., 1:] = by_level(factor * bins.noise)[..., 1:]
-        mean[..., 1:] -= by_level(above * bins.noise[..., around], before)
-        # Of the children, less twice the product with the bin around them, and of the latter.
-        product = density[..., around] * share
-        product -= 2 * (density[..., 4::2] + density[..., 5::2])
-        variance[..., 1:] = by_level(factor * density)[..., 1:]
-        variance[..., 1:] += by_level(times(product, above), before)
+    mean[..., 1:] = energy[..., 1:] - energy_before
+    variance[..., 1:] = spread[..., 1:] + spread_before
 
     # What the noise of the curve's parameters does, as far as the cells of the fit resolve it.
     effect, noise = _effects(units, curve), np.asarray(curve.noise.total)[..., np.newaxis]
     width = effect.shape[-1]
-    known = first[first < width]
-    noise_between = np.repeat(noise, len(first), axis=-1)
-    noise_between[..., : len(known)] = by_level(
+    known = starts[:-1][starts[:-1] < width]
+    noise_between = np.repeat(noise, len(levels), axis=-1)
+    noise_between[..., : len(known)] = _by_level(
         over(np.square(effect).sum(axis=-2), bins.weight[..., :width]), known
     )
     if clusters is None and len(known) > 1:
         begin = known[1:] - 4
         inside, outside = effect[..., 4:], above[..., np.newaxis, : known[-1]] * effect[..., : known[-1]]
-        contrast = factor[..., np.newaxis, 4:width] * inside - np.repeat(outside, 2, axis=-1)
-        taken = by_level(inside[..., np.newaxis, :] * contrast[..., np.newaxis, :, :], begin)
+        contrast = bins.factor[..., np.newaxis, 4:width] * inside - np.repeat(outside, 2, axis=-1)
+        taken = _by_level(inside[..., np.newaxis, :] * contrast[..., np.newaxis, :, :], begin)
         trace = np.trace(taken, axis1=-3, axis2=-2)
         mean[..., 1 : len(known)] -= trace
         error[..., 1 : len(known)] += trace
         spread = np.square(contrast).sum(axis=-2) * bins.noise[..., 4:width]
-        variance[..., 1 : len(known)] += np.square(taken).sum(axis=(-3, -2)) - 2 * by_level(spread, begin)
+        variance[..., 1 : len(known)] += np.square(taken).sum(axis=(-3, -2)) - 2 * _by_level(spread, begin)
     within = (np.asarray(gap2)[..., np.newaxis] - noise - between + noise_between) / size
     variance = np.maximum(2 * variance / size**2, 0.0)
-    filled = _levels_first(by_level((bins.weight > 0).astype(np.intp)))
-
-    levels: list[Level] = []
-    for number, (start, end) in enumerate(pairwise(starts)):
-        parent = levels[-1] if levels else None
-        levels.append(Level(bins, slice(start, end), filled[number], parent))
-        if clusters is not None and number > 0:
+    if clusters is not None:
+        for number, level in enumerate(levels[1:], start=1):
+            start, end = level.where.start, level.where.stop
             variance[number] = null_variance(
-                clusters[number], factor[start:end], clusters[number - 1], above[start // 2 - 2 : start], size
+                clusters[number],
+                bins.factor[start:end],
+                clusters[number - 1],
+                above[start // 2 - 2 : start],
+                size,
             )
     fitted = effect[..., :4].swapaxes(-1, -2) @ effect[..., :4]
     covariance = bins.noise[..., :4, np.newaxis] * np.eye(4) - fitted

@@ -119,6 +119,12 @@ class Units:
     def __len__(self) -> int:
         return int(self.score.shape[-1])
 
+    def sums(self, values: FloatArray, depth: int) -> FloatArray:
+        """Return the sums of values of the units over the bins of the level with ``2**depth``."""
+        if len(self) == 2**self.depth:  # the units are the bins of the finest level
+            return values if depth == self.depth else values.reshape(2**depth, -1).sum(axis=1)
+        return total(self.bin >> (self.depth - depth), values, 2**depth)
+
 
 def total(place: IntArray, values: FloatArray, n_bins: int) -> FloatArray:
     """Return the sums of values over bins; `place` is the bin of each value, in each of the samples."""
