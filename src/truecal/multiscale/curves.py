@@ -196,7 +196,7 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     )  # one axis for samples, one for curves
     ends = _ends(cells)
     # Where a score of 0 or 1 is always right there is nothing to fit.
-    fitted = ~ends.right(cells.score)[:, np.newaxis]
+    fitted = ~ends.right(cells.score)[:, np.newaxis] if _any_certain(cells.score) else True
     saturations = _SATURATIONS if units.clusters is None else _SATURATIONS[:1]
     regressions = _regressions(cells, ends, fitted, saturations, units.size)
     identity = regressions.at(np.zeros((*regressions.offset.shape[:2], 3)))
@@ -291,7 +291,7 @@ def _make_cells(units: Units) -> _Cells:
 
 
 def _regressions(
-    cells: _Cells, ends: Ends, fitted: BoolArray, saturations: FloatArray, size: float
+    cells: _Cells, ends: Ends, fitted: BoolArray | bool, saturations: FloatArray, size: float
 ) -> _Regressions:
     """Return the regressions of the logistic curve, and of the beta curve with each of the saturations."""
     low, high = ends.inside(cells.score)
@@ -356,15 +356,16 @@ def _root(covariance: FloatArray) -> FloatArray:
 
 def _ends(cells: _Cells) -> Ends:
     weight, score, positives = cells.weight, cells.score, cells.positives
-    zero, one = score <= _CERTAIN, score >= 1 - _CERTAIN
-    inner_low = np.where(zero, 1.0, score).min(axis=-1, keepdims=True)
-    inner_high = np.where(one, 1.0, 1 - score).min(axis=-1, keepdims=True)
-    return Ends(
-        low=np.maximum(inner_low / 2, _FLOOR / 2),
-        high=np.maximum(inner_high / 2, _FLOOR / 2),
-        right_at_0=np.asarray(~(zero & (positives > 1e-6)).any(axis=-1, keepdims=True)),
-        right_at_1=np.asarray(~(one & (positives < weight - 1e-6)).any(axis=-1, keepdims=True)),
-    )
+    low, high = score[:, :1], 1 - score[:, -1:]  # scores ascend
+    right_at_0: BoolArray = np.ones((len(score), 1), dtype=np.bool_)
+    right_at_1 = right_at_0
+    if _any_certain(score):
+        zero, one = score <= _CERTAIN, score >= 1 - _CERTAIN
+        low = np.where(zero, 1.0, score).min(axis=-1, keepdims=True)
+        high = np.where(one, 1.0, 1 - score).min(axis=-1, keepdims=True)
+        right_at_0 = np.asarray(~(zero & (positives > 1e-6)).any(axis=-1, keepdims=True))
+        right_at_1 = np.asarray(~(one & (positives < weight - 1e-6)).any(axis=-1, keepdims=True))
+    return Ends(np.maximum(low / 2, _FLOOR / 2), np.maximum(high / 2, _FLOOR / 2), right_at_0, right_at_1)
 
 
 class _State(NamedTuple):
