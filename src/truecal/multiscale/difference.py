@@ -11,7 +11,7 @@ with G the product of the gates: what is known of the dependence, as far as both
 case, a correlation of -1, as far as they are not. :math:`\kappa` is the overlap of the models' 8-bin partitions, the
 share of second-order noise that they have in common.
 
-:math:`\rho` is the correlation of the rows' influence :math:`\psi = 2rd - d^2` with the true errors d. That of the
+:math:`\rho` is the correlation of the rows' influence :math:`\psi = 2 r d - d^2` with the true errors d. That of the
 estimated ones, r, is too high: both :math:`\hat d` contain the noise of the same labels, which adds
 :math:`\eta_A^2 = 2 (n_A/\sigma_A)^2\,\theta_A` to the energy of the first, likewise to that of the second, and
 :math:`\kappa\,\eta_A \eta_B` to their product. Hence
