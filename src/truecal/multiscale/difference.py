@@ -21,7 +21,8 @@ estimated ones, r, is too high: both :math:`\hat d` contain the noise of the sam
 at most :math:`\sigma_A \sigma_B` in absolute value. For instance, one model too high by what the other is too low has
 :math:`\rho` near -1, while r may be near 0.
 
-The same variance serves the l1 error, whose own first-order variance is too small where signs of errors are uncertain.
+The same variance serves the l1 error, whose own first-order variance is too small where signs of errors are uncertain;
+c is then at most :math:`r_1 \tau_A \tau_B`, with the correlation :math:`r_1` of the rows' influence on the l1 errors.
 
 **Models with the same order.** If both models order all rows alike, with the same ties, as a model does before and
 after recalibration, one is a rising function of the other. Both then have the same curve, and the difference of the
@@ -168,7 +169,7 @@ def difference(
     parts = [_Parts.of(one) for one in (first, second)]
     variance = parts[0].total + parts[1].total
     if rows is not None:
-        variance -= 2 * _covariance(first, second, rows, *parts)
+        variance -= 2 * _covariance(first, second, rows, *parts, norm)
     return Difference(
         value=first.ungated(norm) - second.ungated(norm),
         reported=first.error(norm) - second.error(norm),
@@ -201,15 +202,18 @@ class _Parts:
         return cls(limits.slope / 4, limits.null_variance / scale, limits.noise_variance / scale)
 
 
-def _covariance(first: Multiscale, second: Multiscale, rows: PairedRows, one: _Parts, other: _Parts) -> float:
+def _covariance(
+    first: Multiscale, second: Multiscale, rows: PairedRows, one: _Parts, other: _Parts, norm: float
+) -> float:
     """Return the covariance c of the two errors on the same rows."""
     noise = _overlap(first, second, rows) * math.sqrt(one.noise * other.noise)
     largest = math.sqrt(one.first_order * other.first_order)
     observed = math.sqrt((one.first_order + 2 * one.noise) * (other.first_order + 2 * other.noise))
-    first_order = _correlation(first, second, rows) * observed - 2 * noise
+    first_order = _correlation(first, second, rows, 2) * observed - 2 * noise
     known = min(max(first_order, -largest), largest) + noise
-    both = float(first.gate * second.gate)
-    return both * known - (1 - both) * math.sqrt(one.total * other.total)
+    both, totals = float(first.gate * second.gate), math.sqrt(one.total * other.total)
+    covariance = both * known - (1 - both) * totals
+    return covariance if norm == 2 else min(covariance, _correlation(first, second, rows, norm) * totals)
 
 
 def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[float, float, float] | None:
@@ -230,10 +234,10 @@ def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[flo
     return float(np.average(each, weights=rows.weight)), math.sqrt(variance), max(n - 1, 1.0)
 
 
-def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows) -> float:
-    """Return the correlation r of the rows' influence on the squared errors."""
+def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows, norm: float) -> float:
+    """Return the correlation of the rows' influence on the two errors, r for norm 2."""
     influence = [
-        one.influence(label, score)
+        one.influence(label, score, norm=norm)
         for one, label, score in zip((first, second), rows.labels, rows.scores, strict=True)
     ]
     covariance = rows.mean_covariance(np.stack(influence))
