@@ -169,7 +169,7 @@ def difference(
     parts = [_Parts.of(one) for one in (first, second)]
     variance = parts[0].total + parts[1].total
     if rows is not None:
-        variance -= 2 * _covariance(first, second, rows, *parts, norm)
+        variance -= 2 * _covariance(first, second, rows, parts[0], parts[1], norm)
     return Difference(
         value=first.ungated(norm) - second.ungated(norm),
         reported=first.error(norm) - second.error(norm),
