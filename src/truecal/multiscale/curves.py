@@ -301,8 +301,11 @@ def _regressions(
     ridge = _RIDGE_ROWS * _squares(design, prior[:, np.newaxis])
     ridge += (1e-9 + 1e-12 * size) * np.eye(3)  # one distinct score cannot tell b0 from b1
     ridge[:, 0, 2, 2] = 1.0  # the logistic curve has two parameters
-    weight = cells.weight[:, np.newaxis] * fitted
-    return _Regressions(design, offset, weight, cells.positives[:, np.newaxis] * fitted, ridge)
+    hits = cells.positives[:, np.newaxis] * fitted
+    count = np.broadcast_to(
+        cells.weight[:, np.newaxis] * fitted, hits.shape
+    )  # samples may share their weights
+    return _Regressions(design, offset, count, hits, ridge)
 
 
 def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tuple[FloatArray, FloatArray]:

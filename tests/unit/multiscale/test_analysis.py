@@ -140,6 +140,15 @@ def test_samples_analysed_together_give_what_they_give_alone(draw, n, decimals):
     assert together.slope == pytest.approx([core.slope for core in alone], rel=1e-4)
 
 
+def test_samples_without_certain_scores_analysed_together_give_what_they_give_alone():
+    rng = np.random.default_rng(0)
+    score = np.sort(rng.uniform(0.05, 0.95, (20, 200)), axis=1)  # their fits take different numbers of steps
+    label = (rng.random((20, 200)) < score ** rng.uniform(0.3, 3, (20, 1))).astype(float)
+    together = analyse_many(score, label)
+    alone = [analyse(Sample.from_rows(one, other)).error() for one, other in zip(label, score, strict=True)]
+    assert together.gate * together.root == pytest.approx(alone, abs=1e-6)
+
+
 def test_samples_that_need_other_levels_are_not_analysed_together():
     rng = np.random.default_rng(0)
     score = np.sort(np.round(rng.random((3, 500)), 1), axis=1)
