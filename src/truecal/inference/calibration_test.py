@@ -142,8 +142,8 @@ def calibration_test(
     >>> population = truecal.Population(BetaScores(1, 1), PowerCurve(1.2))
     >>> y, p = population.sample(1000, rng=0)
     >>> print(calibration_test(y, p, rng=0))
-    multiscale test of P(y = 1): statistic 11.70, n = 1,000
-    Null distribution: median 1.56, 95th percentile 4.06
+    multiscale test of P(y = 1): statistic 11.69, n = 1,000
+    Null distribution: median 1.56, 95th percentile 4.02
     p = 0.003 (999 resamples)
     Largest contribution: a level shift
     Spiegelhalter's Z = -0.48, p = 0.63

@@ -255,7 +255,7 @@ def omnibus_test(null: Null, n_resamples: int, rng: np.random.Generator) -> Outc
     >>> labels = (score > 0.5).astype(float)
     >>> outcome = omnibus_test(LabelNull(Trials(score, np.ones(99), labels)), 199, np.random.default_rng(0))
     >>> outcome.pvalue, outcome.component
-    (0.005, 'the slope')
+    (0.005, 'local deviations around 0.38')
     """
     omnibus = Omnibus(null)
     if isinstance(null, ClusterNull) and null.patterns <= n_resamples + 1:
