@@ -62,11 +62,15 @@ class Process:
     arguments: tuple[str, ...]
 
 
-def run(process: Process) -> tuple[float, float]:
-    """Return the processor time and the wall time of a program, with its imports."""
+def run(process: Process, compiled: Path) -> tuple[float, float]:
+    """Return the processor time and the wall time of a program, with its imports, whose bytecode is in a folder."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     began = time.perf_counter()
     started = subprocess.Popen(
-        [sys.executable, *process.arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [sys.executable, *process.arguments],
+        env={**environment, "PYTHONPYCACHEPREFIX": str(compiled)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     assert started.stderr is not None
     messages = started.stderr.read()
@@ -103,7 +107,7 @@ def command_rows(files: dict[int, Path], folder: Path, rounds: int) -> list[Row]
     found: dict[Process, list[tuple[float, float]]] = {process: [] for process in processes(files, folder)}
     for _ in range(rounds):
         for process, times in found.items():
-            times.append(run(process))
+            times.append(run(process, folder / "compiled"))
     best = {(process.name, process.rows): min(times) for process, times in found.items()}
 
     def yardstick(name: str, n: int) -> float | None:
@@ -371,8 +375,9 @@ Uniform scores; a score s is positive with probability s^1.2. Times are processo
 
 ## Commands
 
-Whole processes, with all imports. The goal of `measure` at 10^7 rows was set as 1.2 s on a machine on which the
-bare query took {BARE_WHEN_SET} s; here it is that ratio. The goal of `report` is in seconds of that machine.
+Whole processes, with all imports, from compiled bytecode. The goal of `measure` at 10^7 rows was set as 1.2 s on a
+machine on which the bare query took {BARE_WHEN_SET} s; here it is that ratio. The goal of `report` is in seconds of
+that machine.
 
 {command_table(commands)}
 

@@ -29,6 +29,8 @@ MOST_CELLS = 2048
 _MOST_DRAWN_ROWS = 1 << 17
 #: Trials beyond this number are merged into narrow cells before they are drawn as binomials.
 _MOST_TRIALS = 4096
+#: Trials that are added up at once, on average.
+_TRIALS_AT_ONCE = 1 << 15
 #: Labels drawn at once, which keeps a block in the cache.
 _BLOCK = 1 << 21
 
@@ -61,24 +63,42 @@ class Trials:
         """Return a few thousand trials that stand for these, each less than 1/512 wide and 1/2048 of the mass."""
         if self.weight is not None or len(self.score) <= _MOST_TRIALS or self.count.sum() <= _MOST_DRAWN_ROWS:
             return self
-        rank = np.cumsum(self.count)
-        # Scores and ranks ascend, so the edges are searched for: no pass over all trials for each kind of edge.
-        edge = np.arange(MOST_CELLS) * (rank[-1] / MOST_CELLS)
-        by_mass = np.searchsorted(rank, edge)
-        by_mass += rank[by_mass] - self.count[by_mass] / 2 < edge  # the middle of its ranks decides
+        edge = np.arange(MOST_CELLS) * (self.count.sum() / MOST_CELLS)
+        by_mass = self._first_beyond(edge)
         by_score = np.searchsorted(self.score, np.arange(1, 513) / 512)
         above_zero = np.searchsorted(self.score, [0.0], side="right")
         start = np.unique(np.concatenate([by_mass, by_score, above_zero]))
-        start = start[start < len(rank)]
+        start = start[start < len(self.score)]
+        count, positives, total, exact = self._sums(start)
+        score = _between(total / count, self.score, start)
+        excess = variance_excess(count * score * (1 - score), exact)
+        return Trials(score, count, positives, None, max(excess, self.excess))
 
-        def total(values: FloatArray) -> FloatArray:
-            return np.asarray(np.add.reduceat(values, start))
+    def _first_beyond(self, edge: FloatArray) -> NDArray[np.intp]:
+        """Return the first trials the middle of whose ranks is not below the edges."""
+        if self.count.strides == (0,):  # as many labels each
+            return np.asarray(np.ceil(edge / self.count[0] - 0.5).astype(np.intp))
+        rank = np.cumsum(self.count)
+        # Ranks ascend, so the edges are searched for: no pass over all trials for each of them.
+        first = np.searchsorted(rank, edge)
+        first += rank[first] - self.count[first] / 2 < edge
+        return first
 
-        count, score = total(self.count), _mean_scores(self.score, self.count, start)
-        exact = np.multiply(self.count, self.score, out=rank)
-        exact *= 1 - self.score
-        excess = variance_excess(count * score * (1 - score), total(exact))
-        return Trials(score, count, total(self.positives), None, max(excess, self.excess))
+    def _sums(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return the sums of labels, positive ones, scores and variances of the runs of trials that begin at `start`.
+
+        Several runs at a time, whose products stay in the cache.
+        """
+        sums, step = np.empty((4, len(start))), max(1, _TRIALS_AT_ONCE * len(start) // len(self.score))
+        for first in range(0, len(start), step):
+            runs = slice(first, first + step)
+            end = start[runs.stop] if runs.stop < len(start) else len(self.score)
+            rows = slice(start[first], end)
+            count, score = self.count[rows], self.score[rows]
+            total = count * score
+            for k, values in enumerate((count, self.positives[rows], total, total * (1 - score))):
+                np.add.reduceat(values, start[runs] - start[first], out=sums[k, runs])
+        return sums
 
 
 def variance_excess(binomial: FloatArray, exact: FloatArray) -> float:
@@ -431,7 +451,11 @@ def _weights(trials: Trials) -> FloatArray:
 
 def _mean_scores(score: FloatArray, mass: FloatArray, start: NDArray[np.intp]) -> FloatArray:
     """Return the mean of ascending scores in each cell; it lies between them, whatever rounding does."""
-    mean = np.add.reduceat(mass * score, start) / np.add.reduceat(mass, start)
+    return _between(np.add.reduceat(mass * score, start) / np.add.reduceat(mass, start), score, start)
+
+
+def _between(mean: FloatArray, score: FloatArray, start: NDArray[np.intp]) -> FloatArray:
+    """Return means of ascending scores in cells, moved between these scores."""
     last = np.append(start[1:], len(score)) - 1
     return np.asarray(np.clip(mean, score[start], score[last]))
 

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from truecal.data.score_groups import ones
 from truecal.multiscale.null import ClusterNull, JointClusterNull, JointLabelNull, LabelNull, Trials
 
 
@@ -61,6 +62,8 @@ def test_trials_that_are_merged_share_a_cell_of_mass_and_one_of_width(ties):
     middle = np.cumsum(count) - count / 2
     cells = [np.floor(2048 * middle / count.sum()), np.floor(512 * score), score > 0, score == 1]
     _, cell = np.unique(np.stack(cells), axis=1, return_inverse=True)
+    if ties == 1:
+        count = ones(len(score))  # which takes no memory, and no sums of ranks
     merged = Trials(score, count, positives).merged()
     assert merged.count.tolist() == np.bincount(cell.ravel(), count).tolist()
     assert merged.positives.tolist() == np.bincount(cell.ravel(), positives).tolist()
