@@ -55,6 +55,8 @@ _SMALLEST = 1e-300
 #: Fewer degrees of freedom count as so many. A sum of squares that is hardly ever more than 0, as that of scores next
 #: to 0 and 1, has nearly none, and its usual value would be taken for a tiny p-value.
 _FEWEST_DEGREES = 0.05
+#: Multiplications up to which OpenBLAS uses one thread.
+_ONE_THREAD = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -149,14 +151,14 @@ class Omnibus:
         """Return the sum of squares of each component, of shape (draws, components)."""
         found = [np.zeros((0, len(residual)))]
         if self._nested:
-            squares = np.cumsum(np.square(residual @ self._terms), axis=1)
+            squares = np.cumsum(np.square(_product(residual, self._terms)), axis=1)
             found.append(squares[:, np.array(self._nested) - 1].T)
         sums, by_level = residual, []
         for level in reversed(self._levels):  # from fine to coarse, each from the sums of the one before
             sums = level.sums(sums)
-            by_level.append(np.square(sums) @ level.scale)
+            by_level.append(np.vecdot(np.square(sums), level.scale))
         found.extend(row[np.newaxis] for row in reversed(by_level))
-        found.append(np.square(residual @ self._spread).T)
+        found.append(np.square(np.vecdot(residual, self._spread[:, 0]))[np.newaxis])
         return np.asarray(np.concatenate(found)[self._varies].T)
 
     def pvalues(self, residual: FloatArray) -> FloatArray:
@@ -181,7 +183,7 @@ class Omnibus:
         residual : ndarray of shape (draws, n_cells)
             Cell sums of score less label.
         """
-        found = np.asarray(self.pvalues(residual) ** -0.5 @ self._weight)
+        found = np.vecdot(self.pvalues(residual) ** -0.5, self._weight)
         if not isinstance(self.null, ClusterNull):  # signs cannot make what is impossible go away
             found[self._impossible(residual)] = math.inf
         return found
@@ -410,6 +412,18 @@ def _levels(null: Null) -> list[_Level]:
     return [
         _Level(start, inside, 1 / null.bin_noise(start)) for start, inside in zip(kept, among, strict=True)
     ]
+
+
+def _product(residual: FloatArray, terms: FloatArray) -> FloatArray:
+    """Return the products of draws with terms, in pieces that BLAS does not share among threads.
+
+    Threads would not make so narrow a product quicker, but wait for each other at full speed.
+    """
+    product, step = np.empty((len(residual), terms.shape[1])), max(1, _ONE_THREAD // max(terms.size, 1))
+    for first in range(0, len(residual), step):
+        piece = slice(first, first + step)
+        np.matmul(residual[piece], terms, out=product[piece])
+    return product
 
 
 def _orthonormal_terms(score: FloatArray, information: FloatArray, most: int) -> FloatArray:

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from truecal.multiscale.null import ClusterNull, LabelNull, Trials
-from truecal.multiscale.omnibus import Omnibus, omnibus_test, rank_pvalue
+from truecal.multiscale.omnibus import Omnibus, _product, omnibus_test, rank_pvalue
 
 
 def trials(score, label, count=None, weight=None):
@@ -252,3 +252,11 @@ def test_exchanging_the_classes_changes_nothing():
             Omnibus(LabelNull(trials(*pair))).observed for pair in ((score, label), (1 - score, 1 - label))
         )
         assert one == pytest.approx(two, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(7, 2048, 16), (1, 5, 2), (3, 1 << 19, 1), (4, 6, 0)])
+def test_products_in_pieces_for_one_thread_are_the_products(shape):
+    draws, cells, terms = shape
+    rng = np.random.default_rng(0)
+    residual, columns = rng.random((draws, cells)), rng.random((cells, terms))
+    np.testing.assert_allclose(_product(residual, columns), residual @ columns, rtol=1e-12)
