@@ -44,9 +44,7 @@ class MassCounting(Counting):
             return None
         probe = slice(None, None, n // _PROBE)
         _, times = np.unique(score[probe], return_counts=True)
-        if (
-            np.count_nonzero(times == 1) < _PROBE / 2
-        ):  # few rows, if any, are likely to have a score of their own
+        if np.count_nonzero(times == 1) < _PROBE / 2:  # hardly any row is likely to have a score of its own
             return None
         for rows in (probe, slice(None)):
             cells = RowCells.count(label[rows], score[rows], _CELLS)

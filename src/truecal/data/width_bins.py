@@ -97,17 +97,7 @@ class WidthBins:
         return k
 
     def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> CountedSample:
-        """Return the sample whose groups are the bins that have rows.
-
-        Parameters
-        ----------
-        label : ndarray of shape (n,)
-            Labels, 0 and 1.
-        score : ndarray of shape (n,)
-            Scores in [0, 1].
-        target : str
-            What the score is the probability of, in words.
-        """
+        """Return the sample whose groups are the bins that have rows; arguments as for `Counting.count`."""
         sums = CellSums(2 * self.n_bins)
         for first in range(0, len(score), STEP):
             values = score[first : first + STEP].astype(np.float64, copy=False)
@@ -117,17 +107,7 @@ class WidthBins:
     def count_classes(
         self, column: NDArray[Any], proba: NDArray[Any], targets: Sequence[str]
     ) -> Iterator[CountedSample]:
-        """Return the samples of all classes, each against the rest.
-
-        Parameters
-        ----------
-        column : ndarray of shape (n,)
-            The class of each row.
-        proba : ndarray of shape (n, K)
-            Probabilities of the classes.
-        targets : sequence of str
-            What the scores of each class are probabilities of, in words.
-        """
+        """Return the same for all classes, each against the rest; arguments as for `Counting.count_classes`."""
         n_classes = proba.shape[1]
         offset = np.arange(n_classes) * self.n_bins
         n_cells = n_classes * self.n_bins

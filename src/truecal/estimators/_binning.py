@@ -335,9 +335,7 @@ def _broken_near(rule: BinningRule, first: int, last: int, descents: IntArray) -
 def _heights(groups: ScoreGroups, start: IntArray, end: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return mean label and weight of bins."""
     positives = groups.cumulative_positives
-    weight = np.maximum(
-        groups.rows_between(start, end), _TINY
-    )  # a weight can vanish in the sum of the others
+    weight = np.maximum(groups.rows_between(start, end), _TINY)  # it can vanish in the sum of the others
     return (positives[end] - positives[start]) / weight, weight
 
 

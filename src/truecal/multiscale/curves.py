@@ -190,10 +190,7 @@ def curves_at(logistic: Curve, beta: Curve, score: FloatArray) -> tuple[FloatArr
 def fit_curves(units: Units) -> tuple[Curve, Curve]:
     """Fit the logistic and the beta curve."""
     cells = _make_cells(units)
-    weight, score = (
-        cells.weight[:, np.newaxis],
-        cells.score[:, np.newaxis],
-    )  # one axis for samples, one for curves
+    weight, score = cells.weight[:, np.newaxis], cells.score[:, np.newaxis]  # axes for samples and curves
     ends = _ends(cells)
     # Where a score of 0 or 1 is always right there is nothing to fit.
     fitted = ~ends.right(cells.score)[:, np.newaxis] if _any_certain(cells.score) else True
@@ -328,7 +325,7 @@ def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tupl
 
 
 def _expit(logit: FloatArray) -> FloatArray:
-    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, become -700."""
+    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, become -700 in place."""
     np.maximum(logit, -700.0, out=logit)
     mean = np.exp(-logit)
     mean += 1

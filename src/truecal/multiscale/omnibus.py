@@ -183,7 +183,7 @@ class Omnibus:
         residual : ndarray of shape (draws, n_cells)
             Cell sums of score less label.
         """
-        found = np.vecdot(self.pvalues(residual) ** -0.5, self._weight)
+        found = np.asarray(np.vecdot(self.pvalues(residual) ** -0.5, self._weight))
         if not isinstance(self.null, ClusterNull):  # signs cannot make what is impossible go away
             found[self._impossible(residual)] = math.inf
         return found
