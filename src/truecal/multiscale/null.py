@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from truecal._lib.binomial import draw_binomials
 from truecal._lib.types import FloatArray
 from truecal.multiscale.units import gram
 
@@ -31,8 +32,10 @@ _MOST_DRAWN_ROWS = 1 << 17
 _MOST_TRIALS = 4096
 #: Trials that are added up at once, on average.
 _TRIALS_AT_ONCE = 1 << 15
-#: Labels drawn at once, which keeps a block in the cache.
+#: Labels drawn at once, a byte each, which keeps a block in the cache.
 _BLOCK = 1 << 21
+#: Binomials drawn at once: more, because many draws from the same distribution share a table.
+_BINOMIALS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,14 +236,13 @@ class LabelNull(Null):
     def _draw_trials(
         self, n_resamples: int, rng: np.random.Generator, chance: FloatArray
     ) -> Iterator[FloatArray]:
-        count = self.trials.count.astype(np.int64)
-        for size in _blocks(n_resamples, len(count)):
-            # One call for each set of trials: the generator sets up a distribution only once.
-            columns = [rng.binomial(m, p, size) for m, p in zip(count, chance, strict=True)]
-            drawn = np.stack(columns, axis=1)
-            yield self.expected - (
-                drawn if len(self._start) == len(count) else np.add.reduceat(drawn, self._start, axis=1)
-            )
+        count = self.trials.count
+        for size in _blocks(n_resamples, len(count), _BINOMIALS):
+            drawn = draw_binomials(count, chance, size, rng)
+            for some in np.array_split(drawn, drawn.nbytes // _BLOCK + 1):
+                yield self.expected - (
+                    some if len(self._start) == len(count) else np.add.reduceat(some, self._start, axis=1)
+                )
 
     def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
         """Return mean and variance from the variance and the fourth cumulant of binomials."""
@@ -472,7 +474,7 @@ def _cell_starts(score: FloatArray, mass: FloatArray) -> NDArray[np.intp]:
     return start[np.flatnonzero(np.diff(place, prepend=-1) + np.diff(certain, prepend=0))]
 
 
-def _blocks(n_resamples: int, width: int) -> Iterator[int]:
-    size = max(1, _BLOCK // width)
+def _blocks(n_resamples: int, width: int, most: int = _BLOCK) -> Iterator[int]:
+    size = max(1, most // width)
     for first in range(0, n_resamples, size):
         yield min(size, n_resamples - first)
