@@ -101,6 +101,7 @@ def _printable(by: dict[str, Any] | None) -> dict[str, Any] | None:
         if isinstance(values, dict):
             shown[printable(name)] = {printable(key): sample for key, sample in values.items()}
         else:
-            column = values.tolist()
-            shown[printable(name)] = [printable(one) if isinstance(one, str) else one for one in column]
+            seen = values.unique()
+            names = [printable(one) if isinstance(one, str) else one for one in seen]
+            shown[printable(name)] = values.replace_strict(seen, names, return_dtype=values.dtype)
     return shown

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: How a group with a missing value is shown.
 MISSING = "(missing)"
+#: Types of Polars whose values it cannot compare, or Python cannot use as keys.
+_OPAQUE = ("Object", "List", "Array", "Struct")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +96,9 @@ def split_sample(rows: Rows, split: Split) -> dict[int, Sample]:
     split : Split
         The group of each row.
     """
-    order = np.argsort(split.group, kind="stable")
-    ends = np.searchsorted(split.group[order], np.arange(len(split.keys) + 1))
+    group = split.group.astype(np.min_scalar_type(len(split.keys)))  # the shorter, the faster to order
+    order = np.argsort(group, kind="stable")
+    ends = np.searchsorted(group[order], np.arange(len(split.keys) + 1))
     samples = {}
     for k in range(len(split.keys)):
         chosen = order[ends[k] : ends[k + 1]]
@@ -131,6 +134,11 @@ def _code(column: Any) -> tuple[list[Any], NDArray[np.intp]]:
     if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuUS":
         distinct, code = np.unique(column, return_inverse=True)
         return distinct.tolist(), code
+    if type(column).__module__.startswith("polars.") and str(column.dtype).split("(")[0] not in _OPAQUE:
+        # Only the distinct values become Python's, which for those of all rows takes longer than a test.
+        distinct = column.unique()
+        values, place = _code(distinct.to_list())
+        return values, column.replace_strict(distinct, place, return_dtype=int).to_numpy()
     to_list = getattr(column, "to_list", None) or getattr(column, "tolist", None)
     rows = list(to_list() if to_list else column)
     keys: list[Any] = rows

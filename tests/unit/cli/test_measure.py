@@ -59,6 +59,10 @@ def test_rows_without_a_group_are_a_group(tmp_path):
     path = write_csv(tmp_path / "b.csv", {**COLUMNS, "region": np.arange(600) % 12})
     content = json.loads(run("measure", path, "--group", "region", "--format", "json").stdout)
     assert [row["group"] for row in content["results"]] == [None, *map(str, range(12))]
+    numbers = np.where(np.arange(600) % 4 == 0, "", np.arange(600) % 4)
+    path = write_csv(tmp_path / "c.csv", {**COLUMNS, "region": numbers})
+    content = json.loads(run("measure", path, "--group", "region", "--format", "json").stdout)
+    assert [row["group"] for row in content["results"]] == [None, "1", "2", "3", "(missing)"]
 
 
 def test_weights_reach_the_estimator(plain):

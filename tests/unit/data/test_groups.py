@@ -1,3 +1,5 @@
+from datetime import date
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,24 @@ def test_missing_values_of_pandas():
     pandas = pytest.importorskip("pandas")
     split = split_rows(pandas.Series([1, None, 1], dtype="Int64"), 3)
     assert members(split) == {"1": [0, 2], "(missing)": [1]}
+
+
+def test_columns_of_polars_are_split_as_lists_are():
+    polars = pytest.importorskip("polars")
+    columns = [
+        polars.Series(["b", None, "a", "b"]),
+        polars.Series(["b", None, "a", "b"], dtype=polars.Categorical),
+        polars.Series([2, None, 10, 2]),
+        polars.Series([1.5, None, float("nan"), float("nan")]),
+        polars.Series([True, None, False]),
+        polars.Series([date(2024, 2, 1), date(2024, 1, 1)]),
+        polars.Series([None, None]),
+        polars.Series([1 + 0j, 1j, 1j], dtype=polars.Object),
+    ]
+    for column in columns:
+        found, expected = split_rows(column, len(column)), split_rows(column.to_list(), len(column))
+        assert (found.names, found.keys) == (expected.names, expected.keys)
+        assert found.group.tolist() == expected.group.tolist()
 
 
 def test_values_that_print_alike_stay_apart():

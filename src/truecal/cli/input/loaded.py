@@ -15,6 +15,8 @@ from truecal.cli.input.values import called
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from truecal.data.sample import Sample
 
 #: Names of columns in the frame that predictions are made from.
@@ -39,8 +41,10 @@ class Predictions:
         Probabilities, or logits, by column or group of columns; one entry unless several models were asked for.
     options : dict
         Arguments of the library: pos_label, labels, multiclass, and sample_weight and clusters where given.
-    group, features : dict of str to ndarray
-        Columns of groups, and of features.
+    group : dict of str to polars.Series
+        Columns of groups.
+    features : dict of str to ndarray
+        Columns of features.
     kept : ndarray, or None
         Numbers of the rows that were kept, if rows were dropped.
     cells : dict of tuple to Cells
@@ -55,7 +59,7 @@ class Predictions:
     y_true: NDArray[Any] | None = None
     models: dict[str, NDArray[Any]] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
-    group: dict[str, NDArray[Any]] = field(default_factory=dict)
+    group: dict[str, pl.Series] = field(default_factory=dict)
     features: dict[str, NDArray[Any]] = field(default_factory=dict)
     kept: NDArray[Any] | None = None
     cells: dict[tuple[Any, ...], Sample] = field(default_factory=dict)

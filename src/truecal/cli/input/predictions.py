@@ -170,7 +170,7 @@ class _Preparation:
             notes=tuple(self.notes),
             y_true=rows[label].to_numpy(),
             models={name: self._matrix(rows, parts) for name, parts in models.items()},
-            group={name: rows[key].to_numpy() for name, key in zip(columns.group, groups, strict=True)},
+            group={name: rows[key] for name, key in zip(columns.group, groups, strict=True)},
             features={part.name: rows[key].to_numpy() for part, key in zip(fields, features, strict=True)},
             kept=kept,
         )
