@@ -7,7 +7,7 @@ import numpy as np
 from truecal._lib.types import FloatArray
 
 #: Draws that are made at once, on average, so that the tables for them stay in the cache.
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 17
 #: Equal parts of [0, 1] for each of which a guide says where to begin; a power of two, so that scaling rounds nothing.
 _PARTS = 1024
 

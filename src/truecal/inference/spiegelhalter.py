@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -114,13 +114,8 @@ def z_of(sample: Sample) -> SpiegelhalterResult:
     """Return the test of one sample."""
     if sample.clusters is not None:
         return z_of_clusters([sample])
-    weight2 = sample.count if sample.squares is None else sample.squares
-
-    def variance(block: slice) -> FloatArray:
-        score = sample.score[block]
-        return weight2[block] * (1 - 2 * score) ** 2 * score * (1 - score)
-
-    return _z_test(_excess(sample), _total(sample, variance), sample.n, sample.target)
+    excess, variance = _sums(sample)
+    return _z_test(excess, variance, sample.n, sample.target)
 
 
 def z_of_classes(
@@ -128,7 +123,7 @@ def z_of_classes(
 ) -> SpiegelhalterResult:
     """Return the test of all classes together, whose rows of probabilities are `proba`."""
     # The excess of a row is -2 (f_Y - sum f^2), with f_Y the probability of its class.
-    excess = sum(_excess(sample) for sample in samples)
+    excess = sum(_sums(sample)[0] for sample in samples)
     square = (proba**2).sum(axis=1)
     spread = (proba**3).sum(axis=1) - square**2
     weight2 = np.ones(len(proba)) if weight is None else weight if samples[0].squares is None else weight**2
@@ -163,20 +158,22 @@ def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
     return replace(result, pvalue=pvalue, n_clusters=n_clusters)
 
 
-def _excess(sample: Sample) -> float:
-    """Return by how much the sum of squared errors exceeds its mean under calibration."""
-
-    def excess(block: slice) -> FloatArray:
-        score = sample.score[block]
-        return (sample.positives[block] - sample.count[block] * score) * (1 - 2 * score)
-
-    return _total(sample, excess)
-
-
-def _total(sample: Sample, term: Callable[[slice], FloatArray]) -> float:
-    """Return the sum of a term over all groups of a sample; the term is computed for slices of them."""
-    starts = range(0, len(sample), _BLOCK)
-    return float(sum(np.sum(term(slice(start, start + _BLOCK))) for start in starts))
+def _sums(sample: Sample) -> tuple[float, float]:
+    """Return by how much the sum of squared errors exceeds its mean under calibration, and its variance."""
+    weight2 = sample.count if sample.squares is None else sample.squares
+    excess = variance = 0.0
+    for start in range(0, len(sample), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        score, positives = sample.score[block], sample.positives[block]
+        lean = 1 - 2 * score
+        residual = positives - score if sample.one_row_each else positives - sample.count[block] * score
+        excess += float(np.einsum("i,i->", residual, lean))
+        spread = score * (1 - score)
+        spread *= lean
+        if not sample.one_row_each:
+            spread *= weight2[block]
+        variance += float(np.einsum("i,i->", spread, lean))
+    return excess, variance
 
 
 def _z_test(excess: float, variance: float, n: float, target: str) -> SpiegelhalterResult:

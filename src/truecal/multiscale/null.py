@@ -77,10 +77,15 @@ class Trials:
         excess = variance_excess(count * score * (1 - score), exact)
         return Trials(score, count, positives, None, max(excess, self.excess))
 
+    @cached_property
+    def _single(self) -> bool:
+        """Whether every trial is one label."""
+        return bool(self.count.strides == (0,) and self.count[0] == 1)
+
     def _first_beyond(self, edge: FloatArray) -> NDArray[np.intp]:
         """Return the first trials the middle of whose ranks is not below the edges."""
-        if self.count.strides == (0,):  # as many labels each
-            return np.asarray(np.ceil(edge / self.count[0] - 0.5).astype(np.intp))
+        if self._single:
+            return np.asarray(np.ceil(edge - 0.5).astype(np.intp))
         rank = np.cumsum(self.count)
         # Ranks ascend, so the edges are searched for: no pass over all trials for each of them.
         first = np.searchsorted(rank, edge)
@@ -93,13 +98,15 @@ class Trials:
         Several runs at a time, whose products stay in the cache.
         """
         sums, step = np.empty((4, len(start))), max(1, _TRIALS_AT_ONCE * len(start) // len(self.score))
+        single = self._single
+        sums[0] = np.diff(start, append=len(self.score)) if single else np.add.reduceat(self.count, start)
         for first in range(0, len(start), step):
             runs = slice(first, first + step)
             end = start[runs.stop] if runs.stop < len(start) else len(self.score)
             rows = slice(start[first], end)
-            count, score = self.count[rows], self.score[rows]
-            total = count * score
-            for k, values in enumerate((count, self.positives[rows], total, total * (1 - score))):
+            score = self.score[rows]
+            total = score if single else self.count[rows] * score
+            for k, values in enumerate((self.positives[rows], total, total * (1 - score)), start=1):
                 np.add.reduceat(values, start[runs] - start[first], out=sums[k, runs])
         return sums
 

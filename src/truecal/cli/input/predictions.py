@@ -19,7 +19,7 @@ from truecal.cli.input.columns import Columns, Reading
 from truecal.cli.input.files import open_table
 from truecal.cli.input.labels import LabelReader
 from truecal.cli.input.loaded import CLUSTER, WEIGHT, Predictions, names_of
-from truecal.cli.input.table import Table
+from truecal.cli.input.table import Table, as_array
 from truecal.cli.input.values import Field, Frame, called
 from truecal.exceptions import InputError
 
@@ -157,7 +157,7 @@ class _Preparation:
             return Predictions(**common, notes=tuple(self.notes), cells=cells, whole=whole)
         rows = self.table.collect(lazy)
         if columns.weight:
-            options["sample_weight"] = rows[WEIGHT].to_numpy()
+            options["sample_weight"] = as_array(rows[WEIGHT])
             options |= {"weights": "counts"} if reading.counts else {}
         if columns.cluster:
             options["clusters"] = rows[CLUSTER].to_numpy()
@@ -168,7 +168,7 @@ class _Preparation:
         return Predictions(
             **common,
             notes=tuple(self.notes),
-            y_true=rows[label].to_numpy(),
+            y_true=as_array(rows[label]),
             models={name: self._matrix(rows, parts) for name, parts in models.items()},
             group={name: rows[key] for name, key in zip(columns.group, groups, strict=True)},
             features={part.name: rows[key].to_numpy() for part, key in zip(fields, features, strict=True)},
@@ -183,7 +183,7 @@ class _Preparation:
 
     def _matrix(self, rows: pl.DataFrame, parts: Sequence[Field]) -> NDArray[Any]:
         matrix = rows[[_plain(part.name) for part in parts]]
-        values = matrix.to_series().to_numpy() if len(parts) == 1 else matrix.to_numpy()
+        values = as_array(matrix.to_series()) if len(parts) == 1 else matrix.to_numpy()
         if not self.reading.logits:
             return values
         from truecal.data import probabilities_from_logits

@@ -157,6 +157,16 @@ def _as_column(array: NDArray[Any]) -> pl.Series:
     return pl.Series(values=np.ascontiguousarray(array), strict=False)
 
 
+def as_array(column: pl.Series) -> NDArray[Any]:
+    """Return a column as an array.
+
+    What was read in pieces is put together by NumPy, whose large pages of memory cost less than those of Polars.
+    """
+    if column.n_chunks() == 1 or not column.dtype.is_numeric() or column.has_nulls():
+        return column.to_numpy()
+    return np.concatenate([piece.to_numpy() for piece in column.get_chunks()])
+
+
 def repeated(names: Sequence[str]) -> list[str]:
     """Return the names that occur more than once."""
     return [name for name, times in Counter(names).items() if times > 1]
