@@ -88,17 +88,21 @@ def complete_estimators(ctx: click.Context, param: click.Parameter, incomplete: 
 
 
 def check_estimators(names: Iterable[str]) -> None:
-    """Refuse names that are not estimators; report packages whose estimators cannot be loaded."""
+    """Refuse names that are not estimators; report packages whose estimators cannot be loaded.
+
+    Other packages are looked for only if a name is not one of truecal's own, for that takes long.
+    """
     from truecal._lib.text import printable
-    from truecal.estimators._registry import get_estimator, list_estimators
+    from truecal.estimators._registry import get_estimator
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        list_estimators()
-    for warning in caught:
-        click.echo(printable(f"truecal: {warning.message}"), err=True)
-    for name in names:
-        get_estimator(name)
+        try:
+            for name in names:
+                get_estimator(name)
+        finally:
+            for warning in caught:
+                click.echo(printable(f"truecal: {warning.message}"), err=True)
 
 
 def column_option(*names: str, **settings: Any) -> Callable[[Function], Function]:

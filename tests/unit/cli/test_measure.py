@@ -160,7 +160,7 @@ def test_the_usual_name_of_the_error_works(plain):
     assert content["norm"] == 1
 
 
-def test_a_package_whose_estimators_cannot_be_loaded_is_reported(plain, monkeypatch):
+def test_a_package_whose_estimators_cannot_be_loaded_is_reported_where_one_may_be_missing(plain, monkeypatch):
     import warnings
 
     from truecal.estimators import _registry
@@ -168,8 +168,11 @@ def test_a_package_whose_estimators_cannot_be_loaded_is_reported(plain, monkeypa
     def discover():
         warnings.warn("badplug is skipped", stacklevel=2)
 
-    monkeypatch.setattr(_registry, "list_estimators", discover)
-    assert "truecal: badplug is skipped" in run("measure", plain).stderr
+    monkeypatch.setattr(_registry, "_discover", discover)
+    messages = run("measure", plain, "--estimator", "badplug_bin", code=2).stderr
+    assert "truecal: badplug is skipped" in messages
+    assert "badplug_bin" in messages
+    assert "badplug" not in run("measure", plain, "--estimator", "em_bin").stderr
 
 
 def test_the_number_to_report_is_named(plain):
