@@ -203,7 +203,7 @@ def _zero_one(truth: NDArray[Any]) -> NDArray[Any] | None:
     if truth.dtype.kind == "b":
         return truth
     if truth.dtype.kind in "iu":
-        return truth if np.bitwise_or.reduce(truth) in (0, 1) else None  # no label has another bit
+        return truth if int(np.bitwise_or.reduce(truth)) in (0, 1) else None  # no label has another bit
     if truth.dtype.kind == "f" or (truth.dtype.kind == "O" and all(isinstance(t, NUMBERS) for t in truth)):
         one = np.asarray(truth == 1, dtype=bool)
         return one if (one | (truth == 0)).all() else None

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.types import FloatArray
-from truecal.data.score_groups import STEP, ScoreGroups, ones, prefix_sums
+from truecal.data.score_groups import ScoreGroups, ones, prefix_sums
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
 _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
@@ -417,19 +417,12 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
         Scores in [0, 1], float16, float32 or float64.
     """
     integer = _KEYS[score.dtype.itemsize]
-    keys, labels = np.empty(score.shape, dtype=integer), np.empty(score.shape)
-    # Passes through the memory would cost a third of what sorting does.
-    steps = [slice(first, first + STEP) for first in range(0, score.size, STEP)]
-    key, bits = keys.reshape(-1), np.ascontiguousarray(score).reshape(-1).view(integer)
-    unsorted_label, sorted_label = label.reshape(-1), labels.reshape(-1)
-    for step in steps:
-        part = np.left_shift(bits[step], 1, out=key[step])  # the sign of -0.0 falls off here
-        part |= unsorted_label[step].astype(integer, copy=False)
+    keys = np.ascontiguousarray(score).view(integer) << 1  # the sign of -0.0 falls off here
+    labels = np.empty(score.shape)
+    keys |= label.astype(integer, copy=False)
     keys.sort(axis=-1)
-    for step in steps:
-        part = key[step]
-        np.bitwise_and(part, 1, out=sorted_label[step])
-        part >>= 1
+    np.bitwise_and(keys, 1, out=labels)
+    keys >>= 1
     return keys.view(score.dtype).astype(np.float64, copy=False), labels
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import numpy as np
 from truecal._lib.runs import IntArray, lp_norm, over_runs, run_ends
 from truecal._lib.types import FloatArray
 
-#: Rows per step of a pass over all, whose arrays stay in the cache of a processor.
-STEP = 1 << 14
+#: Rows per step of a pass over all, whose arrays stay in the cache of a processor; so few that a pass costs little.
+STEP, _FEW = 1 << 14, 1 << 12
 
-#: What all groups of one row each share.
+#: The count that all groups of one row each see through a stride of zero, which costs no memory.
 _ONE = np.ones(1)
 
 
@@ -50,13 +51,13 @@ class ScoreGroups:
     one_row_each: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        known = vars(self)
         for name in ("score", "count", "positives"):
-            array = getattr(self, name).view()
+            array = known[name] = known[name].view()
             array.setflags(write=False)
-            object.__setattr__(self, name, array)
-        # One 1.0 seen by all rows through a stride of zero costs no memory, and marks groups of one row.
-        shared = self.count.strides == (0,) and self.count.size > 0
-        object.__setattr__(self, "one_row_each", shared and float(self.count[0]) == 1)
+        known["one_row_each"] = self.count.base is _ONE
+        if self.one_row_each:
+            known.update(label=self.positives, score_sum=self.score, even=True, whole=True)
 
     @cached_property
     def bounds(self) -> IntArray:
@@ -88,12 +89,12 @@ class ScoreGroups:
     @cached_property
     def label(self) -> FloatArray:
         """Mean label of each group."""
-        return self.positives if self.one_row_each else self.positives / self.count
+        return self.positives / self.count
 
     @cached_property
     def score_sum(self) -> FloatArray:
         """Sum of the scores of the rows of each group."""
-        return self.score if self.one_row_each else self.score * self.count
+        return self.score * self.count
 
     @cached_property
     def middle_rank(self) -> FloatArray:
@@ -125,12 +126,12 @@ class ScoreGroups:
     @cached_property
     def even(self) -> bool:
         """Whether all groups have the same count, as when no scores tie and there are no weights."""
-        return self.one_row_each or bool((self.count == self.count[0]).all())
+        return bool((self.count == self.count[0]).all())
 
     @cached_property
     def whole(self) -> bool:
         """Whether all counts are whole numbers, so that their sums are exact."""
-        return self.one_row_each or bool((self.count == np.floor(self.count)).all())
+        return bool((self.count == np.floor(self.count)).all())
 
     @property
     def rounding(self) -> float:
@@ -183,6 +184,7 @@ class ScoreGroups:
         return lp_norm(gap, None if self.one_row_each else self.count, p, self.bounds, out=gap)
 
 
+@lru_cache
 def ones(n: int) -> FloatArray:
     """Return the counts of groups of one row each."""
     return np.ndarray((n,), np.float64, _ONE, strides=(0,))
@@ -191,15 +193,18 @@ def ones(n: int) -> FloatArray:
 def prefix_sums(values: FloatArray) -> FloatArray:
     """Return the sum of the values, which are not negative, before each one, and at the end the total."""
     sums = np.empty(len(values) + 1)
-    sums[0], total = 0.0, float(values.sum())
-    if total < 2**53:  # integers add up twice as fast, if the values are whole numbers
+    sums[0] = 0.0
+    # Integers add up twice as fast, if the values are whole numbers; that pays for many of them.
+    total = float(values.sum()) if len(values) > _FEW else math.inf
+    if total < 2**53:
         before = 0
         for first in range(0, len(values), STEP):
-            whole = np.cumsum(values[first : first + STEP].astype(np.int64))
-            whole += before
+            whole = values[first : first + STEP].astype(np.int64)
+            whole[0] += before
+            whole = np.add.accumulate(whole)
             sums[first + 1 : first + 1 + STEP] = whole
             before = int(whole[-1])
         if before == total:  # rounding down would have changed it
             return sums
-    np.cumsum(values, out=sums[1:])
+    np.add.accumulate(values, out=sums[1:])
     return sums
