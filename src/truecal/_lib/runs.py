@@ -121,13 +121,14 @@ def lp_norm(
     >>> lp_norm(gap, weight, 5000, np.array([0, 2, 3]))
     array([0.399944, 0.1     ])
     """
+    first = bounds[:-1]
     size = np.abs(gap, out=out)
-    largest = run_maxima(size, bounds)
+    largest = np.maximum.reduceat(size, first)
     size /= over_runs(np.maximum(largest, _TINY), bounds)
     size **= p
     if weight is None:
-        total = np.diff(bounds)
+        total = bounds[1:] - first
     else:
         size *= weight
-        total = run_sums(weight, bounds)
-    return largest * (run_sums(size, bounds) / total) ** (1 / p)
+        total = np.add.reduceat(weight, first)
+    return np.asarray(largest * (np.add.reduceat(size, first) / total) ** (1 / p))

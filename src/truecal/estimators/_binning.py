@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -83,7 +84,8 @@ class BinningRule(ABC):
 
     def start(self, k: IntArray, b: Any, sample: Any = 0) -> IntArray:
         """Return the first group of bin `k` of `b` of a sample, or of the next non-empty bin; for k = b, the end."""
-        edge = np.where(k < b, self.edge(k, b), np.inf)
+        edge = self.edge(k, b)
+        edge[k == b] = np.inf
         return search_runs(self.position, self.groups.bounds, sample, edge)
 
     def index(self, group: IntArray, b: Any) -> IntArray:
@@ -164,8 +166,8 @@ class EqualMass(BinningRule):
     def start(self, k: IntArray, b: Any, sample: Any = 0) -> IntArray:
         """Return the first group of bin `k`; without ties this is integer arithmetic."""
         if self.groups.even:
-            rank = -(-k * self._size // b)  # the smallest rank r with floor(r b / n) >= k
-            return np.asarray(self.groups.bounds[sample] + rank)
+            rank = -(k * -self._size // b)  # the smallest rank r with floor(r b / n) >= k
+            return np.asarray(rank if len(self.groups.bounds) == 2 else self.groups.bounds[sample] + rank)
         return super().start(k, b, sample)
 
     def index(self, group: IntArray, b: Any) -> IntArray:
@@ -191,21 +193,21 @@ def partition(rule: BinningRule, n_bins: int | IntArray) -> Partition:
         Number of bins of every sample, or of each.
     """
     bounds, n_groups = rule.groups.bounds, len(rule.groups.score)
-    if isinstance(n_bins, int):
-        n_bins = np.array([min(n_bins, _MOST_BINS)]).repeat(len(bounds) - 1)
-    if sum(n_bins.tolist()) <= n_groups:
-        k, sample = _all_edges(n_bins)
-        edges = rule.start(k, n_bins[sample], sample)
+    each = [min(n_bins, _MOST_BINS)] * (len(bounds) - 1) if isinstance(n_bins, int) else n_bins.tolist()
+    if sum(each) <= n_groups:
+        k, b, sample = _all_edges(each)
+        edges = rule.start(k, b, sample)
         full = (edges[1:] > edges[:-1]).nonzero()[0]  # excludes the step from one sample to the next
         start, k = edges[full], k[full]
     else:
-        bin_of = rule.index(np.arange(n_groups), over_runs(n_bins, bounds))
+        bin_of = rule.index(np.arange(n_groups), over_runs(np.array(each), bounds))
         changes = np.diff(bin_of, prepend=-1) != 0
         changes[bounds[:-1]] = True
         start = np.flatnonzero(changes)
         k = bin_of[start]
     own = start.searchsorted(bounds)
-    return Partition(start, own, *rule.limits(k, start, over_runs(n_bins, own)))
+    b = each[0] if len(each) == 1 else np.repeat(each, np.diff(own))
+    return Partition(start, own, *rule.limits(k, start, b))
 
 
 def summarize_bins(groups: ScoreGroups, bins: Partition) -> BinTable:
@@ -232,11 +234,11 @@ def monotone_sweep(rule: BinningRule) -> IntArray:
     broken = np.zeros(len(rule.groups.sizes), dtype=np.intp)
     # Most sweeps end within the first steps, before descents and the finest binning are needed.
     for first, last in _FIRST_STEPS:
-        going_on = np.flatnonzero(broken == 0)
+        going_on = (broken == 0).nonzero()[0]
         if len(going_on):
             broken[going_on] = _broken_anywhere(rule, first, last, going_on)
     most = broken - 1
-    for sample in np.flatnonzero((broken == 0) | (broken > rule.groups.sizes)):
+    for sample in ((broken == 0) | (broken > rule.groups.sizes)).nonzero()[0]:
         most[sample] = _long_sweep(type(rule)(rule.groups.samples[sample]))
     return most
 
@@ -267,21 +269,20 @@ def _long_sweep(rule: BinningRule) -> int:
     return broken - 1 if broken else most
 
 
-def _all_edges(n_bins: IntArray) -> tuple[IntArray, Any]:
-    """Return k = 0, ..., b for each b of `n_bins`, and the places of these b in it."""
+def _all_edges(n_bins: Sequence[int]) -> tuple[IntArray, Any, Any]:
+    """Return k = 0, ..., b for each b of `n_bins`, these b, and their places; a single b and its place as numbers."""
     if len(n_bins) == 1:
-        return np.arange(n_bins[0] + 1), 0
-    sizes = n_bins + 1
+        return np.arange(n_bins[0] + 1), n_bins[0], 0
+    sizes = np.array(n_bins) + 1
     place = np.arange(len(sizes)).repeat(sizes)
-    return np.arange(len(place)) - (sizes.cumsum() - sizes)[place], place
+    return np.arange(len(place)) - (sizes.cumsum() - sizes)[place], sizes[place] - 1, place
 
 
 @lru_cache(maxsize=4)
 def edges_between(first: int, last: int) -> tuple[IntArray, IntArray]:
     """Return k = 0, ..., b for each b from `first` to `last`, and these b."""
-    n_bins = np.arange(first, last + 1)
-    k, place = _all_edges(n_bins)
-    return k, np.broadcast_to(n_bins[place], len(k))
+    k, b, _ = _all_edges(range(first, last + 1))
+    return k, np.broadcast_to(b, len(k))
 
 
 def _broken_anywhere(rule: BinningRule, first: int, last: int, samples: IntArray) -> IntArray:
@@ -291,12 +292,12 @@ def _broken_anywhere(rule: BinningRule, first: int, last: int, samples: IntArray
     """
     k, b = edges_between(first, last)
     broken = np.zeros(len(samples), dtype=np.intp)
-    edges = rule.start(k, b, samples[:, np.newaxis]).reshape(len(samples), -1)
-    has_rows = np.zeros(edges.shape, dtype=np.bool_)
-    np.greater(edges[:, 1:], edges[:, :-1], out=has_rows[:, :-1])  # false from the end of one b to the next b
-    full = np.flatnonzero(has_rows)
+    edges = rule.start(k, b, samples[:, np.newaxis]).reshape(-1)
+    has_rows = edges[1:] > edges[:-1]  # false from the end of one b to the next b
+    has_rows[len(k) - 1 :: len(k)] = False  # from one sample to another
+    full = has_rows.nonzero()[0]
     mean, weight = _heights(rule.groups, edges.take(full), edges.take(full + 1))
-    b = b[full % len(b)]
+    b = b.take(full, mode="wrap")
     falls = _falls(rule.groups, (mean[:-1], weight[:-1]), (mean[1:], weight[1:]))
     falls &= b[1:] == b[:-1]
     found = falls.nonzero()[0][::-1] + 1
@@ -336,7 +337,7 @@ def _heights(groups: ScoreGroups, start: IntArray, end: IntArray) -> tuple[Float
     """Return mean label and weight of bins."""
     positives = groups.cumulative_positives
     weight = np.maximum(groups.rows_between(start, end), _TINY)  # it can vanish in the sum of the others
-    return (positives[end] - positives[start]) / weight, weight
+    return (positives.take(end) - positives.take(start)) / weight, weight
 
 
 def _falls(
