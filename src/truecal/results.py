@@ -212,8 +212,9 @@ class Estimate(Result):
 
     def __post_init__(self) -> None:
         # Estimators may compute NumPy scalars, which JSON does not know.
-        object.__setattr__(self, "value", float(self.value))
-        object.__setattr__(self, "n_bins", None if self.n_bins is None else int(self.n_bins))
+        vars(self)["value"] = float(self.value)
+        if self.n_bins is not None:
+            vars(self)["n_bins"] = int(self.n_bins)
 
     def __float__(self) -> float:
         return self.value
@@ -321,16 +322,16 @@ class Estimates:
             The fields of `Estimate` that say what it is an estimate of.
         """
         return Estimate(
-            float(self.value[k]),
-            bins=self._bins_of(k),
-            n_bins=int(self.n_bins[k]) if isinstance(self.n_bins, np.ndarray) else self.n_bins,
-            signed_square=None if self.signed_square is None else float(self.signed_square[k]),
-            notes=tuple(text for text, holds in self.notes.items() if holds[k]),
+            self.value[k],
+            self._bins_of(k),
+            self.n_bins[k] if isinstance(self.n_bins, np.ndarray) else self.n_bins,
+            None if self.signed_square is None else float(self.signed_square[k]),
+            tuple([text for text, holds in self.notes.items() if holds[k]]),
             **description,
         )
 
     def _bins_of(self, k: int) -> BinTable | None:
-        if self.bins is None or self.bin_bounds is None or len(self) == 1:
+        if self.bins is None or self.bin_bounds is None or len(self.value) == 1:
             return self.bins
         own = slice(self.bin_bounds[k], self.bin_bounds[k + 1])
         columns = (getattr(self.bins, column.name) for column in fields(self.bins))

@@ -154,7 +154,7 @@ def group_rows(rows: Sequence[Rows], *, counting: Counting | None = None) -> tup
     counting : Counting, optional
         As for `Rows.group`.
     """
-    if counting is not None and isinstance(rows, ClassRows) and rows[0].plain:
+    if counting is not None and len(rows) > 1 and isinstance(rows, ClassRows) and rows[0].plain:
         counted = counting.count_classes(rows.column, rows.proba, rows.targets)
         if counted is not None:
             return tuple(counted)

@@ -123,24 +123,26 @@ def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimates:
     bins = summarize_bins(rule.groups, division)
     size, n, bounds = np.abs(bins.gap), rule.groups.n, division.bounds
     signed = run_sums(bins.count * (size**norm - _noise(bins, norm)), bounds) / n
-    lone = run_sums(np.where(bins.count <= 1, bins.count, 0.0), bounds) > n / 2
-    clipped = (signed <= 0) & (run_maxima(size, bounds) > 0) & (norm > _USUAL_NORM)
+    notes = {_SINGLE_ROWS: run_sums(bins.count * (bins.count <= 1), bounds) > n / 2}
+    if norm > _USUAL_NORM:
+        notes[_CLIPPED] = (signed <= 0) & (run_maxima(size, bounds) > 0)
     return Estimates(
         np.maximum(signed, 0.0) ** (1 / norm),
         bins,
         bounds,
         n_bins,
         signed_square=signed if norm == 2 else None,
-        notes={_SINGLE_ROWS: lone, _CLIPPED: clipped},
+        notes=notes,
     )
 
 
 def _noise(bins: BinTable, norm: float) -> FloatArray:
     """Return the expected contribution of label noise to each bin's gap to the power of `norm`."""
     # One row has no variance estimate. For weights between one and two the correction increases linearly.
-    variance = bins.mean_label * (1 - bins.mean_label) * np.clip(bins.count - 1, 0.0, 1.0)
+    spare = bins.count - 1
+    variance = bins.mean_label * (1 - bins.mean_label) * spare.clip(0.0, 1.0)
     if norm == 2:
-        return np.asarray(variance / np.maximum(bins.count - 1, 1.0))
+        return np.asarray(variance / np.maximum(spare, 1.0))
     variance /= bins.count
     ratio = np.divide(bins.gap**2, 2 * variance, out=np.full_like(variance, np.inf), where=variance > 0)
     noisy = ratio < 1000 * norm**2
