@@ -32,8 +32,8 @@ from truecal.results import BinTable
 _MOST_BINS = 2**35
 _TINY = float(np.finfo(np.float64).tiny)
 
-#: Numbers of bins that a sweep tries in its first steps, for all samples together.
-_FIRST_STEPS = (2, 16), (17, 32)
+#: Largest numbers of bins that a sweep tries in its first step, for all samples together, and in its second.
+_FIRST_STEP, _SECOND_STEP = 16, 32
 
 #: Constants of a longer sweep: bins examined in one step, enough to hide Python's overhead; number of bins from which
 #: only bins near descents are examined; limit if there are fewer groups (very unequal weights); number of descents
@@ -231,14 +231,14 @@ def monotone_sweep(rule: BinningRule) -> IntArray:
 
     References: Roelofs et al. (2022), Algorithm 1.
     """
-    broken = np.zeros(len(rule.groups.sizes), dtype=np.intp)
+    sizes = rule.groups.sizes
     # Most sweeps end within the first steps, before descents and the finest binning are needed.
-    for first, last in _FIRST_STEPS:
-        going_on = (broken == 0).nonzero()[0]
-        if len(going_on):
-            broken[going_on] = _broken_anywhere(rule, first, last, going_on)
+    broken = _broken_anywhere(rule, 2, _FIRST_STEP, np.arange(len(sizes)))
+    going_on = (broken == 0).nonzero()[0]
+    if len(going_on):
+        broken[going_on] = _broken_anywhere(rule, _FIRST_STEP + 1, _SECOND_STEP, going_on)
     most = broken - 1
-    for sample in ((broken == 0) | (broken > rule.groups.sizes)).nonzero()[0]:
+    for sample in ((broken == 0) | (broken > sizes)).nonzero()[0]:
         most[sample] = _long_sweep(type(rule)(rule.groups.samples[sample]))
     return most
 
@@ -255,7 +255,7 @@ def _long_sweep(rule: BinningRule) -> int:
     if rule.groups.rounding and float(rule.groups.count.min()) <= rule.groups.rounding:
         limit = min(limit, max(_NEAR_ONLY, _SWEEP_WORK // n_descents))
     most = min(rule.finest, limit)
-    tried, broken = min(_FIRST_STEPS[-1][1], len(label)), 0
+    tried, broken = min(_SECOND_STEP, len(label)), 0
     while tried < most and not broken:
         b = tried + 1
         near = b > min(_NEAR_ONLY, 4 * n_descents)
