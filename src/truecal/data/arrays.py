@@ -105,6 +105,8 @@ def _as_array(data: Any, name: str) -> NDArray[Any]:
 
 def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:
     """Return real numbers in their own floating type, missing ones as NaN, or refuse anything else."""
+    if array.dtype.kind == "f":
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind == "c":
         raise InputError("must be real numbers. Complex data not supported", argument=name)
     odd = _not_numbers(array)
@@ -112,9 +114,7 @@ def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:
         raise bad_values(odd, array, name, "non-numeric value")
     if array.dtype.kind == "O":
         array = np.where(_which(_is_missing, array), np.nan, array)
-    if array.dtype.kind != "f":
-        return array.astype(np.float64)
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    return array.astype(np.float64)
 
 
 def find_missing(array: NDArray[Any]) -> NDArray[np.bool_] | None:

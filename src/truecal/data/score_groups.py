@@ -62,7 +62,7 @@ class ScoreGroups:
     @cached_property
     def bounds(self) -> IntArray:
         """Number of the first group of each sample, and at the end the number of groups."""
-        return np.array([0, len(self.score)])
+        return _one_run(len(self.score))
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -182,6 +182,14 @@ class ScoreGroups:
         gap = np.repeat(level, run_ends(start, len(self.score)) - start)
         np.subtract(self.score, gap, out=gap)
         return lp_norm(gap, None if self.one_row_each else self.count, p, self.bounds, out=gap)
+
+
+@lru_cache
+def _one_run(n: int) -> IntArray:
+    """Return the bounds of the only sample."""
+    bounds = np.array([0, n])
+    bounds.setflags(write=False)
+    return bounds
 
 
 @lru_cache
