@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import (
     accuracy,
+    agreement,
     application,
     clinical,
     clusters,
@@ -27,6 +28,7 @@ from benchmarks import (
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
+    "agreement": agreement.main,
     "application": application.main,
     "core": core.main,
     "peers": peers.main,
@@ -46,7 +48,9 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="+", choices=BENCHMARKS)
     parser.add_argument("--quick", action="store_true", help="little data; print, and write nothing")
     parser.add_argument(
-        "--draws", type=int, help="draws per population, for accuracy, clinical, measures and coverage"
+        "--draws",
+        type=int,
+        help="draws per population, for accuracy, agreement, clinical, measures and coverage",
     )
     arguments = parser.parse_args()
     options = {} if arguments.draws is None else {"draws": arguments.draws}
