@@ -283,7 +283,8 @@ Made by `python benchmarks/run.py agreement` on {machine()}.
 
 Two routes to the same number or decision must agree, for any data. The laws were checked on {samples} awkward samples
 of 1 to 300 rows: ties, scores of 0 and 1 and floats next to them, reversed and constant labels, weights, counts and
-clusters. Intervals are those of l1 and l2, with four levels and three assumptions.
+clusters. Intervals are those of l1 and l2, with four levels and three assumptions. Numbers agree if they differ by less
+than {_ROUNDING:g}.
 
 {markdown(found)}
 

@@ -387,8 +387,9 @@ that machine.
 
 ## Threads
 
-`assess` of {power(small)} rows in a new process. The command line uses one thread of BLAS, unless
-`OPENBLAS_NUM_THREADS` says otherwise; in a program of one's own that is for the program to say.
+`assess` of {power(small)} rows in a new process. Products of the test are cut so that BLAS does not share them among
+threads, which would take the same time by the clock and more of the processors. The command line uses one thread of
+BLAS for the rest as well, unless `OPENBLAS_NUM_THREADS` says otherwise.
 
 {thread_table}
 
