@@ -163,7 +163,8 @@ def _laws_of_interval(
     if assume == "resolution":
         alpha = 1 - level if found.low == 0 else (1 - level) / 2
         near = found.high * (1 + 1e-6) + 1e-12, max(found.high * (1 - 1e-6), 1e-12)
-        for most in (*near, max(rng.random() * sample.largest(norm), 1e-12)):
+        inside = max(rng.random() * sample.largest(norm), 1e-12)
+        for most in (one for one in (*near, inside) if one < 1):
             test = truecal.calibration_test(**sample.arguments, at_most=most, norm=norm)
             rejected = test.pvalue <= alpha * (1 + 1e-9)
             yield (

@@ -40,7 +40,8 @@ def check_fraction(name: str, value: object) -> float:
     """Return `value` as a float, or say that `name` must lie strictly between 0 and 1."""
     fraction = _as_float(value)
     if not 0 < fraction < 1:
-        raise _wrong(name, "a number strictly between 0 and 1", value)
+        hint = f"For {fraction:g}% write {fraction / 100:g}." if 1 <= fraction < 100 else None
+        raise _wrong(name, "a number strictly between 0 and 1", value, hint)
     return fraction
 
 

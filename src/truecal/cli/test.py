@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     shell_complete=complete_estimators,
     help="Test, or an estimator as its statistic; see 'truecal estimators'.  [default: multiscale]",
 )
-@click.option("--at-most", type=float, help="Test whether the error is below this, such as 0.02.")
+@click.option("--at-most", type=float, help="Test whether the error is below this; 0.05 is 5%.")
 @norm_option
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
 @click.option(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truecal._lib.checks import check_real
+from truecal._lib.checks import check_fraction
 from truecal.data.predictions import Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE
@@ -39,7 +39,7 @@ def equivalence_test(
     separate : bool
         Whether the samples have different rows, those of each predicted class.
     """
-    at_most = check_real("at_most", at_most, above=0)
+    at_most = check_fraction("at_most", at_most)
     if norm not in (1, 2):
         raise InputError(f"must be 1 or 2 with at_most. Got {norm!r} instead", argument="norm", value=norm)
     cores = [analyse(sample) for sample in samples]

@@ -94,7 +94,7 @@ def calibration_test(
     method : str
         ``"multiscale"``, or one of `truecal.list_estimators`.
     at_most : float, optional
-        Test the hypothesis that the error is at least this large, instead of 0.
+        Test the hypothesis that the error is at least this large, instead of 0; 0.05 is 5%.
     norm : float
         Order of the norm of an estimator, or of the error with `at_most`. The multiscale test of calibration has none.
     n_resamples : int

@@ -82,6 +82,8 @@ def test_fraction_lies_strictly_inside():
     for value in (0, 1, -0.1, 1.1, 95, math.nan, "0.5", None, True, 10**400, np.array([0.5, 0.6])):
         with pytest.raises(ValueError, match=r"alpha must be a number strictly between 0 and 1\. Got"):
             check_fraction("alpha", value)
+    with pytest.raises(ValueError, match=r"Got 95 instead\. For 95% write 0\.95\.$"):
+        check_fraction("confidence_level", 95)
 
 
 def test_choice_names_the_choices_and_the_nearest():

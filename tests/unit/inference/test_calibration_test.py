@@ -86,7 +86,9 @@ def test_a_sample_stands_for_labels_and_scores():
         ({"method": "em_sweep", "n_bins": 4}, "n_bins is not an option of em_sweep"),
         ({"method": "em_sweep", "norm": 0.5}, "norm must be a finite number >= 1"),
         ({"rng": "seed"}, "rng must be None, a seed"),
-        ({"at_most": 0}, "at_most must be a finite number > 0"),
+        ({"at_most": 0}, "at_most must be a number strictly between 0 and 1"),
+        ({"at_most": 5}, r"Got 5 instead\. For 5% write 0\.05\."),  # it would pass every model
+        ({"at_most": 1}, r"For 1% write 0\.01\."),
         ({"at_most": 0.1, "norm": 3}, "norm must be 1 or 2 with at_most"),
         ({"at_most": 0.1, "method": "ks"}, "at_most needs method='multiscale'"),
     ],
