@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy as np
 from truecal._lib.text import counted, p_equals, printable
 from truecal.cli._options import OUTPUT, Command, column_option, group_option, input_options
 from truecal.cli._output import check_target, show_notes, stage
-from truecal.cli.input.windows import Batch, read_lines, split_windows
+from truecal.cli.input.windows import Batch, digest_rows, read_lines, split_windows
 from truecal.exceptions import InputError
 from truecal.results import jsonable
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _KIND = "truecal monitor"
 #: Seconds between two writes of the state file.
 _SAVE_EVERY = 1.0
+#: What was counted of a new file: rows before `first`, and some windows of those before `end`, which `digest` is of.
+_NO_ROWS = {"first": 0, "end": 0, "windows": 0, "digest": ""}
 
 
 @click.command("monitor", cls=Command)
@@ -72,7 +74,8 @@ def command(
     likes: the probability that a calibrated model ever raises one is at most --alpha.
 
     With --state the next run goes on where this one ended. Rows of the same FILE that were counted before are left
-    out, so a file may grow; other files, and standard input, are taken as new rows.
+    out, so new rows may be appended to it; if it no longer begins with those rows, it is refused. Other files, and
+    standard input, are taken as new rows.
     """
     from truecal._lib.files import exclusive
 
@@ -108,6 +111,7 @@ def _batches(
 ) -> Iterator[Batch]:
     """Yield the windows of a file that were not counted yet: those of an interrupted run, then new rows."""
     from truecal.cli.input.predictions import load
+    from truecal.inference.monitor.times import read_moments
 
     with stage("reading"):
         predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
@@ -115,19 +119,24 @@ def _batches(
         rows = predictions._rows
     show_notes(predictions, quiet=quiet)
     columns: dict[str, Any] = {"label": rows.label, "score": rows.score, "cluster": rows.cluster}
-    columns["time"] = next(iter(predictions.features.values())) if moment else None
+    times = next(iter(predictions.features.values())) if moment else None
+    columns["time"] = None if times is None else read_moments(times, argument="--time")
     if group:
         from truecal.data.groups import split_rows
 
         split = split_rows(predictions.group, len(rows.label))
         columns["group"], columns["names"] = split.group, split.names
     n = len(rows.label)
-    first, end, done = watch.progress(str(Path(file).resolve()), n, [moment, every])
+
+    def digest(end: int) -> str:
+        return digest_rows(columns, end)
+
+    first, end, done = watch.progress(str(Path(file).resolve()), n, [moment, every], digest)
     if first:
         click.echo(printable(f"truecal: {counted(first, 'row')} of {file} counted before."), err=True)
     for start, stop in ((first, end), (end, n)):
         if start < stop:
-            watch.begin(start, stop)
+            watch.begin(start, stop, digest)
             windows = split_windows(columns, start, stop, every)
             for number, batch in enumerate(windows):
                 if number >= done:
@@ -152,7 +161,7 @@ class _Watch:
         self.path = state
         self.monitors: dict[str, CalibrationMonitor] = {}
         self.references: dict[str, Any] = {}
-        self.source: dict[str, Any] = {"file": None, "first": 0, "end": 0, "windows": 0, "by": None}
+        self.source: dict[str, Any] = {**_NO_ROWS, "file": None, "by": None}
         self._saved, self._stream = clock.monotonic(), False
         self._shares = 0  # groups of the first window
         if state is not None and state.exists():
@@ -170,20 +179,28 @@ class _Watch:
                     f"{path} was made with {name} = {content['options'][name]}, and now it is {value}",
                     remedy="Use the same options, or another state file.",
                 )
+        if "digest" not in content["source"]:
+            raise InputError(
+                f"{path} was written by an earlier version of truecal, which kept no digest of the rows",
+                remedy="Start again with another state file.",
+            )
         self.source, self._shares = content["source"], content["shares"]
         self.monitors = {
             name: CalibrationMonitor.from_state(one["settings"], one["state"])
             for name, one in content["monitors"].items()
         }
 
-    def progress(self, file: str, n: int, by: list[str | None]) -> tuple[int, int, int]:
+    def progress(
+        self, file: str, n: int, by: list[str | None], digest: Callable[[int], str]
+    ) -> tuple[int, int, int]:
         """Return the first row of a file that an interrupted run began with, the end of that run, and its windows.
 
-        `by` is the column of times and the length of a window, by which the run divides its rows.
+        `by` is the column of times and the length of a window, by which the run divides its rows; `digest` returns
+        that of the first rows.
         """
         known = self.source
         if known["file"] != file:
-            self.source = {"file": file, "first": 0, "end": 0, "windows": 0, "by": by}
+            self.source = {**_NO_ROWS, "file": file, "by": by}
             return 0, 0, 0
         if known["windows"] and known["by"] != by:
             moment, every = known["by"]
@@ -192,16 +209,20 @@ class _Watch:
                 remedy="Use the same options once more, so that it comes to its end.",
             )
         known["by"] = by
-        if n < known["end"]:
+        end = known["end"]
+        if n < end or (end and digest(end) != known["digest"]):
+            problem = f"has only {n:,} rows, but" if n < end else "does not begin with the same rows as when"
             raise InputError(
-                f"{file} has {n:,} rows, and {known['end']:,} were read before. It must only grow"
+                f"{file} {problem} {end:,} were counted before",
+                remedy="Give every batch a file name of its own, or append new rows to this file; "
+                "keep the same columns and options.",
             )
         return known["first"], known["end"], known["windows"]
 
-    def begin(self, first: int, end: int) -> None:
+    def begin(self, first: int, end: int, digest: Callable[[int], str]) -> None:
         """Start on a range of rows of the file, unless it was begun before."""
         if (self.source["first"], self.source["end"]) != (first, end):
-            self.source |= {"first": first, "end": end, "windows": 0}
+            self.source |= {"first": first, "end": end, "windows": 0, "digest": digest(end)}
 
     def follow(self) -> None:
         """Prepare for a stream, which cannot be read again: what is printed has been saved."""

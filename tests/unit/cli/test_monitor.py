@@ -99,6 +99,63 @@ def test_a_growing_file_goes_on_where_it_ended(path, tmp_path):
     assert results == whole
 
 
+def test_a_file_that_grows_in_every_column(tmp_path):
+    """Later rows change the types of columns, and the numbers of groups and clusters, but not the digest."""
+    columns = {"y": Y, "p": P, "t": DAY, "g": SITE, "c": np.arange(N) // 2}
+    later = {"y": [0, 1], "p": [0, 1], "t": [31.5, 32], "g": ["an earlier name", "z"], "c": ["-1", "x"]}
+    state, growing = tmp_path / "state.json", write_csv(tmp_path / "growing.csv", columns)
+    options = (
+        "--label",
+        "y",
+        "--score",
+        "p",
+        "--time",
+        "t",
+        "--group",
+        "g",
+        "--cluster",
+        "c",
+        "--state",
+        state,
+    )
+    run("monitor", growing, *options)
+    write_csv(growing, {name: [*column.tolist(), *later[name]] for name, column in columns.items()})
+    again = run("monitor", growing, *options)
+    assert "6,000 rows" in again.stderr
+    assert len([line for line in again.stdout.splitlines() if "rows  e" in line]) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [("y", 1 - Y[50]), ("p", 0.5), ("date", "2026-03-02"), ("site", "east"), ("day", 99)],
+)
+@pytest.mark.parametrize("rows", [100, 120])
+def test_a_file_that_was_overwritten_is_refused(tmp_path, changed, value, rows):
+    """A weekly export under one name has new rows, which must not be taken for those that were counted."""
+    state, path = tmp_path / "state.json", tmp_path / "week.csv"
+    names = (*NAMES, "--group", "site", "--cluster", "day", "--state", state, "--quiet")
+    week = {name: column[:100] for name, column in COLUMNS.items()}
+    run("monitor", write_csv(path, week), *names)
+    before = state.read_text()
+    other = {name: column[:rows].copy() for name, column in COLUMNS.items()}
+    other[changed][50] = value
+    message = refuse("monitor", write_csv(path, other), *names)
+    assert "does not begin with the same rows as when 100 were counted before" in message
+    assert "Give every batch a file name of its own" in message
+    assert state.read_text() == before
+
+
+def test_state_of_an_earlier_version_is_refused(path, tmp_path):
+    from truecal.inference.monitor.state_file import read_state, write_state
+
+    state = tmp_path / "state.json"
+    run("monitor", path, *NAMES, "--state", state)
+    content = read_state(state, "truecal monitor")
+    del content["source"]["digest"], content["truecal"], content["version"]
+    write_state(state, "truecal monitor", content)
+    assert "earlier version" in refuse("monitor", path, *NAMES, "--state", state)
+
+
 def test_a_killed_run_is_resumed_with_the_same_numbers(path, tmp_path, monkeypatch):
     """The state is saved after every window; the process dies in the twelfth."""
     import truecal.cli.monitor as module
@@ -209,7 +266,9 @@ def test_state_that_was_changed_or_does_not_fit_is_refused(path, tmp_path):
     fresh = tmp_path / "fresh.json"
     run("monitor", short, *NAMES, "--state", fresh)
     write_csv(short, {name: column[:50] for name, column in COLUMNS.items()})
-    assert "must only grow" in refuse("monitor", short, *NAMES, "--state", fresh)
+    assert "has only 50 rows, but 100 were counted before" in refuse(
+        "monitor", short, *NAMES, "--state", fresh
+    )
     state.write_text(state.read_text().replace('"alpha": 0.05', '"alpha": 0.5'))
     assert "checksum does not match" in refuse("monitor", path, *NAMES, "--state", state)
 

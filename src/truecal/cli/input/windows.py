@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,34 @@ def split_windows(columns: dict[str, Any], first: int, end: int, every: str | No
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
     for number, rows in enumerate(np.split(order, starts[1:])):
         yield Batch(None if labels is None else labels[number], _parts(columns, first + rows))
+
+
+def digest_rows(columns: dict[str, Any], end: int) -> str:
+    """Return a digest of the rows before `end`, by which to see whether a file still begins with them.
+
+    It does not depend on the rows that follow.
+
+    Parameters
+    ----------
+    columns : dict
+        As for `split_windows`, with times as `read_moments` returns them.
+    end : int
+        The number of rows.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    numbers = [np.asarray(columns[name][:end], dtype=np.float64) for name in ("label", "score")]
+    if columns["time"] is not None:
+        numbers.append(columns["time"][:end].astype(np.float64))
+    if (
+        columns["cluster"] is not None
+    ):  # codes may change as a file grows: the first row of each cluster does not
+        _, first, code = np.unique(columns["cluster"][:end], return_index=True, return_inverse=True)
+        numbers.append(first[code].astype(np.float64))
+    for values in numbers:
+        digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+    if columns.get("group") is not None:
+        digest.update("\0".join(columns["names"][k] for k in columns["group"][:end]).encode())
+    return digest.hexdigest()
 
 
 def _parts(columns: dict[str, Any], rows: NDArray[np.intp]) -> dict[str, dict[str, Any]]:
