@@ -28,6 +28,7 @@ class Remedy(Enum):
     )
     ONE_CLASS = "Choose a class with pos_label, or the top label with multiclass='top'."
     COUNTS = "Leave out sample_weight, or pass whole numbers."
+    SAMPLING = "Leave out weights='counts' for sampling weights."
     NO_CLUSTERS = "Leave out clusters."
 
 

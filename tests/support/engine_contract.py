@@ -37,6 +37,7 @@ def make_columns():
         "truth": label == 1,
         "answer": np.where(label, "yes", "no"),
         "weight": rng.integers(0, 4, N) / 2,
+        "times": np.arange(N) % 4,
         "site": rng.choice(["north", "south", None], N),
         "day": rng.integers(0, 3, N),
         "patient": np.array([f"patient {k}" for k in np.arange(N) // 7]),
@@ -176,6 +177,12 @@ FAULTS = {
         ["score", "label"],
         {"weight": "weight"},
         r"column 'weight' has 1 value missing or outside \[1e-100, 1e\+100\] \(-1\)\. A weight of 2",
+    ),
+    "part of a row": (
+        {},
+        ["score", "label"],
+        {"weight": "weight", "weights": "counts"},
+        r"column 'weight' has [0-9,]+ values with a fractional part, which cannot count rows \(from 0\.5 to 1\.5\)",
     ),
     "weight null": (
         {"weight": None},
@@ -354,7 +361,12 @@ def check_clusters(make, *, few=False):
         cases = (
             ("patient", COLUMNS["patient"], {}, {}),
             (["visit", "day"], crossed, {}, {}),
-            ("visit", COLUMNS["visit"], {"weight": "weight"}, {"sample_weight": weight, "weights": "counts"}),
+            (
+                "visit",
+                COLUMNS["visit"],
+                {"weight": "times", "weights": "counts"},
+                {"sample_weight": COLUMNS["times"], "weights": "counts"},
+            ),
             (
                 "visit",
                 COLUMNS["visit"],

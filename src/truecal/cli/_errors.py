@@ -27,6 +27,7 @@ _REMEDIES = {
     "COLUMN_ORDER": "Give the order with --classes first,second, or name the column of the positive class alone.",
     "ONE_CLASS": "Choose a class with --pos-label, or the top label with --multiclass top.",
     "COUNTS": "Leave out --weight, or pass whole numbers.",
+    "SAMPLING": "Leave out --counts for sampling weights.",
     "NO_CLUSTERS": "Leave out --cluster.",
 }
 #: Options whose name is not that of the argument.

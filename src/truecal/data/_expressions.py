@@ -18,7 +18,14 @@ from truecal._lib.checks import did_you_mean
 from truecal._lib.text import counted, listing
 from truecal.data.arrays import to_python
 from truecal.data.labels import check_classes, numbers_in_names
-from truecal.data.predictions import MAX_WEIGHT, MIN_WEIGHT, SUM_TOLERANCE, WEIGHT_REMEDY, WEIGHT_RULE
+from truecal.data.predictions import (
+    COUNT_RULE,
+    MAX_WEIGHT,
+    MIN_WEIGHT,
+    SUM_TOLERANCE,
+    WEIGHT_REMEDY,
+    WEIGHT_RULE,
+)
 from truecal.exceptions import InputError, Remedy
 
 Frame = nw.LazyFrame[Any]
@@ -160,6 +167,16 @@ def bad_weight(weight: str) -> Fault:
 
     where = _missing(w) | (w < 0) | ((w > 0) & (w < MIN_WEIGHT)) | (w > MAX_WEIGHT)
     return Fault(name_column(weight), where, problem, WEIGHT_REMEDY, w)
+
+
+def bad_count(weight: str) -> Fault:
+    """Return where the column ``_w`` holds no whole number."""
+    w = nw.col("_w")
+
+    def problem(n: int, values: str) -> str:
+        return f"has {counted(n, 'value')} {COUNT_RULE} ({values})"
+
+    return Fault(name_column(weight), w != w.floor(), problem, Remedy.SAMPLING, w)
 
 
 def missing_cluster(number: int, name: str, dtype: DType) -> Fault:

@@ -29,7 +29,7 @@ from truecal.data.cells import (
 from truecal.data.cluster_frames import add_clusters
 from truecal.data.groups import rows_by_key
 from truecal.data.labels import check_pos_label
-from truecal.data.predictions import check_multiclass, class_target
+from truecal.data.predictions import WEIGHT_KINDS, check_multiclass, class_target
 from truecal.exceptions import InputError, Remedy
 
 #: The cell of rows whose weight is zero. Those of faults count down from -1.
@@ -46,7 +46,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
-    weights: str = "counts",
+    weights: str = "sampling",
     cluster: str | Sequence[str] | None = None,
     by: None = None,
     pos_label: Any = None,
@@ -61,7 +61,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
-    weights: str = "counts",
+    weights: str = "sampling",
     cluster: str | Sequence[str] | None = None,
     by: str | Sequence[str],
     pos_label: Any = None,
@@ -75,7 +75,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
-    weights: str = "counts",
+    weights: str = "sampling",
     cluster: str | Sequence[str] | None = None,
     by: str | Sequence[str] | None = None,
     pos_label: Any = None,
@@ -98,10 +98,10 @@ def summarize(
         same answer as the second, more are measured on their top label.
     weight : str, optional
         Column of weights: weight 2 counts as the row twice, weight 0 leaves it out.
-    weights : {"counts", "sampling", "clusters"}
-        What the weights mean where uncertainty is reported: ``"counts"`` if weight 2 stands for two rows,
-        ``"sampling"`` for survey, inverse-probability or normalised weights, whose squares are added up too.
-        ``"clusters"`` makes every cluster count the same, if no more than 2^24 sums are needed.
+    weights : {"sampling", "counts", "clusters"}
+        What the weights mean where uncertainty is reported: ``"sampling"``, the default, for survey,
+        inverse-probability or normalised weights, whose squares are added up too; ``"counts"`` if weight 2 stands for
+        two rows. ``"clusters"`` makes every cluster count the same, if no more than 2^24 sums are needed.
     cluster : str or sequence of str, optional
         Columns that name rows which depend on each other; several are crossed. A second pass adds up each cluster
         in each cell. If that could be more than 2^24 sums, whole clusters are merged at random into 256 blocks.
@@ -148,7 +148,7 @@ def summarize(
     expressions.require_columns(schema, [*numbers, label, *groups, *units], numbers)
     _check_groups(schema, [*groups, *units])
     _check_options(scores, pos_label, multiclass)
-    check_choice("weights", weights, ("counts", "sampling", "clusters"))
+    check_choice("weights", weights, WEIGHT_KINDS)
     if weights == "clusters" and not units:
         raise InputError("'clusters' needs cluster", argument="weights", value=weights)
     is_sampling = weights != "counts" and bool(weight)
@@ -179,6 +179,8 @@ def summarize(
     faults.append(fault)
     if weight:
         faults.append(expressions.bad_weight(weight))
+        if weights == "counts":
+            faults.append(expressions.bad_count(weight))
     faults += [expressions.missing_cluster(k, name, schema[name]) for k, name in enumerate(units)]
 
     groups, units = [f"_g{k}" for k in range(len(groups))], [f"_c{k}" for k in range(len(units))]

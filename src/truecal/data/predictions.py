@@ -32,6 +32,8 @@ MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100
 #: What is wrong with other weights, and what weights mean.
 WEIGHT_RULE = f"outside [{MIN_WEIGHT:g}, {MAX_WEIGHT:g}]"
 WEIGHT_REMEDY = "A weight of 2 counts a row twice, and 0 leaves it out."
+#: What is wrong with weights that are said to count rows and cannot.
+COUNT_RULE = "with a fractional part, which cannot count rows"
 
 #: What weights mean where uncertainty is reported.
 WEIGHT_KINDS = ("sampling", "counts", "clusters")
@@ -312,14 +314,15 @@ def read_rows(
             argument="y_true and y_proba",
         )
     cluster = None if clusters is None else read_clusters(clusters, len(proba))
+    weight = read_weights(sample_weight, len(proba))
     common: dict[str, Any] = {
-        "weight": read_weights(sample_weight, len(proba)),
-        "counts": weights_are_counts(sample_weight, weights, cluster),
+        "weight": weight,
+        "counts": weights_are_counts(weight, weights, cluster),
         "cluster": cluster,
     }
     suffix = ""
     if weights == "clusters" and cluster is not None:
-        common |= {"weight": equal_weights(common["weight"], cluster), "equal_clusters": True}
+        common |= {"weight": equal_weights(weight, cluster), "equal_clusters": True}
         suffix = EQUAL_CLUSTERS
     classes = None if labels is None else to_array(labels, "labels")[0].ravel().tolist()
 
@@ -388,8 +391,8 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
         )
 
 
-def weights_are_counts(sample_weight: Any, kind: str | None, cluster: Codes | None = None) -> bool:
-    """Return whether a weight of 2 stands for two rows; refuse an unknown meaning, or one without weights."""
+def weights_are_counts(weight: FloatArray | None, kind: str | None, cluster: Codes | None = None) -> bool:
+    """Return whether a weight of 2 stands for two rows; refuse an unknown meaning, or one that weights cannot have."""
     if kind is None:
         return False
     check_choice("weights", kind, WEIGHT_KINDS)
@@ -397,8 +400,10 @@ def weights_are_counts(sample_weight: Any, kind: str | None, cluster: Codes | No
         if cluster is None:
             raise InputError("'clusters' needs clusters", argument="weights", value=kind)
         return False
-    if sample_weight is None:
+    if weight is None:
         raise InputError(f"{kind!r} needs sample_weight", argument="weights", value=kind)
+    if kind == "counts" and (part := weight != np.floor(weight)).any():
+        raise bad_values(part, weight, "sample_weight", "value", COUNT_RULE, remedy=Remedy.SAMPLING)
     return kind == "counts"
 
 

@@ -32,7 +32,7 @@ from truecal.data.cells import (
 )
 from truecal.data.cluster_sums import cluster_keys, make_clusters
 from truecal.data.groups import rows_by_key
-from truecal.data.predictions import MAX_WEIGHT, MIN_WEIGHT, WEIGHT_REMEDY, WEIGHT_RULE
+from truecal.data.predictions import COUNT_RULE, MAX_WEIGHT, MIN_WEIGHT, WEIGHT_REMEDY, WEIGHT_RULE
 from truecal.exceptions import InputError, Remedy
 
 
@@ -359,6 +359,8 @@ def read_cells(
     good = sums["cell"] >= 0
     sums = {name: column[good] for name, column in sums.items()}
     _check_sums(sums)
+    if weights == "counts":
+        _check_counts(sums["count"])
     del sums["cell"]
     rows, lower = sums.pop("rows"), sums["lower"]
     dtype = np.dtype(np.float32 if (lower.astype(np.float32) == lower).all() else np.float64)
@@ -450,4 +452,16 @@ def _check_sums(sums: dict[str, NDArray[Any]]) -> None:
     if not sound:
         raise InputError(
             "The columns of the result contradict each other", remedy="Was it made with truecal sql?"
+        )
+
+
+def _check_counts(count: FloatArray) -> None:
+    """Refuse sums of weights that cannot be numbers of rows."""
+    n = np.count_nonzero(np.abs(count - np.rint(count)) > _ROUNDING * count)
+    if n:
+        raise InputError(
+            f"has {counted(n, 'value')} {COUNT_RULE}",
+            argument="column 'count'",
+            count=n,
+            remedy=Remedy.SAMPLING,
         )

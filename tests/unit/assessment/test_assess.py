@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,8 +70,8 @@ def test_sampling_weights_have_a_test_and_no_band():
 
 def test_fractional_counts_have_no_test_and_say_so():
     y, p = draw(1000, lambda p: p**2)
-    options = {"sample_weight": np.linspace(0.5, 1.5, 1000), "weights": "counts"}
-    assessment = assess(y, p, **options, recalibration=True)
+    sampling = as_sample(y, p, sample_weight=np.linspace(0.5, 1.5, 1000))
+    assessment = assess(replace(sampling, squares=None, positive_squares=None), recalibration=True)
     assert assessment.test is None
     assert not assessment.reliability.has_band
     assert assessment.miscalibrated  # by the interval

@@ -80,6 +80,11 @@ def test_fractional_weights_are_sampling_weights(tmp_path):
         run("measure", path, "--weight", "weight", "--group", "region", "--format", "json").stdout
     )
     assert all(0 < row["adjusted_pvalue"] <= 1 for row in content["results"][1:])
+    for command in ("measure", "test"):
+        said = refuse(command, path, "--weight", "weight", "--counts")
+        assert "column 'weight' has" in said
+        assert "a fractional part, which cannot count rows" in said
+        assert "Leave out --counts for sampling weights." in said
 
 
 def test_norms_without_intervals(plain):

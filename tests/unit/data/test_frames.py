@@ -184,14 +184,13 @@ def test_sampling_weights_keep_their_squares():
     p, weight = np.round(rng.random(500), 2), rng.gamma(1.0, size=500)
     y = rng.random(500) < p
     sample = truecal.Sample.from_predictions(y, p, sample_weight=weight)
-    cells = summarize(
-        pl.DataFrame({"y": y, "p": p, "w": weight}), label="y", score="p", weight="w", weights="sampling"
-    )
+    columns = {"label": "y", "score": "p", "weight": "w"}
+    cells = summarize(pl.DataFrame({"y": y, "p": p, "w": weight}), **columns)
     for name in ("count", "positives", "squares", "positive_squares"):
         assert getattr(cells, name) == pytest.approx(getattr(sample, name), rel=1e-12)
     one, two = (truecal.confidence_interval(part) for part in (sample, cells))
     assert (two.low, two.high) == pytest.approx((one.low, one.high), rel=1e-9)
-    counts = summarize(pl.DataFrame({"y": y, "p": p, "w": weight}), label="y", score="p", weight="w")
-    assert counts.squares is None
+    whole = pl.DataFrame({"y": y, "p": p, "w": np.ceil(weight)})
+    assert summarize(whole, **columns, weights="counts").squares is None
     with pytest.raises(InputError, match="weights must be one of"):
         summarize(pl.DataFrame({"y": y, "p": p}), label="y", score="p", weights="frequencies")

@@ -4,6 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import truecal
 from support.refusals import FIX, FOUR_LABELS, FOUR_SCORES, NAN, THREE, refused
 from truecal import Sample
 from truecal.data import as_samples
@@ -84,6 +85,26 @@ def test_a_sample_keeps_clusters_and_sampling_weights():
     assert (counted.n, type(counted.n)) == (10, int)
     with pytest.raises(InputError, match="weights 'counts' needs sample_weight"):
         Sample.from_predictions(Y, P, weights="counts")
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        Sample.from_predictions,
+        truecal.estimate,
+        truecal.confidence_interval,
+        truecal.calibration_test,
+        truecal.assess,
+        truecal.select_recalibrator,
+        lambda y, p, **reading: truecal.compare(y, {"a": p, "b": p}, **reading),
+    ],
+)
+def test_counts_are_whole_numbers(decide):
+    problem = (
+        r"sample_weight has 2 values with a fractional part, which cannot count rows \(first at row 1: 0\.5\)"
+    )
+    with pytest.raises(InputError, match=rf"{problem}\. Leave out weights='counts' for sampling weights\."):
+        decide(Y, P, sample_weight=[1, 0.5, 3, 2.25], weights="counts")
 
 
 def test_numbers_as_text_are_taken_in_the_order_of_text_with_a_warning():

@@ -162,7 +162,11 @@ def test_results_without_rows_columns_or_groups():
 
 
 def test_weights_may_be_counts(base):
-    query = cells_query("predictions", label="label", score="score", weight="weight", dialect="sqlite")
+    names = {"label": "label", "score": "score", "dialect": "sqlite"}
+    query = cells_query("predictions", weight="times", **names)
     sampling, counts = read_cells(base.run(query)), read_cells(base.run(query), weights="counts")
     assert counts.squares is None
     np.testing.assert_array_equal(sampling.count, counts.count)
+    halves = base.run(cells_query("predictions", weight="weight", **names))
+    with pytest.raises(InputError, match=r"column 'count' has .* a fractional part, which cannot count rows"):
+        read_cells(halves, weights="counts")

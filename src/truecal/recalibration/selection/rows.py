@@ -89,7 +89,7 @@ class FitRows:
         clusters = reading["clusters"]
         cluster = None if clusters is None else read_clusters(clusters, len(read))
         weight = read_weights(reading["sample_weight"], len(read))
-        counts = weights_are_counts(reading["sample_weight"], reading["weights"], cluster)
+        counts = weights_are_counts(weight, reading["weights"], cluster)
         if reading["weights"] == "clusters" and cluster is not None:
             weight = equal_weights(weight, cluster)
         return cls(
