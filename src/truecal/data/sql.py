@@ -457,7 +457,7 @@ def _check_sums(sums: dict[str, NDArray[Any]]) -> None:
 
 def _check_counts(count: FloatArray) -> None:
     """Refuse sums of weights that cannot be numbers of rows."""
-    n = np.count_nonzero(np.abs(count - np.rint(count)) > _ROUNDING * count)
+    n = int((np.abs(count - np.rint(count)) > _ROUNDING * count).sum())
     if n:
         raise InputError(
             f"has {counted(n, 'value')} {COUNT_RULE}",
