@@ -43,9 +43,11 @@ def command(
 ) -> None:
     """Choose a recalibrator for the scores in FILE by cross-validation and apply it.
 
-    A model that is calibrated already is left as it is; that is no error. With --test the errors before and after are
-    compared on the rows of another file, with the same columns. --write keeps all columns and adds the new ones, so
-    that 'truecal compare' can show the gain.
+    A model that is calibrated already is left as it is; that is no error. The table gives the errors of held-out rows.
+    With --test the errors before and after are compared on the rows of another file, with the same columns.
+
+    --write keeps all columns and adds the new ones. On the rows of FILE, which the recalibrator was fitted to, their
+    error is too small: to show the gain with 'truecal compare', give other rows with --apply.
     """
     from truecal.cli.input.files import open_table
     from truecal.cli.input.predictions import load, scores_of
@@ -74,6 +76,12 @@ def command(
         with predictions.naming():
             _write(target, table, selection.transform(scores), predictions.columns.score, kept)
         show_written(target)
+        if not selection.leave_alone and (other is None or _is_same(other, file)):
+            click.echo(
+                f"truecal: {selection.chosen} was fitted to these rows, so its error on them is too small: measure it "
+                f"on other rows (--test, or --apply), or take the error of held-out rows in the table.",
+                err=True,
+            )
     content, text = selection.to_dict(), _text(selection)
     if fresh is not None:
         columns = predictions.columns
@@ -83,6 +91,10 @@ def command(
         content["test"] = {"source": fresh, **gain.to_dict()}
         text = f"{text}\n\nOn the rows of {fresh}:\n{wrapped(gain.verdict)}"
     finish("recalibrate", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
+
+
+def _is_same(one: str, other: str) -> bool:
+    return Path(one).is_file() and Path(other).is_file() and Path(one).samefile(other)
 
 
 def _gain(selection: Selection, fresh: Predictions, kind: str) -> Comparison:

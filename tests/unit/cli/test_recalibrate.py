@@ -91,12 +91,25 @@ def test_the_table_fits_80_columns(plain):
     assert max(map(len, run("recalibrate", plain).stdout.splitlines())) <= 80
 
 
-def test_compare_proves_the_gain_of_the_written_file(plain, tmp_path):
-    out = tmp_path / "out.csv"
-    run("recalibrate", plain, "--write", out)
+def test_compare_proves_the_gain_of_other_rows(plain, tmp_path):
+    y, p = spread(1200)
+    fresh, out = tmp_path / "fresh.csv", tmp_path / "out.csv"
+    write_csv(fresh, {"label": y[600:], "score": p[600:]})
+    assert "fitted to these rows" not in run("recalibrate", plain, "--apply", fresh, "--write", out).stderr
     options = ("--label", "label", "--score", "score", "--score", "score_recalibrated")
     printed = " ".join(run("compare", out, *options).stdout.split())
     assert "score_recalibrated is better calibrated" in printed
+
+
+def test_rows_that_were_fitted_are_not_to_be_measured(plain, tmp_path):
+    out = ("--write", tmp_path / "out.csv")
+    for others in ((), ("--apply", plain)):
+        said = run("recalibrate", plain, *others, *out, "--quiet").stderr
+        assert "was fitted to these rows, so its error on them is too small" in said
+    assert "fitted to these rows" not in run("recalibrate", plain).stderr
+    y, p = spread(600, 1)
+    calibrated = write_csv(tmp_path / "a.csv", {"label": y, "score": p})
+    assert "fitted to these rows" not in run("recalibrate", calibrated, *out).stderr
 
 
 def test_no_column_is_overwritten(tmp_path):
