@@ -203,11 +203,7 @@ class _Preparation:
                 for score in scores
             ]
         if reading.percent:
-            high = self.frame.ask(high=pl.max_horizontal(*(score.max() for score in scores)))["high"]
-            if high is not None and 0 < high <= 0.01:
-                self.notes.append(
-                    f"no value of {names} is above 1%: are they probabilities, and not percentages?"
-                )
+            self._check_percentages(fields, scores)
         if reading.logits:
             low = pl.min_horizontal(*(score.min() for score in scores))
             high = pl.max_horizontal(*(score.max() for score in scores))
@@ -226,6 +222,35 @@ class _Preparation:
             self.notes.append(f"divided rows by their sum, from {found['low']:.6g} to {found['high']:.6g}")
             scores = [score / total for score in scores]
         return scores
+
+    def _check_percentages(self, fields: Sequence[Field], scores: Sequence[pl.Expr]) -> None:
+        """Refuse percentages that are below 0 or above 100, and note those that look like something else."""
+        import polars as pl
+
+        outside = [score.is_not_nan() & ((score < 0) | (score > 1)) for score in scores]
+        found = self.frame.ask(
+            high=pl.max_horizontal(*(score.max() for score in scores)),
+            **{f"outside{k}": bad.sum() for k, bad in enumerate(outside)},
+        )
+        for k, part in enumerate(fields if not self.reading.logits else ()):
+            if n := found[f"outside{k}"]:
+                row, value = self.frame.first(outside[k], part.values)
+                raise part.error(
+                    f"has {counted(n, 'value')} outside 0% to 100%",
+                    count=n,
+                    first_row=row,
+                    value=value,
+                    remedy="Remove or fix these rows; add --clip if this is rounding.",
+                )
+        names, high = called([part.name for part in fields]), found["high"]
+        if high is not None and 0 < high <= 0.01:
+            self.notes.append(
+                f"no value of {names} is above 1%: are they probabilities, and not percentages?"
+            )
+        elif high is not None and 0 < high <= 0.1:
+            self.notes.append(
+                f"no value of {names} is above 10%: are they percentages, and not from 0 to 10?"
+            )
 
     def _question_logits(self, names: str, n_columns: int, low: float | None, high: float | None) -> None:
         """Note logits that look like something else."""

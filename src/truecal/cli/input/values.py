@@ -181,7 +181,7 @@ class Frame:
         fields : sequence of Field
             The columns.
         percent : bool
-            Whether they are percentages, with or without the sign.
+            Whether they are percentages; in each column all values have the sign, or none has.
         decimal_comma : bool
             Whether ``0,5`` may be one half.
         """
@@ -191,6 +191,8 @@ class Frame:
         questions: dict[str, pl.Expr] = {}
         for k, part in enumerate(fields):
             if part.is_text:
+                if percent:
+                    self._refuse_some_signs(part)
                 value = _parse(part.text, percent=percent)
                 questions[f"unread{k}"] = (value.is_null() & part.values.is_not_null()).sum()
             elif part.dtype.is_numeric() or part.dtype == pl.Boolean:
@@ -215,6 +217,8 @@ class Frame:
         )
         if not found["n"] or (decimal_comma and not found["other"]):
             return comma if found["n"] else number
+        if found["signs"]:
+            self._refuse_some_signs(part)
         row, value = self.first(bad, part.text)
         signs = found["signs"] == found["n"]
         noun = "value" if signs else "non-numeric value"
@@ -225,6 +229,22 @@ class Frame:
             value=value,
             remedy="Add --percent." if signs else "Remove or fix these rows.",
         )
+
+    def _refuse_some_signs(self, part: Field) -> None:
+        """Refuse numbers of which only some have a percent sign: 0.7 beside 66% may be a fraction, or a percentage."""
+        signed = part.text.str.ends_with("%")
+        other = ~signed & ~_is_mark(part.text) & _parse(part.text, percent=True, comma=True).is_not_null()
+        found = self.ask(signed=signed.sum(), other=other.sum())
+        if found["signed"] and found["other"]:
+            (row, value), (first, shown) = self.first(other, part.text), self.first(signed, part.text)
+            raise part.error(
+                f"has {counted(found['signed'], 'value')} with a percent sign (first at row {first + 1}: {shown!r}) "
+                f"and {found['other']:,} without",
+                count=found["other"],
+                first_row=row,
+                value=value,
+                remedy="Write all of them in the same way.",
+            )
 
     def labels(self, label: Field) -> Labels:
         """Return a column as labels: text is read as numbers or booleans where all of it is."""

@@ -106,6 +106,24 @@ def test_what_a_large_file_cannot_do(tmp_path, large):
 def test_percentages_that_look_like_probabilities_are_questioned(tmp_path):
     path = write_csv(tmp_path / "a.csv", {"label": [0, 1, 1], "score": [0.2, 0.5, 0.9]})
     assert "are they probabilities, and not percentages?" in run("measure", path, "--percent").stderr
+    ten = write_csv(tmp_path / "b.csv", {"label": [0, 1, 1], "score": [2, 5, 10]})
+    assert (
+        "is above 10%: are they percentages, and not from 0 to 10?" in run("measure", ten, "--percent").stderr
+    )
+    more = write_csv(tmp_path / "c.csv", {"label": [0, 1, 1], "score": [2, 5, 11]})
+    assert "?" not in run("measure", more, "--percent").stderr
+
+
+def test_percentages_above_100_are_refused_in_terms_of_the_file(tmp_path):
+    columns = {"label": [0, 1, 1, 0], "score": [20, "", 100.05, 130]}
+    path = write_csv(tmp_path / "a.csv", columns)
+    said = refuse("measure", path, "--percent", "--drop-missing")
+    assert "column 'score' has 2 values outside 0% to 100% (first at row 3: '100.05')" in said
+    assert "--percent" not in said
+    assert "1 value outside 0% to 100%" in refuse("measure", path, "--percent", "--clip", "--drop-missing")
+    assert "first at row 1: '-1%'" in refuse(
+        "measure", write_csv(tmp_path / "b.csv", {"label": [0, 1], "score": ["-1%", "5%"]}), "--percent"
+    )
 
 
 def test_lists_without_numbers_are_refused(tmp_path):

@@ -22,7 +22,8 @@ def numbers(column, **options):
 def test_text_is_read_as_numbers():
     assert numbers([" 0.5", "1e-3", "", None, "NA", "nan"])[:5] == [0.5, 0.001, None, None, None]
     assert numbers(["0,5", "1"]) == [0.5, 1.0]
-    assert numbers(["50%", "2.5 %", "10"], percent=True) == [0.5, 0.025, 0.1]
+    assert numbers(["50%", "2.5 %", "", "NA", "1,5%"], percent=True) == [0.5, 0.025, None, None, 0.015]
+    assert numbers(["50", "2.5", "NA"], percent=True) == [0.5, 0.025, None]
     assert numbers([50, 25], percent=True) == [0.5, 0.25]
     assert numbers([True, False]) == [1.0, 0.0]
 
@@ -32,13 +33,25 @@ def test_text_is_read_as_numbers():
     [
         (["0.5", "x", "y"], {}, r"column 'p' has 2 non-numeric values \(first at row 1: 'x'\)"),
         (["0,5", "1"], {"decimal_comma": False}, "1 non-numeric value"),
-        (["5%", "1"], {}, "1 value with a percent sign .*--percent"),
+        (["5%", "1%", "NA"], {}, "2 values with a percent sign .*--percent"),
+        (["5%", "x"], {"percent": True}, r"1 non-numeric value \(first at row 1: 'x'\)"),
         ([{"a": 1}], {}, "contains Struct"),
     ],
 )
 def test_what_is_not_a_number_is_refused(column, options, message):
     with pytest.raises(ValueError, match=message):
         numbers(column, **options)
+
+
+@pytest.mark.parametrize("percent", [False, True])
+@pytest.mark.parametrize("other", ["0.7", "0,7"])
+def test_percent_signs_on_some_values_only_are_refused(percent, other):
+    """0.7 may be a fraction or a percentage, and only the file's author knows."""
+    message = (
+        rf"2 values with a percent sign \(first at row 2: '66%'\) and 1 without \(first at row 2: '{other}'\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        numbers(["NA", "66%", other, "5%"], percent=percent)
 
 
 @pytest.mark.parametrize(
