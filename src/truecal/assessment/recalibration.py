@@ -108,6 +108,14 @@ class TrainingRows:
             return IdentityCalibration().fit(self.arguments["y_proba"], self.arguments["y_true"])
         return IdentityCalibration().fit([0.0, 1.0], [0, 1])
 
+    def reversed_by(self, selection: Selection) -> bool:
+        """Return whether the chosen recalibrator gives lower probabilities to higher scores, on the whole."""
+        if selection.held_out is None:  # several classes have no common ranking
+            return False
+        score = self.arguments["y_proba"] if "y_proba" in self.arguments else self.arguments["y_true"].score
+        before, after = (values - values.mean() for values in (score, selection.transform(score)))
+        return bool(before @ after < -0.5 * np.linalg.norm(before) * np.linalg.norm(after))
+
 
 def training_rows(
     sample: Sample, y_true: Any, y_proba: Any, rng: np.random.Generator, **reading: Any
@@ -211,6 +219,11 @@ def advise_recalibration(
         f"{best.criterion:.4f}, by {gain:.4f} (standard error {best.difference_se:.4f}; 5-fold cross-validation, "
         f"{rows.about})."
     )
+    if rows.reversed_by(selection):
+        advice += (
+            " It reverses the ranking: rows with a higher score get a lower one. If the scores are probabilities of "
+            "another class, correct that instead."
+        )
     kind = type(selection.recalibrator).__name__
     code = (
         f"from truecal.recalibration import {kind}\n"

@@ -12,6 +12,7 @@ from truecal.data.sample import Sample
 from truecal.inference._test_result import TestResult
 from truecal.inference.dependence import suspected_dependence
 from truecal.inference.resample import count_impossible
+from truecal.inference.reversal import reversed_scores
 from truecal.results import Estimate, Interval
 
 #: What the data say about perfect calibration.
@@ -117,10 +118,12 @@ def _largest_error(sample: Sample) -> float:
 
 
 def _direction(sample: Sample, error: float, design_effect: float) -> str:
-    """Return in which direction the scores are wrong: overall, at both ends, or neither."""
+    """Return in which direction the scores are wrong: reversed, overall, at both ends, or none of these."""
     mean = float(sample.count @ sample.score) / sample.n
     rate = float(sample.positives.sum()) / sample.n
     numbers = f"mean prediction {percent(mean)}, observed rate {percent(rate)}"
+    if (reversal := reversed_scores(sample)) is not None:
+        return f"{reversal} {numbers.capitalize()}."
     variance = design_effect * sample.count * sample.score * (1 - sample.score)
     # Standard deviation of the mean label if the scores are right.
     noise = math.sqrt(float(variance.sum())) / sample.n
@@ -130,9 +133,6 @@ def _direction(sample: Sample, error: float, design_effect: float) -> str:
             return f"The model is {'over' if mean > rate else 'under'}confident: {numbers}."
         return f"Overall the scores are too {'high' if mean > rate else 'low'}: {numbers}."
     centred = sample.score - mean
-    spread = math.sqrt(design_effect * float(sample.count @ centred**2) * rate * (1 - rate))
-    if float(centred @ sample.positives) < -_CLEAR * spread:
-        return "Higher scores have lower observed rates: labels or scores may be reversed."
     tilt = float(centred @ (sample.count * sample.score - sample.positives))
     noise = math.sqrt(float(variance @ centred**2))
     # The error that a slope alone would cause.

@@ -13,6 +13,7 @@ from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE
 from truecal.inference._test_result import TestResult
 from truecal.inference.resample import impossible_labels, require_whole_counts
+from truecal.inference.reversal import reversed_scores
 from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
 from truecal.multiscale.null import (
     ClusterNull,
@@ -74,6 +75,7 @@ def multiscale_test(
 
 
 def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
+    reversal = reversed_scores(sample)
     return TestResult(
         statistic=outcome.statistic,
         pvalue=outcome.pvalue,
@@ -87,7 +89,7 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         components=outcome.components,
         spiegelhalter=z_of(sample),
         tail_pvalue=tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue),
-        notes=(*outcome.notes, *impossible_labels(sample)),
+        notes=(*outcome.notes, *impossible_labels(sample), *([] if reversal is None else [reversal])),
         n_clusters=None if sample.clusters is None else sample.clusters.n_named,
     )
 

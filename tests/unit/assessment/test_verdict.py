@@ -24,7 +24,8 @@ def assess(y, p, **options):
         (lambda p: 0.5 + 0.5 * (p - 0.5), "The scores are overconfident"),
         (lambda p: p**2.5 / (p**2.5 + (1 - p) ** 2.5), "The scores are underconfident"),
         (lambda p: p + 0.15 * np.sin(4 * np.pi * p) * (p < 1), "Some scores are too high and others too low"),
-        (lambda p: 1 - p, "labels or scores may be reversed"),
+        (lambda p: 1 - p, "Higher scores go with fewer events (C statistic 0.16)"),
+        (lambda p: 0.3 * (1 - p), "Higher scores go with fewer events (C statistic 0.3"),
     ],
 )
 def test_the_verdict_names_the_direction(curve, direction):
@@ -67,3 +68,19 @@ def test_one_row_says_nothing_about_the_size():
 )
 def test_without_a_test_the_interval_decides(low, high, state):
     assert judge(Interval(low, high, 0.95), None) == state
+
+
+def test_the_advice_says_that_it_reverses_the_ranking():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 3, 1000)
+    y = (rng.random(1000) < p).astype(int)
+    flipped = assess(y, 1 - p, recalibration=True)
+    assert "Higher scores go with fewer events" in flipped.verdict
+    assert "are they probabilities of another class? Mean prediction 7" in flipped.verdict
+    assert (
+        "It reverses the ranking: rows with a higher score get a lower one." in flipped.recalibration.advice
+    )
+    squared = assess(y, p**0.5, recalibration=True)
+    assert not squared.recalibration.leave_alone
+    assert "ranking" not in squared.recalibration.advice
+    assert "fewer events" not in squared.verdict
