@@ -11,21 +11,42 @@ from truecal._lib.checks import check_choice
 SCALES = ("fraction", "percent")
 
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?|\.\d+)"
-_UNIT = r"(?:\s*(?P<percent>%|percent\b)|\s*/\s*(?P<whole>100|10)\b(?![.,]\d))?"
-#: Nothing that would make it another number may stand beside it: a sign, a range, a comparison, more digits.
-_VALUE = re.compile(rf"(?<![\w.,/<>≤≥±-]){_NUMBER}(?![\d])(?!\.\d){_UNIT}(?![\w%/])", re.IGNORECASE)
-_MARKER = re.compile(r"confiden(?:ce|t)\b[^\d.\n]{0,40}?(?=[\d.<>≤≥±-])", re.IGNORECASE)
+_UNIT = r"(?:\s*(?P<percent>%|percent\b)|\s*/\s*(?P<whole>100|10)\b)?"
+#: Nothing that would make it another number may stand beside it: a sign, a comparison, a fraction, more digits.
+_BEFORE = r"(?<![\w.,/<>≤≥±-])"
+_AFTER = r"(?![\w%])(?![.,]\d)(?!\s*/|\s+(?:out\s+)?of\b)"
+_VALUE = re.compile(rf"{_BEFORE}{_NUMBER}(?!\d|\.\d){_UNIT}{_AFTER}", re.IGNORECASE)
+#: What ties a number to a confidence: "Confidence in this answer: 85%", "I am 85% sure".
+_LINKS = (
+    r"about|answer|approximately|around|be|estimate|in|is|level|my|of|rating|roughly|score|the|this|would"
+)
+_NAME = re.compile(
+    rf"\b(?:confidence|certainty|confident(?=\W*[:=]))\b(?:[^\w.,;!?<>≤≥±-]|(?:{_LINKS})\b)*(?=[\d.<>≤≥±-])",
+    re.IGNORECASE,
+)
+_STATED = re.compile(
+    rf"{_VALUE.pattern}[ \t*_(]*(?:sure|certain|confident|(?:confidence|certainty)(?!\s+(?:interval|level|limit)))\b",
+    re.IGNORECASE,
+)
+#: What may stand beside a number that is the whole statement: "About 70%", "**90%**".
+_FILLERS = re.compile(
+    r"(?:[\s*_.,:;!…()\"'’~≈]|\b(?:about|approximately|around|d|i|roughly|say|yes)\b)*", re.IGNORECASE
+)
+_NEGATED = re.compile(r"(?:\b(?:not|no|never|hardly|cannot)|n['’]t)(?:\s+[\w'’]+){0,2}\s*$", re.IGNORECASE)
 _BOUND = r"over|under|above|below|more than|less than|at least|at most|up to|between"
-_INEXACT = re.compile(rf"(?:[<>≤≥±]|\b(?:{_BOUND})|\d\s*%?\s*(?:[-–]|to|and))\s*$", re.IGNORECASE)
-_RANGE = re.compile(r"^\s*(?:-|–|to\b|and\b)\s*\d", re.IGNORECASE)
+_INEXACT = re.compile(rf"(?:[<>≤≥±]|\b(?:{_BOUND})|\d\s*%?\s*(?:[-–]|to|and|or))\s*$", re.IGNORECASE)
+_RANGE = re.compile(r"^\s*(?:[-–±]|to\b|and\b|or\b)\s*\d", re.IGNORECASE)
+#: The scale that the prompt asked for: "(0-100)", "(out of 100)".
+_SCALE = re.compile(r"\(?\b0\s*(?:-|–|to)\s*(?:100|10|1)\b%?\)?|\(out of 100?\)", re.IGNORECASE)
 
 
 def parse_confidence(text: str | float | None, *, scale: str = "fraction") -> float | None:
     """Return the confidence that a text states, or None if it does not state exactly one.
 
-    Nothing is guessed. A range ("80-90%"), a bound ("over 90%"), a number outside [0, 1] and two different values are
-    None. After the word "confidence" a number may follow in a longer text ("Answer: 12. Confidence: 85%"); otherwise
-    the text must contain one value with a unit (%, /100, /10), or be a number and nothing else.
+    Nothing is guessed. In a longer text a number counts if it is tied to a word of confidence ("Answer: 12. Confidence:
+    85%", "I am 80% sure"), unless that is denied ("not 90% sure"). Otherwise the text must be the number and nothing
+    else but words such as "about". A range ("80-90%"), a bound ("over 90%"), a fraction other than /100 and /10 ("3 of
+    5"), a decimal comma, a number outside [0, 1] and two different values are None.
 
     Parameters
     ----------
@@ -46,6 +67,8 @@ def parse_confidence(text: str | float | None, *, scale: str = "fraction") -> fl
     [0.9, 0.9, 0.95, 0.8, 0.75]
     >>> [parse_confidence(text) for text in ("90", "80-90%", "over 90%", "very sure", "120%", "60% or 70%")]
     [None, None, None, None, None, None]
+    >>> [parse_confidence(text) for text in ("Answer: 25%", "I am not 90% sure", "Confidence: 0,9")]
+    [None, None, None]
     >>> parse_confidence("Confidence (0-100): 90", scale="percent")
     0.9
     """
@@ -54,24 +77,19 @@ def parse_confidence(text: str | float | None, *, scale: str = "fraction") -> fl
         return None
     if not isinstance(text, str):
         return _bare(float(text), scale)
-    text = re.sub(
-        r"\(?\b0\s*(?:-|–|to)\s*(?:100|1|10)\b%?\)?", "", text
-    )  # the scale that the prompt asked for
-    marked = {_value(text, marker.end(), scale) for marker in _MARKER.finditer(text)}
-    if marked:
-        return marked.pop() if len(marked) == 1 else None
-    stripped = text.strip().rstrip(".")
-    whole = _VALUE.fullmatch(stripped)
-    if whole and not (whole["percent"] or whole["whole"]):
-        return _read(whole, scale)
-    found = [
-        _value(text, match.start(), scale)
-        for match in _VALUE.finditer(text)
-        if match["percent"] or match["whole"]
-    ]
-    # A number that is not a value, as in "-5%" or "80-90%", has a percent sign nevertheless.
-    signs = len(re.findall(r"%|percent\b|/\s*100?\b", text, re.IGNORECASE))
-    return found[0] if signs == len(found) and len(set(found)) == 1 else None
+    text = _SCALE.sub("", text)
+    tied = [(name.start(), name.end()) for name in _NAME.finditer(text)]
+    tied += [(match.start(), match.start()) for match in _STATED.finditer(text) if _has_unit(match)]
+    if tied:
+        found = {
+            None if _NEGATED.search(text[:start]) else _value(text, place, scale) for start, place in tied
+        }
+    else:
+        values = list(_VALUE.finditer(text))
+        bare = _VALUE.fullmatch(text.strip().rstrip("."))
+        alone = _FILLERS.fullmatch(_VALUE.sub("", text)) and (bare or all(map(_has_unit, values)))
+        found = {_read(match, scale) for match in values} if alone else set()
+    return found.pop() if len(found) == 1 else None
 
 
 def _value(text: str, start: int, scale: str) -> float | None:
@@ -80,6 +98,10 @@ def _value(text: str, start: int, scale: str) -> float | None:
     if match is None or _INEXACT.search(text[:start]) or _RANGE.match(text[match.end() :]):
         return None
     return _read(match, scale)
+
+
+def _has_unit(match: re.Match[str]) -> bool:
+    return bool(match["percent"] or match["whole"])
 
 
 def _read(match: re.Match[str], scale: str) -> float | None:

@@ -93,7 +93,10 @@ def test_what_is_refused(tmp_path):
 
 def test_repeats_are_one_cluster(tmp_path):
     """A task with repeats: all answers are logged in resps, and the filter take_first keeps one."""
-    texts = [["4 (90%)", "5 (60%)", "4 (no idea)"], ["7 (80%)", "7 (70%)", "7 (90%)"]]
+    texts = [
+        ["4 (90% sure)", "5 (60% sure)", "4 (no idea)"],
+        ["7 (80% sure)", "7 (70% sure)", "7 (90% sure)"],
+    ]
     lines = [text(k, every[0], 1.0, resps=[every], target="47"[k]) for k, every in enumerate(texts)]
     path = write(tmp_path, "gen", lines)
     assert read_lm_eval_samples(path).n == 2  # graded by the harness
@@ -106,7 +109,7 @@ def test_repeats_are_one_cluster(tmp_path):
 
 
 def test_a_grade_for_each_repeat(tmp_path):
-    every = ["4 (90%)", "5 (60%)"]
+    every = ["4 (90% sure)", "5 (60% sure)"]
     lines = [text(0, every, [1, 0]), text(1, every[0], [0, 1], resps=[every])]
     assert read_lm_eval_samples(write(tmp_path, "gen", lines)).correct.tolist() == [True, False, False, True]
     with pytest.raises(InputError, match="Document 0 has 3 grades and 2 answers"):

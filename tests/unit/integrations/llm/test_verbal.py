@@ -14,6 +14,12 @@ from truecal.integrations.llm import parse_confidence
         ("Answer: 42\nConfidence: 85%", 0.85), ("Confidence: 0.75", 0.75), ("confidence = 95/100", 0.95),
         ("Answer: 50% of them\nConfidence: 60%", 0.6), ("**Confidence:** 0.8", 0.8), ("I'm 90% confident", 0.9),
         ("Confidence (0-100): 90%", 0.9), ("90% ... yes, 90%", 0.9), ("My confidence is 0.65.", 0.65),
+        ("The rate fell 20%. I am 70% certain.", 0.7), ("I'm 95% confident that 30% is right", 0.95),
+        ("I'm 90% sure it is not Paris", 0.9), ("I am not sure. Confidence: 40%", 0.4), ("I'd say about 70%", 0.7),
+        ("Answer: 1\nConfidence: 85%, since 90% of them agree", 0.85), ("Certainty: 80%", 0.8),
+        ("Answer 1 confidence 0.9", 0.9),
+        ('{"answer": 25, "confidence": 0.9}', 0.9), ("Confidence in this answer:\n0.9, I think", 0.9),
+        ("The 95% confidence interval is wide. Confidence: 60%", 0.6), ("Confidence (out of 100): 85%", 0.85),
     ],
 )  # fmt: skip
 def test_what_is_read(text, value):
@@ -27,6 +33,12 @@ def test_what_is_read(text, value):
         "at least 90%", "<10%", ">90%", "> 90%", "60% or 70%", "1.5", "2/3", "95/1000", "1.2.3", "90%%", "v0.9 beta",
         "Confidence: high", "Confidence: 80-90%", "Confidence: 60%\nConfidence: 70%", "Confidence: 150", "n/a",
         "Confidence: >90%", "Confidence: -1", "0,9", "1e-3", "nan", "The answer is 0.5 or so",
+        "Confidence: 0,9", "Confidence: 1,5", "Confidence: 95,5%", "Confidence: 1,000", "Confidence: 3/5",
+        "The rate fell 20%. Confidence: high", "Answer: 25%", "Paris. 100% of the capital is there", "95% CI",
+        "I am not 90% sure", "I'm not at all 90% sure", "I can't be 90% sure", "I'm 90% not sure", "I am 10% unsure",
+        "My confidence is not 0.9", "Not confident: 20%", "Confident that 20% of people agree",
+        "I am confident. 20% of people agree", "Confidence: 60% or 70%", "The 95% confidence interval is wide",
+        "I am between 80% and 90% sure", "-5% confident",
     ],
 )  # fmt: skip
 def test_what_is_never_guessed(text):
@@ -49,6 +61,12 @@ def test_what_is_never_guessed(text):
 def test_bare_numbers_on_a_scale_of_a_hundred(text, value):
     assert parse_confidence(text, scale="percent") == value
     assert parse_confidence(f"Confidence: {text}", scale="percent") == value
+
+
+@pytest.mark.parametrize("text", ["3 of 5", "9 out of 10", "4 / 5", "85,5"])
+def test_parts_of_another_whole_are_not_percent(text):
+    assert parse_confidence(text, scale="percent") is None
+    assert parse_confidence(f"Confidence: {text}", scale="percent") is None
 
 
 def test_numbers_are_taken_as_they_are():
