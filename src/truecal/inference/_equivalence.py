@@ -63,7 +63,22 @@ def equivalence_test(
         norm=float(norm),
         at_most=at_most,
         tail_pvalue=pvalue,
-        notes=(f"Assumption: {assumption_of(cores, limits)}.",),
+        notes=(
+            f"Assumption: {assumption_of(cores, limits)}.",
+            *(_constant_passes(samples[0], at_most) if len(samples) == 1 and not separate else ()),
+        ),
         limits=limits,
         n_clusters=n_clusters,
+    )
+
+
+def _constant_passes(sample: Sample, at_most: float) -> tuple[str, ...]:
+    """Return a note if a score of 0 for all rows, or of 1, would have an error below the limit too."""
+    rate = float(sample.positives.sum()) / sample.n
+    error = min(rate, 1 - rate)
+    if error >= at_most:
+        return ()
+    score, name = (0, "the observed rate") if rate <= 0.5 else (1, "1 minus the observed rate")
+    return (
+        f"A score of {score} for all rows would be below this limit too: its error is {name}, {error:.4f}.",
     )

@@ -2,10 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from support.draws import drawn, top
-from truecal import Sample
+from truecal import Sample, calibration_error
 from truecal.inference.calibration_test import calibration_test
 from truecal.multiscale.analysis import analyse
 
@@ -27,3 +28,19 @@ def test_equivalence_of_good_and_bad_and_few():
     y, proba = top(2000)
     assert calibration_test(y, proba, multiclass="classwise", at_most=0.05).pvalue <= 0.05
     assert calibration_test(y, proba, multiclass="classwise", at_most=0.001).pvalue > 0.05
+
+
+@pytest.mark.parametrize(("score", "name"), [(0, "the observed rate"), (1, "1 minus the observed rate")])
+def test_a_limit_that_a_constant_score_would_pass_is_noted(score, name):
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 50, 5000)
+    y = rng.random(5000) < p
+    rate = y.mean()
+    if score == 1:
+        y, p = ~y, 1 - p
+    loose, strict = (calibration_test(y, p, at_most=limit) for limit in (1.01 * rate, 0.99 * rate))
+    note = f"A score of {score} for all rows would be below this limit too: its error is {name}, {rate:.4f}."
+    assert note in loose.notes
+    assert f"Note: {note}" in str(loose)
+    assert not any("for all rows" in note for note in strict.notes)
+    assert calibration_error(y, np.full(5000, score), estimator="em_bin") == pytest.approx(rate)
