@@ -421,7 +421,7 @@ def _leave(groups: Groups | None, classes: Groups | None) -> str:
         if parts is not None and parts.miscalibrated:
             return (
                 f"Do not recalibrate all rows together: they do not contradict perfect calibration, but some {name} "
-                f"do. Look at these first: {_list(parts.miscalibrated)}."
+                f"do. Look at these first: {_list(parts.miscalibrated, name)}."
             )
     return (
         "Leave the model as it is: without evidence of miscalibration no recalibration can be shown to help."
@@ -435,11 +435,14 @@ def _parts(parts: Groups, name: str) -> str:
     if not bad:
         return f"None of the {len(parts)} {plural} is shown to be miscalibrated."
     are = "is" if len(bad) == 1 else "are"
-    return f"{len(bad)} of {len(parts)} {plural} {are} shown to be miscalibrated: {_list(bad)}."
+    return f"{len(bad)} of {len(parts)} {plural} {are} shown to be miscalibrated: {_list(bad, plural)}."
 
 
-def _list(names: Sequence[str], most: int = 4) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def _list(names: Sequence[str], plural: str, most: int = 10) -> str:
+    """Return up to `most` names, and where to find the others."""
+    if len(names) <= most + 1:  # the last one takes no more room than saying that it is left out
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more (see the table of {plural})"
 
 
 def _notes(estimates: Sequence[Estimate]) -> list[str]:

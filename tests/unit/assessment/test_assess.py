@@ -209,6 +209,17 @@ def test_groups_are_named_in_the_verdict():
     assert assessment.groups.difference.pvalue < 1e-6
 
 
+@pytest.mark.parametrize(
+    ("n_groups", "end"), [(11, "g09, g10."), (12, "g09 and 2 more (see the table of groups).")]
+)
+def test_the_verdict_names_the_miscalibrated_groups_or_says_where_they_are(n_groups, end):
+    y, p = draw(100, lambda p: 0.02 * p)
+    parts = {f"g{k:02}": as_sample(y, p) for k in range(n_groups)}
+    assessment = assess(as_sample(y, p), by=parts)
+    assert f"{n_groups} of {n_groups} groups are shown to be miscalibrated: g00, g01," in assessment.verdict
+    assert assessment.verdict.endswith(end)
+
+
 def test_groups_of_samples_are_those_of_rows():
     y, p = draw(900, lambda p: p**1.2)
     by = np.arange(900) % 3
