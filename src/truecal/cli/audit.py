@@ -52,6 +52,7 @@ def command(
 
     The p-values are adjusted for the number of segments. The exit code is 1 if any segment is found, else 0.
     """
+    from truecal.cli.input.outcomes import refuse_outcomes
     from truecal.cli.input.predictions import load
     from truecal.inference.audit import audit
 
@@ -70,6 +71,10 @@ def command(
         predictions.require_rows("audit")
     if not predictions.features:
         raise InputError(f"{predictions.source} has no columns of features besides labels and scores")
+    with predictions.naming():
+        refuse_outcomes(
+            predictions.features, predictions.rows["y_true"], remedy="Name the other features with --feature."
+        )
     with stage("searching"), predictions.naming():
         options: dict[str, Any] = {"max_depth": max_depth, "min_rows": min_rows, "alpha": alpha}
         given = {name: value for name, value in predictions.rows.items() if value is not None}

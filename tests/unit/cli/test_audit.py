@@ -45,6 +45,27 @@ def test_what_it_refuses(path, tmp_path):
     assert "--max-depth" in refuse("audit", path, "--max-depth", "9")
 
 
+@pytest.mark.parametrize("name", ["status", "wide"])
+def test_a_feature_that_is_the_outcome_is_refused(path, tmp_path, name):
+    """A copy of the label, or a finer one; by chance no column of a calibrated model comes near."""
+    copy = {"status": np.where(Y, "paid", "failed"), "wide": Y * 10 + np.arange(3000) % 3}
+    said = refuse("audit", write_csv(tmp_path / "a.csv", {**COLUMNS, name: copy[name]}))
+    assert f"column {name!r} has" in said
+    assert "all rows with the same value have the same label" in said
+    assert "--feature" in said
+    copy["status"][0] = "paid" if Y[0] == 0 else "failed"
+    copy["wide"][0] = 10 - copy["wide"][0]
+    run("audit", write_csv(tmp_path / "b.csv", {**COLUMNS, name: copy[name]}), code=1)
+
+
+def test_columns_with_a_value_for_each_row_or_few_rows_are_no_outcomes(tmp_path):
+    identifier = {**COLUMNS, "row": [f"r{k}" for k in range(3000)]}
+    run("audit", write_csv(tmp_path / "a.csv", identifier), code=1)
+    rare = {"label": np.arange(400) < 3, "score": np.full(400, 0.01), "ward": np.arange(400) < 3}
+    rare = {name: np.asarray(column).astype(float) for name, column in rare.items()}
+    run("audit", write_csv(tmp_path / "b.csv", rare), code=(0, 1))
+
+
 def test_a_picture_is_written(tmp_path):
     for name in ("a.png", "a.svg"):
         run(

@@ -132,7 +132,7 @@ def test_a_sweep_that_fails_says_so_below_the_table(tmp_path):
 
 def test_escapes_in_data_do_not_reach_the_terminal(tmp_path):
     path = write_csv(
-        tmp_path / "a.csv", {**COLUMNS, "region": np.where(COLUMNS["label"] == 1, "\x1b[2J", "b")}
+        tmp_path / "a.csv", {**COLUMNS, "region": np.where(COLUMNS["score"] > 0.5, "\x1b[2J", "b")}
     )
     result = run("measure", path, "--group", "region")
     assert "\x1b" not in result.output
@@ -278,3 +278,15 @@ def test_every_command_with_clusters_says_what_counts_the_same(tmp_path):
     assert "--equal-clusters needs --cluster" in refuse(
         "measure", path, "--score", "score", "--equal-clusters"
     )
+
+
+@pytest.mark.parametrize("command", ["measure", "test", "report", "monitor"])
+def test_groups_by_the_outcome_are_refused(plain, tmp_path, command):
+    """Given the label no probability but 0 and 1 is calibrated, so every model would fail."""
+    output = ("-o", tmp_path / "r.html") if command == "report" else ()
+    names = ("--label", "label", "--score", "score")
+    said = refuse(command, plain, *names, "--group", "region", "--group", "label", *output)
+    assert "column 'label' is both the label and a group" in said
+    copied = write_csv(tmp_path / "a.csv", {**COLUMNS, "paid": np.where(COLUMNS["label"], "yes", "no")})
+    said = refuse(command, copied, *names, "--group", "paid", *output)
+    assert "column 'paid' has 2 values, and all rows with the same value have the same label" in said

@@ -345,3 +345,4 @@ def test_what_it_refuses(path, tmp_path):
     assert "--alpha" in refuse("monitor", path, *NAMES, "--alpha", "2")
     assert "ISO dates" in refuse("monitor", path, *NAMES[:4], "--time", "site")
     assert "one label and one score" in refuse("monitor", "-", "--percent", stdin=b"")
+    assert "both the label and a group" in refuse("monitor", "-", "--group", "label", stdin=b"")

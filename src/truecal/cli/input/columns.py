@@ -83,6 +83,8 @@ class Columns:
             raise InputError(
                 f"column {next(name for name in label if name in score)!r} is both the label and the score"
             )
+        if set(label) & set(given.group):
+            raise label_as_group(next(name for name in label if name in given.group))
         parts = []
         if not given.score:
             parts.append(f"{listing(score)} as the score{'s' if len(score) > 1 else ''}")
@@ -97,6 +99,14 @@ class Columns:
         """Return the names of the columns."""
         names = ("label", "score", "weight", "cluster", "predicted", "group", "feature")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+
+def label_as_group(name: str) -> InputError:
+    """Return an error about groups by the label: given the outcome, no probability but 0 and 1 is calibrated."""
+    return InputError(
+        f"column {name!r} is both the label and a group",
+        remedy="Choose groups that are known before the outcome; for the predicted class, name its column.",
+    )
 
 
 def _expand(table: Table, names: Sequence[str]) -> tuple[str, ...]:

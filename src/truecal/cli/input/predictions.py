@@ -19,6 +19,7 @@ from truecal.cli.input.columns import Columns, Reading
 from truecal.cli.input.files import open_table
 from truecal.cli.input.labels import LabelReader
 from truecal.cli.input.loaded import CLUSTER, WEIGHT, Predictions, names_of
+from truecal.cli.input.outcomes import refuse_outcomes
 from truecal.cli.input.table import Table, as_array
 from truecal.cli.input.values import Field, Frame, called
 from truecal.exceptions import InputError
@@ -156,6 +157,9 @@ class _Preparation:
                 self._note_clusters(max(table.n_named for table in tables if table is not None))
             return Predictions(**common, notes=tuple(self.notes), cells=cells, whole=whole)
         rows = self.table.collect(lazy)
+        y_true = as_array(rows[label])
+        group = {name: rows[key] for name, key in zip(columns.group, groups, strict=True)}
+        refuse_outcomes(group, y_true, remedy="Choose groups that are known before the outcome.")
         if columns.weight:
             options["sample_weight"] = as_array(rows[WEIGHT])
             options |= {"weights": "counts"} if reading.counts else {}
@@ -168,9 +172,9 @@ class _Preparation:
         return Predictions(
             **common,
             notes=tuple(self.notes),
-            y_true=as_array(rows[label]),
+            y_true=y_true,
             models={name: self._matrix(rows, parts) for name, parts in models.items()},
-            group={name: rows[key] for name, key in zip(columns.group, groups, strict=True)},
+            group=group,
             features={part.name: rows[key].to_numpy() for part, key in zip(fields, features, strict=True)},
             kept=kept,
         )

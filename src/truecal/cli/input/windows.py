@@ -11,6 +11,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.cli.input.columns import label_as_group
 from truecal.exceptions import InputError
 from truecal.inference.monitor.times import read_moments
 
@@ -175,6 +176,8 @@ def read_lines(
         **({"cluster": cluster} if cluster else {}),
         **({"time": moment} if moment else {}),
     }
+    if keys["label"] in group:
+        raise label_as_group(keys["label"])
     size = _row_count(every) if moment is None else 0
     rows: list[dict[str, Any]] = []
     open_window: Any = None
