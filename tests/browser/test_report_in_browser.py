@@ -139,3 +139,20 @@ def test_pictures_are_not_blank(browser, page):
     assert picture.shape[1] == 700
     assert picture.shape[0] > 1500
     assert np.ptp(picture[..., :3]) > 0.8
+
+
+def test_tables_and_labels_of_a_full_report_fit_on_a_desktop(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    p, day = rng.beta(2, 2, 3000), np.arange(3000) // 100
+    y = rng.random(3000) < p + (1 - p) * 0.3 * (day > 20)
+    report = tmp_path / "full.html"
+    truecal.assess(y, p, clinical=True, time=day, n_resamples=99, rng=0).to_html(report)
+    browser.view(1280)
+    browser.open(report)
+    cut = "return [...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth).length"
+    assert browser.run(cut) == 0
+    longest = """
+        return Math.max(...[...document.querySelectorAll('#time ~ figure .axis')].map(
+            one => one.getBoundingClientRect().height))"""
+    panel = "return document.querySelector('#time ~ figure .frame').getBoundingClientRect().height"
+    assert 50 < browser.run(longest) < browser.run(panel)

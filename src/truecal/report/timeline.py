@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 
 from truecal.assessment.over_time import OverTime
 
-_LEFT, _TOP, _WIDTH, _HEIGHT, _BETWEEN = 58.0, 10.0, 328.0, 112.0, 20.0
+_LEFT, _TOP, _WIDTH, _HEIGHT, _BETWEEN = 58.0, 18.0, 328.0, 120.0, 20.0
 _RIGHT = _LEFT + _WIDTH
-#: The largest logarithm to base 10 of an e-value that is drawn.
+#: The largest logarithm to base 10 of an e-value within its panel; on a longer scale the alarm would not be seen.
 _MOST = 12.0
 
 
@@ -35,14 +35,15 @@ def timeline(part: OverTime) -> Markup:
         return _LEFT + _WIDTH * min(max(share, 0.0), 1.0)
 
     at = [x(look.time) for look in looks]
-    logs = [min(max(look.log_evalue / math.log(10), -_MOST), _MOST) for look in looks]
+    logs = [max(look.log_evalue / math.log(10), -_MOST) for look in looks]
     alarm = math.log10(part.threshold)
     # Early bounds are wide; the scale is that of the windows and of what is known in the end.
     last, gaps = looks[-1], [look.batch_gap for look in looks]
     widest = 1.15 * max(*map(abs, gaps), abs(last.gap_low), abs(last.gap_high), 1e-3)
     most = 1.5 * max(last.error_high, *(look.error_low for look in looks), 1e-3)
-    evidence = _Panel("e-value", 0, math.floor(min(logs)), math.ceil(max(*logs, alarm + 0.3)))
-    level = _Panel("observed − predicted", 1, -widest, widest)
+    largest = max(logs)
+    evidence = _Panel("e-value", 0, math.floor(min(logs)), math.ceil(max(min(largest, _MOST), alarm + 0.3)))
+    level = _Panel("obs. − predicted", 1, -widest, widest)
     error = _Panel("error (RMS)", 2, 0.0, most)
     drawn = [
         [f'<path class="alarm" d="M{_LEFT:g} {evidence.y(alarm)}H{_RIGHT:g}"/>', evidence.line(at, logs)],
@@ -50,15 +51,20 @@ def timeline(part: OverTime) -> Markup:
             level.band(at, [look.gap_low for look in looks], [look.gap_high for look in looks]),
             f'<path class="ideal" d="M{_LEFT:g} {level.y(0)}H{_RIGHT:g}"/>',
             level.line(at, [look.gap for look in looks]),
-            *(
-                f'<circle class="dot" cx="{a:.1f}" cy="{level.y(gap)}" r="2.4"/>'
-                for a, gap in zip(at, gaps, strict=True)
-            ),
         ],
         [error.band(at, [look.error_low for look in looks], [look.error_high for look in looks])],
     ]
+    # Not clipped: what is above the scale, and points, which stick out at both ends.
+    above = [
+        [evidence.above(largest)] if largest > evidence.high else [],
+        [
+            f'<circle class="dot" cx="{a:.1f}" cy="{level.y(gap)}" r="2.4"/>'
+            for a, gap in zip(at, gaps, strict=True)
+        ],
+        [],
+    ]
     bottom, parts = error.bottom, []
-    for panel, content in zip((evidence, level, error), drawn, strict=True):
+    for panel, content, over in zip((evidence, level, error), drawn, above, strict=True):
         parts += panel.frame()
         parts.append(f'<g clip-path="url(#time-{panel.place})">')
         if change is not None:
@@ -67,7 +73,7 @@ def timeline(part: OverTime) -> Markup:
                 f'<rect class="since" x="{start:.1f}" y="{panel.top:g}" width="{max(end - start, 1):.1f}" '
                 f'height="{_HEIGHT:g}"/><path class="alarm solid" d="M{x(change.time):.1f} {panel.top:g}v{_HEIGHT:g}"/>'
             )
-        parts += [*content, "</g>"]
+        parts += [*content, "</g>", *over]
     ends = {0: "start", len(looks) - 1: "end"} if len(looks) > 1 else {0: "middle"}
     centre = min(range(len(looks)), key=lambda number: abs(at[number] - (_LEFT + _RIGHT) / 2))
     if abs(at[centre] - (_LEFT + _RIGHT) / 2) < _WIDTH / 6:  # nearer to an end, the labels would collide
@@ -142,6 +148,13 @@ class _Panel:
         if -3 <= tick <= 3:
             return f"{10.0**tick:,g}"
         return f'10<tspan dy="-4" font-size="80%">{tick:g}</tspan>'.replace(">-", ">−")
+
+    def above(self, largest: float) -> str:
+        """Return the largest value of a curve that leaves the panel, written above its right end."""
+        shown = self._shown(math.floor(largest)) if math.isfinite(largest) else "infinity"
+        return (
+            f'<text class="tick" x="{_RIGHT:g}" y="{self.top - 5:g}" text-anchor="end">↑ up to {shown}</text>'
+        )
 
     def line(self, at: Sequence[float], values: Sequence[float]) -> str:
         return f'<path class="isotonic" d="M{self._points(at, values)}"/>'

@@ -33,8 +33,27 @@ def test_an_infinite_evalue_is_drawn():
     part = assess_over_time(CHANGED, DAY, 0.05)
     last = replace(part.history[-1], log_evalue=math.inf)
     svg = str(timeline(replace(part, history=(*part.history[:-1], last))))
-    assert "inf" not in svg
+    assert "↑ up to infinity" in svg
+    assert "inf" not in svg.replace("infinity", "")
     assert "nan" not in svg
+
+
+@pytest.mark.parametrize(("exponent", "noted"), [(5, False), (52.4, True)])
+def test_an_evalue_above_the_scale_leaves_the_panel_and_is_noted(exponent, noted):
+    part = assess_over_time(CHANGED, DAY, 0.05)
+    last = replace(part.history[-1], log_evalue=exponent * math.log(10))
+    root = ElementTree.fromstring(str(timeline(replace(part, history=(*part.history[:-1], last)))))
+    texts = ["".join(text.itertext()) for text in root.iter("text")]
+    assert ("↑ up to 1052" in texts) == noted
+    frame = next(one for one in root.iter("rect") if one.get("class") == "frame")
+    curve = next(path for path in root.iter("path") if path.get("class") == "isotonic").get("d")
+    assert (float(curve.split()[-1]) < float(frame.get("y"))) == noted
+
+
+def test_points_at_the_ends_are_whole():
+    root = ElementTree.fromstring(str(timeline(assess_over_time(STEADY, DAY, 0.05))))
+    clipped = [one for group in root.iter("g") if group.get("clip-path") for one in group.iter("circle")]
+    assert not clipped
 
 
 def test_dates_do_not_collide():
