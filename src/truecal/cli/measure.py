@@ -173,6 +173,8 @@ def _text(
     lines.append(f"Test of perfect calibration: {shown_pvalue}.")
     if pvalues:
         lines[-1] = lines[-1][:-1] + f"; adjusted for {counted(len(pvalues), 'group')} in the table."
+        if first.interval is not None and len(pvalues) > 1:
+            lines.append("Each interval is for its group alone, not adjusted for the number of groups.")
     if first.interval is not None and first.value not in first.interval:
         lines.append(f"{first.estimator} lies outside the interval, probably because of its bias.")
     elif first.estimator == DEFAULT_ESTIMATOR and len(results) > 1 and not group:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from truecal.inference._test_result import TestResult
     from truecal.inference.decision import Decision
 
+#: Groups whose names are listed below the table.
+_MOST_NAMES = 10
+
 
 @click.command("test", cls=Command)
 @input_options
@@ -88,7 +91,8 @@ def command(
     content: dict[str, Any] = {"alpha": alpha, "at_most": at_most}
     if at_most is None:
         passed = min(map(_pvalue, tests.values())) > alpha
-        outcome = f"Perfect calibration is {'not ' if passed else ''}rejected at level {alpha:g}."
+        where = _rejected(tests, alpha) if group else ""
+        outcome = f"Perfect calibration is {'not ' if passed else ''}rejected at level {alpha:g}{where}."
         table = _table(tests, ", ".join(group), alpha)
     else:
         passed = all(decision.state == SHOWN for decision in decisions.values())
@@ -111,6 +115,17 @@ def _pvalue(test: TestResult) -> float:
 def _content(tests: dict[str, TestResult], decisions: dict[str, Decision], name: str) -> dict[str, Any]:
     decision = {"decision": decisions[name].to_dict()} if decisions else {}
     return {**tests[name].to_dict(), **decision}
+
+
+def _rejected(tests: dict[str, TestResult], alpha: float) -> str:
+    """Return in how many groups perfect calibration is rejected, and in which."""
+    from truecal._lib.text import counted
+
+    names = [name for name, test in tests.items() if _pvalue(test) <= alpha]
+    more = len(names) - _MOST_NAMES
+    which = "; ".join([*names[:_MOST_NAMES], *([f"and {more} more"] if more > 0 else [])])
+    number = f"in {len(names) or 'any'} of {counted(len(tests), 'group')}"
+    return f" {number}: {which}" if names else f" {number}"
 
 
 def _in_groups(decisions: dict[str, Decision], at_most: float) -> str:

@@ -49,6 +49,10 @@ def test_groups_have_intervals_and_adjusted_p_values(plain):
         assert test.pvalue <= row["adjusted_pvalue"] <= 3 * test.pvalue
     text = run("measure", plain, "--group", "region").stdout
     assert "adjusted for 3 groups in the table" in text
+    alone = "Each interval is for its group alone, not adjusted for the number of groups."
+    assert alone in text.splitlines()
+    for options in ((), ("--group", "region", "--confidence-level", "0")):
+        assert alone not in run("measure", plain, *options).stdout
 
 
 def test_rows_without_a_group_are_a_group(tmp_path):

@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 import truecal
@@ -29,6 +30,22 @@ def test_groups_are_corrected_for_many_looks(plain):
     for row in content["results"]:
         assert row["pvalue"] <= row["adjusted_pvalue"] <= min(1, 3 * row["pvalue"])
     assert "adjusted p" in run("test", plain, "--group", "region", code=1).stdout
+
+
+def test_groups_that_are_rejected_are_named(tmp_path):
+    y, p = spread(6000, 3)
+    group = np.array([f"g{k:02d}" for k in range(20)])[np.arange(6000) % 20]
+    good = np.isin(group, ["g01", "g03"])
+    y = np.where(good, spread(6000, 1)[0], y)
+    path = write_csv(tmp_path / "a.csv", {"label": y, "score": p, "g": group})
+    said = " ".join(run("test", path, "--group", "g", "--resamples", "199", code=1).stdout.split())
+    assert said.endswith(
+        "Perfect calibration is rejected at level 0.05 in 18 of 20 groups: "
+        "g00; g02; g04; g05; g06; g07; g08; g09; g10; g11; and 8 more."
+    )
+    few = {name: column[good] for name, column in {"label": y, "score": p, "g": group}.items()}
+    said = run("test", write_csv(tmp_path / "b.csv", few), "--group", "g", "--resamples", "199").stdout
+    assert said.endswith("Perfect calibration is not rejected at level 0.05 in any of 2 groups.\n")
 
 
 def test_one_group_in_twenty_does_not_reject_by_chance_alone(tmp_path):
