@@ -68,6 +68,7 @@ def command(
             )
         )
         sentences = [comparison.verdict]
+    sentences += [f"Note: {note}" for note in comparison.notes]
     body = [
         [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}", f"{concordance:.3f}"]
         for name, error, interval, concordance in rows
@@ -76,7 +77,7 @@ def command(
     text = "\n".join(
         [as_table(["model", "error", heading, "C statistic"], body), "", *map(wrapped, sentences)]
     )
-    content = {"results": [one.to_dict() for one in pairs]}
+    content = {"results": [one.to_dict() for one in pairs], "notes": list(comparison.notes)}
     if isinstance(comparison, Ranking):
         content["ranking"] = [one.to_dict() for one in comparison.models]
     finish("compare", content, text, style=style, output=output, predictions=models, quiet=quiet)

@@ -72,6 +72,7 @@ def command(
     from truecal.estimators._registry import DEFAULT_TEST
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.decision import SHOWN
+    from truecal.inference.dependence import suspected_dependence
     from truecal.inference.multiplicity import adjusted_together
 
     check_fraction("alpha", alpha)
@@ -104,6 +105,8 @@ def command(
     else:
         content["result"] = _content(tests, decisions, "")
     text = f"{table if group else tests['']}\n\n{wrapped(outcome)}"
+    if group and len(arguments) == 1 and (doubt := suspected_dependence(predictions.sample)):
+        text += f"\n{wrapped(f'Note: {doubt}')}"
     finish("test", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
     raise SystemExit(0 if passed else 1)
 

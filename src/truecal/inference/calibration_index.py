@@ -19,6 +19,7 @@ from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
+from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import interval_of
 from truecal.multiscale.analysis import analyse
 from truecal.results import Interval, Result
@@ -105,6 +106,7 @@ def calibration_index(
     """
     check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
+    warn_of_dependence(sample, stacklevel=2)
     core = analyse(sample)
     ici = core.error(1)
     distance, weight = np.abs(core.gap), core.units.weight

@@ -180,13 +180,14 @@ def calibration_test(
         check_choice("method", method, method_names())
         if at_most is not None:
             raise InputError("needs method='multiscale'", argument="at_most")
-        return estimator_test(samples, rows, method, norm, options, n_resamples, generator)
-    if options:
+        result = estimator_test(samples, rows, method, norm, options, n_resamples, generator)
+    elif options:
         raise InputError("is not an option of the multiscale test", argument=next(iter(options)))
-    if at_most is not None:
-        return equivalence_test(samples, rows, at_most, norm)
+    elif at_most is not None:
+        result = equivalence_test(samples, rows, at_most, norm)
+    else:
+        result = multiscale_test(samples, rows, n_resamples, generator)
     notes = warn_of_dependence(samples[0], stacklevel=2)
-    result = multiscale_test(samples, rows, n_resamples, generator)
     return replace(result, notes=(*result.notes, *notes)) if notes else result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -16,6 +16,7 @@ from truecal.data import Rows, read_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
+from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import interval_of
 from truecal.multiscale.analysis import analyse
 from truecal.multiscale.difference import PairedRows, difference
@@ -54,6 +55,8 @@ class Comparison(Result):
         Names of the models.
     adjusted_pvalue : float or None
         p-value adjusted for all pairs, where several models were compared.
+    notes : tuple of str
+        What a reader of the numbers must know.
     """
 
     errors: tuple[float, float]
@@ -67,6 +70,7 @@ class Comparison(Result):
     c_statistics: tuple[float, float]
     names: tuple[str, str] = ("A", "B")
     adjusted_pvalue: float | None = None
+    notes: tuple[str, ...] = ()
 
     _derived = ("verdict",)
 
@@ -105,7 +109,7 @@ class Comparison(Result):
         )
 
     def __str__(self) -> str:
-        return self.verdict
+        return "\n".join([self.verdict, *(f"Note: {note}" for note in self.notes)])
 
 
 def _discrimination(name: str, mine: float, other: float) -> str:
@@ -155,11 +159,14 @@ class Ranking(Result):
         Every pair, with intervals that hold together and p-values adjusted by Holm's method.
     confidence_level : float
         Simultaneous level of the intervals.
+    notes : tuple of str
+        What a reader of the numbers must know.
     """
 
     models: tuple[RankedModel, ...]
     pairs: tuple[Comparison, ...]
     confidence_level: float
+    notes: tuple[str, ...] = ()
 
     _derived = ("verdict",)
 
@@ -190,9 +197,8 @@ class Ranking(Result):
             f"{model.c_statistic:11.3f}"
             for name, model in zip(names, self.models, strict=True)
         ]
-        return "\n".join(
-            [f"{'model':{width}}  {'error':>7}  {heading:16}  {'C statistic':>11}", *rows, "", self.verdict]
-        )
+        head = f"{'model':{width}}  {'error':>7}  {heading:16}  {'C statistic':>11}"
+        return "\n".join([head, *rows, "", self.verdict, *(f"Note: {note}" for note in self.notes)])
 
 
 @takes_predictions
@@ -262,17 +268,24 @@ def compare(
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 to compare models", argument="norm", value=norm)
     level = check_fraction("confidence_level", confidence_level)
+    models: Sequence[_Model]
     if isinstance(y_true, Sample):
-        return _compare(*_two_samples(y_true, y_proba, y_proba_b, y_true_b, reading), norm, level, names)
-    models = _named(y_proba, y_proba_b, names)
-    if len(models) > 2:
-        if y_true_b is not None:
+        models = _two_samples(y_true, y_proba, y_proba_b, y_true_b, reading, names)
+    else:
+        named = _named(y_proba, y_proba_b, names)
+        if len(named) > 2 and y_true_b is not None:
             raise InputError("goes with two models only", argument="y_true_b")
-        return _rank([_Model.read(name, y_true, one, reading) for name, one in models.items()], norm, level)
-    (first, one), (second, other) = models.items()
-    labels_b = y_true if y_true_b is None else y_true_b
-    pair = (_Model.read(first, y_true, one, reading), _Model.read(second, labels_b, other, reading))
-    return _compare(*pair, norm, level, (first, second), paired=y_true_b is None)
+        first, *others = named
+        labels_b = y_true if y_true_b is None else y_true_b
+        models = [_Model.read(first, y_true, named[first], reading)]
+        models += [_Model.read(name, labels_b, named[name], reading) for name in others]
+    notes = warn_of_dependence(*(model.sample for model in models), stacklevel=2)
+    result: Comparison | Ranking
+    if len(models) > 2:
+        result = _rank(models, norm, level)
+    else:
+        result = _compare(models[0], models[1], norm, level, paired=y_true_b is None)
+    return replace(result, notes=notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +311,7 @@ class _Model:
 
 
 def _two_samples(
-    first: Sample, second: Any, y_proba_b: Any, y_true_b: Any, reading: Reading
+    first: Sample, second: Any, y_proba_b: Any, y_true_b: Any, reading: Reading, names: tuple[str, str]
 ) -> tuple[_Model, _Model]:
     given = [
         name
@@ -312,7 +325,7 @@ def _two_samples(
             argument="y_proba",
             remedy=f"Two Samples are compared as different rows; pass arrays to pair rows.{extra}",
         )
-    return _Model("A", first), _Model("B", second)
+    return _Model(names[0], first), _Model(names[1], second)
 
 
 def _named(y_proba: Any, y_proba_b: Any, names: tuple[str, str]) -> dict[str, Any]:
@@ -336,7 +349,6 @@ def _compare(
     second: _Model,
     norm: float,
     level: float,
-    names: tuple[str, str],
     *,
     paired: bool = True,
 ) -> Comparison:
@@ -356,15 +368,15 @@ def _compare(
         n=(first.sample.n, second.sample.n),
         norm=norm,
         c_statistics=(c_statistic(first.sample), c_statistic(second.sample)),
-        names=names,
+        names=(first.name, second.name),
     )
 
 
-def _rank(models: list[_Model], norm: float, level: float) -> Ranking:
+def _rank(models: Sequence[_Model], norm: float, level: float) -> Ranking:
     models = sorted(models, key=lambda model: analyse(model.sample).error(norm))
     chosen = list(itertools.combinations(models, 2))
     each = 1 - (1 - level) / len(chosen)
-    pairs = [_compare(one, other, norm, each, (one.name, other.name)) for one, other in chosen]
+    pairs = [_compare(one, other, norm, each) for one, other in chosen]
     order = sorted(range(len(pairs)), key=lambda k: pairs[k].pvalue)
     largest = 0.0
     for rank, k in enumerate(order):  # Holm

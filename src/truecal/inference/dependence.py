@@ -273,21 +273,21 @@ def _expected_products(
     return found[0], found[1]
 
 
-def warn_of_dependence(sample: Sample, *, stacklevel: int) -> tuple[str, ...]:
+def warn_of_dependence(*samples: Sample, stacklevel: int) -> tuple[str, ...]:
     """Warn if rows look dependent and no clusters were named, and return the warning as a note.
 
     Parameters
     ----------
-    sample : Sample
-        The predictions.
+    *samples : Sample
+        The predictions; of several samples, the first whose rows look dependent counts.
     stacklevel : int
         As in `warnings.warn`, counted from the caller of this function.
     """
-    text = suspected_dependence(sample)
-    if text is None:
-        return ()
-    warnings.warn(text, CalibrationWarning, stacklevel=stacklevel + 1)
-    return (text,)
+    for text in map(suspected_dependence, samples):
+        if text is not None:
+            warnings.warn(text, CalibrationWarning, stacklevel=stacklevel + 1)
+            return (text,)
+    return ()
 
 
 def suspected_dependence(sample: Sample) -> str | None:
@@ -320,7 +320,7 @@ def suspected_dependence(sample: Sample) -> str | None:
     squares = positives * (1 - 2 * curve) + count * curve**2
     products = float(((positives - count * curve) ** 2 - squares).sum())
     variance, pairs = curve * (1 - curve), count * (count - 1)
-    correlation = products / float(pairs @ variance)
+    correlation = min(products / float(pairs @ variance), 1.0)
     sizes, times = np.unique(count, return_counts=True)
     most_common = int(times.argmax())
     same_size = times[most_common] >= _SAME_SIZE * len(count)
@@ -331,9 +331,9 @@ def suspected_dependence(sample: Sample) -> str | None:
     often = f"{sizes[most_common]:.10g} times each" if same_size else "several times each"
     return (
         f"{len(count):,} scores occur {often}, and labels of the same score are more alike than independent rows can "
-        f"be (correlation {correlation:.2f}). If these are repeated rows, such as several answers to one question, "
-        f"intervals are too short and p-values too small: name the question with clusters (--cluster on the command "
-        f"line)."
+        f"be (correlation {correlation:.2f}). If these are repeated rows, the error is estimated too large, intervals "
+        f"are too short and p-values too small: remove copies of a row, as a join makes them; for several answers to "
+        f"one question, name the question with clusters (--cluster on the command line)."
     )
 
 

@@ -231,11 +231,13 @@ def _measure(
     else:
         samples, rows = samples_and_rows(y_true, y_proba, counting=counting, **reading)
     outcomes = [spec(sample, norm=norm, **options) for sample in samples]
-    if confidence_level is not None:
+    if spec.name == DEFAULT_ESTIMATOR:  # it, and its interval, take rows to be independent
         from truecal.inference.dependence import warn_of_dependence
-        from truecal.inference.interval import interval_of
 
         warn_of_dependence(samples[0], stacklevel=3)
+    if confidence_level is not None:
+        from truecal.inference.interval import interval_of
+
         outcomes = [
             replace(
                 one, interval=interval_of([sample], norm, confidence_level, rows=rows and rows[k : k + 1])

@@ -48,6 +48,17 @@ def test_groups_that_are_rejected_are_named(tmp_path):
     assert said.endswith("Perfect calibration is not rejected at level 0.05 in any of 2 groups.\n")
 
 
+def test_doubled_rows_are_noted_in_groups_too(tmp_path):
+    y, p = spread(600, 1)
+    columns = {"label": y, "score": p, "g": ["a", "b"] * 300}
+    path = write_csv(tmp_path / "twice.csv", {name: [*column, *column] for name, column in columns.items()})
+    said = run("test", path, "--group", "g", "--resamples", "99", code=1).stdout
+    assert " ".join(said.split()).count("Note: 600 scores occur 2 times each") == 1
+    content = run("test", path, "--group", "g", "--resamples", "99", "--format", "json", code=1).stdout
+    for row in json.loads(content)["results"]:
+        assert "300 scores occur 2 times each" in row["notes"][-1]
+
+
 def test_one_group_in_twenty_does_not_reject_by_chance_alone(tmp_path):
     import numpy as np
 

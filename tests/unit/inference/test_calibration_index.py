@@ -42,8 +42,10 @@ def test_they_are_ordered_and_small_for_a_calibrated_model():
 
 def test_weights_and_clusters():
     y, p = SQUARE.sample(1500, rng=2)
-    doubled = truecal.calibration_index(np.repeat(y, 2), np.repeat(p, 2))
-    counts = truecal.calibration_index(y, p, sample_weight=np.full(1500, 2), weights="counts")
+    with pytest.warns(truecal.CalibrationWarning, match="1,500 scores occur 2 times each"):
+        doubled = truecal.calibration_index(np.repeat(y, 2), np.repeat(p, 2))
+    with pytest.warns(truecal.CalibrationWarning, match="1,500 scores occur 2 times each"):
+        counts = truecal.calibration_index(y, p, sample_weight=np.full(1500, 2), weights="counts")
     assert counts.ici == pytest.approx(doubled.ici)
     assert counts.e90 == pytest.approx(doubled.e90)
     clustered = truecal.calibration_index(y, p, clusters=np.arange(1500) // 30)

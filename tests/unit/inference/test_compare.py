@@ -121,7 +121,14 @@ def test_several_models_are_ranked_and_those_that_cannot_be_separated_are_named(
         alone = compare(y, models[pair.names[0]], models[pair.names[1]])
         assert pair.pvalue == alone.pvalue <= pair.adjusted_pvalue <= 6 * alone.pvalue
         assert pair.interval.high - pair.interval.low >= alone.interval.high - alone.interval.low
-    assert set(ranking.to_dict()) == {"schema_version", "models", "pairs", "confidence_level", "verdict"}
+    assert set(ranking.to_dict()) == {
+        "schema_version",
+        "models",
+        "pairs",
+        "confidence_level",
+        "notes",
+        "verdict",
+    }
 
 
 def test_equal_models_are_rarely_separated_by_a_ranking():

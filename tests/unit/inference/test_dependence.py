@@ -102,12 +102,44 @@ def test_repeated_answers_lead_to_a_warning_that_names_clusters(n, size):
     with pytest.warns(truecal.CalibrationWarning, match=f"occur {size} times each.*clusters") as caught:
         truecal.estimate(y, p, confidence_level=0.95)
     assert caught[0].filename == __file__
-    for function in (truecal.confidence_interval, truecal.calibration_test):
+    for function in (
+        truecal.calibration_error,
+        truecal.confidence_interval,
+        truecal.calibration_test,
+        truecal.calibration_index,
+    ):
         with pytest.warns(truecal.CalibrationWarning, match="clusters") as caught:
             function(y, p)
         assert caught[0].filename == __file__
     truecal.estimate(y, p, clusters=who, confidence_level=0.95)  # warnings are errors here
-    truecal.calibration_error(y, p)  # reports no uncertainty
+    truecal.calibration_error(y, p, estimator="em_sweep")  # claims nothing about independent rows
+
+
+def test_decisions_on_doubled_rows_carry_the_warning():
+    """A join doubled the rows of a calibrated model, which then seems to have a large error."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 3, 1000)
+    y, p = np.tile(rng.random(1000) < p, 2), np.tile(p, 2)
+    for decide in (
+        lambda: truecal.calibration_test(y, p, at_most=0.1),
+        lambda: truecal.calibration_test(y, p, method="em_sweep", n_resamples=19, rng=0),
+        lambda: truecal.compare(y, p, p**1.1),
+        lambda: truecal.compare(y, {"a": p, "b": p**1.1, "c": p**1.2}),
+    ):
+        with pytest.warns(truecal.CalibrationWarning, match="the error is estimated too large") as caught:
+            result = decide()
+        assert [one.filename for one in caught] == [__file__]
+        assert "1,000 scores occur 2 times each" in result.notes[-1]
+        assert "(correlation 1.00)" in result.notes[-1]
+        assert result.to_dict()["notes"][-1] == result.notes[-1]
+        assert f"Note: {result.notes[-1]}" in str(result)
+
+
+def test_the_correlation_is_at_most_one():
+    """Labels that contradict their scores are farther from the curve than its variance allows."""
+    rng = np.random.default_rng(0)
+    p = np.repeat(np.concatenate([rng.uniform(0.04, 0.06, 530), rng.uniform(0.94, 0.96, 470)]), 2)
+    assert "(correlation 1.00)" in suspected_dependence(as_sample(p < 0.5, p))
 
 
 def ordinary(kind, rng):
