@@ -22,6 +22,7 @@ from truecal.cli._options import (
 from truecal.cli._output import check_target, finish, stage, wrapped
 
 if TYPE_CHECKING:
+    from truecal.cli.input.loaded import Predictions
     from truecal.results import Estimate
 
 #: For comparison with the recommended estimator: the paper's two, and the usual ECE.
@@ -112,9 +113,7 @@ def command(
     content["results"] = [{key: row[key] for key in row if bins or key != "bins"} for row in rows]
     content["test"] = {"method": test.method, "pvalue": test.pvalue}
     content["warnings"] = data_warnings(predictions.sample) if len(parts[0][1]) == 1 else ()
-    text = _text(
-        predictions.source, results, p_equals(test.pvalue, test.n_resamples), pvalues, ", ".join(group)
-    )
+    text = _text(predictions, results, p_equals(test.pvalue, test.n_resamples), pvalues, ", ".join(group))
     text = "\n".join([text, *(wrapped(f"Note: {warning}") for warning in content["warnings"])])
     finish("measure", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
 
@@ -130,7 +129,7 @@ def _measure(arguments: dict[str, Any], name: str, level: float, *, norm: float,
 
 
 def _text(
-    source: str,
+    predictions: Predictions,
     results: list[tuple[str | None, Estimate]],
     shown_pvalue: str,
     pvalues: dict[str, float | None],
@@ -141,15 +140,18 @@ def _text(
 
     first = results[0][1]
     norm = "" if first.norm is None else f" (l{first.norm:g})"
-    size = counted(first.n, "row")
+    weighted = predictions.has_sampling_weights
+    size = f"effective n = {predictions.size(first)}" if weighted else counted(first.n, "row")
+    if weighted and predictions.y_true is not None:
+        size = f"{counted(len(predictions.y_true), 'row')}, {size}"
     size += "" if first.n_clusters is None else f" in {counted(first.n_clusters, 'cluster')}"
-    lines = [f"Calibration error{norm} of {first.target} in {source}, {size}", ""]
+    lines = [f"Calibration error{norm} of {first.target} in {predictions.source}, {size}", ""]
     head = ["estimator", "error", "bins"]
     body = [[found.estimator, found.shown, str(found.n_bins or "-")] for _, found in results]
     if group:
-        head = [group, "estimator", "error", "rows"]
+        head = [group, "estimator", "error", "effective n" if weighted else "rows"]
         body = [
-            ["(all)" if name is None else name, row[0], row[1], f"{found.n:,.10g}"]
+            ["(all)" if name is None else name, row[0], row[1], predictions.size(found)]
             for (name, found), row in zip(results, body, strict=True)
         ]
     if group and first.interval is not None:

@@ -82,7 +82,7 @@ def command(
                 f"on other rows (--test, or --apply), or take the error of held-out rows in the table.",
                 err=True,
             )
-    content, text = selection.to_dict(), _text(selection)
+    content, text = selection.to_dict(), _text(selection, predictions)
     if fresh is not None:
         columns = predictions.columns
         same = {"label": columns.label, "score": columns.score}
@@ -112,7 +112,7 @@ def _gain(selection: Selection, fresh: Predictions, kind: str) -> Comparison:
     return comparison
 
 
-def _text(selection: Selection) -> str:
+def _text(selection: Selection, predictions: Predictions) -> str:
     from truecal._lib.text import level
 
     interval = f"{level(selection.candidates[0].interval.level)} interval"
@@ -129,7 +129,9 @@ def _text(selection: Selection) -> str:
         ]
         for one in selection.candidates
     ]
-    title = f"{selection.criterion}, {selection.design}, n = {selection.n:,.10g}"
+    # The sum of sampling weights is not the number of rows.
+    n = len(predictions.y_proba) if predictions.has_sampling_weights else selection.n
+    title = f"{selection.criterion}, {selection.design}, n = {n:,.10g}"
     return "\n".join([title, "", as_table(head, body, text_columns=2), "", wrapped(selection.verdict)])
 
 

@@ -21,6 +21,7 @@ from truecal.cli._options import (
 from truecal.cli._output import check_target, finish, stage, wrapped
 
 if TYPE_CHECKING:
+    from truecal.cli.input.loaded import Predictions
     from truecal.inference._test_result import TestResult
     from truecal.inference.decision import Decision
 
@@ -94,11 +95,11 @@ def command(
         passed = min(map(_pvalue, tests.values())) > alpha
         where = _rejected(tests, alpha) if group else ""
         outcome = f"Perfect calibration is {'not ' if passed else ''}rejected at level {alpha:g}{where}."
-        table = _table(tests, ", ".join(group), alpha)
+        table = _table(tests, predictions, alpha)
     else:
         passed = all(decision.state == SHOWN for decision in decisions.values())
         outcome = _in_groups(decisions, at_most) if group else decisions[""].verdict
-        table = _decision_table(decisions, ", ".join(group))
+        table = _decision_table(decisions, tests, predictions)
     content |= {"rejected": passed == (at_most is not None), "passed": passed}
     if group:
         content["results"] = [{"group": name, **_content(tests, decisions, name)} for name in tests]
@@ -144,13 +145,14 @@ def _in_groups(decisions: dict[str, Decision], at_most: float) -> str:
     )
 
 
-def _decision_table(decisions: dict[str, Decision], group: str) -> str:
+def _decision_table(
+    decisions: dict[str, Decision], tests: dict[str, TestResult], predictions: Predictions
+) -> str:
     from truecal._lib.text import format_pvalue, level
 
     first = next(iter(decisions.values()))
     head = [
-        group,
-        "rows",
+        *_sizes_head(predictions),
         "error",
         f"{level(1 - first.alpha)} limits",
         "p",
@@ -160,7 +162,7 @@ def _decision_table(decisions: dict[str, Decision], group: str) -> str:
     body = [
         [
             name,
-            f"{one.n:,.10g}",
+            predictions.size(tests[name]),
             f"{one.error:.4f}",
             f"{one.lower:.4f}, {one.upper:.4f}",
             format_pvalue(one.pvalue),
@@ -172,13 +174,13 @@ def _decision_table(decisions: dict[str, Decision], group: str) -> str:
     return as_table(head, body)
 
 
-def _table(tests: dict[str, TestResult], group: str, alpha: float) -> str:
+def _table(tests: dict[str, TestResult], predictions: Predictions, alpha: float) -> str:
     from truecal._lib.text import format_pvalue, statistic
 
     body = [
         [
             name,
-            f"{test.n:,.10g}",
+            predictions.size(test),
             statistic(test.statistic),
             format_pvalue(test.pvalue),
             format_pvalue(_pvalue(test)),
@@ -186,4 +188,12 @@ def _table(tests: dict[str, TestResult], group: str, alpha: float) -> str:
         ]
         for name, test in tests.items()
     ]
-    return as_table([group, "rows", "statistic", "p", "adjusted p", "rejected"], body)
+    return as_table([*_sizes_head(predictions), "statistic", "p", "adjusted p", "rejected"], body)
+
+
+def _sizes_head(predictions: Predictions) -> list[str]:
+    """Return the heads of the columns of groups and of their sizes."""
+    return [
+        ", ".join(predictions.columns.group),
+        "effective n" if predictions.has_sampling_weights else "rows",
+    ]

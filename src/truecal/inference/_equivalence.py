@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -46,11 +47,14 @@ def equivalence_test(
     limits = limits_of(cores, norm, rows, separate=separate)
     several = parts_target(len(samples)) if separate else classes_target(len(samples))
     pvalue = limits.at_most(at_most)
-    table = samples[0].clusters
-    n, n_clusters = samples[0].n, None if table is None else table.n_named
+    first = samples[0]
+    sizes: dict[str, Any] = {
+        "n": first.n,
+        "n_clusters": None if first.clusters is None else first.clusters.n_named,
+        "effective_size": None if first.squares is None else first.effective_size,
+    }
     if separate:
-        whole = sizes_of(samples, rows or ())
-        n, n_clusters = whole["n"], whole["n_clusters"]
+        sizes = sizes_of(samples, rows or ())
     return TestResult(
         statistic=limits.error,
         pvalue=pvalue,
@@ -58,7 +62,6 @@ def equivalence_test(
         null=np.empty(0),
         n_resamples=0,
         method=MULTISCALE,
-        n=n,
         target=samples[0].target if len(samples) == 1 and not separate else several,
         norm=float(norm),
         at_most=at_most,
@@ -68,7 +71,7 @@ def equivalence_test(
             *(_constant_passes(samples[0], at_most) if len(samples) == 1 and not separate else ()),
         ),
         limits=limits,
-        n_clusters=n_clusters,
+        **sizes,
     )
 
 

@@ -170,6 +170,7 @@ def _compare(
         tail_pvalue=pvalue,
         notes=(*estimate.notes, *notes),
         n_clusters=estimate.n_clusters,
+        effective_size=estimate.effective_size,
     )
 
 

@@ -91,6 +91,7 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         tail_pvalue=tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue),
         notes=(*outcome.notes, *impossible_labels(sample), *([] if reversal is None else [reversal])),
         n_clusters=None if sample.clusters is None else sample.clusters.n_named,
+        effective_size=None if sample.squares is None else sample.effective_size,
     )
 
 

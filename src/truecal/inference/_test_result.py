@@ -71,6 +71,8 @@ class TestResult(Result):
         With `at_most`: the confidence limits behind `decide`.
     n_clusters : int or None
         Number of clusters, if rows depend on each other.
+    effective_size : float or None
+        With sampling weights, Kish's effective number of rows.
     """
 
     __test__: ClassVar[bool] = False  # not a test class for pytest
@@ -97,6 +99,7 @@ class TestResult(Result):
     classes: tuple[TestResult, ...] = ()
     limits: Limits | None = None
     n_clusters: int | None = None
+    effective_size: float | None = None
 
     def decide(self, alpha: float = 0.05) -> Decision:
         """Return what a test with `at_most` shows, and how many rows would settle it.
@@ -144,7 +147,9 @@ class TestResult(Result):
 
     def _headline(self) -> list[str]:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
-        size = f"n = {self.n:,.10g}"
+        # The sum of sampling weights says nothing about the number of rows.
+        effective = self.effective_size
+        size = f"n = {self.n:,.10g}" if effective is None else f"effective n = {effective:,.1f}"
         size += "" if self.n_clusters is None else f" in {counted(self.n_clusters, 'cluster')}"
         if self.at_most is not None:
             return [

@@ -294,3 +294,25 @@ def test_groups_by_the_outcome_are_refused(plain, tmp_path, command):
     copied = write_csv(tmp_path / "a.csv", {**COLUMNS, "paid": np.where(COLUMNS["label"], "yes", "no")})
     said = refuse(command, copied, *names, "--group", "paid", *output)
     assert "column 'paid' has 2 values, and all rows with the same value have the same label" in said
+
+
+def test_the_sum_of_sampling_weights_is_not_called_rows(tmp_path, monkeypatch):
+    """Weights of 2.7 on average do not make 1,620 rows of 600; those that are counts do."""
+    weight = COLUMNS["weight"] * 1.35
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "weight": weight, "times": COLUMNS["weight"]})
+    kish = f"{weight.sum() ** 2 / (weight**2).sum():,.1f}"
+    assert f"a.csv, 600 rows, effective n = {kish}\n" in run("measure", path, "--weight", "weight").stdout
+    assert f"effective n = {kish}\n" in run("test", path, "--weight", "weight", code=1).stdout
+    assert f"effective n = {kish}\n" in run("test", path, "--weight", "weight", "--at-most", "0.3").stdout
+    assert "n = 600\n" in run("recalibrate", path, "--weight", "weight").stdout
+    for command in (("measure",), ("test",), ("test", "--at-most", "0.9")):
+        said = run(*command, path, "--weight", "weight", "--group", "region", code=(0, 1)).stdout
+        assert "effective n" in said
+        assert "1,620" not in said
+        counted = run(
+            *command, path, "--weight", "times", "--counts", "--group", "region", code=(0, 1)
+        ).stdout
+        assert "effective n" not in counted
+    assert "a.csv, 1,200 rows\n" in run("measure", path, "--weight", "times", "--counts").stdout
+    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 10)
+    assert f"a.csv, effective n = {kish}\n" in run("measure", path, "--weight", "weight").stdout

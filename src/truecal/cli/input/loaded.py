@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from truecal.data.sample import Sample
+    from truecal.inference._test_result import TestResult
+    from truecal.results import Estimate
 
 #: Names of columns in the frame that predictions are made from.
 WEIGHT, CLUSTER = "weight of the row", "cluster of the row"
@@ -141,6 +143,21 @@ class Predictions:
         split = split_rows(dict(zip(self.columns.group, keys, strict=True)), len(self.cells))
         samples = dict(zip(split.group.tolist(), self.cells.values(), strict=True))
         return {name: samples[k] for k, name in enumerate(split.names)}
+
+    @property
+    def has_sampling_weights(self) -> bool:
+        """Whether rows have weights that are not counts, so that their sum is not the number of rows."""
+        if self.y_true is None:
+            return self.columns.weight is not None and any(
+                sample.squares is not None for sample in self.cells.values()
+            )
+        return self.columns.weight is not None and self.options.get("weights") != "counts"
+
+    def size(self, result: Estimate | TestResult) -> str:
+        """Return the number of rows behind a result; with sampling weights the effective number of rows."""
+        if self.has_sampling_weights and result.effective_size is not None:
+            return f"{result.effective_size:,.1f}"
+        return f"{result.n:,.10g}"
 
     @property
     def by(self) -> dict[str, Any] | None:
