@@ -22,6 +22,7 @@ from truecal.assessment.plan import PlannedRows, plan_rows, thinned
 from truecal.assessment.recalibration import Recalibration, advise_recalibration, training_rows
 from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
+from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import MISSING, split_rows, split_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
@@ -261,6 +262,8 @@ def assess(
     if thresholds is not None and not clinical:
         raise InputError("are those of the decision curve and need clinical=True", argument="thresholds")
     generator = as_generator(rng)
+    columns = {name: reading.get(name) for name in ("sample_weight", "clusters")}
+    warn_of_other_order(y_true=y_true, y_proba=y_proba, **columns, by=by, time=time)
     with warnings.catch_warnings():
         # What they say is among the notes of the assessment.
         warnings.simplefilter("ignore", CalibrationWarning)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import decimal
 import numbers
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.text import counted, listing
-from truecal.exceptions import InputError, Remedy
+from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -43,6 +45,49 @@ def to_array(data: Any, name: str) -> tuple[NDArray[Any], list[Any] | None]:
     if isinstance(frame, nw.DataFrame):
         return _stack_columns(frame, name), list(frame.columns)
     return _as_array(_values(frame) if isinstance(frame, nw.Series) else data, name), None
+
+
+def warn_of_other_order(**given: Any) -> None:
+    """Warn of pandas objects whose indexes hold the same values in another order, since rows go by position.
+
+    Parameters
+    ----------
+    **given
+        Arguments by name: columns and frames of any kind, or tuples and mappings of them. None is left out.
+    """
+    indexes = []
+    for name, value in given.items():
+        columns = (
+            value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else [value]
+        )
+        pandas = (column for column in columns if type(column).__module__.partition(".")[0] == "pandas")
+        indexes += [(name, column.index) for column in pandas if hasattr(column, "index")]
+    for name, index in indexes[1:]:
+        first, other = indexes[0]
+        if not index.equals(other) and _same_values(index, other):
+            warnings.warn(
+                f"Rows are matched by position, and {name} has the index of {first} in another order. Give both one "
+                f"order, as with .loc, or pass {name}.to_numpy() if positions are right.",
+                CalibrationWarning,
+                stacklevel=_level_outside(),
+            )
+
+
+def _same_values(index: Any, other: Any) -> bool:
+    """Return whether two indexes of pandas hold the same values in any order; the ends of integers mostly settle it."""
+    if len(index) != len(other) or index.dtype != other.dtype:
+        return False
+    if index.dtype.kind in "iu" and (index.min(), index.max()) != (other.min(), other.max()):
+        return False
+    return set(index.tolist()) == set(other.tolist())
+
+
+def _level_outside() -> int:
+    """Return the `stacklevel` at which the caller of this function names the line that called truecal."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_globals.get("__name__", "").partition(".")[0] == "truecal" and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _from_torch(data: Any, name: str) -> NDArray[Any]:

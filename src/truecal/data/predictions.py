@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice, did_you_mean
 from truecal._lib.types import FloatArray
-from truecal.data.arrays import bad_values, check_shape, refuse_missing, to_array, to_numbers, to_python
+from truecal.data.arrays import (
+    bad_values,
+    check_shape,
+    refuse_missing,
+    to_array,
+    to_numbers,
+    to_python,
+    warn_of_other_order,
+)
 from truecal.data.counting import Counting
 from truecal.data.labels import Codes, Labels, read_clusters
 from truecal.data.reading import Reading
@@ -303,6 +311,7 @@ def read_rows(
         raise InputError(
             "is missing", argument="y_proba", remedy="Pass labels and probabilities, or one Sample."
         )
+    warn_of_other_order(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight, clusters=clusters)
     check_multiclass(multiclass, pos_label)
     proba, names = read_logits(y_proba) if logits else read_probabilities(y_proba)
     proba = proba[:, 0] if proba.ndim == 2 and proba.shape[1] == 1 else proba

@@ -166,7 +166,8 @@ class Sample(ScoreGroups):
         y_true : array-like of shape (n,), (n, 1) or one-hot (n, K)
             Labels. For one column of scores: 0 and 1, booleans, or any two values with `pos_label`. For K
             columns: the column's number from 0, or its name. Lists, NumPy arrays, pandas, Polars and PyArrow
-            columns and torch CPU tensors are taken by position, never by index.
+            columns and torch CPU tensors are taken by position, never by index; a warning is given if pandas indexes
+            hold the same values in another order.
         y_proba : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
             Probabilities. One column is the probability of the positive class.
         sample_weight : array-like of shape (n,), optional

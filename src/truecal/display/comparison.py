@@ -12,6 +12,7 @@ import numpy as np
 from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.types import RNGLike
 from truecal.data import as_sample, read_rows
+from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import split_rows, split_sample
 from truecal.data.sample import Sample
 from truecal.display._base import Display, check_rows, column, describe_plot
@@ -165,6 +166,7 @@ class ComparisonDisplay(Display):
         -------
         Self
         """
+        warn_of_other_order(y_true=y_true, by=by)
         (rows,) = read_rows(y_true, y_proba, **reading)
         split = split_rows(by, len(rows.label))
         samples = {split.names[k]: sample for k, sample in split_sample(rows, split).items()}

@@ -14,12 +14,13 @@ import pytest
 import truecal
 from support.refusals import FIX, FOUR_LABELS, FOUR_SCORES, OUTSIDE, ROUNDING, THREE, refused
 from truecal.data import as_sample, as_samples, probabilities_from_logits, read_rows
-from truecal.exceptions import InputError, Remedy
+from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 Y = [0, 0, 1, 1, 0]
 P = [0.1, 0.4, 0.35, 0.8, 0.8]
 WORDS = ["no", "no", "yes", "yes", "no"]
 SCORE, COUNT, POSITIVES = [0.1, 0.35, 0.4, 0.8], [1, 1, 1, 2], [0, 1, 0, 1]
+PAIRS = pd.MultiIndex.from_tuples([(0, "a"), (0, "b"), (1, "a"), (1, "b"), (2, "a")])
 SHUFFLED = [3, 1, 4, 0, 2]
 
 
@@ -104,6 +105,37 @@ def test_every_container_by_position(container):
     assert_expected(as_samples(Y, container(P)))
     assert_expected(as_samples(container(Y), P))
     assert_expected(as_samples(container([bool(y) for y in Y]), P))
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("y_proba", lambda y, p, other: truecal.estimate(y, other)),
+        ("y_proba", lambda y, p, other: truecal.calibration_test(y, other.to_frame(), n_resamples=9)),
+        ("y_proba", lambda y, p, other: truecal.compare(y, p, other)),
+        ("sample_weight", lambda y, p, other: truecal.estimate(y, p, sample_weight=other)),
+        ("clusters", lambda y, p, other: truecal.Sample.from_predictions(y.to_numpy(), p, clusters=other)),
+        ("clusters", lambda y, p, other: truecal.select_recalibrator(y, p, clusters=other)),
+        ("by", lambda y, p, other: truecal.assess(y, p, by={"region": other}, n_resamples=9)),
+        ("by", lambda y, p, other: truecal.display.ComparisonDisplay.from_groups(y, p, other, n_resamples=9)),
+    ],
+)
+def test_indexes_in_another_order_are_named(name, call):
+    """Position counts, so a column that was sorted on its own would be paired with the wrong rows in silence."""
+    tenth = np.tile(np.arange(1, 11) / 11, 20)
+    label = (np.random.default_rng(0).random(200) < tenth).astype(int)
+    y, p = pd.Series(label), pd.Series(np.roll(tenth, 1))
+    with pytest.warns(
+        CalibrationWarning, match=f"{name} has the index of y_(true|proba) in another"
+    ) as caught:
+        call(y, p, pd.Series(tenth, index=range(199, -1, -1)))
+    assert caught[0].filename == __file__
+
+
+def test_other_indexes_are_nobodys_business():
+    for index in ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [0, 1, 2, 3, 5], list("abcde"), [0, 4, 4, 1, 1], PAIRS):
+        assert_expected(as_samples(pd.Series(Y), pd.Series(P, index=index)))
+    assert_expected(as_samples(pd.Series(Y), pd.Series(P, index=SHUFFLED).to_numpy()))
 
 
 @pytest.mark.parametrize(

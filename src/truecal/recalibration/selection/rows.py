@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_count
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import warn_of_other_order
 from truecal.data.labels import Codes, read_clusters
 from truecal.data.predictions import as_samples, equal_weights, read_weights, weights_are_counts
 from truecal.data.sample import Sample
@@ -76,6 +77,8 @@ class FitRows:
             raise InputError(
                 "is missing", argument="y_proba", remedy="Pass labels and probabilities, or one Sample."
             )
+        columns = {name: reading[name] for name in ("sample_weight", "clusters")}
+        warn_of_other_order(y_true=y, y_proba=scores, **columns)
         read, pos_label = read_scores(scores, given), reading["pos_label"]
         if pos_label is None:
             label, classes = read_labels(y, read, reading["labels"])
