@@ -270,7 +270,8 @@ def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:
         return f"none: {_too_few([core.sample for core in cores])}"
     bins = min(core.resolution for core in cores)
     if all(core.resolution == len(core.sample) for core in cores):
-        return "none beyond independent rows: every distinct score is a bin"
+        units = "rows" if cores[0].sample.clusters is None else "clusters"
+        return f"none beyond independent {units}: every distinct score is a bin"
     if bins == 1:
         return "the curve is logistic or a beta curve: there are too few rows for bins"
     return f"no structure finer than 1/{bins} of the rows"

@@ -218,6 +218,8 @@ class Omnibus:
             return "none"
         best = max(self.components, key=lambda one: one.weight / math.sqrt(one.pvalue))
         score, residual = self.null.score, self.null.residual
+        if np.ptp(score) == 0:  # one score has a level, and no slope
+            return "a level shift"
         coefficient = residual @ self._terms
         if best.family == "bins":
             level = next(level for level in self._levels if len(level.scale) == best.terms)

@@ -70,6 +70,15 @@ def test_a_test_beside_the_interval_decides_about_zero():
     assert interval_of([sample], 2, 0.95, pvalue=0.2).low == 0
 
 
+def test_what_must_be_independent_is_named():
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.3, 0.7], 4000)
+    y = rng.random(4000) < p
+    for clusters, units in ((None, "rows"), (np.arange(4000) // 4, "clusters")):
+        interval = confidence_interval(as_sample(y, p, clusters=clusters))
+        assert interval.assumption == f"none beyond independent {units}: every distinct score is a bin"
+
+
 def test_distinct_scores_that_are_all_resolved_need_no_assumption():
     rng = np.random.default_rng(1)
     score = np.round(rng.random(3000), 1)

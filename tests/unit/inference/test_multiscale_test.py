@@ -120,3 +120,9 @@ def test_many_classes_do_not_need_many_resamples():
     result = calibration_test(y, proba, multiclass="classwise", n_resamples=199, rng=0)
     assert result.pvalue == 0.005
     assert min(part.adjusted_pvalue for part in result.classes) == 0.005
+
+
+@pytest.mark.parametrize("score", [0.02, 0.25, 0.5, 0.9])
+def test_a_constant_score_can_only_have_a_wrong_level(score):
+    result = calibration_test(np.arange(400) % 10 < 3, np.full(400, score), n_resamples=99, rng=0)
+    assert result.component == "a level shift"
