@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from truecal.exceptions import InputError, Remedy
@@ -42,6 +42,7 @@ _OPTIONS = {
     "by": "--group",
     "table": "--table",
     "neg_label": "--neg-label",
+    "thresholds": "--threshold",
 }
 _SAME = (
     "alpha", "at_most", "average_run_length",
@@ -73,7 +74,7 @@ def describe(error: InputError, columns: Mapping[str, str] | None = None) -> str
 
 
 @contextmanager
-def naming(source: str, columns: Mapping[str, str]) -> Iterator[None]:
+def naming(source: str, columns: Mapping[str, str], rows: Sequence[int] | None = None) -> Iterator[None]:
     """Name the file and its columns in errors of the library; errors about options stay as they are.
 
     Parameters
@@ -82,11 +83,17 @@ def naming(source: str, columns: Mapping[str, str]) -> Iterator[None]:
         The file.
     columns : mapping
         What to call the arguments that are its columns.
+    rows : sequence of int, optional
+        Numbers of the rows of the file that the library was given, if not all.
     """
     try:
         yield
     except InputError as error:
         if error.argument in _OPTIONS and error.argument not in columns:
             raise
-        message = describe(error, columns)
+        first = error.first_row if rows is None or error.first_row is None else int(rows[error.first_row])
+        moved = InputError(
+            error.problem, argument=error.argument, first_row=first, value=error.value, remedy=error.remedy
+        )
+        message = describe(moved, columns)
         raise InputError(message if message.startswith(source) else f"{source}: {message}") from error

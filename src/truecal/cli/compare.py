@@ -10,7 +10,13 @@ import click
 from truecal._lib.text import as_table
 from truecal.cli._options import Command, column_option, norm_option, output_options, table_options
 from truecal.cli._output import check_target, finish, stage, wrapped
-from truecal.exceptions import InputError
+from truecal.exceptions import InputError, Remedy
+
+#: What to do about labels of several classes, where each column of scores is a model.
+_SEVERAL_CLASSES = (
+    "Each --score is a model of its own, with probabilities of one class; for several classes give columns of lists "
+    "(Parquet, JSON lines, NPZ), or matrices to truecal.compare in Python."
+)
 
 
 @click.command("compare", cls=Command)
@@ -34,7 +40,8 @@ def command(
     """Compare models whose scores are columns of FILE, on the same labels.
 
     Three or more models are ranked and compared pair by pair, with intervals that hold together at the given level
-    (Bonferroni) and adjusted p-values (Holm).
+    (Bonferroni) and adjusted p-values (Holm). Each --score is a model: a column of probabilities of one class, or of
+    lists with one probability for each class.
     """
     from truecal._lib.checks import check_fraction
     from truecal._lib.text import level as percent_of
@@ -49,9 +56,14 @@ def command(
         raise InputError("compare needs two models. Name their columns: --score one --score two")
     with stage("comparing"), models.naming():
         options = {name: value for name, value in models.options.items() if value is not None}
-        comparison = compare(
-            models.y_true, dict(models.models), norm=norm, confidence_level=confidence_level, **options
-        )
+        try:
+            comparison = compare(
+                models.y_true, dict(models.models), norm=norm, confidence_level=confidence_level, **options
+            )
+        except InputError as error:
+            if error.remedy not in (Remedy.COLUMN_PER_CLASS, Remedy.ONE_VERSUS_REST):
+                raise
+            raise InputError(error.problem, argument=error.argument, remedy=_SEVERAL_CLASSES) from error
     if isinstance(comparison, Ranking):
         pairs, shown = comparison.pairs, comparison.models
         rows = [(one.name, one.error, one.interval, one.c_statistic) for one in shown]

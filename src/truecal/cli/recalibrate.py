@@ -49,7 +49,9 @@ def command(
     --write keeps all columns and adds the new ones. On the rows of FILE, which the recalibrator was fitted to, their
     error is too small: to show the gain with 'truecal compare', give other rows with --apply.
     """
+    from truecal.cli._errors import naming
     from truecal.cli.input.files import open_table
+    from truecal.cli.input.loaded import names_of
     from truecal.cli.input.predictions import load, scores_of
     from truecal.recalibration.selection import select_recalibrator
 
@@ -73,7 +75,7 @@ def command(
             asked = {name: reading[name] for name in ("percent", "clip", "normalize")}
             table = open_table(other, reading["input_format"], reading["encoding"])
             scores, kept = scores_of(table, predictions.columns.score, **asked), None
-        with predictions.naming():
+        with naming(table.source, names_of(predictions.columns), kept):
             _write(target, table, selection.transform(scores), predictions.columns.score, kept)
         show_written(target)
         if not selection.leave_alone and (other is None or _is_same(other, file)):

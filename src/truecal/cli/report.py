@@ -55,12 +55,14 @@ def command(
     **reading: Any,
 ) -> None:
     """Write a calibration report on the predictions in FILE: one self-contained HTML page."""
-    from truecal._lib.checks import require
+    from truecal._lib.checks import check_fraction, require
     from truecal.assessment.assess import assess
     from truecal.cli.input.predictions import load
 
     if threshold and not clinical:
         raise InputError("--threshold needs --clinical")
+    for one in threshold:
+        check_fraction("thresholds", one)
     require("jinja2", extra="app", purpose="The report")
     name = "standard input" if file == "-" else Path(file).name
     target = output or Path(f"{name.partition('.')[0] or 'report'}.html")

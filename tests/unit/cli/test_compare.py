@@ -45,6 +45,15 @@ def test_models_of_several_classes_in_one_file(tmp_path):
     assert found["difference"] == pytest.approx(truecal.compare(label, sharp, proba).difference)
 
 
+def test_a_column_for_each_class_is_not_a_model(tmp_path):
+    columns = {"y": np.arange(30) % 3, **{f"{m}_{k}": np.full(30, 0.3) for m in "ab" for k in range(3)}}
+    path = write_csv(tmp_path / "a.csv", columns)
+    for options in ((), ("--pos-label", "1")):
+        said = refuse("compare", path, "--label", "y", "--score", "a_*", "--score", "b_*", *options)
+        assert "Each --score is a model of its own" in said
+        assert "matrices to truecal.compare in Python" in said
+
+
 def test_three_models_are_ranked(models):
     chosen = [part for name in ("score", "squared", "weight") for part in ("--score", name)]
     result = run("compare", models, *chosen[:4], "--format", "json")

@@ -157,3 +157,12 @@ def test_labels_whose_classes_are_not_known_are_refused_as_by_measure(tmp_path):
     columns = {"label": [1, 2, 3] * 30, **{f"p{k}": [0.2, 0.3, 0.5] * 30 for k in range(3)}}
     columns["p0"], columns["p1"] = [0.5, 0.2, 0.3] * 30, [0.3, 0.5, 0.2] * 30
     assert "outside the classes" in refuse("recalibrate", write_csv(tmp_path / "b.csv", columns))
+
+
+def test_bad_scores_of_another_file_are_named_with_that_file(tmp_path):
+    holes = np.where(np.arange(600) % 6 == 0, "", COLUMNS["score"].astype(str))
+    path = write_csv(tmp_path / "a.csv", {**COLUMNS, "score": holes})
+    other = write_csv(tmp_path / "other.csv", {"score": [0.1] * 700 + [1.7]})
+    options = ("--drop-missing", "--quiet", "--apply", other, "--write", tmp_path / "out.csv")
+    said = refuse("recalibrate", path, *options)
+    assert "other.csv: column 'score' has 1 value outside [0, 1] (first at row 701: 1.7)" in said

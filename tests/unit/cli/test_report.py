@@ -107,6 +107,11 @@ def test_clinical_validation(tmp_path):
     assert "15.0%" in page
     assert "TRIPOD+AI" in page
     assert "--threshold needs --clinical" in refuse("report", "flights", "--threshold", "0.1")
+    said = refuse("report", "flights", "--clinical", "--threshold", "0.1", "--threshold", "2")
+    assert (
+        said
+        == "truecal: --threshold must be a number strictly between 0 and 1. Got 2.0 instead. For 2% write 0.02.\n"
+    )
 
 
 def test_time(tmp_path):

@@ -97,7 +97,7 @@ class Predictions:
 
     def naming(self) -> Any:
         """Return a context in which errors of the library name the file and its columns."""
-        return naming(self.source, names_of(self.columns))
+        return naming(self.source, names_of(self.columns), self.kept)
 
     @property
     def rows(self) -> dict[str, Any]:

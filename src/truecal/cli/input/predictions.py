@@ -106,6 +106,7 @@ class _Preparation:
         names = [*columns.label, *columns.score, *columns.group, *columns.feature]
         names += [name for name in (columns.weight, columns.cluster, columns.predicted) if name]
         self.frame = Frame(table, names)
+        self.kept: NDArray[Any] | None = None
 
     def run(self) -> Predictions:
         """Return the predictions."""
@@ -135,9 +136,9 @@ class _Preparation:
         groups = {f"group {k}": part for k, part in enumerate(self.frame.groups(columns.group))}
         fields = [part for part in map(self.frame.field, columns.feature) if not part.dtype.is_nested()]
         features = {f"feature {k}": self.frame.labels(part).values for k, part in enumerate(fields)}
-        lazy, kept = self.frame.lazy.select(**tidy, **groups, **features), None
+        lazy = self.frame.lazy.select(**tidy, **groups, **features)
         if reading.drop_missing:
-            lazy, kept = self._drop(lazy, list(tidy))
+            lazy = self._drop(lazy, list(tidy))
         options |= {"multiclass": reading.multiclass}
         target = "confidence in the predicted class" if columns.predicted else ""
         common: dict[str, Any] = {
@@ -176,7 +177,7 @@ class _Preparation:
             models={name: self._matrix(rows, parts) for name, parts in models.items()},
             group=group,
             features={part.name: rows[key].to_numpy() for part, key in zip(fields, features, strict=True)},
-            kept=kept,
+            kept=self.kept,
         )
 
     def scores_only(self) -> NDArray[Any]:
@@ -192,7 +193,7 @@ class _Preparation:
             return values
         from truecal.data import probabilities_from_logits
 
-        with naming(self.table.source, {"logits": called([part.name for part in parts])}):
+        with naming(self.table.source, {"logits": called([part.name for part in parts])}, self.kept):
             return probabilities_from_logits(values)
 
     def _scores(self, fields: Sequence[Field]) -> list[pl.Expr]:
@@ -294,8 +295,8 @@ class _Preparation:
                 )
                 return
 
-    def _drop(self, lazy: pl.LazyFrame, needed: Sequence[str]) -> tuple[pl.LazyFrame, NDArray[Any] | None]:
-        """Leave out rows with missing values and note how many; also return the numbers of those kept."""
+    def _drop(self, lazy: pl.LazyFrame, needed: Sequence[str]) -> pl.LazyFrame:
+        """Leave out rows with missing values and note how many, and which were kept."""
         import polars as pl
 
         floats = [name for name, dtype in lazy.collect_schema().items() if dtype.is_float()]
@@ -307,12 +308,11 @@ class _Preparation:
         if found["dropped"] == found["n"]:
             raise InputError("has a missing value in every row")
         self.notes.append(f"dropped {found['dropped']:,} of {found['n']:,} rows with missing values")
-        kept = None
         if not self.frame.is_large:
-            kept = np.flatnonzero(
+            self.kept = np.flatnonzero(
                 ~self.table.collect(lazy.select(missing.alias("missing")))["missing"].to_numpy()
             )
-        return lazy.filter(~missing), kept
+        return lazy.filter(~missing)
 
     def _summarize(
         self, lazy: pl.LazyFrame, scores: list[str], label: str, options: dict[str, Any], groups: list[str]
