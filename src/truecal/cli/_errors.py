@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
 
 from truecal.exceptions import InputError, Remedy
 
@@ -74,7 +77,7 @@ def describe(error: InputError, columns: Mapping[str, str] | None = None) -> str
 
 
 @contextmanager
-def naming(source: str, columns: Mapping[str, str], rows: Sequence[int] | None = None) -> Iterator[None]:
+def naming(source: str, columns: Mapping[str, str], rows: NDArray[Any] | None = None) -> Iterator[None]:
     """Name the file and its columns in errors of the library; errors about options stay as they are.
 
     Parameters
@@ -83,7 +86,7 @@ def naming(source: str, columns: Mapping[str, str], rows: Sequence[int] | None =
         The file.
     columns : mapping
         What to call the arguments that are its columns.
-    rows : sequence of int, optional
+    rows : ndarray of int, optional
         Numbers of the rows of the file that the library was given, if not all.
     """
     try:

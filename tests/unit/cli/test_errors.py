@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from truecal.cli._errors import _REMEDIES, describe, naming
@@ -24,6 +25,6 @@ def test_the_file_is_named():
 
 def test_rows_are_those_of_the_file():
     error = InputError("is bad", argument="y_proba", first_row=1, value=7)
-    with pytest.raises(InputError) as caught, naming("a.csv", {"y_proba": "column 'p'"}, [0, 4, 5]):
+    with pytest.raises(InputError) as caught, naming("a.csv", {"y_proba": "column 'p'"}, np.array([0, 4, 5])):
         raise error
     assert str(caught.value) == "a.csv: column 'p' is bad (first at row 5: 7)."
