@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, logit, ndtri
 
 from truecal._lib.checks import check_fraction, check_real
 from truecal._lib.roots import find_root
@@ -25,6 +25,9 @@ from truecal._lib.types import FloatArray, ScoreFunction
 from truecal.exceptions import InputError
 from truecal.results import Result
 from truecal.simulation.scores._base import ScoreDistribution
+
+#: How many times the odds of the prevalence may differ from those that the scores imply.
+_MOST_ODDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def validation_sample_size(
     linear_predictor : tuple of float, or float, optional
         Instead of `scores`: mean and standard deviation of a normal distribution of the logit of the scores. One number
         is its mean among rows without the event; then the standard deviation, and the shift of the rows with the event,
-        follow from `c_statistic`.
+        follow from `c_statistic`. What implies quite another prevalence (odds that differ by a factor of 5) is refused.
     width_observed_expected, width_slope, width_c_statistic : float
         Widths of the confidence intervals to aim for.
     confidence_level : float
@@ -142,17 +145,22 @@ def _moments(
 ) -> tuple[float, float, float]:
     """Return the means of v, L v and L^2 v."""
     if scores is not None:
+        _check_prevalence("scores", scores.mean, prevalence)
         first, second, third = (scores.expect(_weighted_power(power)) for power in range(3))
         return first, second, third
     if isinstance(linear_predictor, tuple | list):
         mean = check_real("linear_predictor", linear_predictor[0])
-        return _normal_moments(mean, check_real("linear_predictor", linear_predictor[1], above=0))
+        deviation = check_real("linear_predictor", linear_predictor[1], above=0)
+        predictor, weight = _normal_nodes(mean, deviation)
+        _check_prevalence("linear_predictor", float(weight @ expit(predictor)), prevalence)
+        return _normal_moments(mean, deviation)
     mean = check_real("linear_predictor", linear_predictor)
     if c_statistic is None:
         raise InputError("is needed if linear_predictor is a mean only", argument="c_statistic")
     # Two normal distributions with the same variance have C = Phi(shift / (deviation sqrt 2)); a calibrated model has
-    # shift = variance.
+    # shift = variance, and log odds of the prevalence in the middle.
     deviation = math.sqrt(2) * float(ndtri(c_statistic))
+    _check_prevalence("linear_predictor", float(expit(mean + deviation**2 / 2)), prevalence)
     others, events = _normal_moments(mean, deviation), _normal_moments(mean + deviation**2, deviation)
     first, second, third = (
         prevalence * a + (1 - prevalence) * b for a, b in zip(events, others, strict=True)
@@ -160,20 +168,35 @@ def _moments(
     return first, second, third
 
 
+def _check_prevalence(argument: str, implied: float, prevalence: float) -> None:
+    """Refuse scores that cannot be calibrated at this prevalence, by a wide margin, for they are rough expectations."""
+    if abs(logit(implied) - logit(prevalence)) > math.log(_MOST_ODDS):
+        raise InputError(
+            f"implies a prevalence of {implied:.2g} if the model is calibrated, and prevalence is {prevalence:g}",
+            argument=argument,
+            remedy="Give both for the same patients.",
+        )
+
+
 def _weighted_power(power: int) -> ScoreFunction:
     def function(score: FloatArray, complement: FloatArray) -> FloatArray:
         inside = (score > 0) & (complement > 0)
-        logit = np.log(np.where(inside, score, 0.5)) - np.log(np.where(inside, complement, 0.5))
-        return np.where(inside, score * complement * logit**power, 0.0)
+        predictor = np.log(np.where(inside, score, 0.5)) - np.log(np.where(inside, complement, 0.5))
+        return np.where(inside, score * complement * predictor**power, 0.0)
 
     return function
 
 
-def _normal_moments(mean: float, deviation: float) -> tuple[float, float, float]:
+def _normal_nodes(mean: float, deviation: float) -> tuple[FloatArray, FloatArray]:
+    """Return where a normal distribution of logits is evaluated, and the weights, which sum to 1."""
     node, weight = np.polynomial.hermite_e.hermegauss(200)
-    logit = mean + deviation * node
-    weight = weight / weight.sum() * expit(logit) * expit(-logit)
-    return float(weight.sum()), float(weight @ logit), float(weight @ logit**2)
+    return mean + deviation * node, weight / weight.sum()
+
+
+def _normal_moments(mean: float, deviation: float) -> tuple[float, float, float]:
+    predictor, weight = _normal_nodes(mean, deviation)
+    weight = weight * expit(predictor) * expit(-predictor)
+    return float(weight.sum()), float(weight @ predictor), float(weight @ predictor**2)
 
 
 def _slope_variance(moments: tuple[float, float, float]) -> float:

@@ -14,7 +14,6 @@ COMMON = {"prevalence": 0.018, "c_statistic": 0.8}
 @pytest.mark.parametrize(
     ("predictor", "slope", "tolerance"),
     [
-        ({"scores": BetaScores(0.5, 0.5)}, 1644, 0),
         # pmvalsampsize draws a million linear predictors; the integral differs by what they vary.
         ({"linear_predictor": (-5, 2.5)}, 4544, 0.005 * 4544),
         ({"linear_predictor": -4.7}, 17080, 0.005 * 17080),
@@ -27,6 +26,25 @@ def test_it_agrees_with_pmvalsampsize(predictor, slope, tolerance):
     assert size.c_statistic == 4252
     assert size.slope == pytest.approx(slope, abs=tolerance)
     assert int(size) == max(905, 4252, size.slope)
+
+
+def test_the_rows_for_the_slope_of_beta_scores():
+    """As above; pmvalsampsize takes these scores, half of them events, for a prevalence of 0.018."""
+    scores = BetaScores(0.5, 0.5)
+    assert validation_sample_size(prevalence=0.5, scores=scores).slope == 1644
+    with pytest.raises(
+        truecal.InputError, match=r"scores implies a prevalence of 0\.5 .* prevalence is 0\.018"
+    ):
+        validation_sample_size(**COMMON, scores=scores)
+
+
+@pytest.mark.parametrize("predictor", [(-4.2, 1), -4.2])
+def test_another_prevalence_than_that_of_the_scores_is_refused(predictor):
+    with pytest.raises(
+        truecal.InputError, match=r"linear_predictor implies a prevalence of 0\.02.*is 0\.5\. Give"
+    ):
+        validation_sample_size(prevalence=0.5, c_statistic=0.75, linear_predictor=predictor)
+    validation_sample_size(prevalence=0.05, c_statistic=0.75, linear_predictor=predictor)
 
 
 def test_the_slope_is_as_precise_as_promised():
