@@ -33,6 +33,7 @@ class Labels:
     def __init__(self, y: Any, n: int, *, name: str = "y_true", scores_name: str = "y_proba") -> None:
         self.name, self.scores_name = name, scores_name
         self.values, self.column_names = to_array(y, name)
+        self.categories = _categories(y)
         check_length(self.values, name, n, scores_name)
         refuse_missing(self.values, name, "label")
         self.dates = self.values.dtype if self.values.dtype.kind in "mM" else None
@@ -137,6 +138,15 @@ class Labels:
                 f"holds the strings {listing(seen)}, and two columns of {self.scores_name} could be in either order",
                 Remedy.COLUMN_ORDER,
             )
+        order = [label for label in self.categories if label in seen]
+        if (
+            order and order != seen
+        ):  # sklearn's models sort classes, and others go by the codes of the categories
+            raise self._error(
+                f"has the categories {listing(order)}, and the columns of {self.scores_name} could be in this order or "
+                f"in that of the alphabet",
+                Remedy.LABELS,
+            )
         if all(re.fullmatch(r"\d+", label) for label in seen) and sorted(seen, key=int) != seen:
             warnings.warn(
                 f"The columns of {self.scores_name} are taken in the order of the labels as text: "
@@ -196,6 +206,12 @@ class Labels:
 
     def _error(self, problem: str, remedy: Remedy | str | None = None) -> InputError:
         return InputError(problem, argument=self.name, remedy=remedy)
+
+
+def _categories(y: Any) -> list[Any]:
+    """Return the categories of a pandas column, or of an Enum of Polars, in their order; else nothing."""
+    dtype: Any = getattr(y, "dtype", None)
+    return list(dtype.categories) if type(dtype).__name__ in ("CategoricalDtype", "Enum") else []
 
 
 def _zero_one(truth: NDArray[Any]) -> NDArray[Any] | None:

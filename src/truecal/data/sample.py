@@ -181,7 +181,7 @@ class Sample(ScoreGroups):
         labels : sequence of K labels, optional
             The class of each column, as scikit-learn's ``classes_``; one column is that of the second. By
             default what the names of a frame's columns give, if the labels are among them, else 0 to K - 1, or
-            the sorted labels if they are strings and there are K of them.
+            the sorted labels if they are strings and there are K of them; categories in another order are refused.
         multiclass : {"top"}, optional
             ``"top"``: the largest probability and whether that class was right, the default for K > 2.
         clusters : array-like of shape (n,) or (n, k), or data frame, optional

@@ -107,6 +107,31 @@ def test_counts_are_whole_numbers(decide):
         decide(Y, P, sample_weight=[1, 0.5, 3, 2.25], weights="counts")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values, order: pd.Series(values, dtype=pd.CategoricalDtype(order)),
+        pd.Categorical,
+        lambda values, order: pl.Series(values, dtype=pl.Enum(order)),
+    ],
+)
+def test_categories_that_are_not_in_the_order_of_the_alphabet_need_the_classes(make):
+    values, order = ["low", "mid", "high", "low"], ["low", "mid", "high"]
+    proba = np.array([[0.1, 0.8, 0.1], [0.2, 0.1, 0.7], [0.6, 0.3, 0.1], [0.5, 0.3, 0.2]])
+    problem = "has the categories 'low', 'mid', 'high', and the columns of y_proba could be in this order"
+    with pytest.raises(InputError, match=problem) as caught:
+        Sample.from_predictions(make(values, order), proba)
+    assert caught.value.remedy is Remedy.LABELS
+    known = Sample.from_predictions(make(values, order), proba, labels=sorted(order))
+    assert known.positives.sum() == 3
+    for given in (make(values, sorted(order)), values):
+        np.testing.assert_array_equal(Sample.from_predictions(given, proba).positives, known.positives)
+    named = pd.DataFrame(proba, columns=sorted(order))
+    np.testing.assert_array_equal(
+        Sample.from_predictions(make(values, order), named).positives, known.positives
+    )
+
+
 def test_numbers_as_text_are_taken_in_the_order_of_text_with_a_warning():
     labels = [str(k % 11) for k in range(22)]
     with pytest.warns(CalibrationWarning, match="in the order of the labels as text: '0', '1', '10', '2'"):
