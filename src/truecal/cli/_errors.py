@@ -95,8 +95,10 @@ def naming(source: str, columns: Mapping[str, str], rows: NDArray[Any] | None = 
         if error.argument in _OPTIONS and error.argument not in columns:
             raise
         first = error.first_row if rows is None or error.first_row is None else int(rows[error.first_row])
+        dropped = rows is not None and error.remedy is Remedy.DROP_ROWS  # --drop-missing was given already
+        remedy = Remedy.DROP_ROWS.value if dropped else error.remedy
         moved = InputError(
-            error.problem, argument=error.argument, first_row=first, value=error.value, remedy=error.remedy
+            error.problem, argument=error.argument, first_row=first, value=error.value, remedy=remedy
         )
         message = describe(moved, columns)
         raise InputError(message if message.startswith(source) else f"{source}: {message}") from error
