@@ -235,6 +235,9 @@ class _Preparation:
         outside = [score.is_not_nan() & ((score < 0) | (score > 1)) for score in scores]
         found = self.frame.ask(
             high=pl.max_horizontal(*(score.max() for score in scores)),
+            n=pl.len() * len(scores),
+            below1=pl.sum_horizontal(*(((score > 0) & (score < 0.01)).sum() for score in scores)),
+            below2=pl.sum_horizontal(*(((score >= 0.01) & (score < 0.02)).sum() for score in scores)),
             **{f"outside{k}": bad.sum() for k, bad in enumerate(outside)},
         )
         for k, part in enumerate(fields if not self.reading.logits else ()):
@@ -255,6 +258,11 @@ class _Preparation:
         elif high is not None and 0 < high <= 0.1:
             self.notes.append(
                 f"no value of {names} is above 10%: are they percentages, and not from 0 to 10?"
+            )
+        elif 10 * found["below1"] >= found["n"] and 10 * found["below2"] < found["below1"]:
+            self.notes.append(
+                f"{found['below1']:,} values of {names} are below 1%, and few are from 1% to 2%: are some of them "
+                f"probabilities, and not percentages?"
             )
 
     def _question_logits(self, names: str, n_columns: int, low: float | None, high: float | None) -> None:

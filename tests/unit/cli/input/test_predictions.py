@@ -110,6 +110,11 @@ def test_percentages_that_look_like_probabilities_are_questioned(tmp_path):
     assert (
         "is above 10%: are they percentages, and not from 0 to 10?" in run("measure", ten, "--percent").stderr
     )
+    mixed = write_csv(tmp_path / "d.csv", {"label": [0, 1, 1, 0], "score": [0.2, 70, 0.4, 55]})
+    assert "2 values of column 'score' are below 1%" in run("measure", mixed, "--percent").stderr
+    rare = {"label": np.arange(500) % 100 == 0, "score": np.random.default_rng(0).lognormal(0, 1, 500)}
+    rare = write_csv(tmp_path / "e.csv", {"label": rare["label"].astype(int), "score": rare["score"]})
+    assert "?" not in run("measure", rare, "--percent").stderr
     more = write_csv(tmp_path / "c.csv", {"label": [0, 1, 1], "score": [2, 5, 11]})
     assert "?" not in run("measure", more, "--percent").stderr
 
