@@ -14,6 +14,7 @@ and that of the C statistic is Newcombe's. Each is solved for the n that makes t
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from scipy.special import expit, logit, ndtri
 from truecal._lib.checks import check_fraction, check_real
 from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray, ScoreFunction
-from truecal.exceptions import InputError
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.results import Result
 from truecal.simulation.scores._base import ScoreDistribution
 
@@ -87,7 +88,7 @@ def validation_sample_size(
     linear_predictor : tuple of float, or float, optional
         Instead of `scores`: mean and standard deviation of a normal distribution of the logit of the scores. One number
         is its mean among rows without the event; then the standard deviation, and the shift of the rows with the event,
-        follow from `c_statistic`. What implies quite another prevalence (odds that differ by a factor of 5) is refused.
+        follow from `c_statistic`.
     width_observed_expected, width_slope, width_c_statistic : float
         Widths of the confidence intervals to aim for.
     confidence_level : float
@@ -145,14 +146,14 @@ def _moments(
 ) -> tuple[float, float, float]:
     """Return the means of v, L v and L^2 v."""
     if scores is not None:
-        _check_prevalence("scores", scores.mean, prevalence)
+        _compare_prevalence("scores", scores.mean, prevalence)
         first, second, third = (scores.expect(_weighted_power(power)) for power in range(3))
         return first, second, third
     if isinstance(linear_predictor, tuple | list):
         mean = check_real("linear_predictor", linear_predictor[0])
         deviation = check_real("linear_predictor", linear_predictor[1], above=0)
         predictor, weight = _normal_nodes(mean, deviation)
-        _check_prevalence("linear_predictor", float(weight @ expit(predictor)), prevalence)
+        _compare_prevalence("linear_predictor", float(weight @ expit(predictor)), prevalence)
         return _normal_moments(mean, deviation)
     mean = check_real("linear_predictor", linear_predictor)
     if c_statistic is None:
@@ -160,7 +161,7 @@ def _moments(
     # Two normal distributions with the same variance have C = Phi(shift / (deviation sqrt 2)); a calibrated model has
     # shift = variance, and log odds of the prevalence in the middle.
     deviation = math.sqrt(2) * float(ndtri(c_statistic))
-    _check_prevalence("linear_predictor", float(expit(mean + deviation**2 / 2)), prevalence)
+    _compare_prevalence("linear_predictor", float(expit(mean + deviation**2 / 2)), prevalence)
     others, events = _normal_moments(mean, deviation), _normal_moments(mean + deviation**2, deviation)
     first, second, third = (
         prevalence * a + (1 - prevalence) * b for a, b in zip(events, others, strict=True)
@@ -168,13 +169,14 @@ def _moments(
     return first, second, third
 
 
-def _check_prevalence(argument: str, implied: float, prevalence: float) -> None:
-    """Refuse scores that cannot be calibrated at this prevalence, by a wide margin, for they are rough expectations."""
+def _compare_prevalence(argument: str, implied: float, prevalence: float) -> None:
+    """Warn of scores that cannot be calibrated at this prevalence, by a wide margin, for they are rough expectations."""
     if abs(logit(implied) - logit(prevalence)) > math.log(_MOST_ODDS):
-        raise InputError(
-            f"implies a prevalence of {implied:.2g} if the model is calibrated, and prevalence is {prevalence:g}",
-            argument=argument,
-            remedy="Give both for the same patients.",
+        warnings.warn(
+            f"{argument} implies a prevalence of {implied:.2g} if the model is calibrated, and prevalence is "
+            f"{prevalence:g}. Give both for the same patients.",
+            CalibrationWarning,
+            stacklevel=4,  # the line that calls validation_sample_size
         )
 
 

@@ -28,21 +28,19 @@ def test_it_agrees_with_pmvalsampsize(predictor, slope, tolerance):
     assert int(size) == max(905, 4252, size.slope)
 
 
-def test_the_rows_for_the_slope_of_beta_scores():
-    """As above; pmvalsampsize takes these scores, half of them events, for a prevalence of 0.018."""
-    scores = BetaScores(0.5, 0.5)
-    assert validation_sample_size(prevalence=0.5, scores=scores).slope == 1644
-    with pytest.raises(
-        truecal.InputError, match=r"scores implies a prevalence of 0\.5 .* prevalence is 0\.018"
-    ):
-        validation_sample_size(**COMMON, scores=scores)
+def test_it_agrees_with_pmvalsampsize_for_scores_of_another_prevalence():
+    """An example of pmvalsampsize takes these scores, half of them events, for a prevalence of 0.018."""
+    said = r"scores implies a prevalence of 0\.5 .* prevalence is 0\.018"
+    with pytest.warns(truecal.CalibrationWarning, match=said) as caught:
+        size = validation_sample_size(**COMMON, scores=BetaScores(0.5, 0.5))
+    assert size.slope == 1644
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("predictor", [(-4.2, 1), -4.2])
-def test_another_prevalence_than_that_of_the_scores_is_refused(predictor):
-    with pytest.raises(
-        truecal.InputError, match=r"linear_predictor implies a prevalence of 0\.02.*is 0\.5\. Give"
-    ):
+def test_another_prevalence_than_that_of_the_scores_gives_a_warning(predictor):
+    said = r"linear_predictor implies a prevalence of 0\.02.*is 0\.5\. Give"
+    with pytest.warns(truecal.CalibrationWarning, match=said):
         validation_sample_size(prevalence=0.5, c_statistic=0.75, linear_predictor=predictor)
     validation_sample_size(prevalence=0.05, c_statistic=0.75, linear_predictor=predictor)
 
