@@ -170,7 +170,7 @@ def _moments(
 
 
 def _compare_prevalence(argument: str, implied: float, prevalence: float) -> None:
-    """Warn of scores that cannot be calibrated at this prevalence, by a wide margin, for they are rough expectations."""
+    """Warn of scores that cannot be calibrated at this prevalence; by a wide margin, for they are only expected."""
     if abs(logit(implied) - logit(prevalence)) > math.log(_MOST_ODDS):
         warnings.warn(
             f"{argument} implies a prevalence of {implied:.2g} if the model is calibrated, and prevalence is "

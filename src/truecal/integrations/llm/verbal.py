@@ -21,7 +21,7 @@ _LINKS = (
     r"about|answer|approximately|around|be|estimate|in|is|level|my|of|rating|roughly|score|the|this|would"
 )
 _NAME = re.compile(
-    rf"\b(?:confidence|certainty|confident(?=\W*[:=]))\b(?:[^\w.,;!?<>≤≥±-]|(?:{_LINKS})\b)*(?=[\d.<>≤≥±-])",
+    rf"\b(?:confidence|certainty|(?:confident|probability|likelihood|chance)(?=\W*[:=]))\b(?:[^\w.,;!?<>≤≥±-]|(?:{_LINKS})\b)*(?=[\d.<>≤≥±-])",
     re.IGNORECASE,
 )
 _STATED = re.compile(
@@ -44,9 +44,9 @@ def parse_confidence(text: str | float | None, *, scale: str = "fraction") -> fl
     """Return the confidence that a text states, or None if it does not state exactly one.
 
     Nothing is guessed. In a longer text a number counts if it is tied to a word of confidence ("Answer: 12. Confidence:
-    85%", "I am 80% sure"), unless that is denied ("not 90% sure"). Otherwise the text must be the number and nothing
-    else but words such as "about". A range ("80-90%"), a bound ("over 90%"), a fraction other than /100 and /10 ("3 of
-    5"), a decimal comma, a number outside [0, 1] and two different values are None.
+    85%", "Guess: Paris. Probability: 0.7", "I am 80% sure"), unless that is denied ("not 90% sure"). Otherwise the text
+    must be the number and nothing else but words such as "about". A range ("80-90%"), a bound ("over 90%"), a fraction
+    other than /100 and /10 ("3 of 5"), a decimal comma, a number outside [0, 1] and two different values are None.
 
     Parameters
     ----------

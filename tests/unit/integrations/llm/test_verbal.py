@@ -20,6 +20,7 @@ from truecal.integrations.llm import parse_confidence
         ("Answer 1 confidence 0.9", 0.9),
         ('{"answer": 25, "confidence": 0.9}', 0.9), ("Confidence in this answer:\n0.9, I think", 0.9),
         ("The 95% confidence interval is wide. Confidence: 60%", 0.6), ("Confidence (out of 100): 85%", 0.85),
+        ("Guess: Paris\nProbability: 0.73", 0.73), ("Likelihood = 40%", 0.4),
     ],
 )  # fmt: skip
 def test_what_is_read(text, value):
@@ -37,6 +38,7 @@ def test_what_is_read(text, value):
         "The rate fell 20%. Confidence: high", "Answer: 25%", "Paris. 100% of the capital is there", "95% CI",
         "I am not 90% sure", "I'm not at all 90% sure", "I can't be 90% sure", "I'm 90% not sure", "I am 10% unsure",
         "My confidence is not 0.9", "Not confident: 20%", "Confident that 20% of people agree",
+        "The probability is 25%", "Probability: 1/6", "Probability: 0.5. Confidence: 80%",
         "I am confident. 20% of people agree", "Confidence: 60% or 70%", "The 95% confidence interval is wide",
         "I am between 80% and 90% sure", "-5% confident",
     ],
