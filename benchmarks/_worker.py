@@ -37,6 +37,7 @@ def truecal() -> dict[str, Measure]:
         "ece": lambda y, p: calibration_error(y, p, estimator="ew_bin", norm=1, n_bins=15),
         "debiased": lambda y, p: calibration_error(y, p, estimator="em_debias", norm=2, n_bins=15),
         "sweep": lambda y, p: calibration_error(y, p, estimator="em_sweep", norm=1),
+        "smooth": lambda y, p: calibration_error(y, p, estimator="smece"),
     }
 
 
