@@ -99,10 +99,13 @@ class WidthBins:
     def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> CountedSample:
         """Return the sample whose groups are the bins that have rows; arguments as for `Counting.count`."""
         sums = CellSums(2 * self.n_bins)
+        bin_of = np.empty(len(score), dtype=np.min_scalar_type(self.n_bins))
         for first in range(0, len(score), STEP):
-            values = score[first : first + STEP].astype(np.float64, copy=False)
-            sums.add_labelled(self.index(values), label[first : first + STEP], values)
-        return self._sample(*sums.by_label(), target, lambda: (label, score))
+            step = slice(first, first + STEP)
+            values = score[step].astype(np.float64, copy=False)
+            bin_of[step] = place = self.index(values)
+            sums.add_labelled(place, label[step], values)
+        return self._sample(*sums.by_label(), target, lambda: (label, score), bin_of)
 
     def count_classes(
         self, column: NDArray[Any], proba: NDArray[Any], targets: Sequence[str]
@@ -126,9 +129,26 @@ class WidthBins:
             yield self._sample(sums.table[:, bins], positives[bins], target, rows)
 
     def _sample(
-        self, table: FloatArray, positives: FloatArray, target: str, columns: Callable[[], Columns]
+        self,
+        table: FloatArray,
+        positives: FloatArray,
+        target: str,
+        columns: Callable[[], Columns],
+        bin_of: NDArray[Any] | None = None,
     ) -> CountedSample:
-        """Return the sample of bins with these sums; a mean is kept inside its bin."""
+        """Return the sample of bins with these sums; a mean is kept inside its bin.
+
+        Parameters
+        ----------
+        table, positives : ndarray
+            Sums of each bin, as those of `CellSums`, and its positive labels.
+        target : str
+            What the score is the probability of, in words.
+        columns : callable
+            Returns the labels and the scores of all rows.
+        bin_of : ndarray, optional
+            Bin of each row, if it is known.
+        """
         kept = np.flatnonzero(table[0])
         mean = mean_in_cell(table[:, kept], self.lower[kept], self.upper[kept])
 
@@ -137,8 +157,9 @@ class WidthBins:
             of_bin[kept] = value
             _, score = columns()
             for first in range(0, len(score), STEP):
-                values = score[first : first + STEP].astype(np.float64, copy=False)
-                yield values, of_bin[self.index(values)]
+                step = slice(first, first + STEP)
+                values = score[step].astype(np.float64, copy=False)
+                yield values, of_bin.take(self.index(values) if bin_of is None else bin_of[step])
 
         return CountedSample(
             mean,
