@@ -10,7 +10,7 @@ import pytest
 import truecal
 from truecal._lib.text import percent
 
-QUICK, ALL = 60, 300
+QUICK, ALL = 60, 200
 
 
 class Text(HTMLParser):
