@@ -139,9 +139,8 @@ class Labels:
                 Remedy.COLUMN_ORDER,
             )
         order = [label for label in self.categories if label in seen]
-        if (
-            order and order != seen
-        ):  # sklearn's models sort classes, and others go by the codes of the categories
+        # sklearn's models sort classes, and others go by the codes of the categories.
+        if order and order != seen:
             raise self._error(
                 f"has the categories {listing(order)}, and the columns of {self.scores_name} could be in this order or "
                 f"in that of the alphabet",

@@ -254,6 +254,15 @@ class Sample(ScoreGroups):
         """Kish's effective number of rows, (sum w)^2 / sum w^2; the number of rows if they are counted."""
         return self.n if self.squares is None else self.n**2 / float(self.squares.sum())
 
+    @property
+    def size_fields(self) -> dict[str, Any]:
+        """Number of rows, effective number of rows and number of clusters, as results have them."""
+        return {
+            "n": self.n,
+            "effective_size": None if self.squares is None else self.effective_size,
+            "n_clusters": None if self.clusters is None else self.clusters.n_named,
+        }
+
     def on_the_scale_of_rows(self) -> Sample:
         """Return the sample with weights that sum to the effective size, if they sum to less than a row per score.
 

@@ -175,10 +175,8 @@ class EstimatorSpec:
             arguments,
             estimator=self.name,
             norm=arguments.get("norm"),
-            n=sample.n,
             target=sample.target,
-            effective_size=None if sample.squares is None else sample.effective_size,
-            n_clusters=None if clusters is None else clusters.n_named,
+            **sample.size_fields,
             weighting="clusters" if clusters is not None and clusters.equal else "rows",
         )
 

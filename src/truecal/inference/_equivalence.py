@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -47,14 +46,7 @@ def equivalence_test(
     limits = limits_of(cores, norm, rows, separate=separate)
     several = parts_target(len(samples)) if separate else classes_target(len(samples))
     pvalue = limits.at_most(at_most)
-    first = samples[0]
-    sizes: dict[str, Any] = {
-        "n": first.n,
-        "n_clusters": None if first.clusters is None else first.clusters.n_named,
-        "effective_size": None if first.squares is None else first.effective_size,
-    }
-    if separate:
-        sizes = sizes_of(samples, rows or ())
+    sizes = sizes_of(samples, rows or ()) if separate else samples[0].size_fields
     return TestResult(
         statistic=limits.error,
         pvalue=pvalue,

@@ -83,15 +83,13 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         null=outcome.null,
         n_resamples=len(outcome.null),
         method=MULTISCALE,
-        n=sample.n,
         target=sample.target,
         component=outcome.component,
         components=outcome.components,
         spiegelhalter=z_of(sample),
         tail_pvalue=tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue),
         notes=(*outcome.notes, *impossible_labels(sample), *([] if reversal is None else [reversal])),
-        n_clusters=None if sample.clusters is None else sample.clusters.n_named,
-        effective_size=None if sample.squares is None else sample.effective_size,
+        **sample.size_fields,
     )
 
 

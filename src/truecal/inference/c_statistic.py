@@ -7,6 +7,7 @@ area under the ROC curve. Calibration says nothing about it, and reports on clin
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
@@ -14,11 +15,56 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtri, stdtrit
 
 from truecal._lib.checks import check_fraction
+from truecal._lib.types import FloatArray
 from truecal.data.predictions import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.weak_calibration import Parameter
 from truecal.results import Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Placements:
+    """Where rows of one outcome stand among those of the other; the C statistic is the mean of either.
+
+    Attributes
+    ----------
+    lower : ndarray of shape (n_groups,)
+        Share of the rows without the event below each score, ties counting one half.
+    higher : ndarray of shape (n_groups,)
+        Share of the events above each score.
+    events, others : float
+        Rows, or weight, with and without the event.
+    value : float
+        The C statistic.
+    """
+
+    lower: FloatArray
+    higher: FloatArray
+    events: float
+    others: float
+    value: float
+
+    def influence(self, centre: float) -> tuple[FloatArray, FloatArray]:
+        """Return the influence of a row with the event, and of another, at each score, if C is `centre`."""
+        return (self.lower - centre) / self.events, (self.higher - centre) / self.others
+
+
+def placements(sample: Sample) -> Placements | None:
+    """Return the placements of a sample; None if only one outcome occurs.
+
+    Examples
+    --------
+    >>> placements(Sample.from_predictions([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])).value
+    0.875
+    """
+    hits, misses = sample.positives, sample.count - sample.positives
+    events, others = float(hits.sum()), float(misses.sum())
+    if events == 0 or others == 0:
+        return None
+    lower = (np.cumsum(misses) - misses / 2) / others
+    higher = 1 - (np.cumsum(hits) - hits / 2) / events
+    return Placements(lower, higher, events, others, float(hits @ lower) / events)
 
 
 @takes_predictions
@@ -60,15 +106,11 @@ def c_statistic(
     """
     check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
-    hits, misses = sample.positives, sample.count - sample.positives
-    events, others = float(hits.sum()), float(misses.sum())
-    unknown = Interval(0.0, 1.0, confidence_level)
-    if events == 0 or others == 0:
+    unknown, found = Interval(0.0, 1.0, confidence_level), placements(sample)
+    if found is None:
         return Parameter(math.nan, math.nan, unknown)
-    lower = (np.cumsum(misses) - misses / 2) / others  # share of the others below each score
-    higher = 1 - (np.cumsum(hits) - hits / 2) / events
-    value = float(hits @ lower) / events
-    hit, miss = (lower - value) / events, (higher - value) / others  # influence of a row of either outcome
+    hits, events, others, value = sample.positives, found.events, found.others, found.value
+    hit, miss = found.influence(value)
     table, tail = sample.clusters, (1 - confidence_level) / 2
     if table is not None:
         group = table.group

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-import numpy as np
-
 from truecal._lib.checks import check_fraction, check_norm
 from truecal._lib.text import level as percent_of
 from truecal._lib.text import p_equals, shorten
@@ -16,6 +14,7 @@ from truecal.data import Rows, read_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
+from truecal.inference.c_statistic import placements
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import interval_of
 from truecal.multiscale.analysis import analyse
@@ -367,7 +366,7 @@ def _compare(
         paired=pair is not None,
         n=(first.sample.n, second.sample.n),
         norm=norm,
-        c_statistics=(c_statistic(first.sample), c_statistic(second.sample)),
+        c_statistics=(_c_statistic(first.sample), _c_statistic(second.sample)),
         names=(first.name, second.name),
     )
 
@@ -389,7 +388,7 @@ def _rank(models: Sequence[_Model], norm: float, level: float) -> Ranking:
             name=model.name,
             error=analyse(model.sample).error(norm),
             interval=model.interval(norm, own),
-            c_statistic=c_statistic(model.sample),
+            c_statistic=_c_statistic(model.sample),
             not_separated_from_best=model.name in tied,
         )
         for model in models
@@ -402,19 +401,7 @@ def _pair(first: Rows, second: Rows) -> PairedRows:
     return PairedRows(labels, scores, first.weight, first.cluster, first.counts)
 
 
-def c_statistic(sample: Sample) -> float:
-    """Return the probability that a random positive has a higher score than a random negative; ties count half.
-
-    It is NaN if only one outcome occurs.
-
-    Examples
-    --------
-    >>> c_statistic(Sample.from_predictions([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8]))
-    0.875
-    """
-    negatives = sample.count - sample.positives
-    total = float(negatives.sum() * sample.positives.sum())
-    if total == 0:
-        return float("nan")
-    below = np.cumsum(negatives) - negatives / 2
-    return float(sample.positives @ below) / total
+def _c_statistic(sample: Sample) -> float:
+    """Return the C statistic; NaN if only one outcome occurs."""
+    found = placements(sample)
+    return float("nan") if found is None else found.value

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from truecal.data.sample import Sample
+from truecal.inference.c_statistic import placements
 
 #: Standard errors by which the C statistic must be below 1/2, so that chance does not suffice.
 _CLEAR = 4.0
@@ -15,9 +16,9 @@ _CLEAR = 4.0
 def reversed_scores(sample: Sample) -> str | None:
     """Return a sentence that names scores which fall as events become more frequent; None unless that is clear.
 
-    A row with the event contributes the share of the others below it, and another row the share of events above it, as
-    in `c_statistic`. Their variance is that of C if it were 1/2: the sum of squared distances from 1/2, of clusters if
-    there are any. Few events or clusters are therefore never clear, however their rows are ordered.
+    Rows contribute their placements, as in `c_statistic`. Their variance is that of C if it were 1/2: the sum of
+    squared distances from 1/2, of clusters if there are any. Few events or clusters are therefore never clear, however
+    their rows are ordered.
 
     Parameters
     ----------
@@ -32,16 +33,10 @@ def reversed_scores(sample: Sample) -> str | None:
     'Higher scores go with fewer events (C statistic 0.00): are they probabilities of another class?'
     >>> reversed_scores(Sample.from_predictions(p > 0.4, p))
     """
-    hits, misses = sample.positives, sample.count - sample.positives
-    events, others = float(hits.sum()), float(misses.sum())
-    if events == 0 or others == 0:
+    found = placements(sample)
+    if found is None or found.value >= 0.5:
         return None
-    lower = (np.cumsum(misses) - misses / 2) / others
-    higher = 1 - (np.cumsum(hits) - hits / 2) / events
-    c = float(hits @ lower) / events
-    if c >= 0.5:
-        return None
-    hit, miss = (lower - 0.5) / events, (higher - 0.5) / others
+    c, (hit, miss) = found.value, found.influence(0.5)
     table = sample.clusters
     if table is not None:
         each = table.positives * hit[table.group] + (table.weight - table.positives) * miss[table.group]
@@ -50,7 +45,7 @@ def reversed_scores(sample: Sample) -> str | None:
         variance = float(sums @ sums)
     else:
         squares = sample.count if sample.squares is None else sample.squares
-        of_hits = hits if sample.positive_squares is None else sample.positive_squares
+        of_hits = sample.positives if sample.positive_squares is None else sample.positive_squares
         variance = float(of_hits @ hit**2 + (squares - of_hits) @ miss**2)
     if 0.5 - c < _CLEAR * math.sqrt(variance):
         return None

@@ -36,9 +36,8 @@ def refuse_outcomes(columns: Mapping[str, Any], label: NDArray[Any], *, remedy: 
     for name, column in columns.items():
         values = _series(column).alias("value")
         rows = pl.DataFrame([values, labels])
-        if _is_one_label(rows.head(1000)) and _is_one_label(
-            rows
-        ):  # the first rows rule out nearly all columns
+        # The first rows rule out nearly all columns.
+        if _is_one_label(rows.head(1000)) and _is_one_label(rows):
             n = values.n_unique()
             if n * _FEW_ROWS <= len(values):
                 raise InputError(

@@ -68,9 +68,8 @@ def digest_rows(columns: dict[str, Any], end: int) -> str:
     numbers = [np.asarray(columns[name][:end], dtype=np.float64) for name in ("label", "score")]
     if columns["time"] is not None:
         numbers.append(columns["time"][:end].astype(np.float64))
-    if (
-        columns["cluster"] is not None
-    ):  # codes may change as a file grows: the first row of each cluster does not
+    if columns["cluster"] is not None:
+        # Codes may change as a file grows; the first row of each cluster does not.
         _, first, code = np.unique(columns["cluster"][:end], return_index=True, return_inverse=True)
         numbers.append(first[code].astype(np.float64))
     for values in numbers:
