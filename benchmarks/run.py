@@ -18,6 +18,7 @@ from benchmarks import (
     core,
     coverage,
     engines,
+    honest,
     leaderboard,
     measures,
     monitor,
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "leaderboard": leaderboard.main,
     "measures": measures.main,
     "coverage": coverage.main,
+    "honest": honest.main,
     "clinical": clinical.main,
     "clusters": clusters.main,
     "power": power.main,
@@ -50,7 +52,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--draws",
         type=int,
-        help="draws per population, for accuracy, agreement, clinical, measures and coverage",
+        help="draws per population, for accuracy, agreement, clinical, measures, coverage and honest",
     )
     arguments = parser.parse_args()
     options = {} if arguments.draws is None else {"draws": arguments.draws}

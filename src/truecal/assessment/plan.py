@@ -13,7 +13,7 @@ from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray
 from truecal.assessment.difference import inner_scores
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualMass, partition
+from truecal.estimators._binning import thinned
 from truecal.results import Result
 
 #: Power, level and errors of the plan, and the fewest rows that it names.
@@ -41,35 +41,6 @@ class PlannedRows(Result):
     slope: int | None
     power: float = _POWER
     alpha: float = _ALPHA
-
-
-def thinned(sample: Sample, most: int = 1024) -> Sample:
-    """Return the sample with its scores merged into blocks of equal mass, if there are many.
-
-    No block is wider than a quarter in the logit, so that a score near 0 or 1 keeps its log loss; scores of exactly 0
-    and 1 stay alone. Smooth fits take the same value on such a sample to several digits, in less time. Samples with
-    sampling weights or clusters are returned as they are.
-
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-    most : int
-        Number of blocks of equal mass.
-
-    Examples
-    --------
-    >>> from truecal.data import as_sample
-    >>> score = np.linspace(0, 1, 10_001)
-    >>> thinned(as_sample(score > 0.5, score), most=100)
-    Sample(n=10001, groups=170, target='P(y = 1)')
-    """
-    if len(sample) <= 2 * most or sample.squares is not None or sample.clusters is not None:
-        return sample
-    # Below -708 the sigmoid is 0, beyond 37 it is 1.
-    edges = np.append(np.nextafter(0, 1), expit(np.arange(-708, 37.25, 0.25)))
-    start = np.union1d(partition(EqualMass(sample), most).start, np.searchsorted(sample.score, edges))
-    return sample.merge_groups(start[start < len(sample)])
 
 
 def plan_rows(

@@ -12,7 +12,7 @@ from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
-from truecal.inference.interval import assumption_of, limits_of
+from truecal.inference.interval import assumption_of, check_resolution, limits_of
 from truecal.inference.top_by_class import parts_target, sizes_of
 from truecal.multiscale.analysis import analyse
 from truecal.results import classes_target
@@ -25,6 +25,7 @@ def equivalence_test(
     norm: float,
     *,
     separate: bool = False,
+    resolution: int | None = None,
 ) -> TestResult:
     """Return the test of the hypothesis that the error is at least `at_most`.
 
@@ -38,12 +39,14 @@ def equivalence_test(
         Order of the norm.
     separate : bool
         Whether the samples have different rows, those of each predicted class.
+    resolution : int, optional
+        Number of intervals of scores, as in `truecal.confidence_interval`.
     """
     at_most = check_fraction("at_most", at_most)
     if norm not in (1, 2):
         raise InputError(f"must be 1 or 2 with at_most. Got {norm!r} instead", argument="norm", value=norm)
     cores = [analyse(sample) for sample in samples]
-    limits = limits_of(cores, norm, rows, separate=separate)
+    limits = limits_of(cores, norm, rows, separate=separate, resolution=check_resolution(resolution))
     several = parts_target(len(samples)) if separate else classes_target(len(samples))
     pvalue = limits.at_most(at_most)
     sizes = sizes_of(samples, rows or ()) if separate else samples[0].size_fields
@@ -59,10 +62,11 @@ def equivalence_test(
         at_most=at_most,
         tail_pvalue=pvalue,
         notes=(
-            f"Assumption: {assumption_of(cores, limits)}.",
+            f"The limit allows {assumption_of(cores, limits)}.",
             *(_constant_passes(samples[0], at_most) if len(samples) == 1 and not separate else ()),
         ),
         limits=limits,
+        resolution=limits.above.resolution if limits.reliable else None,
         **sizes,
     )
 

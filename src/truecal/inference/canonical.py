@@ -23,6 +23,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist, pdist
 
+from truecal._lib.checks import unknown_option
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import Rows, read_rows
 from truecal.data.sample import Sample
@@ -142,9 +143,7 @@ def check_arguments(name: str, options: dict[str, Any], **unsupported: Any) -> f
     bandwidth = options.get("bandwidth")
     for option in options:
         if option != "bandwidth":
-            raise InputError(
-                "is not an option of the canonical error. Its options: bandwidth", argument=option
-            )
+            raise unknown_option(option, "the canonical error", ["bandwidth"])
     if bandwidth is not None and not (isinstance(bandwidth, Real) and 0.001 <= float(bandwidth) <= 1000):
         raise InputError(
             f"must be a number between 0.001 and 1000. Got {bandwidth!r} instead", argument="bandwidth"

@@ -16,7 +16,7 @@ from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
 from truecal.inference.c_statistic import placements
 from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.interval import interval_of
+from truecal.inference.interval import check_resolution, interval_of
 from truecal.multiscale.analysis import analyse
 from truecal.multiscale.difference import PairedRows, difference
 from truecal.results import Interval, Result
@@ -209,6 +209,7 @@ def compare(
     y_true_b: Any = None,
     norm: float = 2,
     confidence_level: float = 0.95,
+    resolution: int | None = None,
     names: tuple[str, str] = ("A", "B"),
     **reading: Unpack[Reading],
 ) -> Comparison | Ranking:
@@ -241,6 +242,9 @@ def compare(
         Order of the norm.
     confidence_level : float
         Level of all intervals.
+    resolution : int, optional
+        Largest number of intervals of scores in each of which upper ends allow any error; see
+        `truecal.confidence_interval`.
     names : tuple of str
         Names of two models that are not given as a dict.
     {reading}
@@ -266,7 +270,7 @@ def compare(
     """
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 to compare models", argument="norm", value=norm)
-    level = check_fraction("confidence_level", confidence_level)
+    level, resolution = check_fraction("confidence_level", confidence_level), check_resolution(resolution)
     models: Sequence[_Model]
     if isinstance(y_true, Sample):
         models = _two_samples(y_true, y_proba, y_proba_b, y_true_b, reading, names)
@@ -281,9 +285,9 @@ def compare(
     notes = warn_of_dependence(*(model.sample for model in models), stacklevel=2)
     result: Comparison | Ranking
     if len(models) > 2:
-        result = _rank(models, norm, level)
+        result = _rank(models, norm, level, resolution)
     else:
-        result = _compare(models[0], models[1], norm, level, paired=y_true_b is None)
+        result = _compare(models[0], models[1], norm, level, resolution, paired=y_true_b is None)
     return replace(result, notes=notes)
 
 
@@ -304,9 +308,8 @@ class _Model:
             )
         return cls(name, rows[0].group(), rows[0])
 
-    def interval(self, norm: float, level: float) -> Interval:
-        rows = None if self.rows is None else (self.rows.kept(),)
-        return interval_of((self.sample,), norm, level, rows=rows)
+    def interval(self, norm: float, level: float, resolution: int | None) -> Interval:
+        return interval_of((self.sample,), norm, level, resolution=resolution)
 
 
 def _two_samples(
@@ -348,6 +351,7 @@ def _compare(
     second: _Model,
     norm: float,
     level: float,
+    resolution: int | None,
     *,
     paired: bool = True,
 ) -> Comparison:
@@ -359,9 +363,9 @@ def _compare(
     found = difference(*cores, pair, norm=norm)
     return Comparison(
         errors=(cores[0].error(norm), cores[1].error(norm)),
-        intervals=(first.interval(norm, level), second.interval(norm, level)),
+        intervals=(first.interval(norm, level, resolution), second.interval(norm, level, resolution)),
         difference=found.reported,
-        interval=Interval(*found.interval(level), level),
+        interval=Interval(*found.interval(level, resolution), level),
         pvalue=found.pvalue,
         paired=pair is not None,
         n=(first.sample.n, second.sample.n),
@@ -371,11 +375,11 @@ def _compare(
     )
 
 
-def _rank(models: Sequence[_Model], norm: float, level: float) -> Ranking:
+def _rank(models: Sequence[_Model], norm: float, level: float, resolution: int | None) -> Ranking:
     models = sorted(models, key=lambda model: analyse(model.sample).error(norm))
     chosen = list(itertools.combinations(models, 2))
     each = 1 - (1 - level) / len(chosen)
-    pairs = [_compare(one, other, norm, each) for one, other in chosen]
+    pairs = [_compare(one, other, norm, each, resolution) for one, other in chosen]
     order = sorted(range(len(pairs)), key=lambda k: pairs[k].pvalue)
     largest = 0.0
     for rank, k in enumerate(order):  # Holm
@@ -387,7 +391,7 @@ def _rank(models: Sequence[_Model], norm: float, level: float) -> Ranking:
         RankedModel(
             name=model.name,
             error=analyse(model.sample).error(norm),
-            interval=model.interval(norm, own),
+            interval=model.interval(norm, own, resolution),
             c_statistic=_c_statistic(model.sample),
             not_separated_from_best=model.name in tied,
         )

@@ -31,7 +31,8 @@ class Decomposition(Result):
     name : str
         ``"brier"`` or ``"log_loss"``.
     score : float
-        Mean score of the predictions; infinite for the log loss if an event with probability 0 occurred.
+        Mean score of the predictions; infinite for the log loss if an event with probability 0 occurred. (In fits of
+        recalibrators and their comparison such an event counts as no less than the rows can show.)
     miscalibration : float
         What recalibration by isotonic regression would gain on these rows.
     discrimination : float

@@ -150,7 +150,7 @@ def describe_clusters(
     >>> chance = rng.beta(p * 7 / 3, (1 - p) * 7 / 3)  # an intraclass correlation of 0.3
     >>> y = rng.random(2000) < chance[question]
     >>> print(truecal.describe_clusters(y, p[question], clusters=question))
-    2,000 rows in 400 clusters of 5; intraclass correlation 0.28 ± 0.03; design effect 2.14: as precise as 935
+    2,000 rows in 400 clusters of 5; intraclass correlation 0.29 ± 0.03; design effect 2.14: as precise as 934
     independent rows
     """
     sample = as_sample(y_true, y_proba, **reading)

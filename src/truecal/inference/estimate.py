@@ -32,6 +32,7 @@ def estimate(
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
     confidence_level: float | None = None,
+    resolution: int | None = None,
     rng: RNGLike = None,
     **options: Any,
 ) -> Estimate:
@@ -80,6 +81,8 @@ def estimate(
     confidence_level : float, optional
         Level of a confidence interval, such as 0.95, for the default estimator and norm 1 or 2; see
         `truecal.confidence_interval`.
+    resolution : int, optional
+        With `confidence_level`: largest number of intervals of scores in each of which the upper end allows any error.
     rng : seed or numpy.random.Generator, optional
         Seed for the estimators that draw random numbers; the others ignore it.
     **options
@@ -117,7 +120,11 @@ def estimate(
         "labels": labels,
         "multiclass": multiclass,
     }
-    outcome = _measure(y_true, y_proba, reading, estimator, norm, n_bins, confidence_level, rng, options)
+    if resolution is not None and confidence_level is None:
+        raise InputError("goes with confidence_level", argument="resolution", value=resolution)
+    outcome = _measure(
+        y_true, y_proba, reading, estimator, norm, n_bins, confidence_level, rng, options, resolution
+    )
     if isinstance(y_true, Sample):
         from truecal.data.cell_error import cell_error
         from truecal.data.cells import Cells
@@ -194,6 +201,7 @@ def _measure(
     confidence_level: float | None,
     rng: RNGLike,
     options: dict[str, Any],
+    resolution: int | None = None,
 ) -> Estimate:
     # Most estimates need neither an interval nor several classes, and a first one should not wait for their imports.
     spec = get_estimator(estimator)
@@ -236,13 +244,12 @@ def _measure(
 
         warn_of_dependence(samples[0], stacklevel=3)
     if confidence_level is not None:
-        from truecal.inference.interval import interval_of
+        from truecal.inference.interval import check_resolution, interval_of
 
+        resolution = check_resolution(resolution)
         outcomes = [
-            replace(
-                one, interval=interval_of([sample], norm, confidence_level, rows=rows and rows[k : k + 1])
-            )
-            for k, (one, sample) in enumerate(zip(outcomes, samples, strict=True))
+            replace(one, interval=interval_of([sample], norm, confidence_level, resolution=resolution))
+            for one, sample in zip(outcomes, samples, strict=True)
         ]
     outcome = outcomes[0]
     if len(outcomes) > 1 or separate:
@@ -253,7 +260,9 @@ def _measure(
         if separate:
             outcome = replace(outcome, target=parts_target(len(samples)), **sizes_of(samples, rows or ()))
         if confidence_level is not None:
-            interval = interval_of(samples, norm, confidence_level, rows=rows, separate=separate)
+            interval = interval_of(
+                samples, norm, confidence_level, resolution=resolution, rows=rows, separate=separate
+            )
             outcome = replace(outcome, interval=interval)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.

@@ -9,30 +9,26 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal._lib.checks import check_choice, check_fraction, check_norm
+from truecal._lib.checks import check_choice, check_count, check_fraction, check_norm
 from truecal._lib.types import FloatArray
 from truecal.data.predictions import TOP_BY_CLASS, Rows, samples_and_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
-from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.top_by_class import parts_test, read_parts
+from truecal.inference.top_by_class import read_parts
 from truecal.multiscale.analysis import Multiscale, analyse
 from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.multiscale.intervals import Limits
-from truecal.multiscale.joint import joint_limits
+from truecal.multiscale.joint import class_dependence, joint_limits
 from truecal.multiscale.monotone import band, largest_error
 from truecal.results import Interval
-
-#: Below this p-value in closed form no test is needed to confirm it. Draws of the test.
-_CERTAIN, _DRAWS = 1e-8, 999
 
 #: Effective number of rows below which nothing is known about their variance.
 _FEWEST_ROWS = 2
 
-#: Assumptions that an interval can be asked for.
-ASSUMPTIONS = ("resolution", "monotone", "none")
+#: Assumptions that an interval can be asked for, beside a resolution.
+ASSUMPTIONS = ("monotone", "none")
 
 
 @takes_predictions
@@ -42,27 +38,32 @@ def confidence_interval(
     *,
     norm: float = 2,
     confidence_level: float = 0.95,
-    assume: str = "resolution",
+    resolution: int | None = None,
+    assume: str | None = None,
     **reading: Unpack[Reading],
 ) -> Interval:
-    r"""Return a confidence interval for the true calibration error.
+    r"""Return a confidence interval for the true calibration error, with half of the error probability on either side.
 
     No interval for continuous scores can hold without an assumption on the calibration curve: labels of a curve that
-    jumps up and down between neighbouring scores look like those of a calibrated model. So there are three:
+    jumps up and down between neighbouring scores look like those of a calibrated model. And no upper limit that holds
+    for a class of curves can be shorter, even for a calibrated model, than the smallest error that can be detected over
+    this class. So the class is fixed before the labels are looked at.
 
-    ``"resolution"``
-        The short interval. It assumes that the curve has no structure finer than a stated number of bins, one level
-        finer than what was found. The squared error behaves like a centred noncentral chi-square, which is inverted
-        (see the theory page); this holds down to an error of 0. Where the lower end is 0, the upper one is one-sided.
-    ``"monotone"``
+    By default
+        The upper end allows any error in each of B intervals of scores, which the number of rows and the scores fix;
+        inside an interval the error is assumed to vary smoothly or to jump once. If few distinct scores have enough
+        rows each, every score is an interval, and nothing is assumed but independent rows. `Interval.resolution` is B.
+        The lower end is adaptive and needs no such assumption.
+    ``resolution=16``
+        The same with at most 16 intervals. Choose it before you look at the labels: fewer intervals make the upper end
+        shorter and the assumption stronger.
+    ``assume="monotone"``
         The upper end is guaranteed for rising curves, in samples of any size: the largest error of a curve inside a
-        simultaneous confidence band, over the scores at hand. Much wider. The lower end is that of ``"none"``, with
-        half of the error probability.
-    ``"none"``
+        simultaneous confidence band, over the scores at hand. Much wider. The lower end is that of ``"none"``.
+    ``assume="none"``
         A lower limit for any curve. The upper end is the largest error that the scores allow.
 
-    A positive lower end always means that the test of calibration rejects at the same level; without evidence against
-    calibration the lower end is 0.
+    For ``norm=1`` the upper end is that of the l2 error, which the l1 error cannot exceed.
 
     Parameters
     ----------
@@ -71,8 +72,11 @@ def confidence_interval(
         Order of the norm.
     confidence_level : float
         Probability that such an interval contains the true error.
-    assume : {"resolution", "monotone", "none"}
-        What is assumed about the calibration curve.
+    resolution : int, optional
+        Largest number of intervals of scores in each of which any error is allowed; by default it follows from the
+        number of rows and the scores.
+    assume : {"monotone", "none"}, optional
+        Another assumption about the calibration curve.
     {reading}
         For ``multiclass="classwise"`` and ``"top_by_class"`` the interval is for the lp mean over classes, from
         their joint distribution.
@@ -95,11 +99,17 @@ def confidence_interval(
     >>> interval = truecal.confidence_interval(y, p)
     >>> population.true_error() in interval
     True
+    >>> interval.resolution
+    25
     >>> interval.assumption
-    'no structure finer than 1/8 of the rows'
+    'any error in each of 25 intervals of scores; inside an interval it varies smoothly or jumps once'
     """
     level = check_fraction("confidence_level", confidence_level)
-    check_choice("assume", assume, ASSUMPTIONS)
+    if assume is not None:
+        check_choice("assume", assume, ASSUMPTIONS)
+        if resolution is not None:
+            raise InputError("cannot be given beside assume", argument="resolution", value=resolution)
+    resolution = check_resolution(resolution)
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
     if separate := reading.get("multiclass") == TOP_BY_CLASS:
@@ -108,7 +118,14 @@ def confidence_interval(
     else:
         samples, rows = samples_and_rows(y_true, y_proba, **reading)
     warn_of_dependence(samples[0], stacklevel=2)
-    return interval_of(samples, norm, level, assume=assume, rows=rows, separate=separate)
+    return interval_of(
+        samples, norm, level, assume=assume, resolution=resolution, rows=rows, separate=separate
+    )
+
+
+def check_resolution(resolution: int | None) -> int | None:
+    """Return a number of intervals of scores, or None for the default."""
+    return None if resolution is None else check_count("resolution", resolution)
 
 
 def interval_of(
@@ -116,9 +133,9 @@ def interval_of(
     norm: float,
     level: float,
     *,
-    assume: str = "resolution",
+    assume: str | None = None,
+    resolution: int | None = None,
     rows: Sequence[Rows] | None = None,
-    pvalue: float | None = None,
     separate: bool = False,
 ) -> Interval:
     """Return the interval of one sample, or of the lp mean over several classes.
@@ -127,71 +144,38 @@ def interval_of(
     ----------
     samples : sequence of Sample
         One, or one for each class.
-    norm, level, assume
+    norm, level, assume, resolution
         As in `confidence_interval`.
     rows : sequence of Rows, optional
         The rows of the samples, whose classes depend on each other.
-    pvalue : float, optional
-        p-value of a test of calibration on the same data. Unless it is significant the lower end is 0, so that the
-        interval agrees with the test beside it. By default the test is made here where it could matter.
     separate : bool
         Whether the samples have different rows, and count by their number of rows.
     """
     cores = [analyse(sample) for sample in samples]
-    limits = limits_of(cores, norm, rows, separate=separate)
-    share = shares(samples) if separate else np.full(len(samples), 1 / len(samples))
+    limits = limits_of(cores, norm, rows, separate=separate, resolution=resolution)
     if not limits.reliable:
         return Interval(0.0, limits.largest, level, _too_few(samples))
-    alpha, error = 1 - level, limits.error
-
-    def rejected() -> bool:
-        """Whether a test of calibration rejects at the level of the interval."""
-        found = _safe_pvalue(samples, rows, limits, alpha, separate=separate) if pvalue is None else pvalue
-        return found <= alpha
-
-    if assume == "resolution":
-        positive = limits.pvalue <= alpha and rejected()
-        low, high = limits.interval(level, 0.0 if positive else 1.0)
-        return Interval(
-            low, high, level, assumption_of(cores, limits), min(core.resolution for core in cores)
-        )
+    if assume is None:
+        return Interval(*limits.interval(level), level, assumption_of(cores, limits), limits.above.resolution)
+    share = shares(samples) if separate else np.full(len(samples), 1 / len(samples))
+    alpha = 1 - level
     if assume == "monotone":
         low, high = _any_curve(cores, norm, alpha / 2, share), _rising(samples, norm, alpha / 2, share)
         assumption = "the curve rises"
     else:
         low, high = _any_curve(cores, norm, alpha, share), limits.largest
         assumption = "any curve; lower limit only"
-    low = min(low, error) if low > 0 and rejected() else 0.0
-    return Interval(low, min(max(high, error), limits.largest), level, assumption)
-
-
-def _safe_pvalue(
-    samples: Sequence[Sample],
-    rows: Sequence[Rows] | None,
-    limits: Limits,
-    alpha: float,
-    *,
-    separate: bool,
-) -> float:
-    """Return a p-value of calibration which, if it is at most alpha, the omnibus test hardly ever contradicts.
-
-    It is that of the test, unless the evidence in closed form leaves no doubt. The draws are always the same, all ties
-    are counted, and three standard errors are added, so that other draws lead to the same decision.
-    """
-    testable = samples[0].squares is not None or all(sample.whole for sample in samples)
-    known = rows is not None or len(samples) == 1
-    if limits.pvalue <= _CERTAIN or not (testable and known):
-        return limits.pvalue
-    rng = np.random.default_rng(0)
-    if separate and rows is not None:
-        test = parts_test(rows, _DRAWS, rng)
-    else:
-        test = multiscale_test(samples, rows, _DRAWS, rng)
-    return float(test.pvalue_range[1] + 3 * np.sqrt(alpha * (1 - alpha) / _DRAWS))
+    low = min(low, limits.error) if limits.pvalue <= alpha / 2 else 0.0
+    return Interval(low, min(max(high, limits.error), limits.largest), level, assumption)
 
 
 def limits_of(
-    cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | None = None, *, separate: bool = False
+    cores: Sequence[Multiscale],
+    norm: float,
+    rows: Sequence[Rows] | None = None,
+    *,
+    separate: bool = False,
+    resolution: int | None = None,
 ) -> Limits:
     """Return the confidence limits of one sample, or of the lp mean over several classes.
 
@@ -203,29 +187,41 @@ def limits_of(
         Order of the norm.
     rows : sequence of Rows, optional
         Their rows.
-    separate : bool
+    separate, resolution
         As in `interval_of`.
     """
     size = sum(core.size for core in cores) if separate else cores[0].size
-    limits = _limits_of(cores, norm, rows, separate=separate)
+    limits = _limits_of(cores, norm, rows, separate=separate, resolution=resolution)
     return limits if size >= _FEWEST_ROWS else replace(limits, reliable=False)
 
 
 def _limits_of(
-    cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows] | None, *, separate: bool
+    cores: Sequence[Multiscale],
+    norm: float,
+    rows: Sequence[Rows] | None,
+    *,
+    separate: bool,
+    resolution: int | None,
 ) -> Limits:
     if len(cores) == 1:
-        return cores[0].limits_for(norm)
+        return cores[0].limits_for(norm, resolution)
     if separate and rows is not None:
-        return _separate_limits(cores, norm, rows)
+        return _separate_limits(cores, norm, rows, resolution)
     if rows is None:
-        return joint_limits(cores, norm=norm)
+        return joint_limits(cores, norm=norm, resolution=resolution)
     influence = np.zeros(len(rows[0].label))
     for core, one in zip(cores, rows, strict=True):
         influence += core.influence(one.label, one.score, norm=norm) / len(cores)
     first = rows[0]
     return joint_limits(
-        cores, influence, norm=norm, weight=first.weight, cluster=first.cluster, counts=first.counts
+        cores,
+        influence,
+        norm=norm,
+        weight=first.weight,
+        cluster=first.cluster,
+        counts=first.counts,
+        resolution=resolution,
+        dependence=class_dependence([one.score for one in rows]),
     )
 
 
@@ -235,7 +231,9 @@ def shares(samples: Sequence[Sample]) -> FloatArray:
     return np.asarray(n / n.sum())
 
 
-def _separate_limits(cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows]) -> Limits:
+def _separate_limits(
+    cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows], resolution: int | None
+) -> Limits:
     """Return the limits of the mean over parts with different rows; clusters may have rows in several parts."""
     first = rows[0]
     influence = [
@@ -253,6 +251,7 @@ def _separate_limits(cores: Sequence[Multiscale], norm: float, rows: Sequence[Ro
         counts=first.counts,
         independent=True,
         share=shares([core.sample for core in cores]),
+        resolution=resolution,
     )
 
 
@@ -268,13 +267,14 @@ def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:
     """
     if not limits.reliable:
         return f"none: {_too_few([core.sample for core in cores])}"
-    bins = min(core.resolution for core in cores)
-    if all(core.resolution == len(core.sample) for core in cores):
-        units = "rows" if cores[0].sample.clusters is None else "clusters"
-        return f"none beyond independent {units}: every distinct score is a bin"
-    if bins == 1:
-        return "the curve is logistic or a beta curve: there are too few rows for bins"
-    return f"no structure finer than 1/{bins} of the rows"
+    units = "rows" if cores[0].sample.clusters is None else "clusters"
+    of_class = " of each class" if len(cores) > 1 else ""
+    number = limits.above.resolution
+    if limits.above.every_score:
+        scores = "the score" if number == 1 else f"each of the {number} scores"
+        return f"any error at {scores}{of_class}; nothing is assumed but independent {units}"
+    where = "all scores" if number == 1 else f"each of {number} intervals of scores{of_class}"
+    return f"any error in {where}; inside an interval it varies smoothly or jumps once"
 
 
 def _too_few(samples: Sequence[Sample]) -> str:

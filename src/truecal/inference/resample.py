@@ -171,6 +171,23 @@ def row_factors(
             yield drawn if clusters is None else drawn[clusters]
 
 
+def cluster_rows(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.intp]]:
+    """Return score, residual and weight of each pair of a cluster and a score, and the cluster.
+
+    Sampling weights are scaled so that their sum is the effective number of rows.
+
+    Parameters
+    ----------
+    sample : Sample
+        It must have clusters.
+    """
+    table = sample.clusters
+    assert table is not None
+    scale = 1.0 if sample.squares is None else sample.n / float(sample.squares.sum())
+    score = sample.score[table.group]
+    return score, table.residual(sample.score) * scale, table.weight * scale, table.cluster
+
+
 def require_whole_counts(sample: Sample, purpose: str) -> None:
     """Raise InputError for a sample with fractional weights, which do not count rows."""
     if not sample.whole:

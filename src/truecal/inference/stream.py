@@ -19,14 +19,15 @@ from truecal.data.cluster_sums import cluster_keys
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.exceptions import InputError
 from truecal.inference.estimate import estimate
+from truecal.inference.monitor.times import number_steps
 from truecal.results import Estimate
 
 #: A moment, and a length of time: numbers in any unit, or dates with differences of dates.
 Moment = float | datetime | np.datetime64
 Duration = float | timedelta | np.timedelta64
 
-#: Moments this close to the beginning of a step, in steps, belong to it; and the number of the last step.
-_SAME_MOMENT, _LATEST_STEP = 1e-9, 2.0**53
+#: The number of the last step.
+_LATEST_STEP = 2.0**53
 _NOTHING = "Nothing has come in yet. Call update first."
 
 
@@ -319,10 +320,7 @@ class WindowedStream:
             moments = _microseconds(moments)
             steps = np.floor_divide(moments, self._step)
         else:
-            exact = moments / self._step
-            nearest = np.rint(exact)  # 0.3 / 0.1 is a little less than 3
-            is_edge = np.isclose(exact, nearest, rtol=_SAME_MOMENT, atol=_SAME_MOMENT)
-            steps = np.where(is_edge, nearest, np.floor(exact))
+            steps = number_steps(moments, self._step)
         if (np.abs(steps) > _LATEST_STEP).any():
             raise InputError(
                 f"is too far from 0 for steps of {self._step:g}. Got {time!r} instead.", argument="time"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,9 @@ from truecal.multiscale.curves import Curve, curves_at, fit_curves
 from truecal.multiscale.evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
 from truecal.multiscale.intervals import Limits, jensen_limit
 from truecal.multiscale.levels import Level, Levels, make_levels, one_bin
+from truecal.multiscale.partition import cut_scores
 from truecal.multiscale.units import IntArray, Number, Units, make_units, units_of_samples
+from truecal.multiscale.upper import UpperLimit, make_upper
 
 #: Under calibration P(Z > 0.13 / alpha) was about alpha or less for all n and scores tried: so 0.13 / Z is a p-value.
 _EVIDENCE_SCALE = 0.13
@@ -258,9 +260,18 @@ class Multiscale(SquaredError):
         gap = self.gap[unit]
         return np.asarray(gap * (2 * (score - label) - gap))
 
-    def limits_for(self, norm: float) -> Limits:
-        """Return the confidence limits of the l1 or the l2 error."""
-        return self.limits if norm == 2 else self.absolute_limits
+    def limits_for(self, norm: float, resolution: int | None = None) -> Limits:
+        """Return the confidence limits of the l1 or the l2 error.
+
+        Parameters
+        ----------
+        norm : {1, 2}
+            Order of the norm.
+        resolution : int, optional
+            Number of intervals of scores in each of which any error is allowed; by default it follows from the rows.
+        """
+        limits = self.limits if norm == 2 else self.absolute_limits
+        return limits if resolution is None else replace(limits, above=self.upper_limit(resolution))
 
     def variance(self, norm: float) -> float:
         """Return the variance of the mean of the rows' influence; see `influence`."""
@@ -282,6 +293,28 @@ class Multiscale(SquaredError):
         table = self.units.clusters
         return 1.0 if table is None else inflation(table.effective_number)
 
+    def upper_limit(self, resolution: int | None = None) -> UpperLimit:
+        """Return what upper limits need; the intervals are fixed before the labels are looked at.
+
+        Parameters
+        ----------
+        resolution : int, optional
+            Number of intervals.
+        """
+        units = self.units
+        most = math.inf if units.clusters is None else units.clusters.effective_number
+        n_distinct = len(self.sample)
+        place = cut_scores(units.score, units.weight, n_distinct, resolution, most)
+        limit = make_upper(units, self.gaps[1], place, n_distinct)
+        # Error that was found on finer scales is error inside intervals.
+        found = self.posterior.probability * self.blocks.increment
+        finer = [
+            float(found[2 + k])
+            for k, number in enumerate(self.blocks.levels)
+            if self.levels.levels[number].filled > len(limit)
+        ]
+        return replace(limit, inside=max(limit.inside, sum(finer), 0.0))
+
     @cached_property
     def limits(self) -> Limits:
         """Confidence limits of the l2 error."""
@@ -293,18 +326,22 @@ class Multiscale(SquaredError):
         return Limits(
             error=self.error(2),
             square=float(self.established),
-            square_above=max(float(self.square), float(reach @ increment)),
             slope=factor * float(self.slope),
             null_variance=float(factor**2 * (reach**2 @ null) + (q * (1 - q)) @ increment**2),
             noise_variance=float(factor**2 * (reach**2 @ null)),
             largest=self.largest(2),
             pvalue=self.pvalue,
+            above=self.upper_limit(),
             reliable=self.reliable,
         )
 
     @cached_property
     def absolute_limits(self) -> Limits:
-        """Confidence limits of the l1 error: as for l2, with the influence r h of the smooth sign h."""
+        """Confidence limits of the l1 error.
+
+        The lower limit is as for l2, with the influence r h of the smooth sign h. The upper limit is that of l2, which
+        the l1 error cannot exceed.
+        """
         two = self.limits
         absolute, root = self.ungated(1), float(self.root)
         ratio = absolute / root if root > 0 else 1.0
@@ -312,23 +349,14 @@ class Multiscale(SquaredError):
         return Limits(
             error=self.error(1),
             square=min(two.square, max(self.absolute.below, 0.0) ** 2),
-            square_above=max(scale * two.square_above, min(max(self.absolute.above, 0.0), root) ** 2),
             slope=self.inflation * (4 * self.variance(1) + 2 / self.size**2),
             null_variance=scale**2 * two.null_variance,
             noise_variance=scale**2 * two.noise_variance,
             largest=self.largest(1),
             pvalue=self.pvalue,
+            above=two.above,
             reliable=self.reliable,
         )
-
-    @cached_property
-    def resolution(self) -> int:
-        """Number of bins beyond which limits assume no structure: one level finer than error was found."""
-        found = [int(self.levels.levels[number].filled) for number in self.blocks.levels]
-        if not found:
-            return 1
-        inside = [i for i, q in enumerate(self.posterior.probability[2:]) if q > 0.5]
-        return found[min((inside[-1] if inside else 0) + 1, len(found) - 1)]
 
     def lower_limit(self, tail: float) -> float:
         """Return a lower limit of the l2 error that holds for any curve.

@@ -17,14 +17,17 @@ confidence limits the variance :math:`\nu / (\nu - 2)` of Student's t with :math
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale.curves import Curve, cluster_scores
-from truecal.multiscale.units import IntArray, Units, gram, total
+from truecal.multiscale.units import Units, gram, total
 
 #: Fewer clusters say too little about how much clusters differ.
 MIN_CLUSTERS = 15
@@ -53,69 +56,65 @@ class ClusterSums:
         Sums over clusters of the squared weight and of the squared residual sum, by bin.
     covariance : ndarray of shape (n_bins, n_bins)
         Covariance of the bin sums of the beta curve's residuals.
-    bin, cluster : ndarray of int
-        Pairs of a bin and a cluster with rows in it.
-    error : ndarray
-        Residual sum of each pair under the beta curve.
-    n_clusters : int
-        Number of clusters.
+    error : sparse array or ndarray, of shape (n_clusters, n_bins)
+        Residual sum of each cluster in each bin under the beta curve.
     """
 
     weight2: FloatArray
     residual2: FloatArray
     covariance: FloatArray
-    bin: IntArray
-    cluster: IntArray
-    error: FloatArray
-    n_clusters: int
+    error: Any
 
     def squares(self, factor: FloatArray) -> FloatArray:
         """Return, for each cluster, the sum over bins of factor times its squared residual sum."""
-        return total(self.cluster, factor[self.bin] * self.error**2, self.n_clusters)
+        return np.asarray(self.error**2 @ factor)
 
 
 def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
     """Return the sums of the levels from 4 bins on, coarse to fine."""
     table = units.clusters
     assert table is not None
-    n_clusters = table.n_clusters
-    scores, error = cluster_scores(curve, units)
-    mean = curve(units.score)
-    design = curve.design(units.score)
+    mean, design = curve(units.score), curve.design(units.score)
+    scores, error = cluster_scores(units, mean, design)
     weight = units.weight * mean * (1 - mean)
     n_bins = 2**units.depth
     slope = np.stack([total(units.bin, weight * column, n_bins) for column in design], axis=1)
     slope = slope @ curve.inverse  # effect of a cluster's score vector on the bin sums, through the fit
 
-    bins, cluster = units.bin[table.unit], table.cluster
-    columns = [table.weight, table.residual, error]
+    # By cluster, so that at every level the entries of a cluster in a bin follow one another.
+    order, bounds = table.by_cluster
+    bins = units.bin.astype(np.int32)[table.unit][order]
+    columns = (table.weight, table.residual, error)
+    matrices = [_by_bin(column[order], bins, bounds, n_bins) for column in columns]
+    cross = (matrices[2].T @ scores) @ slope.T
+    plain = gram(matrices[2]) - cross - cross.T + slope @ (scores.T @ scores) @ slope.T
+    covariance = np.asarray(plain) * table.variance_factor
     found: list[ClusterSums] = []
-    covariance: FloatArray | None = None
     while True:
-        key, place = np.unique(bins * n_clusters + cluster, return_inverse=True)
-        columns = [total(place, column, len(key)) for column in columns]
-        bins, cluster = key // n_clusters, key % n_clusters
-        if covariance is None:
-            matrix = scipy.sparse.csr_array((columns[2], (bins, cluster)), shape=(n_bins, n_clusters))
-            cross = (matrix @ scores) @ slope.T
-            plain = gram(matrix) - cross - cross.T + slope @ (scores.T @ scores) @ slope.T
-            covariance = np.asarray(plain) * table.variance_factor
-        found.insert(
-            0,
-            ClusterSums(
-                weight2=total(bins, columns[0] ** 2, n_bins),
-                residual2=total(bins, columns[1] ** 2, n_bins),
-                covariance=covariance,
-                bin=bins,
-                cluster=cluster,
-                error=columns[2],
-                n_clusters=n_clusters,
-            ),
-        )
+        weight2, residual2 = (np.asarray((matrix**2).sum(axis=0), np.float64) for matrix in matrices[:2])
+        found.insert(0, ClusterSums(weight2, residual2, covariance, matrices[2]))
         if n_bins <= 4:
             return found
-        bins, n_bins = bins >> 1, n_bins // 2
+        n_bins = n_bins // 2
+        matrices = [_coarser(matrix) for matrix in matrices]
         covariance = covariance.reshape(n_bins, 2, n_bins, 2).sum(axis=(1, 3))
+
+
+def _by_bin(
+    values: FloatArray, bins: NDArray[Any], bounds: NDArray[Any], n_bins: int
+) -> scipy.sparse.csr_array:
+    """Return sums of values, sorted by cluster and bin, as a matrix; `bounds` says where each cluster begins."""
+    matrix = scipy.sparse.csr_array((values, bins.copy(), bounds.copy()), shape=(len(bounds) - 1, n_bins))
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _coarser(matrix: Any) -> Any:
+    """Return the sums in bins of twice the width, as an array once most of them are not 0."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[:, 0::2] + matrix[:, 1::2]
+    coarse = _by_bin(matrix.data.copy(), matrix.indices >> 1, matrix.indptr, matrix.shape[1] // 2)
+    return coarse.toarray() if 2 * coarse.nnz > math.prod(coarse.shape) else coarse
 
 
 def null_variance(

@@ -493,12 +493,11 @@ def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(matrix, vector[..., np.newaxis])[..., 0], dtype=np.float64)
 
 
-def cluster_scores(curve: Curve, units: Units) -> tuple[FloatArray, FloatArray]:
-    """Return the sums over each cluster of w (y - g) x, and the residual w (g - y) of each row of the table."""
-    return _cluster_scores(units, curve(units.score), curve.design(units.score))
+def cluster_scores(units: Units, mean: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sums over each cluster of w (y - g) x, and the residual w (y - g) of each entry of the table.
 
-
-def _cluster_scores(units: Units, mean: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+    `mean` and `design` are g and x at the scores of the units.
+    """
     table = units.clusters
     assert table is not None
     error = (table.weight * (units.score - mean)[table.unit]) - table.residual  # w (y - g)
@@ -517,7 +516,7 @@ def _with_clusters(
     mean = ends.through(score[0], _expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :]))
     covariance, support, freedom = np.empty((1, 2, 3, 3)), np.empty((1, 2)), np.array([[2.0, 3.0]])
     for number, used in enumerate((2, 3)):
-        scores, _ = _cluster_scores(units, mean[0, number], design[0, number])
+        scores, _ = cluster_scores(units, mean[0, number], design[0, number])
         half = inverse[0, number] @ scores.T
         covariance[0, number] = clusters.variance_factor * half @ half.T
         b, own = coefficients[0, number, :used], covariance[0, number, :used, :used]

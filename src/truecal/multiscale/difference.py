@@ -82,16 +82,18 @@ class Difference:
     norm: float
     brier: tuple[float, float, float] | None = None
 
-    def interval(self, confidence_level: float) -> tuple[float, float]:
+    def interval(self, confidence_level: float, resolution: int | None = None) -> tuple[float, float]:
         """Return a confidence interval, within what the limits of the two errors allow.
 
         Parameters
         ----------
         confidence_level : float
             Level of the interval.
+        resolution : int, optional
+            Number of intervals of scores for the upper limits of the two errors.
         """
         tail = (1 - confidence_level) / 2
-        one, two = self.first.limits_for(self.norm), self.second.limits_for(self.norm)
+        one, two = (core.limits_for(self.norm, resolution) for core in (self.first, self.second))
         if self.brier is None:
             reach = float(-scipy.special.ndtri(tail)) * self.sd
             low, high = self.value - reach, self.value + reach
@@ -100,7 +102,9 @@ class Difference:
             reach = float(-scipy.special.stdtrit(freedom, tail)) * sd
             low = _difference_of_roots(mean - reach, one.lower(tail), two.upper(tail))
             high = -_difference_of_roots(-mean - reach, two.lower(tail), one.upper(tail))
-        low, high = max(low, -two.upper(tail)), min(high, one.upper(tail))
+        # The limits are computed only where they can matter.
+        low = max(low, -two.upper(tail)) if low < -two.error else low
+        high = min(high, one.upper(tail)) if high > one.error else high
         return min(low, self.reported), max(high, self.reported)
 
     @property

@@ -198,6 +198,8 @@ def weigh(blocks: Blocks) -> Posterior:
         after_out, after_in = after_out * (1 - enter) + gain * enter, (after_out + gain) / 2
         total = after_out + after_in
         after_out, after_in = after_out / total, after_in / total
+    # Increments of the levels are measured from the beta curve: as far as one of them counts, so does the curve.
+    probability[1] = probability[1:].max(axis=0)
     return Posterior(probability, log_evidence + np.log(scale).sum(axis=0))
 
 

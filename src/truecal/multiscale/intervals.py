@@ -1,12 +1,16 @@
-r"""Confidence limits of the squared error, from one distribution that holds down to an error of 0.
+r"""Confidence limits of the calibration error.
 
-The estimate of the squared error behaves like a centred noncentral chi-square,
+The upper limit is honest over a class of curves that n and the scores fix: see `truecal.multiscale.upper`. The lower
+limit is adaptive. The part of the squared error for which there is evidence behaves like a centred noncentral
+chi-square,
 
 .. math:: \hat\theta \sim v\,\big(\chi^2_k(\theta/v) - k\big),
 
 whose variance is :math:`4 v \theta + 2 k v^2`: the first term is the variance of the influence function, which vanishes
 with the error, the second what is left of it at :math:`\theta = 0`. Inverting its distribution function in
-:math:`\theta` gives both limits and the p-value of :math:`H_0: \sqrt\theta \ge \varepsilon`, which therefore agree.
+:math:`\theta` gives the lower limit. It is positive only if the closed-form p-value of calibration is small as well.
+
+Each limit has a p-value that is at most alpha exactly when the limit at the level 1 - alpha is beyond the hypothesis.
 """
 
 from __future__ import annotations
@@ -21,9 +25,13 @@ from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray
 from truecal.multiscale.levels import Level
 from truecal.multiscale.units import over
+from truecal.multiscale.upper import UpperLimit
 
-#: Largest factor on the number of rows that is worth reporting.
-_LARGEST_FACTOR = 1e4
+#: A lower limit is positive only if the closed-form p-value of calibration is at most this many times its tail. Chosen
+#: so that the test of calibration does not reject beside a positive lower limit in fewer than 1 of 1,000 samples.
+_EVIDENCE = 0.5
+#: Smallest and largest factor on the number of rows that is worth reporting.
+_SMALLEST_FACTOR, _LARGEST_FACTOR = 1e-3, 1e4
 
 
 @dataclass(frozen=True)
@@ -35,9 +43,7 @@ class Limits:
     error : float
         The estimate itself, which every interval contains.
     square : float
-        Estimate of the squared error.
-    square_above : float
-        The same with one more level of bins, which upper limits start from; at least `square`.
+        The part of the squared error for which there is evidence.
     slope : float
         First-order variance of the squared error, divided by the squared error.
     null_variance : float
@@ -48,6 +54,8 @@ class Limits:
         Largest error that the scores allow.
     pvalue : float
         Closed-form p-value of calibration, on which a positive lower limit depends.
+    above : UpperLimit
+        What upper limits need to know.
     reliable : bool
         Whether the variances can be relied on. Few clusters say too little about how much clusters differ; then
         nothing is excluded that the scores allow.
@@ -55,12 +63,12 @@ class Limits:
 
     error: float
     square: float
-    square_above: float
     slope: float
     null_variance: float
     noise_variance: float
     largest: float
     pvalue: float
+    above: UpperLimit
     reliable: bool = True
 
     @property
@@ -78,42 +86,44 @@ class Limits:
         """Return the limit that the error exceeds with probability `tail` at most."""
         if not self.reliable:
             return self.largest
-        statistic = self._statistic(max(self.square_above, 0.0))
-        high = math.sqrt(self._scale * noncentrality(statistic, self._freedom, tail))
-        return min(max(high, self.error), self.largest)
+        return min(max(self.above.limit(tail), self.error), self.largest)
+
+    def at_most(self, bound: float) -> float:
+        """Return the p-value of the hypothesis that the error is `bound` or more.
+
+        It is at most alpha exactly when ``upper(alpha)`` is at most `bound`.
+        """
+        if bound >= self.largest:
+            return 0.0
+        return 1.0 if bound < self.error or not self.reliable else self.above.pvalue(bound)
 
     def lower(self, tail: float) -> float:
         """Return the limit below which the error lies with probability `tail` at most."""
-        if not self.reliable:
+        if not self.reliable or self.pvalue > _EVIDENCE * tail:
             return 0.0
         statistic = self._statistic(self.square)
         low = math.sqrt(self._scale * noncentrality(statistic, self._freedom, 1 - tail))
         return min(low, self.error)
 
-    def interval(self, confidence_level: float, pvalue: float | None = None) -> tuple[float, float]:
-        """Return both ends.
+    def at_least(self, bound: float) -> float:
+        """Return the p-value of the hypothesis that the error is `bound` or less.
 
-        The lower end is positive only if the evidence against calibration is significant at the same level. It is
-        judged by the closed-form p-value and, if given, by that of a test as well, so that an interval never
-        contradicts the test beside it. Where the lower end is 0 the upper one is one-sided: all that may be missed is
-        missed above.
-
-        Parameters
-        ----------
-        confidence_level : float
-            Level of the interval.
-        pvalue : float, optional
-            p-value of a test of calibration on the same sample.
+        It is at most alpha exactly when ``lower(alpha)`` is at least `bound`.
         """
-        alpha = 1 - confidence_level
-        low = self.lower(alpha / 2) if max(self.pvalue, pvalue or 0.0) <= alpha else 0.0
-        return low, self.upper(alpha / 2 if low > 0 else alpha)
+        if bound > self.error or not self.reliable:
+            return 1.0
+        chance = 1 - below(self._statistic(self.square), self._freedom, bound**2 / self._scale)
+        return min(max(chance, self.pvalue / _EVIDENCE), 1.0)
+
+    def interval(self, confidence_level: float) -> tuple[float, float]:
+        """Return both ends, each of which the error lies beyond with half of the probability that is left."""
+        tail = (1 - confidence_level) / 2
+        return self.lower(tail), self.upper(tail)
 
     def rows_factor(self, bound: float, alpha: float, power: float) -> float | None:
         r"""Return how many times as many rows would show on which side of `bound` the error lies.
 
-        With k times the rows the scale v becomes v/k and the degrees of freedom stay as they are. The error is taken
-        to be its estimate, and the rows that are added to be like those at hand.
+        The error is taken to be its estimate, and the rows that are added to be like those at hand.
 
         Parameters
         ----------
@@ -130,42 +140,21 @@ class Limits:
             None if more than 10,000 times as many would be needed.
         """
 
-        def chance(factor: float) -> float:
-            scale = self._scale / factor
-            truth, edge = self.error**2 / scale, bound**2 / scale
+        def margin(log_factor: float) -> float:
+            """Return a number that is positive if the rows suffice."""
+            factor = math.exp(log_factor)
             if self.error < bound:
-                return below(_quantile(alpha, self._freedom, edge), self._freedom, truth)
-            return 1 - below(_quantile(1 - alpha, self._freedom, edge), self._freedom, truth)
+                return self.above.margin(self.error, bound, alpha, power, factor)
+            scale = self._scale / factor
+            most = _quantile(1 - alpha, self._freedom, bound**2 / scale)
+            return 1 - power - below(most, self._freedom, self.error**2 / scale)
 
         if not self.reliable or self.error == bound:
             return None
-        if chance(1e-3) >= power:
-            return 1e-3
-        low, high = math.log(1e-3), math.log(_LARGEST_FACTOR)
-        if chance(_LARGEST_FACTOR) < power:
-            return None
-        return math.exp(find_root(lambda x: chance(math.exp(x)) - power, low, high, xtol=1e-3))
-
-    def above(self, bound: float) -> float:
-        """Return the p-value of the hypothesis that the error is `bound` or less.
-
-        It is at most alpha exactly when ``lower(alpha)`` is at least `bound`.
-        """
-        if bound > self.error or not self.reliable:
-            return 1.0
-        return 1 - below(self._statistic(self.square), self._freedom, bound**2 / self._scale)
-
-    def at_most(self, bound: float) -> float:
-        """Return the p-value of the hypothesis that the error is `bound` or more.
-
-        It is at most alpha exactly when ``upper(alpha)`` is at most `bound`.
-        """
-        if bound >= self.largest:
-            return 0.0
-        if bound < self.error or not self.reliable:
-            return 1.0
-        statistic = self._statistic(max(self.square_above, 0.0))
-        return below(statistic, self._freedom, bound**2 / self._scale)
+        low, high = math.log(_SMALLEST_FACTOR), math.log(_LARGEST_FACTOR)
+        if margin(low) >= 0:
+            return _SMALLEST_FACTOR
+        return None if margin(high) < 0 else math.exp(find_root(margin, low, high, xtol=1e-2))
 
 
 def _quantile(probability: float, freedom: float, shift: float) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy
@@ -19,6 +20,7 @@ from truecal._lib.types import FloatArray
 from truecal.multiscale.analysis import Multiscale, pvalue_of_evidence
 from truecal.multiscale.clusters import enough_clusters, inflation
 from truecal.multiscale.intervals import Limits
+from truecal.multiscale.upper import combined
 
 
 def joint_limits(
@@ -31,6 +33,8 @@ def joint_limits(
     independent: bool = False,
     counts: bool = False,
     share: FloatArray | None = None,
+    resolution: int | None = None,
+    dependence: float = 1.0,
 ) -> Limits:
     """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2.
 
@@ -53,9 +57,13 @@ def joint_limits(
         Whether weight 2 stands for two rows.
     share : ndarray, optional
         Share of each class in the mean; by default all count the same.
+    resolution : int, optional
+        Number of intervals of scores of each class for upper limits.
+    dependence : float
+        How much the labels of different classes depend on each other: see `class_dependence`.
     """
     part = np.full(len(classes), 1 / len(classes)) if share is None else share
-    parts = [one.limits_for(norm) for one in classes]
+    parts = [one.limits_for(norm, resolution) for one in classes]
     each = np.array([one.variance(norm) for one in classes])
     if influence is not None:
         variance = float(mean_covariance(influence[np.newaxis], weight, cluster, counts=counts)[0, 0])
@@ -74,15 +82,39 @@ def joint_limits(
     return Limits(
         error=math.sqrt(mean([one.error**2 for one in parts])),
         square=mean([one.square for one in parts]),
-        square_above=mean([one.square_above for one in parts]),
         slope=factor
         * (slope + 2 / (sum(one.size for one in classes) if independent else classes[0].size) ** 2),
         null_variance=float(part**2 @ [one.null_variance for one in parts]),
         noise_variance=float(part**2 @ [one.noise_variance for one in parts]),
         largest=math.sqrt(mean([one.largest**2 for one in parts])),
         pvalue=pvalue_of_evidence(float(scipy.special.logsumexp(log_evidence, b=part))),
+        above=combined(
+            [one.above for one in parts], part, 0.0 if independent or len(parts) == 1 else dependence
+        ),
         reliable=clusters is None or enough_clusters(*clusters),
     )
+
+
+def class_dependence(scores: Sequence[NDArray[Any]]) -> float:
+    r"""Return by what part the variance of sums of squares grows because classes of a row share its label.
+
+    If calibrated, the labels of a row have the covariances :math:`-p_j p_k`. If rows that share an interval in one
+    class share it in all, which is the worst case, that is
+    :math:`\sum_i \sum_{j \ne k} p_{ij}^2 p_{ik}^2 / \sum_i \sum_j p_{ij}^2 (1 - p_{ij})^2`, at most 1.
+
+    Parameters
+    ----------
+    scores : sequence of ndarray of shape (n,)
+        Scores of the rows for each class.
+    """
+    second, fourth, own = np.zeros((3, len(scores[0])))
+    for score in scores:
+        square = np.square(score, dtype=np.float64)
+        second += square
+        fourth += square**2
+        own += square * (1 - np.asarray(score, dtype=np.float64)) ** 2
+    total = float(own.sum())
+    return min(max(float(np.sum(second**2 - fourth)) / total, 0.0), 1.0) if total > 0 else 1.0
 
 
 def _count_clusters(

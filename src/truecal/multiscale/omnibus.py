@@ -101,6 +101,10 @@ class Outcome:
         All components.
     notes : tuple of str
         What a reader of the numbers must know.
+    too_little : str
+        Why the data hold too little information for a test; empty if they hold enough.
+    doubt : float
+        See `truecal.multiscale.flips.FlipScale`; 0 without clusters.
     """
 
     statistic: float
@@ -110,6 +114,8 @@ class Outcome:
     component: str
     components: tuple[Component, ...]
     notes: tuple[str, ...] = ()
+    too_little: str = ""
+    doubt: float = 0.0
 
 
 class Omnibus:
@@ -170,7 +176,10 @@ class Omnibus:
             Cell sums of score less label.
         """
         # What rounding leaves of sums that cancel must not tell draws with the same labels apart.
-        relative = np.maximum(self._squares(residual) / self._mean, 1e-9)
+        with np.errstate(
+            over="ignore"
+        ):  # next to scores of 0 a mean can be so small that the ratio is infinite
+            relative = np.maximum(self._squares(residual) / self._mean, 1e-9)
         return np.asarray(
             np.maximum(scipy.special.chdtrc(self._degrees, relative * self._degrees), _SMALLEST)
         )
@@ -275,7 +284,8 @@ def joint_test(
     """Test several classes together and one by one.
 
     The joint statistic is the mean of T over the classes. The p-value of a class is adjusted by comparing its T with
-    the largest T of all classes in each draw (Westfall and Young 1993).
+    the largest T of all classes in each draw (Westfall and Young 1993). Classes whose clusters hold too little
+    information for a test take no part in either.
 
     Parameters
     ----------
@@ -297,16 +307,30 @@ def joint_test(
     drawn = np.concatenate([np.stack(block) for block in blocks], axis=1)
     observed = [test.observed for test in tests]
     parts = [_outcome(test, values, rng) for test, values in zip(tests, drawn, strict=True)]
-    mean, mean_drawn, largest = float(np.mean(observed)), drawn.mean(axis=0), drawn.max(axis=0)
+    tested = np.array([not outcome.too_little for outcome in parts])
+    chosen = tested if tested.any() else ~tested
+    mean, mean_drawn = float(np.mean(np.array(observed)[chosen])), drawn[chosen].mean(axis=0)
+    largest = drawn[chosen].max(axis=0)
     pvalue, bounds = rank_pvalue(mean, mean_drawn, rng)
-    whole = Outcome(mean, pvalue, bounds, mean_drawn, "", (), parts[0].notes)
-    return whole, parts, [rank_pvalue(one, largest, rng)[0] for one in observed]
+    reason = "" if tested.any() else parts[0].too_little
+    whole = Outcome(mean, pvalue, bounds, mean_drawn, "", (), parts[0].notes, reason)
+    adjusted = [
+        max(rank_pvalue(one, largest, rng)[0], outcome.pvalue)
+        for one, outcome in zip(observed, parts, strict=True)
+    ]
+    return whole, parts, adjusted
 
 
 def _outcome(omnibus: Omnibus, drawn: FloatArray, rng: np.random.Generator) -> Outcome:
+    null, reason, doubt = omnibus.null, "", 0.0
     pvalue, bounds = rank_pvalue(omnibus.observed, drawn, rng)
-    notes = _few_clusters(omnibus.null) if isinstance(omnibus.null, ClusterNull) else _merged(omnibus.null)
-    return Outcome(omnibus.observed, pvalue, bounds, drawn, omnibus.diagnosis(), omnibus.components, notes)
+    if isinstance(null, ClusterNull):
+        reason, doubt = null.scale.reason(pvalue), null.scale.doubt
+        notes = () if reason else _few_clusters(null)
+    else:
+        notes = _merged(null)
+    found = omnibus.diagnosis(), omnibus.components
+    return Outcome(omnibus.observed, pvalue, bounds, drawn, *found, notes, reason, doubt)
 
 
 def rank_pvalue(

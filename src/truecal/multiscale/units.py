@@ -17,7 +17,7 @@ level lie inside those of the level before.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.data.cells import LARGEST_CELL, Cells, cell_of
 from truecal.data.sample import Clusters, Sample
 
 IntArray = NDArray[np.intp]
@@ -40,6 +41,8 @@ _MOST_SINGLE_SCORES = 4096
 _MOST_LEVELS_CLUSTERED = 10
 #: Share of entries other than 0 up to which products of sparse matrices are quicker than those of dense ones.
 _SPARSE = 0.05
+#: Rows of such a matrix that become dense at once.
+_ROWS_AT_ONCE = 1 << 12
 #: Rows that are added up at once.
 _PIECE = 1 << 14
 
@@ -54,6 +57,8 @@ class ClusterUnits:
         Which cluster, from 0, and which unit.
     weight, residual : ndarray
         Sum of the weights, and of the weights times score less label.
+    by_cluster : tuple of ndarray of int
+        Order of these by cluster, and within a cluster by unit; and where each cluster begins in it.
     n_clusters : int
         Number of clusters.
     effective_number : float
@@ -64,6 +69,7 @@ class ClusterUnits:
     unit: IntArray
     weight: FloatArray
     residual: FloatArray
+    by_cluster: tuple[NDArray[Any], NDArray[Any]]
     n_clusters: int
     effective_number: float
 
@@ -92,7 +98,8 @@ class Units:
     depth : int
         The finest level has ``2**depth`` bins; below 2 there are too few rows for bins.
     saturated : bool
-        Whether a further level, in which every distinct score is a bin, is finer and worth a look.
+        Whether a further level, in which every distinct score is a bin, is finer and worth a look. Scores of one cell
+        (see `truecal.data.cells`) are then one unit, so that a sample and its cells have the same level.
     rank : ndarray of shape (..., n_units), or None
         Middle of the ranks of each unit, divided by N; None if the units are the bins of the finest level.
     start : ndarray of int or None
@@ -152,7 +159,7 @@ def first_of_runs(place: IntArray) -> IntArray:
     return np.concatenate([[0], (place[1:] != place[:-1]).nonzero()[0] + 1])
 
 
-def place_of(rank: FloatArray, score: FloatArray, n_bins: int) -> IntArray:
+def place_of(rank: FloatArray, score: FloatArray, n_bins: int | FloatArray) -> IntArray:
     """Return the bins of scores with ranks u, among bins of equal mass."""
     scaled = rank * n_bins
     place = scaled.astype(np.intp)
@@ -165,12 +172,21 @@ def _below_its_edge(rank: FloatArray, score: FloatArray) -> BoolArray:
     return np.asarray((score < 0.5) | ((score == 0.5) & (rank >= 0.5)))
 
 
+def hardly_sparse(matrix: scipy.sparse.csr_array) -> bool:
+    """Return whether products are quicker if a matrix becomes dense."""
+    return bool(matrix.nnz >= _SPARSE * math.prod(matrix.shape))
+
+
 def gram(matrix: scipy.sparse.csr_array) -> FloatArray:
-    """Return the products of all pairs of rows of a sparse matrix; one that is hardly sparse becomes dense first."""
-    if matrix.nnz < _SPARSE * math.prod(matrix.shape):
-        return np.asarray((matrix @ matrix.T).toarray())
-    dense = matrix.toarray()
-    return np.asarray(dense @ dense.T)
+    """Return the products of all pairs of columns of a sparse matrix; one that is hardly sparse becomes dense first."""
+    n_rows, n_columns = matrix.shape
+    if not hardly_sparse(matrix):
+        return np.asarray((matrix.T @ matrix).toarray())
+    products = np.zeros((n_columns, n_columns))
+    for first in range(0, n_rows, _ROWS_AT_ONCE):
+        dense = matrix[first : first + _ROWS_AT_ONCE].toarray()
+        products += dense.T @ dense
+    return products
 
 
 def make_units(sample: Sample) -> Units:
@@ -179,7 +195,13 @@ def make_units(sample: Sample) -> Units:
     if sample.one_row_each and clusters is None:
         return _units_of_rows(sample.score, sample.positives)
     scale, size = _scale(sample)
-    depth = math.floor(math.log2(max(size, 1) / ROWS_PER_BIN))
+    discrete = clusters is None and n_groups <= size / 2
+    if discrete:
+        cells = _in_cells(sample)
+        discrete = _n_scores(cells, scale) <= size / 2
+        if discrete and len(cells) < n_groups:
+            return _units_of_cells(sample, cells)
+    depth = _depth(size)
     depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
     counted = sample.squares is None and clusters is None
     if counted and n_groups > max(_MOST_SINGLE_SCORES, size / 2) and depth >= 2:
@@ -196,9 +218,9 @@ def make_units(sample: Sample) -> Units:
     rank = (np.cumsum(weight) - weight / 2) / size
     if clusters is not None:
         depth = min(depth, _depth_for_clusters(clusters, rank, sample.score))
-    group_bin = np.minimum(place_of(rank, sample.score, 2 ** max(depth, 0)), 2 ** max(depth, 0) - 1)
+    group_bin = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
     start = first_of_runs(group_bin)
-    saturated = clusters is None and depth >= 2 and len(start) < n_groups <= size / 2
+    saturated = discrete and depth >= 2 and len(start) < n_groups
     if saturated or clusters is not None or n_groups <= _MOST_SINGLE_SCORES:
         return Units(
             size=size,
@@ -236,10 +258,38 @@ def make_units(sample: Sample) -> Units:
     )
 
 
+def _in_cells(sample: Sample) -> Sample:
+    """Return the sample as `Cells`, or as it is if its scores are so far apart that each has a cell of its own."""
+    if not isinstance(sample, Cells) and np.diff(sample.score).min(initial=1.0) > LARGEST_CELL:
+        return sample
+    return Cells.from_sample(sample)
+
+
+def _n_scores(sample: Sample, scale: float) -> float:
+    """Return the number of distinct scores; in a cell of several scores every row counts as one.
+
+    So it is the same for rows and for their cells, and a level of distinct scores is there for both or for neither.
+    """
+    if not isinstance(sample, Cells):
+        return len(sample)
+    return float(np.where(sample.end > sample.score, sample.count * scale, 1.0).sum())
+
+
+def _units_of_cells(sample: Sample, cells: Sample) -> Units:
+    """Return the units of the cells of a sample, which are those of its own groups."""
+    units, start = make_units(cells), first_of_runs(cell_of(sample.score))
+    return replace(units, start=start if units.start is None else start[units.start])
+
+
+def _depth(size: float) -> int:
+    """Return the finest level at which bins hold enough rows on average; 0, one bin, if there are very few rows."""
+    return max(math.floor(math.log2(max(size, 1) / ROWS_PER_BIN)), 0)
+
+
 def _units_of_rows(score: FloatArray, label: FloatArray) -> Units:
     """Return the units of counted rows of different scores: the rows, or the finest bins if rows are many."""
     n = len(score)
-    depth = math.floor(math.log2(n / ROWS_PER_BIN))
+    depth = _depth(n)
     if n <= _MOST_SINGLE_SCORES:
         return _rows_as_units(score, label, depth, (np.arange(n) + 0.5) / n)
     edge = np.arange(2**depth) * (n / 2**depth) - 0.5  # the row with the rank of the edge, if there is one
@@ -266,7 +316,7 @@ def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
         may be missing, or a level of distinct scores be needed.
     """
     n = score.shape[1]
-    depth = math.floor(math.log2(n / ROWS_PER_BIN))
+    depth = _depth(n)
     new = np.ones(score.shape, dtype=np.bool_)
     np.not_equal(score[:, 1:], score[:, :-1], out=new[:, 1:])
     if depth < 2 or n > _MOST_SINGLE_SCORES or np.count_nonzero(new, axis=1).min() <= n / 2:
@@ -290,7 +340,7 @@ def _rows_as_units(score: FloatArray, label: FloatArray, depth: int, rank: Float
         residual2=residual**2,
         residual_weight2=residual,
         positives2=label,
-        bin=place_of(rank, score, 2 ** max(depth, 0)),
+        bin=place_of(rank, score, 2**depth),
         depth=depth,
         saturated=False,
         rank=rank,
@@ -359,10 +409,17 @@ def _scale(sample: Sample) -> tuple[float, float]:
 
 def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray) -> int:
     """Return the finest level at which bins hold rows of six different clusters, on average."""
-    depth = 1
+    most = 2**_MOST_LEVELS_CLUSTERED
+    place = np.minimum(place_of(rank, score, most), most - 1).astype(np.int16)
+    order, bounds = clusters.by_cluster
+    place = place[clusters.group][order]
+    # By the bits in which the bin of an entry differs from the one before: the highest is the level that parts them.
+    change = place[1:] ^ place[:-1]
+    change[bounds[1:-1] - 1] = 0  # not of the same cluster
+    changes = np.bincount(change, minlength=most)
+    n_clusters, depth = clusters.n_clusters, 1
     while depth < _MOST_LEVELS_CLUSTERED:
-        place = place_of(rank, score, 2 ** (depth + 1))[clusters.group]
-        pairs = len(np.unique(place * clusters.n_clusters + clusters.cluster))
+        pairs = n_clusters + changes[most >> (depth + 1) :].sum()
         if pairs < ROWS_PER_BIN * 2 ** (depth + 1):
             break
         depth += 1
@@ -376,6 +433,7 @@ def _cluster_units(clusters: Clusters, score: FloatArray, scale: float) -> Clust
         unit=clusters.group,
         weight=weight,
         residual=clusters.residual(score) * scale,
+        by_cluster=clusters.by_cluster,
         n_clusters=clusters.n_clusters,
         effective_number=clusters.effective_number,
     )

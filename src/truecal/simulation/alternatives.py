@@ -112,10 +112,11 @@ def population_with_error(
     wanted = check_real("true_error", true_error, at_least=0)
     if wanted > largest:
         raise InputError(
-            f"must lie between 0 and {largest:.4g}, the largest error of alternative={alternative!r} on these scores. "
-            f"Got {true_error!r} instead",
+            f"must lie between 0 and {largest:.4g}, the largest error that these scores can have here. "
+            f"Got {true_error:g} instead",
             argument="true_error",
             value=true_error,
+            remedy=f"For {wanted:g}% write {wanted / 100:g}." if 1 <= wanted <= 100 * largest else None,
         )
 
     def excess(strength: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from scipy.special import ndtri
@@ -12,17 +12,23 @@ from scipy.special import ndtri
 from truecal._lib.checks import check_count, check_fraction, check_real
 from truecal._lib.docs import fill_docstring, with_arguments_of
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data import as_sample
 from truecal.estimators._registry import DEFAULT_TEST
 from truecal.exceptions import InputError
+from truecal.multiscale.analysis import analyse
 from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.results import Result
 from truecal.simulation._draws import Detection, Simulator
 from truecal.simulation.alternatives import describe, largest_error, population_with_error
+from truecal.simulation.monte_carlo import keyed_generator
+from truecal.simulation.population import Population
 from truecal.simulation.scores._base import ScoreDistribution
 from truecal.simulation.scores.uniform import UniformScores
 
 #: The largest sample that is considered.
 _LARGEST_SAMPLE = 10**12
+#: The largest sample that is drawn to plan a gate, and the largest number of data sets for each power.
+_LARGEST_GATE, _GATE_REPEATS = 3 * 10**6, 200
 #: An answer below this part of the first guess is not searched for.
 _NEAR_ZERO = 1e-3
 #: How far from the target, in probits, the power is measured on either side.
@@ -78,6 +84,8 @@ class SamplePlan(Result):
         Order of the norm of the error.
     cluster_size, icc : float
         Rows of each cluster, and their intraclass correlation.
+    at_most : float or None
+        For a gate: the limit below which the error is to be shown.
     """
 
     _derived: ClassVar[tuple[str, ...]] = ("description", "design_effect", "n_clusters")
@@ -92,6 +100,7 @@ class SamplePlan(Result):
     norm: float
     cluster_size: float = 1.0
     icc: float = 0.0
+    at_most: float | None = None
 
     @property
     def design_effect(self) -> float:
@@ -110,6 +119,11 @@ class SamplePlan(Result):
 
     def __str__(self) -> str:
         clusters = "" if self.n_clusters is None else f" in {self.n_clusters:,} clusters"
+        if self.at_most is not None:
+            return (
+                f"{self.n:,} rows{clusters} (± {self.standard_error:.0f}) show an error below {self.at_most:g} with "
+                f"power {self.power:g} (level {self.alpha:g}), if the true error is {self.true_error:g}."
+            )
         return (
             f"{self.n:,} rows{clusters} (± {self.standard_error:.0f}) detect a true error of {self.true_error:g} with "
             f"power {self.power:g} ({self.method} test, level {self.alpha:g}). Alternative: {self.description}."
@@ -120,6 +134,7 @@ class SamplePlan(Result):
 def plan_sample_size(
     true_error: float,
     *,
+    at_most: float | None = None,
     power: float = 0.95,
     alpha: float = 0.05,
     scores: ScoreDistribution | None = None,
@@ -140,10 +155,15 @@ def plan_sample_size(
     added (two at a level of 5%), because a variance that is estimated from few clusters costs power (Guenther 1981).
     There are at least 15 clusters, as an interval needs.
 
+    With `at_most` it is the number of rows with which ``calibration_test(..., at_most=at_most)`` shows that the error
+    is below this limit, if it is `true_error`, which may be 0.
+
     Parameters
     ----------
     true_error : float
-        Error to detect, a fraction.
+        Error to detect, a fraction; with `at_most`, the true error, which is smaller.
+    at_most : float, optional
+        The limit of a gate. At most 200 data sets are drawn for each power.
     {options}
 
     Returns
@@ -167,19 +187,26 @@ def plan_sample_size(
     simulator = Simulator.checked([method], alpha=alpha, norm=norm, repeats=repeats, rng=rng)
     target = _check_power(power, simulator.alpha)
     population = population_with_error(true_error, scores, norm, alternative=alternative)
-    if true_error == 0:
+    if at_most is not None:
+        _check_gate(at_most, true_error, method)
+        simulator = replace(simulator, repeats=min(simulator.repeats, _GATE_REPEATS))
+    elif true_error == 0:
         raise InputError(
             "must be above 0: a calibrated model has no error to detect", argument="true_error", value=0
         )
 
     def measure(root_n: float, repeats: int) -> tuple[float, Detection]:
         n = max(2, round(root_n**2))  # some estimators compare pairs of rows
+        if at_most is not None:
+            return math.sqrt(n), _passes(population, n, at_most, repeats, simulator)
         return math.sqrt(n), simulator.detections(population, n, simulator.null(population, n, repeats))[0]
 
-    solution = _solve(measure, simulator, target, start=2 / true_error, most=math.sqrt(_LARGEST_SAMPLE))
+    start, most = (2 / true_error, _LARGEST_SAMPLE) if at_most is None else (2 / at_most, _LARGEST_GATE)
+    solution = _solve(measure, simulator, target, start=start, most=math.sqrt(most))
     if solution is None:
+        what = "detects" if at_most is None else f"shows an error below {at_most!r} with"
         raise InputError(
-            f"No sample of up to {_LARGEST_SAMPLE:.0e} rows detects a true error of {true_error!r} with power {power!r}"
+            f"No sample of up to {most:.0e} rows {what} a true error of {true_error!r} with power {power!r}"
         )
     root_n, error = solution
     rows = math.ceil(effect * root_n**2)
@@ -197,7 +224,31 @@ def plan_sample_size(
         norm=simulator.norm,
         cluster_size=float(cluster_size),
         icc=float(icc),
+        at_most=None if at_most is None else float(at_most),
     )
+
+
+def _check_gate(at_most: float, true_error: float, method: str | Mapping[str, Any]) -> None:
+    """Refuse a gate that cannot be passed, or that is not the multiscale one."""
+    if method != DEFAULT_TEST:
+        raise InputError(f"must be {DEFAULT_TEST!r} with at_most", argument="method", value=method)
+    if check_fraction("at_most", at_most) <= true_error:
+        raise InputError(
+            f"must be greater than the true error, {true_error:g}. Got {at_most!r} instead",
+            argument="at_most",
+            value=at_most,
+        )
+
+
+def _passes(population: Population, n: int, at_most: float, repeats: int, simulator: Simulator) -> Detection:
+    """Return how often samples of n rows show that the error is below a limit."""
+    passed = 0
+    for k in range(repeats):
+        y, p = population.sample(n, rng=keyed_generator(simulator.seed, n, k))
+        passed += analyse(as_sample(y, p)).limits_for(simulator.norm).at_most(at_most) <= simulator.alpha
+    share = passed / repeats
+    spread = max(share * (1 - share), 1 / repeats)
+    return Detection(share, math.sqrt(spread / repeats), at_most)
 
 
 def _added_clusters(alpha: float) -> float:
@@ -239,7 +290,9 @@ def required_sample_size(true_error: float, **options: Any) -> int:
     Parameters
     ----------
     true_error : float
-        Error to detect, a fraction.
+        Error to detect, a fraction; with `at_most`, the true error, which is smaller.
+    at_most : float, optional
+        The limit of a gate.
     {options}
 
     Returns

@@ -115,7 +115,14 @@ class Study(Result):
                 raise InputError(
                     f"{path} does not contain study results. Its columns are {reader.fieldnames}"
                 )
-            rows = [{key: _parse(key, text) for key, text in row.items()} for row in reader]
+            rows = []
+            for row in reader:
+                try:
+                    rows.append({key: _parse(key, row[key]) for key in COLUMNS})
+                except (TypeError, ValueError) as error:
+                    raise _damaged(path, reader.line_num) from error
+            if not path.read_bytes().endswith(b"\n"):  # the last number may have lost digits
+                raise _damaged(path, reader.line_num)
             return cls(cast("list[StudyRow]", rows))
 
     def __str__(self) -> str:
@@ -399,7 +406,15 @@ def _seed(rng: RNGLike, known: Sequence[StudyRow] = ()) -> int:
     return int(as_generator(rng).integers(2**63))
 
 
-def _parse(key: str, text: str) -> Any:
+def _damaged(path: Path, line: int) -> InputError:
+    return InputError(
+        f"{path}: line {line} is cut off or damaged", remedy="Remove it; its results are then computed again."
+    )
+
+
+def _parse(key: str, text: str | None) -> Any:
+    if text is None:
+        raise TypeError("a field is missing")
     if key in _TEXT:
         return text
     if text == "":

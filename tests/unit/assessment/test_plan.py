@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from truecal.assessment.plan import plan_rows, thinned
+from truecal.assessment.plan import plan_rows
 from truecal.data import as_sample
+from truecal.estimators._binning import thinned
 
 
 def calibrated(n, rng):

@@ -73,6 +73,7 @@ def test_the_estimate_is_unbiased_for_a_calibrated_model():
     assert abs(np.mean(values)) < 4 * np.std(values, ddof=1) / np.sqrt(300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("landmarks", [512, 20])
 def test_level_and_power(monkeypatch, landmarks):
     monkeypatch.setattr(canonical, "LANDMARKS", landmarks)

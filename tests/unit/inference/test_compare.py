@@ -131,6 +131,7 @@ def test_several_models_are_ranked_and_those_that_cannot_be_separated_are_named(
     }
 
 
+@pytest.mark.slow
 def test_equal_models_are_rarely_separated_by_a_ranking():
     """60 data sets with three models of equal error: the family-wise error is at most the level."""
     rng, wrong = np.random.default_rng(3), 0

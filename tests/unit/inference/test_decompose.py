@@ -75,6 +75,7 @@ def test_the_interval_of_the_score_is_that_of_the_mean_loss(golden):
     assert brier.miscalibration_interval.high == pytest.approx(error.high**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 5])
 def test_intervals_contain_the_population(size):
     held, draws = np.zeros(4), 150

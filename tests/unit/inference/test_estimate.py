@@ -30,7 +30,7 @@ def test_the_value_alone_is_that_of_the_estimate(golden):
 
 def test_both_functions_take_the_same_parameters_but_for_interval_and_square():
     one, two = (dict(inspect.signature(f).parameters) for f in (truecal.estimate, truecal.calibration_error))
-    assert one.pop("confidence_level").default is None
+    assert one.pop("confidence_level").default is one.pop("resolution").default is None
     assert two.pop("squared").default is False
     assert list(one.items()) == list(two.items())
 
@@ -151,7 +151,7 @@ def test_every_reduction_names_its_target(three_classes):
 
 
 def test_a_note_is_a_warning_on_the_line_of_the_caller():
-    y, p = np.repeat([1, 0], 50), np.repeat([0.0, 1.0], 50)
+    y, p = np.repeat([1, 0], 50), np.repeat([0.01, 0.99], 50)
     for function in (truecal.estimate, truecal.calibration_error):
         with pytest.warns(
             CalibrationWarning, match=r"em_sweep of P\(y = 1\): the mean labels are not monotone"

@@ -13,6 +13,7 @@ def compare(label, a, b, **options):
     return difference(*cores, PairedRows((label, label), (a, b)), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 1500])
 def test_equal_errors_are_rarely_told_apart(n):
     rng = np.random.default_rng(n)

@@ -1,5 +1,7 @@
 """Limits: inversion, agreement with equivalence, the value inside, the bound for any curve."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import ncx2
@@ -41,18 +43,32 @@ def test_equivalence_agrees_with_the_upper_limit(draw, norm):
         limits = analyse(draw(500, curve, seed=seed)).limits_for(norm)
         for alpha in (0.01, 0.05, 0.3):
             upper = limits.upper(alpha)
-            assert limits.at_most(upper + 1e-6) <= alpha
+            assert limits.at_most(upper) <= alpha
             assert limits.at_most(upper - 1e-6) > alpha
     assert limits.at_most(1.0) == 0
 
 
-def test_a_test_that_does_not_reject_keeps_zero_in(draw):
+def test_both_ends_have_half_of_the_error_probability(draw):
+    for curve in CURVES:
+        limits = analyse(draw(1000, curve)).limits
+        assert limits.interval(0.9) == (limits.lower(0.05), limits.upper(0.05))
+
+
+def test_a_lower_limit_is_positive_only_with_evidence(draw):
     limits = analyse(draw(1000, lambda p: p**1.5)).limits
-    assert limits.interval(0.95)[0] > 0
-    assert limits.interval(0.95, pvalue=0.04)[0] > 0
-    low, high = limits.interval(0.95, pvalue=0.06)
-    assert low == 0
-    assert high == pytest.approx(limits.upper(0.05))
+    assert limits.lower(0.025) > 0
+    for tail in (0.025, 0.1):
+        assert replace(limits, pvalue=0.51 * tail).lower(tail) == 0
+        assert replace(limits, pvalue=0.49 * tail).lower(tail) == limits.lower(tail)
+
+
+def test_a_small_p_value_of_less_agrees_with_the_lower_limit(draw):
+    for seed in range(4):
+        limits = analyse(draw(500, lambda p: p**1.3, seed=seed)).limits
+        for alpha in (0.01, 0.05, 0.3):
+            lower = limits.lower(alpha)
+            assert limits.at_least(lower + 1e-6) > alpha
+            assert lower == 0 or limits.at_least(lower - 1e-6) <= alpha
 
 
 def test_the_lower_limit_for_any_curve_stays_below_the_truth(draw):

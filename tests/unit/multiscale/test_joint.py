@@ -18,6 +18,7 @@ def classes(rng, k, n, power=1.0):
     return cores, psi, float(np.sqrt(np.mean((proba - truth) ** 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [3, 20])
 def test_the_joint_interval_of_calibrated_classes_holds_zero(k):
     rng = np.random.default_rng(k)
@@ -25,6 +26,7 @@ def test_the_joint_interval_of_calibrated_classes_holds_zero(k):
     assert hits >= 44
 
 
+@pytest.mark.slow
 def test_the_joint_interval_holds_the_error():
     rng = np.random.default_rng(9)
     hits = 0

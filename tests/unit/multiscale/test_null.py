@@ -26,7 +26,7 @@ def test_cluster_moments_are_those_of_all_sign_patterns():
     score = np.sort(rng.random(60))
     null = ClusterNull(score, score - (rng.random(60) < score), np.ones(60), np.arange(60) % 9)
     terms = rng.normal(size=(60, 3))
-    squares = np.square(null.all_draws() @ terms).sum(axis=1)
+    squares = np.square(null.all_draws() / null.scale.factor @ terms).sum(axis=1)
     ((mean, variance),) = null.moments(terms, [3])
     assert (squares.mean(), squares.var()) == pytest.approx((mean, variance))
 
@@ -105,3 +105,24 @@ def test_merged_scores_close_to_1_stay_below_1():
     merged = Trials(score, np.ones(len(score)), np.ones(len(score))).merged()
     assert merged.score.max() < 1
     assert merged.excess < 1e-3
+
+
+def test_very_many_clusters_have_the_signs_of_blocks_of_them(monkeypatch):
+    rng = np.random.default_rng(3)
+    cluster = np.repeat(np.arange(3000), 2)
+    score = np.sort(rng.random(6000))
+    label = rng.random(6000) < score
+    rows = score, score - label, np.ones(6000), cluster
+    alone = ClusterNull(*rows)
+    monkeypatch.setattr("truecal.multiscale.null._MOST_SIGNS", 500)
+    blocks = ClusterNull(*rows)
+    merged = ClusterNull(*rows[:3], cluster % 500)
+    assert blocks.n_clusters == 500
+    assert (blocks.residual == alone.residual).all()
+    assert blocks.scale == alone.scale
+    terms = rng.normal(size=(len(blocks.score), 2))
+    assert blocks.moments(terms, [1, 2]) == merged.moments(terms, [1, 2])
+    # A draw has the variance of the sums of the clusters, as it has with a sign for each of them.
+    drawn = [next(null.draws(2000, np.random.default_rng(0))) @ terms for null in (alone, blocks)]
+    spread = [np.square(one).sum(axis=0) / len(one) for one in drawn]
+    assert spread[1] == pytest.approx(spread[0], rel=4 * math.sqrt(2 / 500 + 4 / len(drawn[0])))

@@ -43,6 +43,7 @@ SCORES = {
 # --- Level -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", SCORES)
 def test_size_is_exact_with_fifty_rows(scores):
     rng, draws = np.random.default_rng(1), 600
@@ -60,6 +61,7 @@ def test_size_is_exact_with_fifty_rows(scores):
         assert np.mean(found <= 0.1) >= 0.1 - tolerance(0.1, draws)
 
 
+@pytest.mark.slow
 def test_size_is_exact_with_unequal_weights():
     rng, draws = np.random.default_rng(2), 500
     found = []
@@ -69,6 +71,7 @@ def test_size_is_exact_with_unequal_weights():
     assert abs(np.mean(np.array(found) <= 0.1) - 0.1) <= tolerance(0.1, draws)
 
 
+@pytest.mark.slow
 def test_size_with_counts_drawn_as_binomials():
     rng, draws, score = np.random.default_rng(3), 300, np.linspace(0.02, 0.98, 49)
     count = np.full(49, 4000.0)  # beyond the number of rows that are drawn one by one
@@ -79,6 +82,7 @@ def test_size_with_counts_drawn_as_binomials():
     assert abs(np.mean(np.array(found) <= 0.1) - 0.1) <= tolerance(0.1, draws)
 
 
+@pytest.mark.slow
 def test_size_with_clusters():
     rng, draws, found = np.random.default_rng(4), 300, []
     for i in range(draws):

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import scipy
 
 from truecal.data.sample import Sample
-from truecal.multiscale.units import make_units
+from truecal.multiscale.units import gram, make_units, place_of
 
 
 def rows(n, seed=0, decimals=3):
@@ -81,3 +82,26 @@ def test_clusters_limit_the_depth():
     )
     assert alone.depth == make_units(Sample.from_rows(label, score)).depth
     assert 6 * 2**few.depth <= 100
+
+
+@pytest.mark.parametrize(("n", "n_clusters", "decimals"), [(1000, 200, 9), (3000, 30, 2), (20_000, 5000, 3)])
+def test_the_finest_level_with_clusters_has_six_of_them_in_a_bin(n, n_clusters, decimals):
+    label, score, _ = rows(n, decimals=decimals)
+    sample = Sample.from_rows(label, score, clusters=np.random.default_rng(1).integers(0, n_clusters, n))
+    table, rank = sample.clusters, (np.cumsum(sample.count) - sample.count / 2) / n
+
+    def clusters_per_bin(depth):
+        place = place_of(rank, sample.score, 2**depth)[table.group]
+        return len(set(zip(place.tolist(), table.cluster.tolist(), strict=True))) / 2**depth
+
+    depth = make_units(sample).depth
+    assert all(clusters_per_bin(coarser) >= 6 for coarser in range(2, depth + 1))
+    possible = make_units(Sample.from_rows(label, score)).depth
+    assert depth == min(possible, 10) or clusters_per_bin(depth + 1) < 6
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5])
+def test_products_of_columns_do_not_depend_on_how_sparse_they_are(share):
+    rng = np.random.default_rng(0)
+    dense = rng.random((9000, 30)) * (rng.random((9000, 30)) < share)
+    assert gram(scipy.sparse.csr_array(dense)) == pytest.approx(dense.T @ dense, abs=1e-9)

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import norm
 
 import truecal
+from truecal.exceptions import InputError
 from truecal.simulation._draws import Detection, Simulator
 from truecal.simulation.alternatives import population_with_error
 from truecal.simulation.planning import _solve, detectable_error, plan_sample_size, required_sample_size
@@ -169,3 +170,29 @@ def test_clusters_of_the_planned_number_reach_the_power():
         test = truecal.calibration_test(label, score[cluster], clusters=cluster, n_resamples=99, rng=rng)
         found += test.pvalue <= 0.05
     assert found / draws == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / draws))
+
+
+def test_a_gate_needs_more_rows_for_a_smaller_limit_and_for_a_larger_error():
+    options = {"power": 0.8, "repeats": 60, "rng": 0}
+    loose, strict = (plan_sample_size(0, at_most=eps, **options) for eps in (0.15, 0.1))
+    assert loose.n < strict.n < plan_sample_size(0.05, at_most=0.1, **options).n
+    assert f"{strict.n:,} rows" in str(strict)
+    assert "show an error below 0.1" in str(strict)
+    assert strict.to_dict()["at_most"] == 0.1
+
+
+def test_the_planned_rows_pass_the_gate():
+    n = required_sample_size(0, at_most=0.1, power=0.8, repeats=100, rng=1)
+    passed = 0
+    for seed in range(60):
+        p = np.random.default_rng(seed).random(n)
+        y = np.random.default_rng([seed, 1]).random(n) < p
+        passed += truecal.calibration_test(y, p, at_most=0.1).pvalue <= 0.05
+    assert passed / 60 == pytest.approx(0.8, abs=4 * math.sqrt(0.16 / 60))
+
+
+def test_a_gate_that_cannot_be_passed_is_refused():
+    with pytest.raises(InputError, match="at_most must be greater than the true error"):
+        plan_sample_size(0.05, at_most=0.05)
+    with pytest.raises(InputError, match="method must be 'multiscale' with at_most"):
+        plan_sample_size(0, at_most=0.05, method="em_sweep")

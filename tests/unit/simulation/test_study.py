@@ -132,6 +132,21 @@ def test_a_file_is_resumed_without_computing_again(tmp_path, monkeypatch):
     assert len(Study.from_csv(path).rows) == 4
 
 
+def test_a_file_that_was_cut_off_anywhere_is_refused(tmp_path):
+    path, part = tmp_path / "study.csv", tmp_path / "part.csv"
+    study = bias_study(
+        {"square": SQUARE}, estimators=["em_bin", "ks"], sizes=[20], repeats=3, path=path, rng=1
+    )
+    whole = path.read_bytes()
+    for end in range(1, len(whole)):
+        part.write_bytes(whole[:end])
+        if whole[:end].endswith(b"\n"):
+            assert Study.from_csv(part).rows == study.rows[: whole[:end].count(b"\n") - 1]
+        else:
+            with pytest.raises(InputError, match=r"cut off or damaged|does not contain study results"):
+                Study.from_csv(part)
+
+
 def test_a_file_survives_the_round_trip_and_rng_none_goes_on_with_its_seed(tmp_path):
     path = tmp_path / "study.csv"
     study = bias_study({"square": SQUARE}, estimators=["em_bin", "ks"], sizes=[20], repeats=3, path=path)

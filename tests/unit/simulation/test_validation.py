@@ -45,6 +45,7 @@ def test_another_prevalence_than_that_of_the_scores_gives_a_warning(predictor):
     validation_sample_size(prevalence=0.05, c_statistic=0.75, linear_predictor=predictor)
 
 
+@pytest.mark.slow
 def test_the_slope_is_as_precise_as_promised():
     """Interval widths of 60 simulated studies average 0.4, within four standard errors."""
     size = validation_sample_size(prevalence=0.3, linear_predictor=(-1, 1.5), width_slope=0.4)

@@ -1,0 +1,705 @@
+r"""Upper confidence limits of the l2 error, honest over a class of curves that was fixed before the labels were seen.
+
+The scores are cut into B intervals (`truecal.multiscale.partition`). In interval k, with share s of the rows, N
+effective rows, mean score f, observed rate y and variance W of the scores, a curve has the mean error d = f - q. The
+squared error is
+
+.. math:: \theta = \sum_k s_k d_k^2 + H ,
+
+where H is what the error varies inside intervals: as much as that of the beta curve, or as much as one jump between the
+levels of the two neighbours, :math:`(x_k - x_{k-1})(x_{k+1} - x_k)` with :math:`x = f - y`, where these clearly differ;
+or 4/3 of the energy between the halves of all intervals, less 0.7 standard deviations of its noise; or what the
+estimate found on finer scales. H uses the labels, but it can only make limits longer.
+
+The p-value of the hypothesis that the error is :math:`\varepsilon` or more is the largest probability
+
+.. math:: p(\varepsilon) = \max_d P_d(T \le t), \qquad
+    T = \sum_k s_k \Big(x_k + \frac{a_k}{2 N_k}\Big)^2, \quad a_k = 2 f_k - 1,
+
+over curves whose error is :math:`\varepsilon`. The tilt a counts events more than their absence where events are rare.
+An observed t is never taken to be below the 20% quantile of T for a calibrated model: a lucky fit is no evidence.
+
+The curves are near the least favourable ones. They start from the observed gaps, shrunk to the energy :math:`E_0` that
+is not noise, and put what is missing, :math:`\varepsilon^2 - H - E_0`, into one interval, towards 1/2, where labels
+vary most. Two more have the same error everywhere: towards 1/2, and away from it as far as there is room, which makes
+the mean of T smallest. Far from 0 the missing part is small, and the variance is that of the estimate. Near 0 it is all
+there is, and the worst interval decides. With up to three intervals, curves in all directions are looked at. With one
+interval each direction has the test of its own that is best, which gives the limits of Clopper and Pearson.
+
+Given the scores the labels of intervals are independent, and the number of events in each is binomial, with the mean
+and the variance of its rows: :math:`P_d(T \le t)` is a convolution. With many intervals the one that is moved counts
+exactly, and the sum of the others has a gamma law with their mean and variance. Sampling of the scores adds a normal
+error of variance :math:`S = (\sum s d^4 - (\sum s d^2)^2) / N`; the larger of the probabilities with it and without
+it counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from truecal._lib.roots import find_root
+from truecal._lib.types import FloatArray
+from truecal.multiscale.clusters import inflation
+from truecal.multiscale.partition import RATE
+from truecal.multiscale.units import ClusterUnits, IntArray, Units, total
+
+#: Energy between the halves of intervals counts as far as it exceeds this many standard deviations of its noise.
+_CLEAR = 0.7
+#: Quantile of the statistic of a calibrated model below which an observed one does not count.
+_FLOOR = 0.2
+#: Steps of the grid of the convolution up to the observed statistic; changes of p with more are below 0.01 of it.
+_STEPS = 448
+#: Intervals up to which all of them are convolved.
+_MOST_CONVOLVED = 24
+#: Directions of curves that are looked at in a plane, with two or three intervals.
+_ANGLES = 32
+#: Curves whose exact probability is computed, by their approximate one.
+_KEPT = 3
+#: The same with up to three intervals, where few rows make the approximation poor.
+_KEPT_FEW = 90
+#: What the transform of the convolution is damped by at the end of the grid, so that nothing wraps around.
+_DAMPING = 20.0
+#: Standard deviations of a number of events that are looked at, and at most how many points for each of them.
+_REACH, _POINTS = 8.0, 100.0
+#: Limits are exact to this share of themselves, and bracketed in this many steps at most.
+_TOLERANCE, _MOST_STEPS = 1e-9, 40
+#: Normal quantile of 5%, and by what share of itself a limit changes with it: a first guess only.
+_ROUGH, _SLOPE = -1.645, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class UpperLimit:
+    """What the upper limit of one sample, or of several classes together, needs to know.
+
+    Attributes
+    ----------
+    share, rows, score, rate, within : ndarray of shape (n_intervals,)
+        s, N, f, y and W.
+    inside : float
+        H.
+    size : float
+        Number of rows behind the shares.
+    largest : float
+        Largest error that the scores allow.
+    constant, slope : float
+        Variance of T that comes from labels of different intervals which depend on each other: the sum of `constant`
+        and `slope` times the squared error.
+    resolution : int
+        Number of intervals of one sample, or of the class that has fewest.
+    every_score : bool
+        Whether every distinct score is an interval.
+    """
+
+    share: FloatArray
+    rows: FloatArray
+    score: FloatArray
+    rate: FloatArray
+    within: FloatArray
+    inside: float
+    size: float
+    largest: float
+    constant: float = 0.0
+    slope: float = 0.0
+    resolution: int = 0
+    every_score: bool = False
+    _transforms: dict[int, NDArray[np.complex128]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    # --- the statistic -----------------------------------------------------------------------------
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """Observed mean error x of each interval."""
+        return self.score - self.rate
+
+    @cached_property
+    def tilt(self) -> FloatArray:
+        """The shift a of the module's docstring."""
+        return 2 * self.score - 1
+
+    @cached_property
+    def terms(self) -> FloatArray:
+        """What each interval adds to T."""
+        return self.share * (self.gap + self.tilt / (2 * self.rows)) ** 2
+
+    @cached_property
+    def least(self) -> float:
+        """Quantile of T for a calibrated model, by a gamma law."""
+        mean, variance, *_ = self._moments(np.zeros(len(self))).sum(axis=1)
+        if mean <= 0 or variance <= 0:
+            return 0.0
+        return float(scipy.special.gammaincinv(mean**2 / variance, _FLOOR) * variance / mean)
+
+    @cached_property
+    def statistic(self) -> float:
+        """The observed T, or its smallest value that counts."""
+        return max(float(self.terms.sum()), self.least)
+
+    @cached_property
+    def base(self) -> FloatArray:
+        """The observed gaps, shrunk to the energy that is not noise."""
+        noise = np.maximum(self.rate * (1 - 2 * self.score) + self.score**2 - self.within, 0.0)
+        total = float(self.share @ self.gap**2)
+        energy = max(total - float(self.share @ (noise / self.rows)), 0.0)
+        return self.gap * math.sqrt(energy / total) if total > 0 else self.gap
+
+    @cached_property
+    def energy(self) -> float:
+        """E_0."""
+        return float(self.share @ self.base**2)
+
+    # --- curves ------------------------------------------------------------------------------------
+
+    def _moments(self, gap: FloatArray) -> FloatArray:
+        """Return, for each interval of a curve, mean and variance of its term of T, s d^2 and s d^4.
+
+        The variance is exact if all scores of an interval are equal, and else within a few percent.
+        """
+        rate = self.score - gap
+        noise = np.maximum(rate * (1 - rate) - self.within, 0.0)
+        b, factor, variance = 2 * self.rows * gap + self.tilt, self.share / self.rows**2, self.rows * noise
+        square = gap**2
+        return np.stack(
+            [
+                factor * (b**2 / 4 + variance),
+                factor**2
+                * variance
+                * np.maximum(1 + (2 * self.rows - 6) * noise - 2 * b * (1 - 2 * rate) + b**2, 0.0),
+                self.share * square,
+                self.share * square**2,
+            ]
+        )
+
+    @cached_property
+    def _base_moments(self) -> FloatArray:
+        return self._moments(self.base)
+
+    def _added(self, second: FloatArray, fourth: FloatArray) -> FloatArray:
+        """Return what the sampling of the scores and dependent labels add to the variance of T."""
+        spread = np.maximum(fourth - second**2, 0.0) / self.size
+        return np.asarray(spread + self.constant + self.slope * second)
+
+    @cached_property
+    def _room(self) -> FloatArray:
+        return np.maximum(self.score, 1 - self.score)
+
+    @cached_property
+    def _direction(self) -> FloatArray:
+        """Sign of an error towards 1/2, and beyond."""
+        return np.where(self.score < 0.5, -1.0, 1.0)
+
+    def _curves(self, energy: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return curves of some energy beyond E_0.
+
+        Returns
+        -------
+        gap : ndarray of shape (n_intervals,)
+            The error that an interval has if what is missing is put there; NaN if it has no room for it.
+        others : ndarray of shape (n_others, n_intervals)
+            Curves that differ from the base everywhere.
+        law : ndarray of shape (3, n_intervals + n_others)
+            Mean, variance and added variance of T.
+        """
+        size = np.sqrt(self.base**2 + (energy - self.energy) / self.share)
+        gap = self._direction * np.where(size <= self._room, size, np.nan)
+        sums = self._base_moments.sum(axis=1, keepdims=True) + (self._moments(gap) - self._base_moments)
+        others = [] if len(self) > 3 else _directions(self.share, self.score, energy)
+        if self.share @ self._room**2 >= energy:
+            inwards = self._everywhere(energy)
+            outwards = np.where(np.abs(inwards) <= 1 - self._room, -inwards, inwards)
+            others = [*others, inwards, outwards]
+        everywhere = np.array(others).reshape(-1, len(self))
+        sums = np.concatenate([sums, self._moments(everywhere).sum(axis=2)], axis=1)
+        mean, variance, second, fourth = sums
+        return gap, everywhere, np.stack([mean, variance, self._added(second, fourth)])
+
+    def _approximate(self, law: FloatArray) -> FloatArray:
+        """Return the probabilities of T <= t by a gamma law; 0 for curves that do not exist."""
+        mean, variance = law[0], np.maximum(law[1] + law[2], 1e-300)
+        t = self.statistic + float((self.share / self.rows**2).min())
+        return np.asarray(np.nan_to_num(scipy.special.gammainc(mean**2 / variance, t * mean / variance)))
+
+    # --- p-values ----------------------------------------------------------------------------------
+
+    def pvalue(self, error: float) -> float:
+        """Return the p-value of the hypothesis that the error is `error` or more."""
+        return self._pvalue(error, exact=True)
+
+    def _pvalue(self, error: float, *, exact: bool) -> float:
+        if error >= self.largest:
+            return 0.0
+        energy = error**2 - self.inside
+        if len(self) == 1:
+            return self._one_interval(math.sqrt(energy)) if energy > 0 else 1.0
+        if energy <= self.energy:
+            return 1.0
+        gap, others, law = self._curves(energy)
+        rough = self._approximate(law)
+        if not exact:
+            return float(rough.max())
+        kept = np.argsort(-rough)[: _KEPT if len(self) > 3 else _KEPT_FEW]
+        kept = kept[rough[kept] > 0]
+        one, more = kept[kept < len(self)], kept[kept >= len(self)]
+        if len(self) > _MOST_CONVOLVED:
+            found = [self._mixed(k, float(gap[k]), law[:, k]) for k in one] + list(rough[more])
+        else:
+            spread = np.sqrt(law[2])
+            found = [
+                self._convolved(one, gap[one], spread[one]),
+                self._convolved(None, others[more - len(self)], spread[more]),
+            ]
+        return min(max((float(np.max(part, initial=0.0)) for part in found), default=0.0), 1.0)
+
+    def _one_interval(self, gap: float) -> float:
+        """Return the larger p-value of the two directions, each against the other one."""
+        (f,), (y,), (n,), (w,) = self.score, self.rate, self.rows, self.within
+        above = _binomial_below(n * y, n, f + gap, w)
+        below = _binomial_below(n * (1 - y), n, 1 - f + gap, w)
+        return max(above, below)
+
+    def _mixed(self, moved: int, gap: float, law: FloatArray) -> float:
+        """Return P(T <= t) with the one interval that is moved counted exactly, and a gamma law for the others."""
+        where = np.array([moved])
+        _, value, probability = self._events(where, self.score[where] - gap, np.inf)
+        mean, variance = law[0] - probability @ value, law[1] + law[2]
+        variance -= max(float(probability @ value**2) - float(probability @ value) ** 2, 0.0)
+        variance = max(variance, 1e-12 * mean**2)
+        rest = np.maximum(self.statistic - value, 0.0) * mean / variance
+        return float(probability @ scipy.special.gammainc(mean**2 / variance, rest))
+
+    # --- exact laws --------------------------------------------------------------------------------
+
+    @cached_property
+    def _step(self) -> float:
+        """Step of the grid of the convolution."""
+        energy = self._rough**2 - self.inside
+        *_, law = self._curves(max(energy, self.energy * (1 + 1e-9)))
+        spread = float(np.nan_to_num(law[2]).max())
+        return max(self.statistic + 3 * math.sqrt(spread), 1e-6 * self.largest**2) / _STEPS
+
+    def _convolved(self, moved: IntArray | None, gap: FloatArray, spread: FloatArray) -> FloatArray:
+        """Return P(T <= t) with normal errors of some standard deviations.
+
+        Parameters
+        ----------
+        moved : ndarray of int or None
+            Intervals, each of which is moved by itself; None if all are moved together.
+        gap : ndarray
+            Their errors; for curves in which all are moved, of shape (n_curves, n_intervals).
+        spread : ndarray
+            Standard deviation for each curve.
+        """
+        if len(spread) == 0:
+            return spread
+        h = self._step
+        # Rounded as the terms are, so that ties are ties.
+        observed = self.statistic > self.least
+        at = int(np.rint(self.terms / h).sum()) if observed else int(self.statistic / h)
+        last = at + math.ceil(3 * float(spread.max()) / h)
+        size = 1 << math.ceil(math.log2(2 * (last + len(self))))
+        if moved is None:
+            each = np.tile(np.arange(len(self)), len(gap))
+            product = self._transform(each, (self.score - gap).ravel(), size)
+            product = product.reshape(len(gap), len(self), -1).prod(axis=1)
+        else:
+            base, others = self._base_transform(size), np.ones((len(moved), len(self), 1), dtype=np.bool_)
+            others[np.arange(len(moved)), moved] = False
+            product = self._transform(moved, self.score[moved] - gap, size)
+            product *= np.where(others, base, 1.0).prod(axis=1)
+        grid = np.arange(last + 1)
+        law = np.fft.irfft(product, size, axis=1)[:, : last + 1] * np.exp(_DAMPING / size * grid)
+        distance = (at + 0.5 - grid) * h / np.maximum(spread, h / 8)[:, np.newaxis]
+        # A normal error would give half of a large atom at t away.
+        smeared = np.sum(law * scipy.special.ndtr(distance), axis=1)
+        return np.asarray(np.maximum(law[:, : at + 1].sum(axis=1), smeared))
+
+    def _base_transform(self, size: int) -> NDArray[np.complex128]:
+        if size not in self._transforms:
+            self._transforms[size] = self._transform(np.arange(len(self)), self.score - self.base, size)
+        return self._transforms[size]
+
+    def _transform(self, interval: IntArray, rate: FloatArray, size: int) -> NDArray[np.complex128]:
+        """Return the transforms of the laws of terms on the grid, damped."""
+        h = self._step
+        row, value, probability = self._events(interval, rate, h * size / 2)
+        cell = np.rint(value / h).astype(np.intp)
+        kept = cell < size // 2
+        cell, row = cell[kept], row[kept]
+        damped = probability[kept] * np.exp(-_DAMPING / size * cell)
+        laws = np.bincount(row * size + cell, damped, len(interval) * size).reshape(-1, size)
+        return np.fft.rfft(laws, axis=1)
+
+    def _events(
+        self, interval: IntArray, rate: FloatArray, most: float
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return values of the terms of intervals with some rates, as far as they are below `most`.
+
+        The events of an interval are binomial, with the mean and variance of rows whose probabilities differ; their
+        number of trials is the mixture of two whole numbers with the right mean.
+
+        Returns
+        -------
+        row, value, probability : ndarray
+            Which of the intervals, the value of its term, and its probability.
+        """
+        rows, score, tilt, share = (
+            self.rows[interval],
+            self.score[interval],
+            self.tilt[interval],
+            self.share[interval],
+        )
+        flip = rate > 0.5  # the rarer label is counted
+        q = np.where(flip, 1 - rate, rate)
+        middle = rows * np.where(flip, 1 - score, score) + np.where(flip, -tilt, tilt) / 2
+        within = np.minimum(self.within[interval], 0.9 * q * (1 - q))
+        chance = q + np.divide(within, q, out=np.zeros_like(q), where=q > 0)
+        trials = rows * np.divide(q, chance, out=np.ones_like(q), where=within > 0)
+        whole = np.floor(trials + 1e-9)
+        part = np.maximum(trials - whole, 0.0) * (trials - whole > 1e-9)
+        mixed = np.flatnonzero(part > 0)
+        row = np.concatenate([np.arange(len(interval)), mixed])
+        trials = np.concatenate([whole, whole[mixed] + 1])
+        factor = np.concatenate([1 - part, part[mixed]])
+        mean, sd = trials * chance[row], np.sqrt(trials * (chance * (1 - chance))[row])
+        reach, spread = np.sqrt(most / share[row]) * rows[row], _REACH * sd + 15
+        first = np.maximum(np.maximum(np.ceil(middle[row] - reach), np.floor(mean - spread)), 0.0)
+        last = np.minimum(np.minimum(np.floor(middle[row] + reach), np.ceil(mean + spread)), trials)
+        stride = np.maximum(np.floor(sd / _POINTS), 1.0)
+        count = np.maximum((last - first) // stride + 1, 0).astype(np.intp)
+        of = np.repeat(np.arange(len(row)), count)
+        events = first[of] + stride[of] * (np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count))
+        row, trials, stride = row[of], trials[of], stride[of]
+        value = share[row] * ((middle[row] - events) / rows[row]) ** 2
+        log = (
+            scipy.special.gammaln(trials + 1)
+            - scipy.special.gammaln(events + 1)
+            - scipy.special.gammaln(trials - events + 1)
+            + scipy.special.xlogy(events, chance[row])
+            + scipy.special.xlog1py(trials - events, -chance[row])
+        )
+        return row, value, factor[of] * stride * np.exp(log)
+
+    # --- limits ------------------------------------------------------------------------------------
+
+    def limit(self, tail: float) -> float:
+        """Return the limit that the error exceeds with probability `tail` at most."""
+        target = float(scipy.special.ndtri(tail))
+        return self._search(target, self._rough * (1 - _SLOPE * (target - _ROUGH)), exact=True)
+
+    @cached_property
+    def _rough(self) -> float:
+        """The limit at 5%, by the gamma law."""
+        guess = math.sqrt(self.inside + self.energy + 2 * self.statistic)
+        return self._search(_ROUGH, guess, exact=False)
+
+    def _search(self, target: float, guess: float, *, exact: bool) -> float:
+        """Return the error at which the normal quantile of the p-value falls to `target`."""
+        low, high = math.sqrt(self.inside + (0.0 if len(self) == 1 else self.energy)), self.largest
+        if low >= high:
+            return high
+        known: dict[float, float] = {low: 9.0, high: -9.0}
+
+        def height(error: float) -> float:
+            if error not in known:
+                value = float(scipy.special.ndtri(self._pvalue(error, exact=exact))) - target
+                known[error] = min(max(value, -9.0), 9.0)
+            return known[error]
+
+        step = 0.02
+        while True:  # until the limit is closely bracketed
+            if not low < guess < high:
+                guess = (low + high) / 2
+            change = height(guess)
+            low, high = (guess, high) if change > 0 else (low, guess)
+            if high - low <= 0.5 * high or len(known) > 3 + _MOST_STEPS:
+                break
+            guess *= 1 + math.copysign(max(1.5 * _SLOPE * abs(change), step), change)
+            step *= 2
+        tolerance = (_TOLERANCE if exact else 1e-2) * high
+        return min(find_root(height, low, high, xtol=tolerance) + tolerance, high)
+
+    # --- plans -------------------------------------------------------------------------------------
+
+    def margin(self, error: float, bound: float, tail: float, power: float, factor: float) -> float:
+        """Return by how much a p-value at some quantile of T is below `tail`, in normal quantiles, with more rows.
+
+        The number of intervals grows with the number of rows, unless every score is one.
+
+        Parameters
+        ----------
+        error : float
+            The true error.
+        bound : float
+            The error that is to be shown to be an upper limit.
+        tail : float
+            Tail of the limit.
+        power : float
+            Quantile of T, so that the margin is positive with this probability.
+        factor : float
+            Factor on the number of rows.
+        """
+        pieces = max(round(factor**RATE), 1) if self.within.any() else 1
+        more = self._repeated(pieces, factor)
+        truth = max(error**2 - more.inside, 0.0)
+        gap = more.base * math.sqrt(truth / more.energy) if more.energy > 0 else more._everywhere(truth)
+        mean, variance, second, fourth = more._moments(gap).sum(axis=1)
+        variance = float(variance + more._added(second, fourth))
+        if mean <= 0 or variance <= 0:
+            statistic = mean
+        else:
+            statistic = float(scipy.special.gammaincinv(mean**2 / variance, power) * variance / mean)
+        sample = replace(
+            more, rate=np.clip(more.score - more._everywhere(statistic), 0.0, 1.0), _transforms={}
+        )
+        height = scipy.special.ndtri(tail) - scipy.special.ndtri(sample._pvalue(bound, exact=len(self) == 1))
+        return float(min(max(height, -9.0), 9.0))
+
+    def _repeated(self, pieces: int, factor: float) -> UpperLimit:
+        """Return the same with more rows, and with each interval cut into some of the same kind."""
+
+        def repeat(values: FloatArray) -> FloatArray:
+            return np.repeat(values, pieces)
+
+        return replace(
+            self,
+            share=repeat(self.share) / pieces,
+            rows=repeat(self.rows) * (factor / pieces),
+            score=repeat(self.score),
+            rate=repeat(self.rate),
+            within=repeat(self.within) / pieces**2,
+            inside=self.inside / pieces**2,
+            size=self.size * factor,
+            constant=self.constant / factor**2,
+            slope=self.slope / factor,
+            _transforms={},
+        )
+
+    def _everywhere(self, energy: float) -> FloatArray:
+        """Return the curve that has the same error in all intervals, towards 1/2, as far as there is room."""
+        return np.asarray(self._direction * _capped(self._room, self.share, energy))
+
+
+def _capped(room: FloatArray, share: FloatArray, energy: float) -> FloatArray:
+    """Return one error for all intervals, cut off at their room, with the given energy."""
+    order = np.argsort(room)
+    square, part = room[order] ** 2, share[order]
+    used = np.cumsum(part * square)
+    free = np.cumsum(part[::-1])[::-1]
+    level = (energy - (used - part * square)) / free  # if all before are full
+    first = int(np.argmax(level <= square)) if (level <= square).any() else len(room) - 1
+    return np.asarray(np.minimum(room, math.sqrt(max(float(level[first]), 0.0))))
+
+
+def _directions(share: FloatArray, score: FloatArray, energy: float) -> list[FloatArray]:
+    """Return curves of some energy in all directions of two or three intervals."""
+    angle = np.arange(_ANGLES) * (2 * np.pi / _ANGLES)
+    unit = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    if len(share) == 3:
+        height = np.linspace(-1, 1, _ANGLES // 2 + 1)[1:-1, np.newaxis]
+        ring = np.sqrt(1 - height**2)
+        parts = [ring * unit[:, 0], ring * unit[:, 1], height + 0 * angle]
+        unit = np.stack(parts, axis=-1).reshape(-1, 3)
+    # Rates that would leave [0, 1] stay at its end, and the others take over.
+    room = np.sqrt(share) * np.where(unit > 0, score, 1 - score)
+    full = np.zeros(unit.shape, dtype=np.bool_)
+    for _ in range(len(share)):
+        rest = np.maximum(energy - np.sum(np.where(full, room**2, 0.0), axis=1), 0.0)
+        free = np.sum(np.where(full, 0.0, unit**2), axis=1)
+        level = np.sqrt(np.divide(rest, free, out=np.zeros_like(rest), where=free > 1e-12))
+        full |= level[:, np.newaxis] * np.abs(unit) >= room
+    gap = np.sign(unit) * np.where(full, room, level[:, np.newaxis] * np.abs(unit)) / np.sqrt(share)
+    found = [*gap[np.abs(gap**2 @ share - energy) < 1e-9 * energy], *_corners(share, score, energy)]
+    inside = [one for one in found if ((score - one >= -1e-12) & (score - one <= 1 + 1e-12)).all()]
+    return [score - np.clip(score - one, 0.0, 1.0) for one in inside]
+
+
+def _corners(share: FloatArray, score: FloatArray, energy: float) -> Iterator[FloatArray]:
+    """Yield curves that are 0, 1 or right in all intervals but one, which has the rest of the energy."""
+    for free in range(len(share)):
+        others = [(0.0, f, f - 1) for k, f in enumerate(score) if k != free]
+        for fixed in itertools.product(*others):
+            gap = np.insert(np.array(fixed), free, 0.0)
+            rest = energy - float(share @ gap**2)
+            for sign in (-1, 1) if rest >= 0 else ():
+                gap[free] = sign * math.sqrt(rest / share[free])
+                yield gap.copy()
+
+
+def _binomial_below(events: float, rows: float, rate: float, within: float) -> float:
+    """Return the probability of that many events or fewer; rows need not be whole numbers."""
+    if rate >= 1:
+        return 1.0 if rate == 1 and events >= rows else 0.0
+    if rate > 0.5:  # the rarer label is counted
+        q, flip = 1 - rate, True
+    else:
+        q, flip = rate, False
+    within = min(within, 0.9 * q * (1 - q))
+    chance = q + within / q
+    trials = rows * q / chance
+    if flip:  # P(trials - others <= events): others at least rows - events
+        least = rows - events
+        return (
+            1.0 if least <= 0 else float(scipy.special.betainc(least, max(trials - least + 1, 1e-12), chance))
+        )
+    if events >= trials:
+        return 1.0
+    return float(scipy.special.betaincc(events + 1, trials - events, chance))
+
+
+def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) -> UpperLimit:
+    """Return what the upper limit of one sample needs.
+
+    Parameters
+    ----------
+    units : Units
+        The sample.
+    gap : ndarray of shape (n_units,)
+        Score less beta curve.
+    place : ndarray of int
+        Interval of each unit, from `truecal.multiscale.partition`.
+    n_distinct : int
+        Number of distinct scores.
+    """
+    weight, score = units.weight, units.score
+    n = int(place[-1]) + 1
+    mass = total(place, weight, n)
+    share, rows = mass / units.size, mass**2 / total(place, units.weight2, n)
+    mean = total(place, weight * score, n) / mass
+    rate = np.clip(mean - total(place, units.residual, n) / mass, 0.0, 1.0)
+    within = total(place, weight * (score - mean[place]) ** 2, n) / mass
+    within[within < 1e-12] = 0.0
+    far = np.maximum(score, 1 - score)
+    limit = UpperLimit(
+        share=share,
+        rows=rows,
+        score=mean,
+        rate=rate,
+        within=within,
+        inside=0.0,
+        size=units.size,
+        largest=math.sqrt(float(weight @ far**2) / units.size),
+        resolution=n,
+        every_score=n == n_distinct,
+    )
+    if units.clusters is not None:
+        limit = _with_clusters(limit, units, units.clusters, place)
+    return replace(limit, inside=_inside(limit, units, gap, place)) if within.any() else limit
+
+
+def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -> float:
+    """Return H, the energy of the error inside intervals: of the beta curve or a jump, or between their halves."""
+    n, weight = len(limit), units.weight
+    mass = limit.share * units.size
+    noise = np.maximum(limit.score * (1 - limit.score), limit.rate * (1 - limit.rate))
+    centre = total(place, weight * gap, n) / mass
+    smooth = total(place, weight * (gap - centre[place]) ** 2, n) / mass
+    inside = np.maximum(smooth, _jumps(limit.gap, noise / limit.rows))
+    several = limit.within > 0
+    # Halves by rows, of intervals with several scores.
+    before = np.cumsum(mass) - mass
+    half = 2 * place + (np.cumsum(weight) - weight / 2 - before[place] > mass[place] / 2)
+    part, residual = (total(half, values, 2 * n).reshape(n, 2) for values in (weight, units.residual))
+    kept = several & (part > 0).all(axis=1)
+    step = np.diff(residual[kept] / part[kept], axis=1)[:, 0]
+    spread = np.sum(mass[kept, np.newaxis] / part[kept], axis=1) * (noise / limit.rows)[kept]
+    weights = limit.share[kept] * np.prod(part[kept] / mass[kept, np.newaxis], axis=1)
+    energy, sd = float(weights @ (step**2 - spread)), math.sqrt(2 * float(np.sum((weights * spread) ** 2)))
+    # A straight line has 3/4 of its energy between the halves.
+    between = 4 / 3 * max(energy - _CLEAR * sd, 0.0)
+    return max(float(limit.share[several] @ inside[several]), between)
+
+
+def _jumps(gap: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return the energy that one jump between the levels of its neighbours has inside each interval."""
+    inside = np.zeros(len(gap))
+    if len(gap) < 3:
+        return inside
+    before, after = np.diff(gap)[:-1], np.diff(gap)[1:]
+    clear = (before + after) ** 2 > 2 * math.log(len(gap)) * (variance[2:] + variance[:-2])
+    inside[1:-1] = np.where(clear, np.maximum(before * after, 0.0), 0.0)
+    return inside
+
+
+def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: IntArray) -> UpperLimit:
+    """Return the limit for dependent rows.
+
+    The variance of the labels' sums goes into the effective rows of intervals, their covariances into the variance of
+    T.
+    """
+    n_clusters, n = table.n_clusters, len(limit)
+    where = place[table.unit]
+    # Sum of w (y - rate): the residual is w (f - y).
+    error = table.weight * (units.score[table.unit] - limit.rate[where]) - table.residual
+    sums = total(table.cluster * n + where, error, n_clusters * n).reshape(n_clusters, n)
+    sums /= units.size * np.sqrt(limit.share)
+    factor = table.variance_factor * inflation(table.effective_number)
+    covariance = sums.T @ sums * factor
+    own = np.diag(covariance).copy()
+    plain = limit.share / limit.rows * np.maximum(limit.rate * (1 - limit.rate) - limit.within, 0.0)
+    # A design effect does not exceed the size of clusters, which have the same label throughout then.
+    most = max(factor * units.size / table.effective_number, 1.0)
+    effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
+    np.fill_diagonal(covariance, 0.0)
+    centred = units.score - float(units.weight @ units.score) / units.size
+    of_scores = np.bincount(table.cluster, table.weight * centred[table.unit], n_clusters)
+    spread = float(of_scores @ of_scores) / max(float(units.weight2 @ centred**2), 1e-300)
+    return replace(
+        limit,
+        rows=limit.rows / effect,
+        size=limit.size / max(spread, 1.0),
+        constant=2 * float(np.sum(covariance**2)),
+        slope=4 * max(float(np.linalg.eigvalsh(covariance)[-1]), 0.0),
+    )
+
+
+def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float) -> UpperLimit:
+    r"""Return the limit of the root mean square of several errors: their intervals side by side.
+
+    Labels of different classes of one row depend on each other. Their covariance matrix is at most twice its diagonal,
+    because it is diagonally dominant, :math:`\sum_{k \ne j} p_j p_k = p_j (1 - p_j)`; so the variance of T is at most
+    doubled.
+
+    Parameters
+    ----------
+    limits : sequence of UpperLimit
+        One for each class, or for each part of the rows.
+    share : ndarray
+        Share of each in the mean.
+    dependence : float
+        By what part the variance of T at no error is larger than that of independent classes, between 0 and 1; 0 for
+        different rows.
+    """
+
+    def join(name: str) -> FloatArray:
+        return np.concatenate([getattr(one, name) for one in limits])
+
+    joined = UpperLimit(
+        share=np.concatenate([part * one.share for part, one in zip(share, limits, strict=True)]),
+        rows=join("rows"),
+        score=join("score"),
+        rate=join("rate"),
+        within=join("within"),
+        inside=float(share @ [one.inside for one in limits]),
+        size=limits[0].size if dependence else sum(one.size for one in limits),
+        largest=math.sqrt(float(share @ [one.largest**2 for one in limits])),
+        resolution=min(one.resolution for one in limits),
+        every_score=all(one.every_score for one in limits),
+    )
+    noise = joined.share / joined.rows * np.maximum(joined.score * (1 - joined.score) - joined.within, 0.0)
+    return replace(
+        joined,
+        constant=float(share**2 @ [one.constant for one in limits]) + 2 * dependence * float(noise @ noise),
+        slope=max(float(np.max(share * [one.slope for one in limits])), 0.0)
+        + (4 * float(noise.max()) if dependence else 0.0),
+        _transforms={},
+    )

@@ -1,0 +1,175 @@
+"""The upper limit: exact laws, Clopper and Pearson, symmetry, weights, and what it is used for."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+from truecal.data.sample import Sample
+from truecal.multiscale import upper
+from truecal.multiscale.analysis import analyse
+from truecal.multiscale.upper import UpperLimit, combined
+
+
+def limit_of(score, rows, events):
+    """Return the upper limit of counted rows at a few scores."""
+    sample = Sample(*(np.array(part, dtype=float) for part in (score, rows, events)))
+    return analyse(sample).upper_limit()
+
+
+@pytest.mark.parametrize("f", [0.0, 0.001, 0.02, 0.3, 0.5, 0.97, 1.0])
+@pytest.mark.parametrize("n", [5, 50, 1000])
+def test_one_score_gives_the_limits_of_clopper_and_pearson(f, n):
+    for k in {0, 1, n // 10, n // 2, n - 1, n}:
+        for tail in (0.05, 0.01):
+            high = 1.0 if k == n else float(beta.ppf(1 - tail, k + 1, n - k))
+            low = 0.0 if k == 0 else float(beta.ppf(tail, k, n - k + 1))
+            assert limit_of([f], [n], [k]).limit(tail) == pytest.approx(max(high - f, f - low), rel=1e-5)
+
+
+def test_no_event_gives_three_over_n():
+    assert limit_of([0.0], [1000], [0]).limit(0.05) == pytest.approx(3 / 1000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("score", "rows", "events"),
+    [
+        ([0.1, 0.4, 0.6, 0.8], [12, 9, 7, 5], [2, 3, 5, 3]),
+        ([0.01, 0.02, 0.05, 0.2], [20, 10, 8, 5], [0, 0, 1, 0]),
+        ([0.0, 0.3, 0.9, 1.0], [8, 8, 8, 8], [0, 3, 7, 8]),
+    ],
+)
+def test_the_convolution_is_the_exact_law(score, rows, events):
+    limit = limit_of(score, rows, events)
+    for error in (0.15, 0.25, 0.4):
+        gap, others, _ = limit._curves(error**2)
+        curves = [(np.array([k]), gap[k : k + 1]) for k in np.flatnonzero(gap == gap)]
+        curves += [(None, other[np.newaxis]) for other in others]
+        for moved, move in curves:
+            rate = limit.score - (
+                move[0] if moved is None else np.where(np.arange(4) == moved, move, limit.base)
+            )
+            found = limit._convolved(moved, move, np.zeros(1))[0]
+            assert found == pytest.approx(_enumerated(limit, rate), abs=0.012)
+
+
+def _enumerated(limit, rate):
+    """Return P(T <= t) over all numbers of events."""
+    total, t = 0.0, limit.statistic * (1 + 1e-9)
+    ranges = [range(int(n) + 1) for n in limit.rows]
+    values = [
+        limit.share[k] * ((limit.score[k] - np.arange(n + 1) / n) + limit.tilt[k] / (2 * n)) ** 2
+        for k, n in enumerate(limit.rows.astype(int))
+    ]
+    chances = [binom.pmf(np.arange(n + 1), n, q) for n, q in zip(limit.rows.astype(int), rate, strict=True)]
+    for events in itertools.product(*ranges):
+        if sum(values[k][x] for k, x in enumerate(events)) <= t:
+            total += math.prod(chances[k][x] for k, x in enumerate(events))
+    return total
+
+
+def test_rows_with_different_scores_have_the_law_of_their_sum():
+    # Poisson-binomial counts, and their approximation by a binomial of the same mean and variance.
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.6, 30)
+    limit = analyse(Sample.from_rows((rng.random(30) < p).astype(int), p)).upper_limit(resolution=2)
+    _, value, chance = limit._events(np.array([0]), limit.score[:1], np.inf)
+    assert chance.sum() == pytest.approx(1, abs=1e-9)
+    mean, variance, *_ = limit._moments(np.zeros(len(limit)))[:, 0]
+    assert chance @ value == pytest.approx(mean, rel=0.02)
+    assert chance @ value**2 - (chance @ value) ** 2 == pytest.approx(variance, rel=0.1)
+
+
+def test_many_intervals_agree_with_the_convolution(monkeypatch):
+    rng = np.random.default_rng(1)
+    p = rng.random(4000)
+    sample = Sample.from_rows((rng.random(4000) < p**1.05).astype(int), p)
+    mixed = analyse(sample).upper_limit()
+    assert len(mixed) > upper._MOST_CONVOLVED
+    error = mixed.limit(0.05)
+    monkeypatch.setattr(upper, "_MOST_CONVOLVED", 1000)
+    monkeypatch.setattr(upper, "_STEPS", 8000)
+    assert analyse(sample).upper_limit().pvalue(error) == pytest.approx(0.05, abs=0.003)
+
+
+def test_exchanging_the_classes_changes_nothing():
+    rng = np.random.default_rng(2)
+    for n in (40, 900):
+        p = np.round(rng.beta(0.5, 2, n), 3)
+        y = (rng.random(n) < p).astype(int)
+        one, two = (analyse(Sample.from_rows(*rows)).upper_limit() for rows in ((y, p), (1 - y, 1 - p)))
+        assert one.limit(0.05) == pytest.approx(two.limit(0.05), rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::truecal.exceptions.CalibrationWarning")
+def test_equal_weights_are_no_weights_and_counts_are_repetitions():
+    rng = np.random.default_rng(3)
+    p = np.round(rng.random(300), 1)
+    y, count = (rng.random(300) < p).astype(int), rng.integers(1, 4, 300)
+    plain = analyse(Sample.from_rows(y, p)).upper_limit().limit(0.05)
+    weighted = analyse(Sample.from_rows(y, p, np.full(300, 3.7), sampling=True)).upper_limit().limit(0.05)
+    assert weighted == pytest.approx(plain, rel=1e-6)
+    counted = analyse(Sample.from_rows(y, p, count)).upper_limit().limit(0.05)
+    repeated = analyse(Sample.from_rows(y.repeat(count), p.repeat(count))).upper_limit().limit(0.05)
+    assert counted == pytest.approx(repeated, rel=1e-9)
+
+
+def test_uneven_weights_and_dependent_rows_give_longer_limits():
+    rng = np.random.default_rng(4)
+    p = rng.random(2000)
+    y = (rng.random(2000) < p).astype(int)
+    plain = analyse(Sample.from_rows(y, p)).upper_limit().limit(0.05)
+    uneven = (
+        analyse(Sample.from_rows(y, p, rng.lognormal(0, 1, 2000), sampling=True)).upper_limit().limit(0.05)
+    )
+    p, y = np.repeat(p[:400], 5), np.repeat(y[:400], 5)
+    p = np.clip(p + rng.normal(0, 0.001, 2000), 0, 1)
+    dependent = analyse(Sample.from_rows(y, p, clusters=np.arange(2000) // 5)).upper_limit().limit(0.05)
+    assert uneven > 1.1 * plain
+    assert dependent > 1.3 * plain
+
+
+@pytest.mark.parametrize("f", [[0.2], [0.05, 0.5], [0.1, 0.2, 0.7, 0.9]])
+def test_the_p_value_falls_from_one_to_zero(f):
+    rng = np.random.default_rng(5)
+    p = rng.choice(f, 150)
+    limit = analyse(Sample.from_rows((rng.random(150) < p).astype(int), p)).upper_limit()
+    error = np.linspace(0, limit.largest, 80)
+    pvalue = np.array([limit.pvalue(one) for one in error])
+    assert pvalue[0] == 1
+    assert pvalue[-1] == 0
+    assert np.diff(pvalue).max() < 0.03  # small rises are those of discrete laws
+
+
+def test_more_rows_like_these_show_less_and_few_do_not():
+    rng = np.random.default_rng(6)
+    p = rng.random(1000)
+    y = (rng.random(1000) < p).astype(int)
+    limit = analyse(Sample.from_rows(y, p)).upper_limit()
+    margins = [limit.margin(0.01, 0.05, 0.05, 0.9, factor) for factor in (0.1, 1, 3, 10, 100)]
+    assert margins == sorted(margins)
+    assert margins[0] < 0 < margins[-1]
+
+
+def test_classes_side_by_side():
+    rng = np.random.default_rng(7)
+    parts = []
+    for _ in range(3):
+        p = rng.random(800)
+        parts.append(analyse(Sample.from_rows((rng.random(800) < p).astype(int), p)).upper_limit())
+    share = np.full(3, 1 / 3)
+    independent, worst = combined(parts, share, 0.0), combined(parts, share, 1.0)
+    assert len(independent) == sum(map(len, parts))
+    assert independent.limit(0.05) < worst.limit(0.05)
+    assert independent.limit(0.05) < max(part.limit(0.05) for part in parts)
+    one = combined(parts[:1], np.ones(1), 0.0)
+    assert one.limit(0.05) == pytest.approx(parts[0].limit(0.05), rel=1e-6)
+
+
+def test_an_error_that_scores_do_not_allow_has_no_p_value():
+    limit = limit_of([0.5], [10], [5])
+    assert limit.largest == 0.5
+    assert limit.pvalue(0.5) == 0
+    assert isinstance(limit, UpperLimit)
