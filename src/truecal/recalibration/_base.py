@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
+from truecal.data.floor import Floor
 from truecal.data.predictions import read_weights
-from truecal.exceptions import InputError
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.recalibration._scores import Column, Scores, check_logits, read_labels, read_scores
+
+#: Relative rounding error of a log-likelihood.
+_ROUNDING = 1e-9
 
 #: A fitted map from the scores of one class to its recalibrated probabilities.
 ScoreMap = Callable[[Column], FloatArray]
@@ -45,11 +51,17 @@ class Recalibrator(ABC):
         The class of each column; two for one column.
     n_features_in_ : int
         Number of columns seen in `fit`.
+    floor_ : Floor
+        What probabilities of exactly 0 and 1 count as where their logarithm is needed, in `fit` and in `transform`:
+        no more than the rows of `fit` can show. With n rows, K columns (1 for two classes) and smallest positive
+        score s, an exact 0 is min(1 / (n + 1), s) / (2K), and half a step for shares of up to 200 votes. It is 0 if
+        no score was exactly 0 in `fit`.
     """
 
     input: str
     classes_: NDArray[Any]
     n_features_in_: int
+    floor_: Floor
 
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from scores and labels.
@@ -76,10 +88,7 @@ class Recalibrator(ABC):
         if weight is not None and not weight.all():
             kept = weight > 0
             read, label, weight = read[kept], label[kept], weight[kept]
-        self._learn(read, label, weight)
-        self.classes_ = classes
-        self.n_features_in_ = read.n_columns
-        return self
+        return self._fit_read(read.with_floor(weight), label, weight, classes)
 
     def transform(self, scores: ArrayLike) -> FloatArray:
         """Return recalibrated probabilities in the shape of `scores`.
@@ -97,7 +106,7 @@ class Recalibrator(ABC):
                 f"X has {read.n_columns} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input: the columns that it was fitted on"
             )
-        return self._apply(read)
+        return self._transform_read(read)
 
     def fit_transform(
         self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -113,6 +122,18 @@ class Recalibrator(ABC):
 
     def _read(self, scores: ArrayLike) -> Scores:
         return read_scores(scores, self.input)
+
+    def _fit_read(
+        self, scores: Scores, label: NDArray[np.intp], weight: FloatArray | None, classes: NDArray[Any]
+    ) -> Self:
+        """Learn from checked rows of positive weight."""
+        self._learn(scores, label, weight)
+        self.classes_, self.n_features_in_, self.floor_ = classes, scores.n_columns, scores.floor
+        return self
+
+    def _transform_read(self, scores: Scores) -> FloatArray:
+        """Return the recalibrated probabilities of checked scores; an exact 0 counts as in `fit`."""
+        return self._apply(replace(scores, floor=self.floor_))
 
     @abstractmethod
     def _learn(self, scores: Scores, label: NDArray[np.intp], weight: FloatArray | None) -> None:
@@ -215,6 +236,29 @@ class PerClassRecalibrator(Recalibrator):
         total = values.sum(axis=1, keepdims=True)
         # Where every class is mapped to 0 nothing was learned about the row: the model's word stands.
         return np.where(total > 0, values / np.where(total > 0, total, 1), scores.probabilities)
+
+
+def unless_worse(fit: FloatArray, value: float, identity: FloatArray, value_of_identity: float) -> FloatArray:
+    """Return the parameters of a fit, or those of the identity, with a warning, if its log-likelihood is lower.
+
+    The identity is among the curves of every fit by maximum likelihood, so that the solver has failed then.
+
+    Parameters
+    ----------
+    fit, identity : ndarray
+        Parameters of the fitted curve and of the identity.
+    value, value_of_identity : float
+        Log-likelihood of the rows of the fit with either.
+    """
+    if value >= value_of_identity - _ROUNDING * abs(value_of_identity):
+        return fit
+    warnings.warn(
+        f"The fit did not find a curve that is better than the scores themselves on its own rows (log-likelihood "
+        f"{value:.6g} instead of {value_of_identity:.6g}): they are left as they are.",
+        CalibrationWarning,
+        stacklevel=2,
+    )
+    return identity
 
 
 def _not_fitted(message: str) -> Exception:

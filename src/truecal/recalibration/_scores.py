@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from scipy.special import expit, log_expit, logsumexp
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import bad_values
+from truecal.data.floor import NO_FLOOR, Floor, floor_of, limits_of
 from truecal.data.labels import Codes, Labels
 from truecal.data.predictions import finite_numbers, probabilities_from_logits, read_probabilities
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
@@ -27,11 +28,13 @@ INPUTS = ("probabilities", "logits")
 class Column:
     """Scores of one class against the rest, one for each row, as probabilities or as logits.
 
-    Logits keep the digits that probabilities lose near 1, so each quantity is computed from what was given.
+    Logits keep the digits that probabilities lose near 1, so each quantity is computed from what was given. The floor
+    says what probabilities of exactly 0 and 1 count as in logarithms.
     """
 
     values: NDArray[np.floating[Any]]
     is_logit: bool
+    floor: Floor = NO_FLOOR
 
     @cached_property
     def probability(self) -> NDArray[np.floating[Any]]:
@@ -56,11 +59,10 @@ class Column:
 
     @property
     def _inside(self) -> FloatArray:
-        """The probabilities in float64, those of 0 and 1 moved inside by the resolution of their type."""
-        # The betacal package of Kull et al. does the same. The bound is symmetric: a score of 0 must not
-        # weigh ten times what a score of 1 does because floats are finer there.
-        smallest = float(np.finfo(self.values.dtype).eps)
-        return np.clip(self.values.astype(np.float64), smallest, 1 - smallest)
+        """The probabilities in float64, moved inside by the floor and at least by the resolution of their type."""
+        # The resolution is symmetric: a score near 0 must not weigh ten times what a score near 1 does because floats
+        # are finer there. The betacal package of Kull et al. has the same bound.
+        return self.floor.clip(self.values, float(np.finfo(self.values.dtype).eps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +79,15 @@ class Scores:
         The names of the columns of a frame.
     flat : bool
         Whether they were given as (n,), and the answer goes back so.
+    floor : Floor
+        What probabilities of exactly 0 and 1 count as in logarithms.
     """
 
     values: NDArray[np.floating[Any]]
     are_logits: bool
     names: list[Any] | None
     flat: bool
+    floor: Floor = NO_FLOOR
 
     def __len__(self) -> int:
         return len(self.values)
@@ -98,19 +103,34 @@ class Scores:
         return max(2, self.n_columns)
 
     def __getitem__(self, rows: Any) -> Scores:
-        return Scores(self.values[rows], self.are_logits, self.names, self.flat)
+        return replace(self, values=self.values[rows])
+
+    def with_floor(self, weight: FloatArray | None) -> Scores:
+        """Return the scores with the floor that these rows have, if they are probabilities."""
+        if self.are_logits:
+            return self
+        return replace(self, floor=floor_of(self._of_classes, weight))
+
+    def limits(self, weight: FloatArray | None) -> Floor:
+        """Return the least that a probability of exactly 0 or 1 can mean in these rows."""
+        return limits_of(self.probabilities if self.are_logits else self._of_classes, weight)
+
+    @property
+    def _of_classes(self) -> NDArray[np.floating[Any]]:
+        """What was given: of the positive class of two, or of each class."""
+        return self.columns[0].values if self.n_classes == 2 else self.values
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The positive class of two, or each class of several against the rest."""
         if self.n_columns == 1:
-            return (Column(self.values, self.are_logits),)
+            return (Column(self.values, self.are_logits, self.floor),)
         if self.n_columns == 2:
             # The second column says it all; this makes (n, 2) give the very answer of (n,).
             second = self.values[:, 1] - self.values[:, 0] if self.are_logits else self.values[:, 1]
-            return (Column(second, self.are_logits),)
+            return (Column(second, self.are_logits, self.floor),)
         values = one_against_rest(self.values) if self.are_logits else self.values
-        return tuple(Column(column, self.are_logits) for column in values.T)
+        return tuple(Column(column, self.are_logits, self.floor) for column in values.T)
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -120,6 +140,11 @@ class Scores:
         if self.are_logits:
             return probabilities_from_logits(self.values)
         return np.asarray(self.values / self.values.sum(axis=1, dtype=np.float64, keepdims=True))
+
+    def logs(self, smallest: float) -> FloatArray:
+        """Return the finite logarithms of (n, K) probabilities, of which none counts as less than `smallest`."""
+        values = np.asarray(self.values, dtype=np.float64)
+        return np.asarray(np.log(np.maximum(values, max(self.floor.zero, smallest))))
 
     def shaped(self, positive: FloatArray) -> FloatArray:
         """Return probabilities of the positive class in the shape that the scores came in."""

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from truecal._lib.checks import check_real
 from truecal._lib.newton import maximise
 from truecal._lib.types import FloatArray
-from truecal.recalibration._base import Recalibrator
+from truecal.recalibration._base import Recalibrator, unless_worse
 from truecal.recalibration._scores import Scores
 
 #: Largest slope; labels that the scores separate without error have no finite one.
@@ -74,8 +74,7 @@ def log_probabilities(scores: Scores) -> FloatArray:
     if scores.are_logits:
         values = np.asarray(scores.values, dtype=np.float64)
         return np.asarray(values - logsumexp(values, axis=1, keepdims=True))
-    smallest = np.finfo(scores.values.dtype).eps
-    return np.asarray(np.log(np.maximum(scores.values.astype(np.float64), smallest)))
+    return scores.logs(float(np.finfo(scores.values.dtype).eps))
 
 
 def fit_softmax(
@@ -159,5 +158,5 @@ def fit_softmax(
             options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8},
         )
         x, steps_taken = found.x, int(found.nit)
-    parameters = table(x)
+    parameters = table(unless_worse(x, -objective(x)[0], start, -objective(start)[0]))
     return SoftmaxMap(parameters[:, :-1], parameters[:, -1]), steps_taken

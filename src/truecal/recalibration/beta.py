@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from truecal._lib.logistic import fit_logistic
+from truecal._lib.logistic import fit_logistic, logistic_objective
 from truecal._lib.types import FloatArray
-from truecal.recalibration._base import PerClassRecalibrator
+from truecal.recalibration._base import PerClassRecalibrator, unless_worse
 from truecal.recalibration._scores import Column
+
+#: Bound of the parameters, which only keeps their products with logarithms finite.
+_FAR = 1e12
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,8 @@ class BetaCalibration(PerClassRecalibrator):
     Parameters
     ----------
     input : {"probabilities", "logits"}
-        What the scores are. Probabilities of 0 and 1 are moved inside by the resolution of their type;
-        logits keep what was lost there.
+        What the scores are. Probabilities of exactly 0 and 1 count as no more than the rows can show (see
+        `floor_`); logits keep what was lost there.
 
     Attributes
     ----------
@@ -71,13 +74,8 @@ class BetaCalibration(PerClassRecalibrator):
     def _fit_map(self, column: Column, label: NDArray[np.bool_], weight: FloatArray | None) -> BetaMap:
         log_score, log_complement = column.logs
         features = np.stack([log_score, -log_complement, np.ones(len(label))]).T
-        a, b, c = fit_logistic(
-            features,
-            0.0,
-            1.0 if weight is None else weight,
-            label.astype(np.float64) if weight is None else weight * label,
-            start=np.array([1.0, 1.0, 0.0]),
-            lower=np.array([0.0, 0.0, -np.inf]),
-            upper=np.inf,
-        ).x
+        data = (features, 0.0, *((1.0, 1.0 * label) if weight is None else (weight, weight * label)))
+        identity = np.array([1.0, 1.0, 0.0])
+        fit = fit_logistic(*data, start=identity, lower=np.array([0.0, 0.0, -_FAR]), upper=_FAR)
+        a, b, c = unless_worse(fit.x, fit.value, identity, logistic_objective(*data)(identity)[0])
         return BetaMap(float(a), float(b), float(c))

@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from truecal._lib.checks import check_choice
-from truecal._lib.logistic import fit_logistic
+from truecal._lib.logistic import fit_logistic, logistic_objective
 from truecal._lib.types import FloatArray
-from truecal.recalibration._base import PerClassRecalibrator
+from truecal.recalibration._base import PerClassRecalibrator, unless_worse
 from truecal.recalibration._scores import Column
+
+#: Bounds of slope and intercept, which only keep their products with logits finite.
+_FAR = 1e12
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ class PlattScaling(PerClassRecalibrator):
         the labels apart without error, or where there is one class only. ``"labels"`` is logistic
         regression.
     input : {"probabilities", "logits"}
-        What the scores are. Probabilities of 0 and 1 are moved inside by the resolution of their type.
-        Margins of a support vector machine count as logits.
+        What the scores are. Probabilities of exactly 0 and 1 count as no more than the rows can show (see
+        `floor_`). Margins of a support vector machine count as logits.
 
     Attributes
     ----------
@@ -82,9 +85,8 @@ class PlattScaling(PerClassRecalibrator):
             positive = float(label.sum()) if weight is None else float(weight @ label)
             target = np.where(label, (positive + 1) / (positive + 2), 1 / (total - positive + 2))
         features = np.stack([column.logit, np.ones(len(label))]).T
-        count, positives = (1.0, target) if weight is None else (weight, weight * target)
-        start = np.array([1.0, 0.0])
-        slope, intercept = fit_logistic(
-            features, 0.0, count, positives, start=start, lower=-np.inf, upper=np.inf
-        ).x
+        data = (features, 0.0, *((1.0, target) if weight is None else (weight, weight * target)))
+        identity = np.array([1.0, 0.0])
+        fit = fit_logistic(*data, start=identity, lower=-_FAR, upper=_FAR)
+        slope, intercept = unless_worse(fit.x, fit.value, identity, logistic_objective(*data)(identity)[0])
         return LogisticMap(float(slope), float(intercept))

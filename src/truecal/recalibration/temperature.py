@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 from truecal._lib.newton import maximise
 from truecal._lib.types import FloatArray
 from truecal.exceptions import CalibrationWarning
-from truecal.recalibration._base import Recalibrator
+from truecal.recalibration._base import Recalibrator, unless_worse
 from truecal.recalibration._scores import Scores
 
 #: The temperature is kept within this factor of the spread of the logits, at either side.
@@ -44,8 +44,8 @@ class TemperatureScaling(Recalibrator):
     ----------
     input : {"logits", "probabilities"}
         What the scores are. The logits of probabilities are their logarithms, log p for K > 2 classes and
-        log p - log(1 - p) for two; the sigmoid or softmax undoes that. Probabilities of 0 are taken as the
-        smallest positive number of their type (for two classes, 0 and 1 are moved inside by its resolution).
+        log p - log(1 - p) for two; the sigmoid or softmax undoes that. Probabilities of exactly 0 and 1 count
+        as no more than the rows can show (see `floor_`).
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class TemperatureScaling(Recalibrator):
         table = np.column_stack([np.zeros(len(scores)), logits]) if logits.ndim == 1 else logits
         fit = fit_temperature(table, label, weight)
         if fit.note:
-            warnings.warn(fit.note, CalibrationWarning, stacklevel=3)
+            warnings.warn(fit.note, CalibrationWarning, stacklevel=4)
         self.temperature_ = fit.temperature
         self.n_iter_ = fit.n_steps
 
@@ -105,8 +105,7 @@ def _logits(scores: Scores) -> FloatArray:
         return scores.columns[0].logit
     if scores.are_logits:
         return np.asarray(scores.values, dtype=np.float64)
-    smallest = np.finfo(scores.values.dtype).tiny
-    return np.asarray(np.log(np.maximum(scores.values, smallest).astype(np.float64)))
+    return scores.logs(float(np.finfo(scores.values.dtype).tiny))
 
 
 def fit_temperature(
@@ -155,6 +154,8 @@ def fit_temperature(
     centre = np.log(spread)
     top = maximise(log_likelihood, np.zeros(1), lower=centre - reach, upper=centre + reach)
     # The gradient and curvature there are at hand: one more step costs nothing and squares the error.
+    steps = n_steps
     flat = top.at_bound[0] or top.hessian[0, 0] == 0
     last = 0.0 if flat else float(top.gradient[0] / abs(top.hessian[0, 0]))
-    return TemperatureFit(float(np.exp(top.x[0] + last)), n_steps, note)
+    x = unless_worse(top.x + last, top.value, np.zeros(1), log_likelihood(np.zeros(1))[0])
+    return TemperatureFit(float(np.exp(x[0])), steps, note)

@@ -1,23 +1,21 @@
 import numpy as np
 import pytest
-from scipy.special import expit
 
 import truecal
-from truecal.assessment.recalibration import MOST_TRAINING_ROWS, advise_recalibration, training_rows
+from truecal.assessment.recalibration import advise_recalibration, recalibration_rows
 from truecal.data import as_sample
 from truecal.recalibration.selection import select_recalibrator
 
 
-def sample_of(n, curve, rng):
-    p = rng.random(n)
-    return as_sample(rng.random(n) < curve(p), p)
+def advise(y, p, **reading):
+    sample = as_sample(y, p, **reading)
+    rows = recalibration_rows(sample, y, p, **reading)
+    return advise_recalibration(sample, rows, confidence_level=0.95, rng=np.random.default_rng(0))
 
 
-def test_a_gain_that_is_shown_is_advised_and_is_real():
+def test_the_advice_helps_on_new_rows():
     population = truecal.paper.population("resnet110_c100")
-    rng = np.random.default_rng(0)
-    rows = training_rows(as_sample(*population.sample(3000, rng=0)), None, None, rng)
-    advice = advise_recalibration(rows, confidence_level=0.95, rng=rng)
+    advice = advise(*population.sample(3000, rng=0))
     assert not advice.leave_alone
     chosen = advice.selection[advice.chosen]
     assert f"by {-chosen.difference:.4f}" in advice.advice
@@ -32,77 +30,72 @@ def test_a_gain_that_is_shown_is_advised_and_is_real():
     assert namespace["p_recalibrated"].shape == p.shape
 
 
-def test_a_gain_that_is_not_shown_is_not_advised():
+def test_without_evidence_the_model_is_left_alone():
     rng = np.random.default_rng(1)
-    sample = sample_of(60, lambda p: p**1.1, rng)
-    advice = advise_recalibration(training_rows(sample, None, None, rng), confidence_level=0.95, rng=rng)
+    p = rng.random(60)
+    advice = advise((rng.random(60) < p**1.1).astype(int), p)
     assert advice.leave_alone
     assert advice.selection.chosen == "identity"
     np.testing.assert_array_equal(advice.selection.transform([0.3, 0.4]), [0.3, 0.4])
 
 
-def test_all_rows_of_a_large_sample_take_part():
-    rng = np.random.default_rng(2)
-    n = 4 * MOST_TRAINING_ROWS
-    p = expit(rng.normal(0, 12, n))  # many scores are extreme, and some failures cost a log loss above 20
-    y = (rng.random(n) < p**0.2).astype(int)
-    rows = training_rows(as_sample(y, p), None, None, rng)
-    advice = advise_recalibration(rows, confidence_level=0.95, rng=rng)
-    assert advice.n_rows == advice.selection.n == n
-    assert (
-        f"5-fold cross-validation, 40,000 rows, with scores merged into {len(rows.arguments['y_true']):,}"
-        in (advice.advice)
-    )
-    whole = select_recalibrator(y, p, n_resamples=10, rng=0)
-    assert advice.chosen == whole.chosen
-    assert advice.selection["identity"].criterion == pytest.approx(whole["identity"].criterion, abs=2e-4)
-    assert advice.selection[whole.chosen].criterion == pytest.approx(whole[whole.chosen].criterion, abs=2e-4)
-    grid = np.linspace(0.001, 0.999, 99)
-    assert advice.selection.transform(grid) == pytest.approx(whole.transform(grid), abs=1e-4)
+def test_too_few_rows_for_folds_are_no_error():
+    assert "could not be compared" in advise([0, 1, 1], [0.1, 0.9, 0.2]).advice
 
 
-def test_a_few_scores_of_many_rows_are_not_merged():
-    rng = np.random.default_rng(4)
-    p = rng.random(3 * MOST_TRAINING_ROWS).round(2)
-    sample = as_sample(rng.random(len(p)) < p, p)
-    rows = training_rows(sample, None, None, rng)
-    assert rows.arguments["y_true"] is sample
-    assert rows.about == "30,000 rows"
+def bad_classes(n, k, rng):
+    logit = rng.normal(size=(n, k))
+    label = (logit + rng.gumbel(size=(n, k))).argmax(axis=1)
+    proba = np.exp(3 * logit)
+    return label, proba / proba.sum(axis=1, keepdims=True)
 
 
-def test_of_many_rows_in_clusters_some_are_drawn_without_replacement():
-    rng = np.random.default_rng(5)
-    n = 2 * MOST_TRAINING_ROWS
+def bad_rows(n, rng):
     p = rng.random(n)
-    sample = as_sample((rng.random(n) < p).astype(int), p, clusters=np.arange(n) // 4)
-    rows = training_rows(sample, None, None, rng)
-    assert (rows.n, rows.about) == (MOST_TRAINING_ROWS, "10,000 of the 20,000 rows")
-    assert len(np.unique(rows.arguments["y_proba"])) == MOST_TRAINING_ROWS
-    assert rows.arguments["y_true"].mean() == pytest.approx(0.5, abs=4 * 0.5 / MOST_TRAINING_ROWS**0.5)
-    assert advise_recalibration(rows, confidence_level=0.95, rng=rng).n_rows == MOST_TRAINING_ROWS
+    return (rng.random(n) < p**2).astype(int), p
 
 
-def test_rows_of_a_top_label_have_all_classes():
-    rng = np.random.default_rng(3)
-    proba = rng.dirichlet([1, 1, 1], 50)
-    label = rng.integers(0, 3, 50)
-    rows = training_rows(as_sample(label, proba), label, proba, rng, sample_weight=np.full(50, 2))
-    assert rows.arguments["y_proba"].shape == (100, 3)
-    assert sorted(rows.arguments["y_true"].tolist()) == sorted(np.repeat(label, 2).tolist())
+ROUTES = {
+    "rows": lambda rng: (*bad_rows(800, rng), {}),
+    "rounded": lambda rng: (*(np.round(part, 2) for part in bad_rows(800, rng)), {}),
+    "float32": lambda rng: (*(part.astype(np.float32) for part in bad_rows(800, rng)), {}),
+    "many rows": lambda rng: (*bad_rows(12_000, rng), {}),
+    "clusters": lambda rng: (*bad_rows(800, rng), {"clusters": rng.integers(0, 60, 800)}),
+    "many clusters": lambda rng: (*bad_rows(12_000, rng), {"clusters": rng.integers(0, 600, 12_000)}),
+    "text": lambda rng: (
+        np.array(["no", "yes"])[(rows := bad_rows(800, rng))[0]],
+        rows[1],
+        {"pos_label": "yes"},
+    ),
+    "counts": lambda rng: (
+        *bad_rows(400, rng),
+        {"sample_weight": rng.integers(0, 4, 400), "weights": "counts"},
+    ),
+    "classes": lambda rng: (*bad_classes(600, 3, rng), {}),
+    "many rows with classes": lambda rng: (*bad_classes(10_500, 3, rng), {}),
+}
 
 
-@pytest.mark.parametrize("clustered", [False, True])
-def test_of_many_rows_with_several_classes_some_are_drawn(clustered):
-    rng = np.random.default_rng(6)
-    n = MOST_TRAINING_ROWS + 500
-    proba = rng.dirichlet([1, 1, 1], n)
-    label = rng.integers(0, 3, n)
-    reading = {"clusters": np.arange(n) // 300} if clustered else {}
-    rows = training_rows(as_sample(label, proba, **reading), label, proba, rng, **reading)
-    drawn = rows.arguments["clusters"]
-    if clustered:
-        assert MOST_TRAINING_ROWS - 300 <= rows.n <= MOST_TRAINING_ROWS
-        assert set(np.bincount(drawn)[np.unique(drawn)]) == {300}
-    else:
-        assert rows.n == MOST_TRAINING_ROWS
-    assert rows.about == f"{rows.n:,} of the 10,500 rows"
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_route_makes_the_same_choice_from_the_same_folds(route, seed):
+    y, p, reading = ROUTES[route](np.random.default_rng(seed))
+    small = {"n_resamples": 99, "rng": seed}
+    assessed = truecal.assess(y, p, **reading, **small).recalibration
+    selected = select_recalibrator(y, p, **reading, rng=seed)
+    assert assessed.chosen == selected.chosen != "identity"
+    assert assessed.selection.to_dict() == selected.to_dict()
+    assert assessed.candidates == selected.candidates
+    if not route.endswith("classes"):
+        sample = truecal.Sample.from_predictions(y, p, **reading)
+        assert truecal.assess(sample, **small).recalibration.candidates == selected.candidates
+        assert select_recalibrator(sample, rng=seed).candidates == selected.candidates
+        np.testing.assert_allclose(
+            select_recalibrator(sample, rng=seed).transform(p), selected.transform(p), rtol=1e-6
+        )
+
+
+def test_a_generator_is_a_seed_too():
+    y, p = bad_rows(500, np.random.default_rng(2))
+    assessed = truecal.assess(y, p, n_resamples=99, rng=np.random.default_rng(3)).recalibration
+    assert assessed.candidates == select_recalibrator(y, p, rng=np.random.default_rng(3)).candidates

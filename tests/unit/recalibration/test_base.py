@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import importlib
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -11,6 +14,8 @@ import pytest
 from scipy.special import expit, logit, softmax
 
 import truecal
+from truecal.exceptions import CalibrationWarning
+from truecal.recalibration import BetaCalibration, PlattScaling, TemperatureScaling, VectorScaling
 
 GRID = np.linspace(0, 1, 201)
 
@@ -18,7 +23,7 @@ GRID = np.linspace(0, 1, 201)
 def quiet_fit(recalibrator, *args, **kwargs):
     """Fit without the warning of temperature scaling that there is no best temperature."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", CalibrationWarning)
         return recalibrator.fit(*args, **kwargs)
 
 
@@ -214,3 +219,53 @@ def test_logit_of_golden_scores_round_trips(golden):
     # a guard of the tests above: no golden score is so near 0 or 1 that clipping would show
     _, p = golden(4000)
     np.testing.assert_allclose(expit(logit(p)), p, rtol=1e-12)
+
+
+WEIGHTS = {
+    "huge": lambda rng, n: rng.random(n) * 1e12 + 1,
+    "one huge": lambda rng, n: np.where(np.arange(n) == 0, 1e12, 1.0),
+    "uneven": lambda rng, n: 10.0 ** rng.integers(-6, 7, n),
+    "tiny": lambda rng, n: rng.random(n) * 1e-9 + 1e-12,
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_weights_of_any_size_are_fast_and_without_warnings_of_numpy(make, weights):
+    rng = np.random.default_rng(0)
+    for n, scores in ((5, 10.0 ** rng.uniform(-300, 0, 5)), (60, rng.random(60))):
+        y = rng.integers(0, 2, n)
+        y[:2] = 0, 1
+        weight, started = WEIGHTS[weights](rng, n), time.process_time()
+        found = quiet_fit(make(), scores, y, sample_weight=weight).transform(scores)
+        assert time.process_time() - started < 2
+        assert ((found >= 0) & (found <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("platt", "fit_logistic"),
+        ("beta", "fit_logistic"),
+        ("temperature", "maximise"),
+        ("_softmax", "maximise"),
+    ],
+)
+@pytest.mark.parametrize("value", [-1e9, np.nan])
+def test_a_solver_that_fails_leaves_the_scores_as_they_are(monkeypatch, module, name, value):
+    kind = {"platt": PlattScaling, "beta": BetaCalibration, "temperature": TemperatureScaling}.get(
+        module, VectorScaling
+    )
+    found = importlib.import_module(f"truecal.recalibration.{module}")
+    solve = getattr(found, name)
+
+    def fail(*data, **options):
+        return dataclasses.replace(
+            solve(*data, **options), x=np.full_like(options.get("start", data[1]), 7.0), value=value
+        )
+
+    monkeypatch.setattr(found, name, fail)
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    with pytest.warns(CalibrationWarning, match="better than the scores themselves"):
+        fit = kind(input="probabilities").fit(p, rng.random(200) < p**2)
+    np.testing.assert_allclose(fit.transform(p), p, atol=1e-12)

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtri
 
-from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction
+from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
+from truecal._lib.roots import find_root
+from truecal._lib.text import counted
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.floor import shown_by
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
 from truecal.exceptions import CalibrationWarning, InputError
@@ -28,6 +31,7 @@ from truecal.recalibration import (
     VectorScaling,
     VennAbersCalibration,
 )
+from truecal.recalibration._base import Recalibrator
 from truecal.recalibration._scores import read_scores
 from truecal.recalibration._softmax import FEW_CLASSES
 from truecal.recalibration.selection.criterion import (
@@ -36,6 +40,7 @@ from truecal.recalibration.selection.criterion import (
     Gain,
     gain_over,
     held_out_error,
+    of_classes,
 )
 from truecal.recalibration.selection.results import IDENTITY, CandidateScore, Selection
 from truecal.recalibration.selection.rows import FitRows
@@ -170,11 +175,11 @@ def select_recalibrator(
     >>> print(selection)
     log_loss of P(y = 1), 5 folds, n = 2000
                  value (se)      difference (se)         z  chosen   error  95% interval
-     identity   0.7258 (0.0366)   +0.0000 (0.0000)       0.0      0%  0.2039  0.1826 to 0.2252
-    *platt      0.3746 (0.0102)   -0.3512 (0.0276)      46.4     85%  0.0316  0.0000 to 0.0581
-     isotonic   0.3909 (0.0188)   -0.3350 (0.0295)      16.3     15%  0.0059  0.0000 to 0.0395
+     identity   0.7258 (0.0366)   +0.0000 (0.0000)       0.0      0%  0.2039  0.1826 to 0.2289
+    *platt      0.3746 (0.0102)   -0.3512 (0.0276)      46.4     85%  0.0333  0.0000 to 0.0544
+     isotonic   0.3809 (0.0127)   -0.3449 (0.0276)      40.0     15%  0.0059  0.0000 to 0.0789
     Use platt: log_loss of P(y = 1) is 0.3746 instead of 0.7258 (z = 46.4 against the null hypothesis of a
-    calibrated model). Calibration error of held-out rows: 0.0316, 0.0000 to 0.0581 (95%), instead of 0.2039.
+    calibrated model). Calibration error of held-out rows: 0.0333, 0.0000 to 0.0544 (95%), instead of 0.2039.
     >>> selection.transform([0.5, 0.99]).round(3)
     array([0.322, 0.709])
     >>> y_true, y_proba = model.calibrated().sample(2000, rng=0)
@@ -193,7 +198,10 @@ def select_recalibrator(
         candidates = {**CANDIDATES, **(VECTOR_CANDIDATES if several else {})}
     entrants = _read_candidates(candidates, input)
     if validation is None:
-        judged, fold = rows.folds(cv, generator)
+        judged, about = (
+            rows.compared(generator) if np.ndim(cv) == 0 else (rows, counted(len(rows.label), "row"))
+        )
+        judged, fold = judged.folds(cv, generator)
         predictions = _cross_predict(entrants, judged, fold)
         z, design = _Z_FOLDS, f"{len(np.unique(fold))} folds"
     else:
@@ -201,9 +209,10 @@ def select_recalibrator(
         _check_same_columns(rows, judged)
         fold = np.zeros(len(judged.label), dtype=np.intp)
         predictions = {name: _predict(candidate, rows, judged) for name, candidate in entrants.items()}
-        z, design = float(ndtri(1 - _RISK / len(entrants))), f"{len(judged.label)} validation rows"
+        z, about = float(ndtri(1 - _RISK / len(entrants))), counted(len(judged.label), "validation row")
+        design = f"{len(judged.label)} validation rows"
     contest = _Contest(predictions, judged, fold, measure, z)
-    chosen, results = contest.decide(confidence_level, n_resamples, generator)
+    chosen, results, ties = contest.decide(confidence_level, n_resamples, generator)
     probability = contest.probability[chosen]
     final = IdentityCalibration(input) if chosen == IDENTITY else copy.deepcopy(entrants[chosen])
     return Selection(
@@ -213,6 +222,10 @@ def select_recalibrator(
         criterion=measure.describe(rows),
         z=z,
         design=design,
+        compared_on=about,
+        gain=_expected_gain(next(one for one in results if one.name == chosen), z),
+        near_ties=ties,
+        n_failed=contest.count_impossible(chosen),
         n=judged.n,
         n_resamples=n_resamples,
         held_out=None
@@ -229,7 +242,7 @@ def _read_criterion(name: str, norm: float, multiclass: str | None, options: dic
         check_choice("multiclass", multiclass, ("top", "classwise"))
     if name in PROPER_SCORES:
         if options:
-            raise InputError(f"is not an option of {name}", argument=next(iter(options)))
+            raise unknown_option(next(iter(options)), name)
         return Criterion(name, None, {}, multiclass)
     known = [word for spec in list_estimators() for word in (spec.name, *spec.aliases)]
     check_choice("criterion", name, [*PROPER_SCORES, *known])
@@ -305,6 +318,9 @@ def _check_same_columns(rows: FitRows, judged: FitRows) -> None:
 
 
 def _fit(candidate: Any, rows: FitRows) -> Any:
+    if isinstance(candidate, Recalibrator):  # the rows are checked, and have their floor
+        classes = np.arange(rows.scores.n_classes)
+        return candidate._fit_read(rows.scores, rows.label.astype(np.intp), rows.weight, classes)
     if rows.weight is None:
         return candidate.fit(rows.scores.values, rows.label)
     return candidate.fit(rows.scores.values, rows.label, sample_weight=rows.weight)
@@ -315,7 +331,11 @@ def _predict(candidate: Any, train: FitRows, test: FitRows) -> FloatArray:
     with warnings.catch_warnings():
         # A candidate that cannot be fitted well loses; if it wins, the fit to all rows will warn.
         warnings.simplefilter("ignore", CalibrationWarning)
-        mapped = _fit(copy.deepcopy(candidate), train).transform(test.scores.values)
+        fitted = _fit(copy.deepcopy(candidate), train)
+        if isinstance(fitted, Recalibrator):
+            mapped = fitted._transform_read(test.scores)
+        else:
+            mapped = fitted.transform(test.scores.values)
     return read_scores(mapped, "probabilities").probabilities
 
 
@@ -342,14 +362,18 @@ class _Contest:
         criterion: Criterion,
         z: float,
     ) -> None:
-        model = rows.scores.probabilities
         self.rows, self.fold, self.criterion, self.z = rows, fold, criterion, z
-        self.probability = {IDENTITY: model, **predictions}
-        self.prepared = [criterion.prepare(q, rows.label, fold) for q in self.probability.values()]
+        self.probability = {IDENTITY: rows.scores.probabilities, **predictions}
+        # In proper scores an exact 0 of the model counts as no less than the rows can show, and one of a candidate too,
+        # unless the model was nearly as certain.
+        model = rows.scores.limits(rows.weight).table(rows.scores.probabilities)
+        certain = np.minimum(shown_by(model.shape, rows.weight), of_classes(model) / 2)
+        scored = [model if criterion.spec is None else rows.scores.probabilities, *predictions.values()]
+        self.prepared = [criterion.prepare(q, rows.label, fold, certain) for q in scored]
         self.gains = Gain.stack(
             [
-                Gain.stack([gain_over(model, q, rows.label, score) for score in PROPER_SCORES])
-                for q in self.probability.values()
+                Gain.stack([gain_over(model, q, rows.label, score, certain) for score in PROPER_SCORES])
+                for q in (model, *predictions.values())
             ]
         )
 
@@ -362,8 +386,8 @@ class _Contest:
 
     def decide(
         self, level: float, n_resamples: int, rng: np.random.Generator
-    ) -> tuple[str, tuple[CandidateScore, ...]]:
-        """Return the name of the choice, and how each candidate did."""
+    ) -> tuple[str, tuple[CandidateScore, ...], tuple[str, ...]]:
+        """Return the name of the choice, how each candidate did, and which do about as well as the choice."""
         names, rows = list(self.probability), self.rows
         value, gain = self.measure()
         evidence = _evidence(gain)
@@ -398,7 +422,38 @@ class _Contest:
                     interval=interval,
                 )
             )
-        return names[choice], tuple(scores)
+        ties = []
+        for k, one in enumerate(scores):
+            spread_of_tie = float((resampled[:, k] - resampled[:, choice]).std())
+            if k not in (0, choice) and one.passes and value[k] - value[choice] <= spread_of_tie:
+                ties.append(one.name)
+        return names[choice], tuple(scores), tuple(ties) if choice else ()
+
+    def count_impossible(self, name: str) -> float:
+        """Return how many held-out rows have the label to which a candidate gives a probability of exactly 0."""
+        q, label = self.probability[name], self.rows.label
+        failed = np.where(label == 1, q, 1 - q) == 0 if q.ndim == 1 else q[np.arange(len(label)), label] == 0
+        return float(
+            np.ones(len(label))[failed].sum() if self.rows.weight is None else self.rows.weight[failed].sum()
+        )
+
+
+def _expected_gain(chosen: CandidateScore, z: float) -> float:
+    r"""Return how much the criterion is expected to fall on new rows: the gain, corrected for having been chosen.
+
+    A recalibrator is chosen only where its gain d exceeds a threshold c = d z / evidence, so that the gains of chosen
+    ones are too large on average. The corrected gain is the :math:`\\delta` for which d is the median of normal gains
+    with mean :math:`\\delta` and the standard error of d that exceed c, and 0 if that is negative.
+    """
+    gain, spread = -chosen.difference, chosen.difference_se
+    if gain <= 0 or spread == 0 or not np.isfinite(chosen.evidence):
+        return max(gain, 0.0)
+    threshold = gain * z / chosen.evidence
+
+    def excess(mean: float) -> float:
+        return float(log_ndtr((mean - gain) / spread) - log_ndtr((mean - threshold) / spread) + np.log(2))
+
+    return 0.0 if excess(0.0) >= 0 else find_root(excess, 0.0, gain)
 
 
 def _evidence(gain: FloatArray) -> FloatArray:

@@ -22,8 +22,15 @@ from truecal.results import Interval
 #: Proper scores, smaller is better. For two classes Brier's is (p - y)^2; for more it sums over the classes.
 PROPER_SCORES = ("brier", "log_loss")
 
+_EPS = float(np.finfo(np.float64).eps)
 
-def losses(probability: FloatArray, score: str) -> FloatArray:
+
+def of_classes(probability: FloatArray) -> FloatArray:
+    """Return the (n, K) probabilities of each class, also of two."""
+    return np.column_stack([1 - probability, probability]) if probability.ndim == 1 else probability
+
+
+def losses(probability: FloatArray, score: str, certain: FloatArray | float = 0.0) -> FloatArray:
     """Return the (n, K) losses of each prediction, if class k occurs.
 
     Parameters
@@ -31,7 +38,9 @@ def losses(probability: FloatArray, score: str) -> FloatArray:
     probability : ndarray of shape (n,) or (n, K)
         Probability of the positive class, or of each class.
     score : {"brier", "log_loss"}
-        The log loss takes a probability of 0 as 2.2e-16, as scikit-learn does; else it would be infinite.
+        The log loss is finite: positive probabilities count as at least 2.2e-16, as in scikit-learn.
+    certain : ndarray of shape (n, K), or float
+        What probabilities of exactly 0 count as in the log loss.
 
     Examples
     --------
@@ -39,10 +48,12 @@ def losses(probability: FloatArray, score: str) -> FloatArray:
     array([[0.5625, 0.0625]])
     >>> losses(np.array([[0.5, 0.25, 0.25]]), "brier")
     array([[0.375, 0.875, 0.875]])
+    >>> losses(np.array([0.0]), "log_loss", certain=0.005).round(2)
+    array([[-0. ,  5.3]])
     """
     if score == "log_loss":
-        table = np.column_stack([1 - probability, probability]) if probability.ndim == 1 else probability
-        return np.asarray(-np.log(np.maximum(table, np.finfo(np.float64).eps)))
+        table = of_classes(probability)
+        return np.asarray(-np.log(np.maximum(np.where(table > 0, table, certain), _EPS)))
     if probability.ndim == 1:
         return np.column_stack([probability**2, (1 - probability) ** 2])
     squares = np.einsum("ij,ij->i", probability, probability)
@@ -101,7 +112,9 @@ class Gain:
         return np.stack([mean, np.sqrt(variance) / total], axis=-1)
 
 
-def gain_over(model: FloatArray, candidate: FloatArray, label: Codes, score: str) -> Gain:
+def gain_over(
+    model: FloatArray, candidate: FloatArray, label: Codes, score: str, certain: FloatArray | float = 0.0
+) -> Gain:
     r"""Return the gain of a candidate over the model in each row.
 
     With :math:`d_k` the gain if class k occurs and p the model's probabilities, the variance is
@@ -114,8 +127,8 @@ def gain_over(model: FloatArray, candidate: FloatArray, label: Codes, score: str
     >>> gain.value, gain.variance
     (array([ 0.1875, -0.3125]), array([0.0625, 0.0625]))
     """
-    difference = losses(model, score) - losses(candidate, score)
-    chance = np.column_stack([1 - model, model]) if model.ndim == 1 else model
+    difference = losses(model, score, certain) - losses(candidate, score, certain)
+    chance = of_classes(model)
     mean = np.einsum("ij,ij->i", chance, difference)
     square = np.einsum("ij,ij,ij->i", chance, difference, difference)
     value = difference[np.arange(len(label)), label]
@@ -189,10 +202,12 @@ class Criterion:
     options: dict[str, Any]
     multiclass: str | None
 
-    def prepare(self, probability: FloatArray, label: Codes, fold: Codes) -> FloatArray | tuple[HeldOut, ...]:
+    def prepare(
+        self, probability: FloatArray, label: Codes, fold: Codes, certain: FloatArray
+    ) -> FloatArray | tuple[HeldOut, ...]:
         """Return the proper score of each row, or the parts that the estimator measures."""
         if self.spec is None:
-            return np.asarray(losses(probability, self.name)[np.arange(len(label)), label])
+            return np.asarray(losses(probability, self.name, certain)[np.arange(len(label)), label])
         folds = parts_of(probability, label, fold, self.multiclass)
         return tuple(part for parts in folds for part in parts)
 

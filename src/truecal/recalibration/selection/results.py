@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice
-from truecal._lib.text import level
+from truecal._lib.text import counted, level
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.results import Interval, Result
@@ -79,6 +79,17 @@ class Selection(Result):
         Threshold of the evidence.
     design : str
         How rows were held out.
+    compared_on : str
+        The rows on which candidates were compared: all of them, merged or drawn if there are more than 10,000.
+    gain : float
+        How much the criterion is expected to fall on new rows. It is smaller than the gain of the held-out rows, which
+        was large enough to be chosen by chance, too; 0 for ``"identity"``.
+    near_ties : tuple of str
+        Other candidates that pass and whose criterion exceeds that of the choice by at most one standard error of the
+        difference: the data do not tell them apart.
+    n_failed : float
+        Number of held-out rows, or their weight, that have a label to which the choice gives a probability of exactly
+        0. The log loss of such a row is infinite; the criterion counts it as in `truecal.recalibration`.
     n : int or float
         Number of held-out rows, or their weight.
     n_resamples : int
@@ -100,6 +111,10 @@ class Selection(Result):
     n: float
     n_resamples: int
     held_out: Sample | None = None
+    compared_on: str = ""
+    gain: float = 0.0
+    near_ties: tuple[str, ...] = ()
+    n_failed: float = 0.0
 
     @property
     def leave_alone(self) -> bool:
@@ -121,17 +136,37 @@ class Selection(Result):
         return next(candidate for candidate in self.candidates if candidate.name == name)
 
     @property
+    def outlook(self) -> str:
+        """What to expect of the choice on new rows, and what does about as well; empty for ``"identity"``."""
+        if self.leave_alone:
+            return ""
+        sentences = []
+        if f"{self.gain:.4f}" != f"{-self[self.chosen].difference:.4f}":
+            size = f"about {self.gain:.4f}" if self.gain >= 5e-5 else "next to nothing"
+            sentences.append(f"Expect a gain of {size} on new rows: large gains are chosen, also by chance.")
+        if self.near_ties:
+            does = "do" if len(self.near_ties) > 1 else "does"
+            sentences.append(f"{' and '.join(self.near_ties)} {does} about as well (a near tie).")
+        if self.n_failed:
+            rows = counted(self.n_failed, "held-out row")
+            sentences.append(
+                f"For {rows} it gave the label a probability of 0: the log loss itself is infinite."
+            )
+        return " ".join(sentences)
+
+    @property
     def verdict(self) -> str:
         """The choice and its reason, in two sentences."""
         rest = self.candidates[1:]
         if not self.leave_alone:
             best = self[self.chosen]
             worse = f" The log loss grows by {-best.log_loss_gain:.2g}." if best.log_loss_gain < 0 else ""
+            outlook = f" {self.outlook}" if self.outlook else ""
             return (
                 f"Use {self.chosen}: {self.criterion} is {best.criterion:.4f} instead of "
                 f"{self.candidates[0].criterion:.4f} (z = {best.evidence:.1f} against the null hypothesis of a "
-                f"calibrated model).{worse} Calibration error of held-out rows: {best.error:.4f}, {best.interval}, "
-                f"instead of {self.candidates[0].error:.4f}."
+                f"calibrated model).{worse}{outlook} Calibration error of held-out rows: {best.error:.4f}, "
+                f"{best.interval}, instead of {self.candidates[0].error:.4f}."
             )
         passed = ", ".join(candidate.name for candidate in rest if candidate.passes)
         if passed:

@@ -9,14 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_count
+from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.labels import Codes, read_clusters
 from truecal.data.predictions import as_samples, equal_weights, read_weights, weights_are_counts
 from truecal.data.sample import Sample
+from truecal.estimators._binning import thinned
 from truecal.exceptions import InputError
 from truecal.inference.resample import require_whole_counts
 from truecal.recalibration._scores import Scores, read_labels, read_scores
+
+#: Rows on which recalibrators are compared one by one; more are merged or, of several classes or clusters, drawn.
+MOST_ROWS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,8 @@ class FitRows:
         The positive class of two.
     grouped : bool
         Whether equal predictions were put together, as in a `Sample`; each weight counts several rows.
+    named : str
+        What the scores of a `Sample` are probabilities of.
     """
 
     scores: Scores
@@ -54,6 +61,7 @@ class FitRows:
     n_given: int
     positive: Any
     grouped: bool = False
+    named: str = ""
 
     @classmethod
     def read(cls, y: Any, scores: Any, given: str, **reading: Any) -> FitRows:
@@ -121,8 +129,8 @@ class FitRows:
             cluster = np.tile(table.cluster, 2)
         label, total = np.repeat([0, 1], len(score)), 2 * len(score)
         values = Scores(np.tile(score, 2).astype(sample.dtype), False, None, True)
-        weight, positive = np.concatenate([count - positives, positives]), sample.target
-        rows = cls(values, label, weight, True, cluster, np.arange(total), total, positive, True)
+        weight = np.concatenate([count - positives, positives])
+        rows = cls(values, label, weight, True, cluster, np.arange(total), total, 1, True, sample.target)
         return rows._in_order()
 
     @property
@@ -133,8 +141,8 @@ class FitRows:
     @property
     def target(self) -> str:
         """What the scores are probabilities of."""
-        if self.grouped:
-            return str(self.positive)
+        if self.named:
+            return self.named
         two = self.scores.n_classes == 2
         return f"P(y = {self.positive!r})" if two else f"top label of {self.scores.n_classes} classes"
 
@@ -163,6 +171,58 @@ class FitRows:
             label, score, self.weight, target=target, sampling=sampling, clusters=self.cluster
         )
 
+    def compared(self, rng: np.random.Generator) -> tuple[FitRows, str]:
+        """Return the rows on which candidates are compared, and which these are, in words.
+
+        Counts are taken apart into single rows, so that a `Sample` has the folds that its rows would have. Of more than
+        `MOST_ROWS`, the scores are merged into blocks, and all rows take part; of several classes, or of rows in
+        clusters, so many are drawn.
+
+        Parameters
+        ----------
+        rng : Generator
+            Draws rows.
+        """
+        if self.weight is not None and not (self.counts and (self.weight == np.floor(self.weight)).all()):
+            return self, counted(len(self.label), "row")
+        total = int(self.n)
+        if total <= MOST_ROWS:
+            return self._taken_apart(), counted(total, "row")
+        if self.scores.n_classes > 2 or self.cluster is not None:
+            drawn = self._drawn(rng)._taken_apart()
+            return drawn, f"{len(drawn.label):,} of the {total:,} rows"
+        if self.scores.are_logits:
+            return self, counted(total, "row")
+        sample = Sample.from_rows(self.label, self.scores.columns[0].values, self.weight)
+        blocks = thinned(sample)
+        merged = "" if blocks is sample else f", with scores merged into {len(blocks):,} blocks"
+        rows = self._of_sample(blocks)
+        # The means of blocks would have another floor than the rows themselves.
+        scores = replace(rows.scores, floor=self.scores.floor)
+        return replace(rows, scores=scores, named=self.target), counted(total, "row") + merged
+
+    def _taken_apart(self) -> FitRows:
+        """Return single rows in place of counts."""
+        if self.weight is None:
+            return self
+        rows = self.take(np.repeat(np.arange(len(self.label)), self.weight.astype(np.intp)))
+        scores = rows.scores
+        rows = replace(rows, weight=None, counts=False, grouped=False, named=self.target)._in_order()
+        return replace(rows, scores=replace(rows.scores, floor=scores.floor))
+
+    def _drawn(self, rng: np.random.Generator) -> FitRows:
+        """Return about `MOST_ROWS` rows, drawn at random; of clusters whole ones."""
+        weight = np.ones(len(self.label)) if self.weight is None else self.weight
+        if self.cluster is None:
+            drawn = rng.choice(int(weight.sum()), MOST_ROWS, replace=False)
+            each = np.bincount(np.searchsorted(np.cumsum(weight), drawn, side="right"), minlength=len(weight))
+            return replace(self.take(each > 0), weight=each[each > 0].astype(np.float64), counts=True)
+        order = rng.permutation(int(self.cluster.max()) + 1)
+        size = np.cumsum(np.bincount(self.cluster, weight)[order])
+        # The cluster at the limit takes part whole if it is the first, else not at all.
+        taken = order[: max(np.searchsorted(size, MOST_ROWS, side="right"), 1)]
+        return self.take(np.isin(self.cluster, taken))._in_order()
+
     def _in_order(self) -> FitRows:
         """Return the rows that have weight, in an order that is the same however they are shuffled."""
         weight = np.ones(len(self.label)) if self.weight is None else self.weight
@@ -173,6 +233,8 @@ class FitRows:
         cluster = np.zeros(len(weight)) if self.cluster is None else self.cluster
         order = np.lexsort((cluster, weight, self.label, key))
         rows = self.take(order[weight[order] > 0])
+        # One floor for all folds, so that no candidate reads an exact 0 otherwise than the model is judged by.
+        rows = replace(rows, scores=rows.scores.with_floor(rows.weight))
         if rows.cluster is None:
             return rows
         return replace(rows, cluster=np.unique(rows.cluster, return_inverse=True)[1].reshape(-1))
@@ -185,7 +247,8 @@ class FitRows:
         if np.ndim(cv):
             return self, self._given_folds(np.asarray(cv))
         number = check_count("cv", cv, at_least=2)
-        units = self.n if self.cluster is None else len(np.unique(self.cluster))
+        units = self.n if self.grouped else len(self.label)
+        units = units if self.cluster is None else len(np.unique(self.cluster))
         if number > units:
             what = "rows" if self.cluster is None else "clusters"
             raise InputError(
