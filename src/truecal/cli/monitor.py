@@ -14,9 +14,9 @@ import click
 import numpy as np
 
 from truecal._lib.text import counted, p_equals, printable
-from truecal.cli._options import OUTPUT, Command, column_option, group_option, input_options
+from truecal.cli._options import OUTPUT, Command, Fraction, column_option, group_option, input_options
 from truecal.cli._output import check_target, show_notes, stage
-from truecal.cli.input.windows import Batch, digest_rows, read_lines, split_windows
+from truecal.cli.input.windows import Batch, digest_rows, digest_samples, read_lines, split_windows
 from truecal.exceptions import InputError
 from truecal.results import jsonable
 
@@ -37,7 +37,7 @@ _NO_ROWS = {"first": 0, "end": 0, "windows": 0, "digest": ""}
 @column_option("--time", "moment", help="Column of times: dates, or numbers.")
 @click.option("--every", help="Length of a window: 1h, 1d, 1w; without --time a number of rows.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Probability of any false alarm.")
-@click.option("--at-most", type=float, help="Calibration error that is tolerated, such as 0.02.")
+@click.option("--at-most", type=Fraction(), help="Calibration error that is tolerated, such as 0.02.")
 @click.option(
     "--reference", type=click.Path(), help="File of earlier predictions: alarm if the error is larger."
 )
@@ -75,7 +75,11 @@ def command(
 
     With --state the next run goes on where this one ended. Rows of the same FILE that were counted before are left
     out, so new rows may be appended to it; if it no longer begins with those rows, it is refused. Other files, and
-    standard input, are taken as new rows.
+    standard input, are taken as new rows. The state keeps the options and the names of the columns; they must be the
+    same in every run.
+
+    With --cluster, all rows of a cluster count in one window: that of its last row in FILE. Rows of a cluster that was
+    counted in an earlier run, or earlier on standard input, are left out.
     """
     from truecal._lib.files import exclusive
 
@@ -86,10 +90,13 @@ def command(
         raise InputError("monitor counts every cluster once already", remedy="Leave out --equal-clusters.")
     settings = {"alpha": alpha, "at_most": at_most, "average_run_length": average_run_length}
     with exclusive(state) if state else nullcontext():
-        watch = _Watch(settings, control=control, grouped=bool(group), state=state, style=style)
-        if reference is not None and not watch.monitors:
-            watch.references = _references(reference, group, reading)
+        watch = _Watch(settings, control=control, state=state, style=style, quiet=quiet)
+        watch.agree({**settings, "control": control, "group": list(group)})
+        references = {} if reference is None else _references(reference, group, reading)
+        watch.compare_with(references, reference)
         if file == "-":
+            names = {name: list(reading[name]) or [name] for name in ("label", "score")}
+            watch.agree({**names, "cluster": reading["cluster"], "target": "P(y = 1)"})
             watch.follow()
             batches = read_lines(sys.stdin, group=group, moment=moment, every=every, **reading)
         else:
@@ -117,8 +124,13 @@ def _batches(
         predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
         predictions.require_rows("monitor")
         rows = predictions._rows
+    used = predictions.columns
+    names = {"label": list(used.label), "score": list(used.score), "cluster": used.cluster}
+    watch.agree({**names, "target": rows.target})
     show_notes(predictions, quiet=quiet)
-    columns: dict[str, Any] = {"label": rows.label, "score": rows.score, "cluster": rows.cluster}
+    # As text, so that a name is the same in a file where all are numbers and in one where some are not.
+    cluster = None if used.cluster is None else np.asarray(predictions.options["clusters"]).astype(str)
+    columns: dict[str, Any] = {"label": rows.label, "score": rows.score, "cluster": cluster}
     times = next(iter(predictions.features.values())) if moment else None
     columns["time"] = None if times is None else read_moments(times, argument="--time")
     if group:
@@ -155,40 +167,74 @@ class _Watch:
     """The monitors of all groups, what they print, and their state file."""
 
     def __init__(
-        self, settings: dict[str, Any], *, control: str, grouped: bool, state: Path | None, style: str
+        self, settings: dict[str, Any], *, control: str, state: Path | None, style: str, quiet: bool
     ) -> None:
-        self.settings, self.control, self.grouped, self.style = settings, control, grouped, style
+        self.settings, self.control, self.style, self.quiet = settings, control, style, quiet
         self.path = state
+        self.options: dict[str, Any] = {}
         self.monitors: dict[str, CalibrationMonitor] = {}
         self.references: dict[str, Any] = {}
         self.source: dict[str, Any] = {**_NO_ROWS, "file": None, "by": None}
         self._saved, self._stream = clock.monotonic(), False
         self._shares = 0  # groups of the first window
+        self._n_moved = 0
         if state is not None and state.exists():
             self._load(state)
 
     def _load(self, path: Path) -> None:
         from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
-        from truecal.inference.monitor.state_file import read_state
+        from truecal.inference.monitor.state_file import check_kinds, read_state, restoring
 
         content = read_state(path, _KIND)
-        given = {**self.settings, "control": self.control, "grouped": self.grouped}
-        for name, value in given.items():
-            if content["options"][name] != value:
+        with restoring(path):
+            self.options = dict(content["options"])
+            kinds = {
+                "first": int,
+                "end": int,
+                "windows": int,
+                "digest": str,
+                "file": str | None,
+                "by": list | None,
+            }
+            self.source = check_kinds(content["source"], kinds)
+            self._shares = check_kinds(content, {"shares": int})["shares"]
+            self.monitors = {
+                name: CalibrationMonitor.from_state(one["settings"], one["state"])
+                for name, one in content["monitors"].items()
+            }
+
+    @property
+    def grouped(self) -> bool:
+        """Whether each group has a monitor of its own."""
+        return bool(self.options["group"])
+
+    def agree(self, options: dict[str, Any]) -> None:
+        """Keep options, or refuse those that differ from what the state was made with."""
+        for name, value in options.items():
+            if self.options.setdefault(name, value) != value:
+                known, now = (_shown(one) for one in (self.options[name], value))
                 raise InputError(
-                    f"{path} was made with {name} = {content['options'][name]}, and now it is {value}",
+                    f"{self.path} was made with {name} = {known}, and now it is {now}",
                     remedy="Use the same options, or another state file.",
                 )
-        if "digest" not in content["source"]:
+
+    def compare_with(self, references: dict[str, Any], file: str | None) -> None:
+        """Take earlier predictions as the reference, which must be the same in every run."""
+        self.references = references
+        digest = digest_samples(references) if references else None
+        known = self.options.setdefault("reference", digest)
+        if known == digest:
+            return
+        if known is None or digest is None:
+            problem = "without" if known is None else "with"
             raise InputError(
-                f"{path} was written by an earlier version of truecal, which kept no digest of the rows",
-                remedy="Start again with another state file.",
+                f"{self.path} was made {problem} --reference",
+                remedy="Use the same options, or another state file.",
             )
-        self.source, self._shares = content["source"], content["shares"]
-        self.monitors = {
-            name: CalibrationMonitor.from_state(one["settings"], one["state"])
-            for name, one in content["monitors"].items()
-        }
+        raise InputError(
+            f"{self.path} was made with another --reference: {file} has other rows",
+            remedy="Use the same reference, or another state file.",
+        )
 
     def progress(
         self, file: str, n: int, by: list[str | None], digest: Callable[[int], str]
@@ -233,6 +279,7 @@ class _Watch:
 
     def take(self, batch: Batch) -> None:
         """Take in a window."""
+        self._n_moved += batch.n_moved
         if self.grouped and not self._shares:
             self._shares = len(batch.parts)
         looks = {}
@@ -302,6 +349,11 @@ class _Watch:
         """Save the state and print the last sentence."""
         self.source |= {"first": self.source["end"], "windows": 0}  # all rows were counted
         self._save()
+        if self._n_moved and not self.quiet:
+            rows = counted(self._n_moved, "row")
+            click.echo(
+                f"truecal: {rows} counted in a later window, with the last row of their cluster.", err=True
+            )
         if self.style == "json":
             groups = {
                 name: {"alarm": name in self.found, **_summary(one)} for name, one in self.monitors.items()
@@ -329,7 +381,7 @@ class _Watch:
         from truecal.inference.monitor.state_file import write_state
 
         content = {
-            "options": {**self.settings, "control": self.control, "grouped": self.grouped},
+            "options": self.options,
             "source": self.source,
             "shares": self._shares,
             "monitors": {
@@ -341,9 +393,14 @@ class _Watch:
         self._saved = clock.monotonic()
 
 
+def _shown(value: Any) -> str:
+    return ", ".join(value) or "none" if isinstance(value, list) else "none" if value is None else str(value)
+
+
 def _summary(monitor: CalibrationMonitor) -> dict[str, Any]:
     return {
         "rows": monitor.n,
+        "rows_left_out": monitor.rows_left_out,
         "log_evalue": monitor.log_evalue,
         "evalue": monitor.evalue,
         "threshold": monitor.threshold,

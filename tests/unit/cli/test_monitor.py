@@ -1,5 +1,6 @@
 import itertools
 import json
+import os
 import random
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from support.command_line import refuse, run, write_csv
 from truecal import CalibrationMonitor
 from truecal.cli.input.windows import split_windows
+from truecal.inference.monitor.state_file import read_state, write_state
 
 _rng = np.random.default_rng(0)
 N = 6000
@@ -145,15 +147,14 @@ def test_a_file_that_was_overwritten_is_refused(tmp_path, changed, value, rows):
     assert state.read_text() == before
 
 
-def test_state_of_an_earlier_version_is_refused(path, tmp_path):
-    from truecal.inference.monitor.state_file import read_state, write_state
-
+def test_state_of_an_earlier_version_is_refused(path, tmp_path, monkeypatch):
     state = tmp_path / "state.json"
+    monkeypatch.setattr("truecal.inference.monitor.state_file._VERSION", 2)
     run("monitor", path, *NAMES, "--state", state)
-    content = read_state(state, "truecal monitor")
-    del content["source"]["digest"], content["truecal"], content["version"]
-    write_state(state, "truecal monitor", content)
-    assert "earlier version" in refuse("monitor", path, *NAMES, "--state", state)
+    monkeypatch.undo()
+    assert "version 2; expected 'truecal monitor', version 3" in refuse(
+        "monitor", path, *NAMES, "--state", state
+    )
 
 
 def test_a_killed_run_is_resumed_with_the_same_numbers(path, tmp_path, monkeypatch):
@@ -273,6 +274,26 @@ def test_state_that_was_changed_or_does_not_fit_is_refused(path, tmp_path):
     assert "checksum does not match" in refuse("monitor", path, *NAMES, "--state", state)
 
 
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("source", {"first": "x"}),
+        ("source", {"end": -1}),
+        ("shares", None),
+        ("monitors", [1]),
+        ("options", 3),
+    ],
+)
+def test_a_forged_state_is_refused_in_one_line(path, tmp_path, part, value):
+    state = tmp_path / "state.json"
+    run("monitor", path, *NAMES, "--state", state)
+    content = read_state(state, "truecal monitor")
+    value = {**content[part], **value} if part == "source" else value
+    content = {name: content[name] for name in ("options", "source", "shares", "monitors")}
+    write_state(state, "truecal monitor", {**content, part: value})
+    assert "contradicts itself" in refuse("monitor", path, *NAMES, "--state", state)
+
+
 def _lines(rows):
     names = {"y": Y, "p": P, "t": DATE, "g": SITE}
     return "".join(
@@ -294,10 +315,12 @@ def test_json_lines_from_standard_input(path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("[" * 100_000 + "\n", "line 1 of standard input is not a JSON object"),
         ("no\n", "line 1 of standard input is not a JSON object"),
         ('{"label": 1, "score": 0.2}\n{"label": 1}\n', "line 2 of standard input has no 'score'"),
         ('{"label": 2, "score": 0.2}\n', "label of 0 or 1"),
         ('{"label": 1, "score": NaN}\n', "score in [0, 1]"),
+        ('{"label": 1, "score": true}\n', "score in [0, 1]"),
     ],
 )
 def test_bad_lines(text, message):
@@ -327,6 +350,98 @@ def test_reference(path, tmp_path):
     assert not final["alarm"]
 
 
+def _returning(names, n=200):
+    """Return rows of calibrated clusters of one label each, all of which come back for each of the names."""
+    score = _rng.random(n).round(4)
+    label = (_rng.random(n) < score).astype(int)
+    return {
+        "y": np.tile(label, 12),
+        "p": np.tile(score, 12),
+        "who": np.concatenate(
+            [[name(k) for k in range(n)] for name in names for _ in range(12 // len(names))]
+        ),
+        "t": np.repeat(np.arange(12), n),
+    }
+
+
+RETURNING = ("--label", "y", "--score", "p", "--cluster", "who")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--score", "day"), "score = p, and now it is day"),
+        (("--label", "good"), "label = y, and now it is good"),
+        (("--pos-label", "0"), "target = P(y = 1), and now it is P(y = 0)"),
+        (("--multiclass", "top"), "target"),
+        (("--cluster", "row"), "cluster = none, and now it is row"),
+        (("--group", "site"), "group = none, and now it is site"),
+        (("--control", "discovery"), "control"),
+        (("--reference", "{path}"), "was made without --reference"),
+        (("--at-most", "0.1"), "at_most"),
+    ],
+)
+def test_a_state_keeps_its_options_and_columns(path, tmp_path, options, named):
+    state, names = tmp_path / "state.json", ("--label", "y", "--score", "p")
+    run("monitor", path, *names, "--state", state)
+    before = state.read_text()
+    other = write_csv(tmp_path / "n.csv", {**COLUMNS, "day": P, "row": np.arange(N)})
+    options = tuple(option.format(path=path) for option in options)
+    given = {"--label": "y", "--score": "p"} | dict([options])
+    assert named in refuse("monitor", other, *itertools.chain(*given.items()), "--state", state)
+    assert state.read_text() == before
+
+
+def test_the_reference_must_be_the_same_in_every_run(path, tmp_path):
+    state = tmp_path / "state.json"
+    early = write_csv(tmp_path / "r.csv", {name: column[LATE] for name, column in COLUMNS.items()})
+    same = write_csv(tmp_path / "s.csv", {name: column[LATE][::-1] for name, column in COLUMNS.items()})
+    other = write_csv(tmp_path / "o.csv", {name: column[~LATE] for name, column in COLUMNS.items()})
+    first = _json(path, *NAMES, "--reference", early, "--state", state)[-1]
+    again = _json(path, *NAMES, "--reference", same, "--state", state)[-1]
+    assert again["log_evalue"] == first["log_evalue"]
+    assert "has other rows" in refuse("monitor", path, *NAMES, "--reference", other, "--state", state)
+    assert "made with --reference" in refuse("monitor", path, *NAMES, "--state", state)
+
+
+def test_clusters_that_come_back_in_a_later_window_raise_no_false_alarm(tmp_path):
+    alarms = 0
+    for _ in range(5):
+        path = write_csv(tmp_path / "c.csv", _returning([lambda k: f"who {k}"]))
+        for options in (("--every", "200"), ("--time", "t", "--every", "2")):
+            done = run("monitor", path, *RETURNING, *options, "--format", "json")
+            final = json.loads(done.stdout.splitlines()[-1])
+            assert final["rows"] == 2400
+            assert "rows counted in a later window, with the last row of their cluster" in done.stderr
+            alarms += final["alarm"]
+    assert alarms <= 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_clusters_that_come_back_in_a_later_run_are_left_out(tmp_path, stream):
+    """Also where the names are numbers in one file, and some in another are not."""
+    columns = _returning([lambda k: k, lambda k: k if k else "first"])
+    state = tmp_path / "state.json"
+    for part in range(3):
+        rows = {name: column[800 * part : 800 * (part + 1)] for name, column in columns.items()}
+        if part == 0:
+            rows["who"] = rows["who"].astype(int)
+        if stream:
+            lines = zip(*(rows[name].tolist() for name in rows), strict=True)
+            text = "".join(json.dumps(dict(zip(rows, line, strict=True))) + "\n" for line in lines)
+            arguments = {"stdin": text.encode()}
+            done = run("monitor", "-", *RETURNING, "--state", state, "--format", "json", **arguments)
+        else:
+            path = write_csv(tmp_path / f"{part}.csv", rows)
+            done = run("monitor", path, *RETURNING, "--state", state, "--format", "json")
+        final = json.loads(done.stdout.splitlines()[-1])
+    assert final["rows"] + final["rows_left_out"] == 2400
+    # All rows of 200 clusters in the first run, and the two of "first", a new name, in the second.
+    assert final["rows"] == 802
+    assert not final["alarm"]
+    assert "1,598 rows left out: a cluster counts in its first batch only" in final["text"]
+
+
 def test_clusters_need_fewer_alarms(path, tmp_path):
     many = {name: np.repeat(column, 3) for name, column in COLUMNS.items()}
     many |= {"good": np.repeat(GOOD, 3), "who": np.repeat(np.arange(N), 3)}
@@ -342,6 +457,7 @@ def test_what_it_refuses(path, tmp_path):
     assert "--every" in refuse("monitor", path, *NAMES, "--every", "often")
     assert "--every" in refuse("monitor", path, *NAMES[:4], "--every", "1d")
     assert "takes no weights" in refuse("monitor", path, *NAMES, "--weight", "day")
+    assert "not a regular file" in refuse("monitor", path, *NAMES, "--state", os.devnull)
     assert "--alpha" in refuse("monitor", path, *NAMES, "--alpha", "2")
     assert "ISO dates" in refuse("monitor", path, *NAMES[:4], "--time", "site")
     assert "one label and one score" in refuse("monitor", "-", "--percent", stdin=b"")

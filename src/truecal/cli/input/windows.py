@@ -6,31 +6,39 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.cli.input.columns import label_as_group
+from truecal.cli.input.scanning import unique_keys
 from truecal.exceptions import InputError
-from truecal.inference.monitor.times import read_moments
+from truecal.inference.monitor.times import last_by_cluster, number_steps, read_moments
+
+if TYPE_CHECKING:
+    from truecal.data.sample import Sample
 
 #: Rows of a window where there is no time.
 _ROWS = 1000
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_DIGITS = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
 #: A Monday, from which weeks are counted, in seconds.
 _MONDAY = 4 * 86400
 
 
 class Batch(NamedTuple):
-    """A window: its time, and the rows of each group, by the names of their columns."""
+    """A window: its time, the rows of each group by the names of their columns, and how many came from earlier ones."""
 
     time: Any
     parts: dict[str, dict[str, Any]]
+    n_moved: int = 0
 
 
 def split_windows(columns: dict[str, Any], first: int, end: int, every: str | None) -> Iterator[Batch]:
     """Yield the windows of the rows from `first` to `end`, in the order of time.
+
+    A cluster must be in one window: all of its rows belong to that of its last row.
 
     Parameters
     ----------
@@ -46,10 +54,14 @@ def split_windows(columns: dict[str, Any], first: int, end: int, every: str | No
         code, labels = np.arange(n) // _row_count(every), None
     else:
         code, labels = _windows_of(np.asarray(columns["time"])[first:end], every)
+    own = code
+    if columns.get("cluster") is not None:
+        code = last_by_cluster(np.unique(columns["cluster"][first:end], return_inverse=True)[1], code)
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-    for number, rows in enumerate(np.split(order, starts[1:])):
-        yield Batch(None if labels is None else labels[number], _parts(columns, first + rows))
+    for rows in np.split(order, starts[1:]):
+        time = None if labels is None else labels[code[rows[0]]]
+        yield Batch(time, _parts(columns, first + rows), int((own[rows] < code[rows]).sum()))
 
 
 def digest_rows(columns: dict[str, Any], end: int) -> str:
@@ -76,6 +88,23 @@ def digest_rows(columns: dict[str, Any], end: int) -> str:
         digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
     if columns.get("group") is not None:
         digest.update("\0".join(columns["names"][k] for k in columns["group"][:end]).encode())
+    return digest.hexdigest()
+
+
+def digest_samples(samples: dict[str, Sample]) -> str:
+    """Return a digest of the samples of groups, by which to see whether a file of earlier predictions is the same.
+
+    Parameters
+    ----------
+    samples : dict of str to Sample
+        The sample of each group.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for name, sample in sorted(samples.items()):
+        digest.update(f"{name}\0{len(sample)}\0".encode())
+        # The means of cells are rounded, and the smallest score of each is not.
+        for values in (getattr(sample, "lower", sample.score), sample.count, sample.positives):
+            digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
     return digest.hexdigest()
 
 
@@ -113,8 +142,8 @@ def _windows_of(time: NDArray[Any], every: str | None) -> tuple[NDArray[np.intp]
         unit = "D" if length % _SECONDS["d"] == 0 else "s"
         return code, [str(np.datetime64(int(value), "s").astype(f"datetime64[{unit}]")) for value in values]
     step = 1.0 if every is None else _number(every)
-    values, code = np.unique(np.floor(moments / step) * step, return_inverse=True)
-    return code, values.tolist()
+    values, code = np.unique(number_steps(moments, step), return_inverse=True)
+    return code, [float(f"{value * step:.12g}") for value in values]
 
 
 def _length(every: str) -> int:
@@ -202,14 +231,20 @@ def read_lines(
 
 def _row(line: str, number: int, keys: dict[str, str], group: Sequence[str]) -> dict[str, Any]:
     try:
-        content = json.loads(line)
+        content = json.loads(line, object_pairs_hook=unique_keys)
         row = {name: content[key] for name, key in keys.items()}
         row["group"] = ", ".join(str(content[key]) for key in group)
-    except (ValueError, TypeError):
+    except InputError as error:
+        raise InputError(f"line {number} of standard input: {error.problem}") from None
+    except (ValueError, TypeError, RecursionError):
         raise InputError(f"line {number} of standard input is not a JSON object") from None
     except KeyError as error:
         raise InputError(f"line {number} of standard input has no {error.args[0]!r}") from None
-    valid = row["label"] in (0, 1) and isinstance(row["score"], int | float) and 0 <= row["score"] <= 1
+    if isinstance(row.get("time"), str) and _DIGITS.fullmatch(row["time"]):
+        row["time"] = float(row["time"])  # a number, as in a file
+    score = row["score"]
+    valid = row["label"] in (0, 1) and isinstance(score, int | float) and 0 <= score <= 1
+    valid = valid and not isinstance(score, bool)
     if not valid:
         raise InputError(
             f"line {number} of standard input must have a label of 0 or 1 and a score in [0, 1]. "
@@ -227,5 +262,5 @@ def _gather(rows: list[dict[str, Any]], time: Any) -> Batch:
             "score": np.array([row["score"] for row in own], dtype=np.float64),
         }
         if "cluster" in rows[0]:
-            parts[name]["cluster"] = [row["cluster"] for row in own]
+            parts[name]["cluster"] = [str(row["cluster"]) for row in own]
     return Batch(time, parts)

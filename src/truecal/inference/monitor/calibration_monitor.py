@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +17,7 @@ from truecal._lib.types import FloatArray
 from truecal.data import as_sample
 from truecal.data.arrays import to_array, to_python
 from truecal.data.sample import Sample
-from truecal.exceptions import InputError
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.interval import confidence_interval
 from truecal.inference.monitor.batch import N_REGIONS, Batch
 from truecal.inference.monitor.bounds import frequency_bounds, largest_error, smallest_error
@@ -25,12 +26,25 @@ from truecal.inference.monitor.diagnosis import Diagnosis, diagnose
 from truecal.inference.monitor.history import History
 from truecal.inference.monitor.look import Look, exp_or_infinity
 from truecal.inference.monitor.processes import Processes
-from truecal.inference.monitor.state_file import decode, encode, read_state, write_state
+from truecal.inference.monitor.seen_clusters import SeenClusters
+from truecal.inference.monitor.state_file import (
+    check_kinds,
+    decode,
+    encode,
+    read_state,
+    restoring,
+    write_state,
+)
 from truecal.inference.monitor.times import span
 
 _KIND = "calibration monitor"
 #: Parts of the state that JSON can hold as they are.
-_PLAIN = ("failures", "windows", "time", "change_alarm")
+_PLAIN: dict[str, Any] = {
+    "failures": int,
+    "windows": int,
+    "change_alarm": bool,
+    "rows_left_out": int | float,
+}
 
 
 class CalibrationMonitor:
@@ -38,7 +52,8 @@ class CalibrationMonitor:
 
     The e-value measures the evidence against the null hypothesis. Its expectation is at most 1 at any time at which
     one may choose to stop, so the probability that it *ever* reaches 1 / alpha is at most alpha (Ville's inequality),
-    however often one looks and whatever the sizes of the batches. No row is kept; the state has a fixed size.
+    however often one looks and whatever the sizes of the batches. No row is kept. The state has a fixed size; with
+    clusters it also has 8 bytes for each cluster, of at most 2^20.
 
     Parameters
     ----------
@@ -63,7 +78,9 @@ class CalibrationMonitor:
     each row is Bernoulli(score) given all earlier rows. Labels may therefore arrive late and in any order, if the order
     and the size of a batch do not depend on labels that are not in yet. Rows that depend on each other beyond that
     belong in one cluster, and a cluster in one batch: its factor is the mean of the likelihood ratios of its rows,
-    which is valid under any dependence within it. Forecasts of one series with overlapping horizons are dependent.
+    which is valid under any dependence within it. If a cluster comes back in a later batch, its rows there are left
+    out, and `rows_left_out` counts them. Of more than 2^20 clusters, a random half (then a quarter, and so on) counts
+    from then on. Forecasts of one series with overlapping horizons are dependent.
 
     *Scores of exactly 0 and 1.* A label that contradicts such a score is impossible under perfect calibration: the
     e-value is infinite from then on, and `diagnosis` says so. With `at_most` or `reference` it is not, and counts like
@@ -136,6 +153,8 @@ class CalibrationMonitor:
         self._windows = 0
         self._time: Any = None
         self._change_alarm = False
+        self._seen = SeenClusters()
+        self._rows_left_out = 0.0
 
     # -- Batches --------------------------------------------------------------------------------------
 
@@ -147,7 +166,7 @@ class CalibrationMonitor:
         time: Any = None,
         clusters: Any = None,
     ) -> Look | None:
-        """Take in a batch, and return what is known now; None for an empty batch.
+        """Take in a batch, and return what is known now; None if no row of it counts.
 
         Parameters
         ----------
@@ -157,7 +176,8 @@ class CalibrationMonitor:
         time : number, date, string or array of shape (n,), optional
             When the rows belong. Times are reported and do not change the evidence.
         clusters : array-like of shape (n,) or (n, k), or data frame, optional
-            Rows that depend on each other have the same value. All rows of a cluster must be in one batch.
+            Rows that depend on each other have the same value. A cluster counts in its first batch only: rows of a
+            cluster that was in an earlier batch are left out, with a warning.
 
         Returns
         -------
@@ -170,16 +190,35 @@ class CalibrationMonitor:
         ):
             return None
         start, end = span(time)
-        batch = Batch.read(y_true, y_proba, clusters, self._reading)
-        self._begin(batch.target, start)
+        batch = Batch.read(y_true, y_proba, clusters, self._reading, self._seen)
+        self._check_target(batch.target)
+        self._leave_out(batch.rows_left_out)
+        if batch.evidence is None:
+            return None
+        self._begin(start)
+        if batch.clusters is not None:
+            self._seen.add(batch.clusters)
         self._processes.add(batch.evidence)
         return self._finish(batch.evidence.rows, batch.gap, batch.sums, batch.failures, end)
 
-    def _begin(self, target: str | None, start: Any) -> None:
-        """Check that a batch fits, and keep what is known before it."""
+    def _leave_out(self, rows: float) -> None:
+        """Count rows that are left out, with a warning for the first of them."""
+        if rows and not self._rows_left_out:
+            warnings.warn(
+                f"{counted(rows, 'row')} of this batch belong to clusters that were in an earlier batch, and are left "
+                "out: a cluster counts once. monitor.rows_left_out counts such rows.",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+        self._rows_left_out += rows
+
+    def _check_target(self, target: str | None) -> None:
         if self._target not in (None, target):
             raise InputError(f"The monitor holds {self._target}; this batch holds {target}")
         self._target = target
+
+    def _begin(self, start: Any) -> None:
+        """Keep what is known before a batch."""
         before = self._processes
         self._checkpoints.add(self._windows, before.rows, start, kept_evidence(before), self._sums)
 
@@ -248,7 +287,15 @@ class CalibrationMonitor:
                 raise InputError("Monitors must have the same settings to be merged")
             if not other._windows:
                 continue
-            self._begin(other._target, other._checkpoints.time[0])
+            if shared := self._seen.n_shared(other._seen):
+                raise InputError(
+                    f"Monitors that are merged must not have clusters in common. These share {shared:,}",
+                    remedy="Send all rows of a cluster to one monitor.",
+                )
+            self._check_target(other._target)
+            self._begin(other._checkpoints.time[0])
+            self._seen.merge(other._seen)
+            self._rows_left_out += other._rows_left_out
             self._processes.merge(other._processes)
             rows, (_, labels, scores) = other.n, other._sums.sum(axis=1).tolist()
             gap = (labels - scores) / other._processes.units
@@ -266,6 +313,11 @@ class CalibrationMonitor:
     def n(self) -> float:
         """Number of rows so far."""
         return self._processes.rows
+
+    @property
+    def rows_left_out(self) -> float:
+        """Number of rows that did not count: their clusters were in an earlier batch, or are too many to remember."""
+        return self._rows_left_out
 
     @property
     def log_evalue(self) -> float:
@@ -313,8 +365,8 @@ class CalibrationMonitor:
 
     @property
     def change(self) -> ChangePoint | None:
-        """When the change began, if there has been an alarm of either kind."""
-        return self._locate()[0] if self.alarm or self._change_alarm else None
+        """When the change began, if there has been an alarm of either kind; None with one batch, which cannot tell."""
+        return self._locate()[0] if (self.alarm or self._change_alarm) and self._windows > 1 else None
 
     @property
     def diagnosis(self) -> Diagnosis | None:
@@ -337,11 +389,20 @@ class CalibrationMonitor:
         if not self._windows:
             return f"No rows yet; watching for evidence against {null}."
         said = f"{counted(self.n, 'row')}, e-value {self.evalue:.3g} against {null}"
+        left_out = ""
+        if self._rows_left_out:
+            left_out = (
+                f" {counted(self._rows_left_out, 'row')} left out: a cluster counts in its first batch only."
+            )
+        if self._seen.halvings:
+            share = 2**self._seen.halvings
+            left_out += f" There are too many clusters to remember, and one in {share} counts by now."
         if not (self.alarm or self._change_alarm):
-            return f"No alarm: {said} (alarm at {self.threshold:.4g})."
-        change = "" if self._failures and self.at_most is None else f" Change: {self.change}."
+            return f"No alarm: {said} (alarm at {self.threshold:.4g}).{left_out}"
+        certain = self._failures and self.at_most is None
+        change = "" if certain or self.change is None else f" {self.change.sentence}"
         diagnosis = str(self.diagnosis)
-        return f"ALARM: {said}.{change} {diagnosis[0].upper()}{diagnosis[1:]}."
+        return f"ALARM: {said}.{change} {diagnosis[0].upper()}{diagnosis[1:]}.{left_out}"
 
     def __repr__(self) -> str:
         return f"CalibrationMonitor(n={self.n:.10g}, evalue={self.evalue:.3g}, alarm={self.alarm})"
@@ -370,7 +431,8 @@ class CalibrationMonitor:
             The file.
         """
         content = read_state(path, _KIND)
-        return cls.from_state(content["settings"], content["state"])
+        with restoring(path):
+            return cls.from_state(content["settings"], content["state"])
 
     def _settings(self) -> dict[str, Any]:
         reading = {name: _plain_label(value) for name, value in self._reading.items()}
@@ -389,8 +451,10 @@ class CalibrationMonitor:
             "processes": self._processes.to_state(),
             "checkpoints": self._checkpoints.to_state(),
             "history": self._history.to_state(),
+            "clusters": self._seen.to_state(),
             "sums": encode(self._sums),
             "log_peak": encode(np.array([self._peak])),
+            "time": self._time,
             **{name: getattr(self, f"_{name}") for name in _PLAIN},
         }
 
@@ -406,15 +470,19 @@ class CalibrationMonitor:
         given = dict(settings)
         spent = given.pop("spent")
         monitor = cls(**given)
+        if spent not in (0, monitor.alpha / 2):
+            raise ValueError(f"spent cannot be {spent!r}")
         monitor._spent = spent
-        monitor._target = state["target"]
+        monitor._target = check_kinds(state, {"target": str | None})["target"]
         monitor._processes = Processes.from_state(monitor.at_most or 0.0, state["processes"])
         monitor._checkpoints = Checkpoints.from_state(state["checkpoints"])
         monitor._history = History.from_state(state["history"])
-        monitor._sums = decode(state["sums"]).reshape(3, N_REGIONS)
-        monitor._peak = float(decode(state["log_peak"])[0])
-        for name in _PLAIN:
-            setattr(monitor, f"_{name}", state[name])
+        monitor._seen = SeenClusters.from_state(state["clusters"])
+        monitor._sums = decode(state["sums"], 3, N_REGIONS)
+        monitor._peak = float(decode(state["log_peak"], 1)[0])
+        monitor._time = state["time"]
+        for name, value in check_kinds(state, _PLAIN).items():
+            setattr(monitor, f"_{name}", value)
         return monitor
 
     def plot(self, ax: Any = None, **options: Any) -> Any:

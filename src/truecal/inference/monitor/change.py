@@ -26,7 +26,7 @@ from truecal._lib.types import FloatArray
 from truecal.inference.monitor.alternatives import LOG_PRIOR, N_CURVES, SHIFTS
 from truecal.inference.monitor.batch import N_REGIONS
 from truecal.inference.monitor.processes import Processes, log_sum_exp
-from truecal.inference.monitor.state_file import decode, encode
+from truecal.inference.monitor.state_file import check_kinds, decode, encode
 from truecal.results import Result
 
 #: Checkpoints are kept at ages of 2^k windows, so many for each k.
@@ -76,6 +76,14 @@ class ChangePoint(Result):
         if self.time is None:
             return f"after row {self.row:,.10g} ({level(self.level)}: {self.low:,.10g} to {self.high:,.10g})"
         return f"{self.time} ({level(self.level)}: {self.low_time} to {self.high_time})"
+
+    @property
+    def sentence(self) -> str:
+        """When the change began, as a sentence; an error that may have been there from the start is not a change."""
+        if self.low > 0:
+            return f"The change began {'about ' if self.time is not None else ''}{self}."
+        by = f"row {self.high:,.10g}" if self.high_time is None else self.high_time
+        return f"The error has been there from the start, or began by {by}."
 
 
 @dataclass(eq=False)
@@ -129,9 +137,12 @@ class Checkpoints:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return the checkpoints that `to_state` gave."""
-        table, n = decode(state["evidence"]).reshape(-1, len(KEPT)), len(state["rows"])
+        check_kinds(state, {"windows": list, "rows": list, "times": list})
+        table, n = decode(state["evidence"], -1, len(KEPT)), len(state["rows"])
         evidence = np.split(table, n) if n else []
-        sums = decode(state["sums"]).reshape(-1, 3, N_REGIONS)
+        sums = decode(state["sums"], n, 3, N_REGIONS)
+        if not n == len(state["windows"]) == len(state["times"]):
+            raise ValueError("checkpoints must all have windows, rows and times")
         return cls(state["windows"], state["rows"], state["times"], evidence, list(sums))
 
     def locate(self, evidence: FloatArray, rows: float, time: Any, alpha: float) -> tuple[ChangePoint, int]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal.inference.monitor.look import LOOK_NUMBERS, Look, look_of, numbers_of
-from truecal.inference.monitor.state_file import decode, encode
+from truecal.inference.monitor.state_file import check_kinds, decode, encode
 
 #: Looks that are kept; beyond that, every second one is dropped.
 _MOST = 256
@@ -65,6 +65,7 @@ class History:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return the history that `to_state` gave."""
-        numbers = decode(state["numbers"]).reshape(-1, len(LOOK_NUMBERS))
+        check_kinds(state, {"kept": int, "every": int, "times": list})
+        numbers = decode(state["numbers"], -1, len(LOOK_NUMBERS))
         looks = [look_of(row, time) for row, time in zip(numbers, state["times"], strict=True)]
         return cls(looks[: state["kept"]], state["every"], looks[-1] if looks else None)

@@ -34,7 +34,7 @@ from truecal.inference.monitor.alternatives import (
     SHIFTS,
 )
 from truecal.inference.monitor.evidence import Evidence
-from truecal.inference.monitor.state_file import decode, encode
+from truecal.inference.monitor.state_file import check_kinds, decode, encode
 
 #: Prior mass of an error that is there from the start; the rest is spread over later times.
 _FROM_START = 0.5
@@ -146,8 +146,10 @@ class Processes:
     @classmethod
     def from_state(cls, at_most: float, state: dict[str, Any]) -> Self:
         """Return the processes that `to_state` gave."""
-        total, squares, mixed, detector = map(decode, state["arrays"])
-        plain = {name: state[name] for name in _PLAIN}
+        total, squares, mixed, detector = (decode(text, N_ALTERNATIVES) for text in state["arrays"])
+        plain = check_kinds(state, {"rows": int | float, "units": int | float})
+        stopped = state["regions_stopped"]
+        plain["regions_stopped"] = None if stopped is None else float(stopped)
         return cls(at_most, total=total, squares=squares, mixed=mixed, detector=detector, **plain)
 
     @property

@@ -11,8 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import check_real
+from truecal._lib.types import FloatArray
 from truecal.data.arrays import to_array, to_python
 from truecal.exceptions import InputError
+
+#: Moments this close to the beginning of a step, in steps, belong to it.
+_SAME_MOMENT = 1e-9
 
 
 def read_moments(time: Any, *, argument: str = "time") -> NDArray[Any]:
@@ -67,11 +71,40 @@ def _parse_all(text: NDArray[np.str_]) -> NDArray[np.datetime64]:
 def _parse(text: str) -> np.datetime64:
     try:
         moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return np.datetime64("NaT")
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):  # the latter where UTC is before the year 1 or after 9999
+        return np.datetime64("NaT", "us")
     return np.datetime64(moment, "us")
+
+
+def number_steps(moments: FloatArray, step: float) -> FloatArray:
+    """Return the number of the step that each moment is in, where the first begins at 0.
+
+    A moment that rounding leaves just below the beginning of a step belongs to it.
+
+    Examples
+    --------
+    >>> number_steps(np.array([0.29, 0.3, 0.7]), 0.1)
+    array([2., 3., 7.])
+    """
+    exact = moments / step
+    nearest = np.rint(exact)  # 0.3 / 0.1 is a little less than 3
+    is_edge = np.isclose(exact, nearest, rtol=_SAME_MOMENT, atol=_SAME_MOMENT)
+    return np.asarray(np.where(is_edge, nearest, np.floor(exact)))
+
+
+def last_by_cluster(cluster: NDArray[np.intp], moments: NDArray[Any]) -> NDArray[Any]:
+    """Return for each row the last moment of its cluster, as all rows of a cluster must be in one batch.
+
+    Examples
+    --------
+    >>> last_by_cluster(np.array([0, 1, 0]), np.array([1, 2, 5]))
+    array([5, 2, 5])
+    """
+    last = np.full(int(cluster.max(initial=-1)) + 1, moments.min())
+    np.maximum.at(last, cluster, moments)
+    return np.asarray(last[cluster])
 
 
 def span(time: Any) -> tuple[Any, Any]:
@@ -98,4 +131,4 @@ def _moment(time: Any) -> str | float:
     if isinstance(time, str):
         return time
     number = check_real("time", to_python(time))
-    return int(number) if number.is_integer() else number
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number

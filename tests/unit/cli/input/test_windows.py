@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from truecal.cli.input.windows import read_lines, split_windows
+from truecal import Sample
+from truecal.cli.input.windows import digest_samples, read_lines, split_windows
 from truecal.exceptions import InputError
 
 
@@ -41,6 +42,28 @@ def test_lengths(every, start):
     assert list(_labels(split_windows(_columns(time), 0, 1, every))) == [start]
 
 
+def test_windows_of_a_tenth_begin_at_tenths():
+    time = np.arange(12) / 10
+    windows = _labels(split_windows(_columns(time), 0, 12, "0.1"))
+    assert windows == {k / 10: [k] for k in range(12)}
+
+
+def test_a_cluster_is_in_the_window_of_its_last_row():
+    cluster = np.array(["a", "b", "a", "c", "b"])
+    windows = list(split_windows(_columns(np.array([1, 1, 2, 3, 4]), cluster=cluster), 0, 5, "1"))
+    assert _labels(windows) == {2.0: [0, 2], 3.0: [3], 4.0: [1, 4]}
+    assert [window.n_moved for window in windows] == [1, 0, 1]
+
+
+def test_samples_have_the_same_digest_in_any_order_of_rows():
+    rng = np.random.default_rng(0)
+    y, p, order = rng.integers(0, 2, 50), rng.random(50).round(1), rng.permutation(50)
+    one, other = (Sample.from_predictions(y[rows], p[rows]) for rows in (slice(None), order))
+    assert digest_samples({"a": one}) == digest_samples({"a": other})
+    changed = Sample.from_predictions(1 - y, p)
+    assert len({digest_samples(parts) for parts in ({"a": one}, {"b": one}, {"a": changed})}) == 3
+
+
 def test_groups_and_clusters_are_split():
     columns = _columns(None, group=np.array([0, 1, 0, 1, 0]), names=("a", "b"), cluster=np.arange(5))
     (window,) = split_windows(columns, 0, 5, None)
@@ -70,3 +93,24 @@ def test_bad_times(time):
     with pytest.raises(InputError, match="ISO dates") as caught:
         list(split_windows(_columns(time), 0, 2, None))
     assert caught.value.first_row == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("[" * 100_000, "line 1 of standard input is not a JSON object"),
+        (
+            '{"label": 0, "score": 0.1, "score": 0.9}',
+            "line 1 of standard input: the key 'score' is given more",
+        ),
+    ],
+)
+def test_lines_that_a_file_could_not_have(line, problem):
+    with pytest.raises(InputError, match=problem):
+        list(read_lines(io.StringIO(line), label=(), score=()))
+
+
+def test_digits_are_numbers_as_in_a_file():
+    lines = [json.dumps({"label": 0, "score": 0.1, "t": t}) for t in ("20260101", "20260102")]
+    windows = read_lines(io.StringIO("\n".join(lines)), label=(), score=(), moment="t")
+    assert [window.time for window in windows] == [20260101, 20260102]

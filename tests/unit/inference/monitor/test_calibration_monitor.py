@@ -5,10 +5,12 @@ import math
 from datetime import UTC, datetime
 
 import numpy as np
+import polars as pl
 import pytest
 
 import truecal
-from truecal import CalibrationMonitor, Cells, InputError, Sample
+from truecal import CalibrationMonitor, CalibrationWarning, Cells, InputError, Sample, summarize
+from truecal.inference.monitor.state_file import read_state, write_state
 
 
 def _batch(rng, n=500, drift=0.0):
@@ -133,9 +135,81 @@ def test_clusters_count_once():
     assert clustered._processes.total == pytest.approx(single._processes.total, abs=1e-3)
     assert copied._processes.total == pytest.approx(5 * single._processes.total)
     assert clustered.history[-1].gap == pytest.approx(single.history[-1].gap)
-    by_sample = CalibrationMonitor()
-    by_sample.update(Sample.from_predictions(label, score, clusters=cluster))
-    assert by_sample._processes.total == pytest.approx(clustered._processes.total)
+    by_cells = CalibrationMonitor()
+    frame = pl.DataFrame({"y": label, "p": score, "c": cluster})
+    by_cells.update(summarize(frame, label="y", score="p", cluster="c"))
+    assert by_cells._processes.total == pytest.approx(clustered._processes.total, abs=1e-3)
+
+
+def _returning(rng, n=200, times=12):
+    """Return labels, scores and names of clusters of one calibrated label, all of which are in each batch."""
+    score = rng.random(n)
+    label = rng.random(n) < score
+    return [(label, score, np.arange(n))] * times
+
+
+@pytest.mark.filterwarnings("ignore:.*clusters that were in an earlier batch")
+@pytest.mark.parametrize(("route", "repeats"), [("arrays", 20), ("cells", 2), ("saved", 2)])
+def test_clusters_that_come_back_raise_no_false_alarm(route, repeats, tmp_path):
+    alarms = 0
+    for seed in range(repeats):
+        monitor = CalibrationMonitor()
+        for label, score, cluster in _returning(np.random.default_rng(seed)):
+            if route == "cells":
+                frame = pl.DataFrame({"y": label, "p": score, "c": cluster})
+                monitor.update(summarize(frame, label="y", score="p", cluster="c"))
+                continue
+            monitor.update(label, score, clusters=cluster)
+            if route == "saved":
+                monitor.save(tmp_path / "state.json")
+                monitor = CalibrationMonitor.load(tmp_path / "state.json")
+        alarms += monitor.alarm
+        assert (monitor.n, monitor.rows_left_out) == (200, 2200)
+        assert "2,200 rows left out: a cluster counts in its first batch only" in str(monitor)
+    assert (
+        alarms <= 0.2 * repeats
+    )  # 0.05 is the most to be expected; it was 1 before clusters were remembered
+
+
+def test_rows_of_new_clusters_count_beside_those_that_come_back():
+    (label, score, cluster), *_ = _returning(np.random.default_rng(1))
+    monitor, expected = CalibrationMonitor(), CalibrationMonitor()
+    monitor.update(label[:150], score[:150], clusters=cluster[:150])
+    with pytest.warns(CalibrationWarning, match="50 rows of this batch belong to clusters"):
+        look = monitor.update(label[100:], score[100:], clusters=cluster[100:])
+    expected.update(label[:150], score[:150], clusters=cluster[:150])
+    expected.update(label[150:], score[150:], clusters=cluster[150:])
+    assert look == expected.history[-1]
+    assert monitor.update(label, score, clusters=cluster) is None
+    assert monitor.n == 200
+    assert monitor.rows_left_out == 250
+
+
+def test_shards_must_not_share_clusters():
+    (label, score, cluster), *_ = _returning(np.random.default_rng(2))
+    one, two, three = CalibrationMonitor(), CalibrationMonitor(), CalibrationMonitor()
+    one.update(label[:100], score[:100], clusters=cluster[:100])
+    two.update(label[100:], score[100:], clusters=cluster[100:])
+    three.update(label[150:], score[150:], clusters=cluster[150:])
+    one.merge(two)
+    with pytest.raises(InputError, match="share 50"):
+        one.merge(three)
+    with pytest.warns(CalibrationWarning, match="200 rows"):
+        assert one.update(label, score, clusters=cluster) is None
+
+
+def test_one_batch_cannot_tell_when_a_change_began():
+    rng = np.random.default_rng(3)
+    monitor, score = CalibrationMonitor(), rng.random(2000)
+    monitor.update(rng.random(2000) < score**2, score)
+    assert monitor.alarm
+    assert monitor.change is None
+    assert "after row 0" not in str(monitor)
+    for _ in range(3):
+        score = rng.random(2000)
+        monitor.update(rng.random(2000) < score**2, score)
+    assert monitor.change.low == 0
+    assert "The error has been there from the start, or began by row 2,000." in str(monitor)
 
 
 def test_interrupted_and_resumed_gives_the_same_numbers(tmp_path):
@@ -161,6 +235,40 @@ def test_a_changed_state_file_is_refused(tmp_path):
     path.write_text(json.dumps(body))
     with pytest.raises(InputError, match="was changed"):
         CalibrationMonitor.load(path)
+
+
+def _parts(content, path=()):
+    for name, value in content.items():
+        yield (*path, name)
+        if isinstance(value, dict):
+            yield from _parts(value, (*path, name))
+
+
+def test_a_forged_state_is_refused_or_goes_on(tmp_path):
+    """A checksum is no signature: whatever has a right one is refused in one line, or works."""
+    path = tmp_path / "state.json"
+    _filled(days=3).save(path)
+    content = read_state(path, "calibration monitor")
+    refused = 0
+    for place in list(_parts({name: content[name] for name in ("settings", "state")})):
+        for value in (None, -1, "x", [], {}, 1e308, True, "no such part"):
+            forged = json.loads(json.dumps(content))
+            inner = forged
+            for name in place[:-1]:
+                inner = inner[name]
+            if value == "no such part":
+                del inner[place[-1]]
+            else:
+                inner[place[-1]] = value
+            write_state(path, "calibration monitor", forged)
+            try:
+                monitor = CalibrationMonitor.load(path)
+                monitor.update([0, 1], [0.3, 0.6])
+            except InputError:
+                refused += 1
+            else:
+                str(monitor)
+    assert refused > 100
 
 
 def test_settings_are_kept(tmp_path):
@@ -252,13 +360,16 @@ def test_bad_settings(settings, message):
         CalibrationMonitor(**settings)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:The columns of y_proba have no names:truecal.exceptions.CalibrationWarning"
+)
 def test_bad_batches_leave_the_monitor_as_it_was():
     monitor = _filled(2)
     state = monitor.to_state()
     for arguments in (
         {"y_true": [0, 2], "y_proba": [0.1, 0.2]},
         {"y_true": [0, 1], "y_proba": [0.1, 1.2]},
-        {"y_true": [0, 1], "y_proba": [0.1, 0.2], "time": np.datetime64("NaT")},
+        {"y_true": [0, 1], "y_proba": [0.1, 0.2], "time": np.datetime64("NaT", "s")},
         {"y_true": ["x", "y", "z"], "y_proba": [[0.2, 0.3, 0.5]] * 3},
         {"y_true": Sample.from_predictions([0, 1], [0.1, 0.2], sample_weight=[0.5, 0.7])},
     ):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from truecal.exceptions import InputError
-from truecal.inference.monitor.times import read_moments, span
+from truecal.inference.monitor.times import last_by_cluster, number_steps, read_moments, span
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_the_first_and_the_last_time(time, expected):
     assert span(time) == expected
 
 
-@pytest.mark.parametrize("time", [[], np.datetime64("NaT")])
+@pytest.mark.parametrize("time", [[], np.datetime64("NaT", "s")])
 def test_times_that_say_nothing_are_refused(time):
     with pytest.raises(InputError, match="time"):
         span(time)
@@ -64,7 +64,32 @@ def test_many_texts_are_read_like_one(text):
     assert quick.tolist() == slow[:2].tolist()
 
 
-@pytest.mark.parametrize("text", ["today", "now", "20260301x", "2026-13-01", "2026-03", "2026-03-01T"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "today",
+        "now",
+        "20260301x",
+        "2026-13-01",
+        "2026-03",
+        "2026-03-01T",
+        "0001-01-01T00:00:00+23:00",
+    ],
+)
 def test_only_dates_are_read(text):
     with pytest.raises(InputError, match="missing times"):
         read_moments(["2026-03-01", text])
+
+
+@pytest.mark.parametrize("step", [0.1, 0.25, 1 / 3, 0.7, 1.0, 1e-3, 86400.0])
+def test_a_step_begins_with_its_multiple(step):
+    number = np.arange(-1000, 1001)
+    assert number_steps(number * step, step).tolist() == number.tolist()
+    assert number_steps((number + 0.5) * step, step).tolist() == number.tolist()
+    decimal = np.round(number * step, 12)  # as in a file
+    assert number_steps(decimal, step).tolist() == number.tolist()
+
+
+def test_rows_of_a_cluster_belong_to_the_last_of_them():
+    moments = np.array(["2026-03-01", "2026-03-02", "2026-03-04"], dtype="datetime64[D]")
+    assert last_by_cluster(np.array([1, 0, 1]), moments).tolist() == moments[[2, 1, 2]].tolist()
