@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from inspect_ai.scorer import SampleScore, Score, accuracy, scorer, stderr
 from inspect_ai.solver import generate
 
 import truecal
+from truecal.exceptions import InputError
 from truecal.integrations.inspect_ai import calibration
 from truecal.integrations.llm import read_eval_log
+from truecal.integrations.llm.log_files import list_members, read_members
 
 N_QUESTIONS, EPOCHS = 40, 3
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -130,6 +133,49 @@ def test_clusters_from_the_metadata(tmp_path):
     answers = read_eval_log(log.location.removeprefix("file://"), cluster="topic")
     assert len(set(answers.cluster.tolist())) == 20
     assert metrics(log)["high"] == pytest.approx(answers.estimate().interval.high)
+
+
+def test_an_evaluation_that_stopped_is_not_reported_as_whole(tmp_path):
+    def answer(messages, *_):
+        if messages[-1].text == "q7":
+            raise RuntimeError("model down")
+        return next(prepared)
+
+    prepared = (output for output in outputs() if "Confidence" in output.completion)
+    task = Task(
+        dataset=[Sample(id=f"q{k}", input=f"q{k}", target="Answer: A") for k in range(N_QUESTIONS)],
+        solver=generate(),
+        scorer=graded(),
+    )
+    model = get_model("mockllm/model", custom_outputs=answer, memoize=False)
+    (log,) = run_eval(task, model=model, log_dir=str(tmp_path), display="none", max_samples=1)
+    assert log.status == "error"
+    with pytest.warns(truecal.exceptions.CalibrationWarning, match="did not finish"):
+        answers = read_eval_log(log.location.removeprefix("file://"))
+    assert answers.n < N_QUESTIONS
+    assert f"status: error): {answers.n + answers.n_ungraded} of {N_QUESTIONS} answers" in answers.sentence()
+
+
+def test_members_that_zstandard_cannot_unpack(log, tmp_path):
+    """Inspect packs with Zstandard; what its directory says about a member is the limit for unpacking it."""
+    path = Path(log.location.removeprefix("file://"))
+    members = list_members(path)
+    (name, member), *_ = ((name, one) for name, one in members.items() if name.startswith("samples/"))
+    assert member.compress_type == 93
+    member.file_size = 20
+    with pytest.raises(InputError, match=f"{name} is damaged: Bad CRC-32"):
+        list(read_members(path, [member]))
+    content = bytearray(path.read_bytes())
+    content[member.header_offset + 80] ^= 255
+    damaged = tmp_path / "damaged.eval"
+    damaged.write_bytes(content)
+    with pytest.raises(InputError, match=f"{name} is damaged"):
+        read_eval_log(damaged)
+
+
+def test_a_wrong_option_is_not_an_unreadable_confidence():
+    with pytest.raises(InputError, match="scale must be one of"):
+        calibration(scale="percents")
 
 
 def test_without_any_confidence_the_metric_is_nan():

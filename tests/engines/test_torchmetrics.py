@@ -2,6 +2,8 @@
 
 import doctest
 import pickle
+import re
+import time
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from torchmetrics.classification import BinaryCalibrationError
 import truecal
 from support.engine_contract import assert_same
 from truecal.data import as_sample
-from truecal.data.cells import Cells
+from truecal.data.cells import Cells, cell_of
 from truecal.integrations import torchmetrics
 from truecal.integrations.torchmetrics import CalibrationMetric
 
@@ -262,6 +264,136 @@ def test_bad_batches(preds, target, says):
     with pytest.raises(ValueError, match=says):
         metric.update(torch.tensor(preds), torch.tensor(target))
     assert not metric.kind[0]
+
+
+@pytest.mark.parametrize(
+    ("preds", "target", "clusters", "says"),
+    [
+        ([0.2, 0.7], torch.tensor([0, 1]), None, "preds must be a tensor. Got list instead"),
+        (torch.tensor([0.2, 0.7]), [0, 1], None, "target must be a tensor. Got list instead"),
+        (np.array([0.2, 0.7]), torch.tensor([0, 1]), None, "preds must be a tensor. Got ndarray instead"),
+        (
+            torch.tensor([0.2, 0.7]),
+            torch.tensor([0, 1]),
+            [1, 2],
+            "clusters must be a tensor. Got list instead",
+        ),
+        (torch.tensor([0.2, 0.7]), None, None, "target must be a tensor. Got NoneType instead"),
+        (
+            torch.tensor([0.2, 0.7]).to_sparse(),
+            torch.tensor([0, 1]),
+            None,
+            "preds must be dense. Got torch.sparse_coo instead. Pass to_dense()",
+        ),
+        (torch.tensor([0.2, 0.7]), torch.tensor([0, 1]).to_sparse(), None, "target must be dense"),
+        (
+            torch.empty(2, device="meta"),
+            torch.tensor([0, 1]),
+            None,
+            "preds is on meta, and the metric on cpu",
+        ),
+        (torch.tensor([0.2, 0.7]), torch.empty(2, device="meta"), None, "target is on meta"),
+        (torch.tensor([0.2, 0.7j]), torch.tensor([0, 1]), None, "preds must hold real numbers"),
+        (torch.tensor([0.2, 0.7]), torch.tensor([0, 1j]), None, "target must hold real numbers"),
+        (
+            torch.tensor([0.2, 0.7]),
+            torch.tensor([0, 2.0]).bfloat16(),
+            None,
+            "target has 1 label other than 0 to 1",
+        ),
+        (torch.empty(2, 0), torch.tensor([0, 1]), None, "preds must have the shape of target"),
+        (torch.full((3, 4), 0.25), torch.tensor([0, 1]), None, "preds must have the shape of target"),
+        (torch.tensor([0.2, 0.8]), torch.tensor(1), None, "preds must have the shape of target"),
+    ],
+)
+def test_what_is_not_a_batch_of_dense_tensors(preds, target, clusters, says):
+    metric = CalibrationMetric(n_blocks=None if clusters is None else 20)
+    with pytest.raises(truecal.InputError, match=re.escape(says)):
+        metric.update(preds, target, clusters)
+    assert not metric.kind[0]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (0,), (0, 4), (2, 3, 4)])
+def test_scores_of_any_shape(shape):
+    metric = CalibrationMetric("ew_bin")
+    metric.update(torch.full(shape, 0.5), torch.ones(shape, dtype=torch.bool))
+    assert metric.sums[0].sum() == np.prod(shape)
+
+
+def test_one_column_is_the_probability_of_class_one():
+    y, p = binary()
+    one, two = CalibrationMetric(), CalibrationMetric()
+    one.update(p, y)
+    two.update(p[:, None], y)
+    assert_same(two.cells(), one.cells())
+
+
+def test_cells_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    ends = np.array([0, 5e-324, 1e-300, 1e-17, 1 - 2**-53, 1])
+    for score in (rng.random(50_000), 10 ** rng.uniform(-20, 0, 50_000), ends, ends[1:-1]):
+        assert (torchmetrics._cell_of(torch.from_numpy(score)).numpy() == cell_of(score)).all()
+
+
+def test_the_state_is_written_in_place_and_nothing_else_is():
+    y, p = binary()
+    metric = CalibrationMetric()
+    kept = {name: value.clone() for name, value in metric._defaults.items()}
+    metric.update(p, y)
+    whole, copy = metric.cells(), metric.clone()
+    snapshot = {name: value.clone() for name, value in metric.metric_state.items()}
+    cache = metric._copy_state_dict()
+    metric.update(p, y)
+    assert all((cache[name] == value).all() for name, value in snapshot.items())
+    assert_same(copy.cells(), whole)
+    metric.reset()
+    assert all((metric._defaults[name] == value).all() for name, value in kept.items())
+    metric.update(p, y)
+    assert_same(metric.cells(), whole)
+
+
+def test_inference_mode():
+    """A state that was reset in inference mode may not be written to outside of it."""
+    y, p = binary()
+    metric, plain = CalibrationMetric(), CalibrationMetric()
+    with torch.inference_mode():
+        metric.reset()
+        metric.update(p[:1000], y[:1000])
+    metric.update(p[1000:], y[1000:])
+    with torch.inference_mode():
+        metric.update(p[:1000], y[:1000])
+    for rows in (slice(1000), slice(1000, N), slice(1000)):
+        plain.update(p[rows], y[rows])
+    assert_same(metric.cells(), plain.cells())
+
+
+def test_without_checks_nan_is_not_a_crash():
+    metric = CalibrationMetric("ew_bin", validate_args=False)
+    metric.update(torch.tensor([0.2, float("nan"), 0.7]), torch.tensor([0, 1, 1]))
+    assert metric.sums[0].sum() == 3
+    assert metric.sums[1].isnan().any()
+
+
+def test_updates_take_little_longer_than_those_of_torchmetrics():
+    """About 1.2 times as long on an idle machine, and 3 to 5 times if an update copies the state."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    rng = torch.Generator().manual_seed(0)
+    p = torch.rand(40, 5000, generator=rng)
+    y = (torch.rand(40, 5000, generator=rng) < p).int()
+
+    def seconds(metric):
+        start = time.process_time()
+        for one, label in zip(p, y, strict=True):
+            metric.update(one, label)
+        return time.process_time() - start
+
+    try:
+        times = [(seconds(CalibrationMetric()), seconds(BinaryCalibrationError())) for _ in range(10)]
+    finally:
+        torch.set_num_threads(threads)
+    ours, theirs = (min(column) for column in zip(*times, strict=True))
+    assert ours < 2 * theirs
 
 
 def test_merged_metrics_of_other_numbers_of_classes_are_refused():

@@ -23,10 +23,11 @@ import math
 from functools import cache
 from typing import Any
 
-from truecal._lib.checks import require
+from truecal._lib.checks import check_choice, require
 from truecal.exceptions import InputError
 from truecal.integrations.llm.answers import Answer, Answers
 from truecal.integrations.llm.eval_log import grade, is_refusal, stated
+from truecal.integrations.llm.verbal import SCALES
 
 
 def calibration(
@@ -60,6 +61,7 @@ def calibration(
     -------
     Metric
     """
+    check_choice("scale", scale, SCALES)
     return _registered()(confidence, cluster, scale, norm, confidence_level)
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from truecal._lib.checks import require
+from truecal.exceptions import InputError
 from truecal.inference.estimate import estimate
 from truecal.results import Estimate, Interval
 
@@ -103,10 +104,12 @@ def _interval(items: Sequence[Item]) -> Interval:
 
 
 def _estimate(items: Sequence[Item]) -> Estimate:
+    lengths = {len(item) for item in items}
+    if lengths not in ({2}, {3}):
+        raise InputError(
+            "must be pairs (confidence, correct), or triples with the cluster. Got "
+            + (f"items of {' and '.join(map(str, sorted(lengths)))}" if lengths else "none"),
+            argument="items",
+        )
     confidence, correct, *cluster = (np.array(column) for column in zip(*items, strict=True))
-    return estimate(
-        correct.astype(bool),
-        confidence.astype(float),
-        confidence_level=0.95,
-        clusters=cluster[0] if cluster else None,
-    )
+    return estimate(correct, confidence, confidence_level=0.95, clusters=cluster[0] if cluster else None)

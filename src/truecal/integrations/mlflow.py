@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import require
+from truecal._lib.text import listing
 from truecal.assessment.assess import Assessment, assess
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.exceptions import InputError
@@ -68,9 +70,10 @@ def log_calibration(
 def calibration_metric(*, norm: float = 2, confidence_level: float = 0.95, **options: Any) -> Any:
     """Return a metric for ``mlflow.models.evaluate(..., extra_metrics=[calibration_metric()])``.
 
-    The predictions must be probabilities of the positive class: a column of the data, or a model whose `predict`
-    returns probabilities. The metric logs ``calibration_error/value``, ``calibration_error/low`` and
-    ``calibration_error/high``.
+    The predictions must be probabilities of the positive class: a column of the data, or a function that returns them,
+    such as ``lambda X: model.predict_proba(X)[:, 1]``. Of a logged classifier MLflow passes the classes that `predict`
+    returns, whatever ``pyfunc_predict_fn`` says; the metric refuses them. It logs ``calibration_error/value``,
+    ``calibration_error/low`` and ``calibration_error/high``.
 
     Parameters
     ----------
@@ -93,9 +96,32 @@ def calibration_metric(*, norm: float = 2, confidence_level: float = 0.95, **opt
         )
 
     def compute(predictions: Any, targets: Any, metrics_so_far: Any = None) -> Any:
+        _refuse_classes(predictions, targets)
         found = estimate(targets, predictions, norm=norm, confidence_level=confidence_level, **options)
         assert found.interval is not None
         values = {"value": found.value, "low": found.interval.low, "high": found.interval.high}
         return metrics.MetricValue(aggregate_results=values)
 
     return models.make_metric(eval_fn=compute, greater_is_better=False, name="calibration_error")
+
+
+def _refuse_classes(predictions: Any, targets: Any) -> None:
+    """Refuse predictions that are classes: all exactly 0 or 1, or all among the labels."""
+    rows = np.asarray(predictions)
+    if len(rows) < 2:  # MLflow tries each metric on the first row, which may have a probability of 1
+        return
+    classes = {0, 1, *np.asarray(targets).tolist()}
+    for part in (rows[:100], rows):  # the first rows rule out nearly all probabilities
+        try:
+            values = set(np.ravel(part.tolist()).tolist())  # each row may be a list
+        except ValueError:  # lists of different lengths, which are refused later
+            return
+        if not values <= classes:
+            return
+    raise InputError(
+        f"are predicted classes ({listing(sorted(values, key=str), 3)}), not probabilities: of a classifier "
+        "mlflow.models.evaluate passes what its predict returns",
+        argument="predictions",
+        remedy="Pass mlflow.models.evaluate a function, lambda X: model.predict_proba(X)[:, 1], in place of the model, "
+        "or data with a column of probabilities and its name as predictions=.",
+    )

@@ -21,15 +21,13 @@ on each other, as the pixels of an image do, it keeps the cells of a fixed numbe
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torchmetrics import Metric
 
-from truecal._lib.checks import check_count
+from truecal._lib.checks import check_count, require
 from truecal.data.arrays import bad_values
 from truecal.data.cells import (
     GREATEST_INSIDE,
@@ -46,6 +44,14 @@ from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy
 from truecal.inference.estimate import calibration_error, estimate
 from truecal.results import Estimate
+
+# Before they are imported, so that the error says what to install.
+for _package in ("torch", "torchmetrics"):
+    require(_package, extra="torch", purpose="The metric for torchmetrics")
+
+import torch  # noqa: E402
+from torch import Tensor  # noqa: E402
+from torchmetrics import Metric  # noqa: E402
 
 #: Stands for minus the number of classes where there is no data.
 _NO_DATA = -(2**31)
@@ -137,33 +143,46 @@ class CalibrationMetric(Metric):
 
     def update(self, preds: Tensor, target: Tensor, clusters: Tensor | None = None) -> None:
         """Take in a batch of scores and true classes, and with `n_blocks` of whole numbers that name clusters."""
+        for name, tensor in (("preds", preds), ("target", target), ("clusters", clusters)):
+            if name != "clusters" or tensor is not None:
+                _check_tensor(name, tensor, self.sums.device)
         block = self._blocks(target, clusters)
         proba, truth = self._rows(preds, target)
         if self.ignore_index is not None:
             used = truth != self.ignore_index
             proba, truth, block = proba[used], truth[used], block if block is None else block[used]
-        proba = self._probabilities(proba, truth)
         if not len(truth):
             return
+        proba = self._probabilities(proba, truth)
         n_classes = proba.shape[1] if proba.ndim == 2 else 1
-        size = 4 if proba.dtype == torch.float32 else 8
-        kind = torch.tensor([n_classes, size, -n_classes], device=self.kind.device)
-        if self.kind[0] not in (0, n_classes):
-            raise InputError(f"has {n_classes} classes, and had {int(self.kind[0])} before", argument="preds")
-        score, hit = proba, truth == 1
+        known, known_size, smallest = self.kind.tolist()
+        if known not in (0, n_classes):
+            raise InputError(f"has {n_classes} classes, and had {known} before", argument="preds")
+        # Checked labels of two classes are 0 and 1 already.
+        score, hit = proba, truth if self.validate_args else truth == 1
         if n_classes > 2:
             score = proba.amax(dim=1)
             # Of equal scores the first counts, where argmax of the scores could choose any.
             hit = (proba == score[:, None]).to(torch.uint8).argmax(dim=1) == truth
         elif n_classes == 2:
             score = proba[:, 1]
-        score = score.to(torch.float64)
-        cell = _cell_of(score)
-        self.kind = torch.maximum(self.kind, kind)
-        rows = torch.stack([torch.ones_like(score), score, hit.to(torch.float64)])
+        size = 4 if proba.dtype == torch.float32 else 8
+        rows = torch.ones((3, len(score)), dtype=torch.float64, device=score.device)
+        rows[1], rows[2] = score, hit
+        cell = _cell_of(rows[1])
         place = cell if block is None else block * N_CELLS + cell
-        self.sums = self.sums.flatten(1).index_add(1, place, rows).view_as(self.sums)
-        self.lower = self.lower.scatter_reduce(0, cell, score, "amin")
+        # In place: a copy of the state would take longer than all the rest.
+        self._make_writable()
+        self.sums.view(3, -1).index_add_(1, place, rows)
+        self.lower.scatter_reduce_(0, cell, rows[1], "amin")
+        kind = [n_classes, max(size, known_size), max(-n_classes, smallest)]
+        if kind != [known, known_size, smallest]:
+            self.kind = torch.tensor(kind, device=self.kind.device)
+
+    def _make_writable(self) -> None:
+        """Copy a state that was reset in inference mode, which may not be written to outside of it."""
+        if self.sums.is_inference() and not torch.is_inference_mode_enabled():
+            self.sums, self.lower = self.sums.clone(), self.lower.clone()
 
     def compute(self) -> Tensor:
         """Return the calibration error so far, NaN before the first row."""
@@ -212,7 +231,8 @@ class CalibrationMetric(Metric):
         block, cell = np.nonzero(by_block[0])
         weight, scores, hits = by_block[:, block, cell]
         table = make_clusters(
-            block.astype(np.uint64),
+            np.arange(self.n_blocks, dtype=np.uint64),
+            block,
             cells.groups_of(cell),
             weight=weight,
             scores=scores,
@@ -242,7 +262,7 @@ class CalibrationMetric(Metric):
 
     def _rows(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scores as shape (rows,) or (rows, classes), and the true class of each row."""
-        several = preds.ndim == target.ndim + 1
+        several = preds.ndim > 1 and preds.shape[1] > 0 and preds.shape[:1] + preds.shape[2:] == target.shape
         if not several and preds.shape != target.shape:
             raise InputError(
                 f"must have the shape of target, or classes as its second dimension. Got "
@@ -251,11 +271,10 @@ class CalibrationMetric(Metric):
             )
         if not preds.is_floating_point():
             raise InputError(f"must be probabilities. Got {preds.dtype} instead", argument="preds")
-        proba = (
-            preds.detach().movedim(1, -1).reshape(-1, preds.shape[1])
-            if several
-            else preds.detach().reshape(-1)
-        )
+        if several and preds.shape[1] != 1:
+            proba = preds.detach().movedim(1, -1).reshape(-1, preds.shape[1])
+        else:  # one column is the probability of class 1
+            proba = preds.detach().reshape(-1)
         return proba, target.detach().reshape(-1)
 
     def _probabilities(self, proba: Tensor, truth: Tensor) -> Tensor:
@@ -263,7 +282,7 @@ class CalibrationMetric(Metric):
         tolerance = max(SUM_TOLERANCE, 4 * torch.finfo(proba.dtype).eps)
         if self.logits:
             proba = proba.to(torch.float64)
-            if self.validate_args:
+            if self.validate_args and not _within(proba, -sys.float_info.max, sys.float_info.max):
                 _refuse(~proba.isfinite(), proba, "infinite or NaN value", "", "Fix the model's outputs.")
             proba = proba.softmax(dim=1) if proba.ndim == 2 else proba.sigmoid()
         elif proba.element_size() < 4:
@@ -273,23 +292,50 @@ class CalibrationMetric(Metric):
         return proba
 
 
+def _check_tensor(name: str, value: object, device: torch.device) -> None:
+    """Refuse what is not a dense tensor with values, on the device of the metric."""
+    if not isinstance(value, Tensor):
+        raise InputError(f"must be a tensor. Got {type(value).__name__} instead", argument=name)
+    if value.layout != torch.strided:
+        raise InputError(
+            f"must be dense. Got {value.layout} instead", argument=name, remedy="Pass to_dense()."
+        )
+    if value.is_complex():
+        raise InputError(f"must hold real numbers. Got {value.dtype} instead", argument=name)
+    if value.device != device:
+        remedy = "It has no values." if value.is_meta else "Move one of them with to(device)."
+        raise InputError(f"is on {value.device}, and the metric on {device}", argument=name, remedy=remedy)
+
+
 def _cell_of(score: Tensor) -> Tensor:
     """Return the number of the cell of each score, as `truecal.data.cells.cell_of` does."""
     inside = score.clamp(LEAST_INSIDE, GREATEST_INSIDE)
-    logit = (inside / (1 - inside)).log()
-    step = (inside * SCORE_SCALE).floor() + (logit * LOGIT_SCALE + LOGIT_SHIFT).floor()
-    return torch.where(score <= 0, 0, torch.where(score < 1, step + 1, N_CELLS - 1)).long()
+    step = inside.logit().mul_(LOGIT_SCALE).add_(LOGIT_SHIFT).floor_()
+    step.add_(inside.mul_(SCORE_SCALE).floor_()).add_(1)
+    if not _within(score, sys.float_info.min, GREATEST_INSIDE):  # few batches have an exact 0 or 1
+        step.masked_fill_(score <= 0, 0).masked_fill_((score < 1).logical_not_(), N_CELLS - 1)
+    return step.long()
+
+
+def _within(values: Tensor, low: float, high: float) -> bool:
+    """Return whether all values lie within the limits; NaN does not."""
+    least, greatest = values.aminmax()
+    return bool(low <= least.item() and greatest.item() <= high)
 
 
 def _check(proba: Tensor, truth: Tensor, tolerance: float) -> None:
-    _refuse(proba.isnan(), proba, "missing (NaN) value", "", "Fix the model's outputs.")
-    _refuse((proba < 0) | (proba > 1), proba, "value", "outside [0, 1]", Remedy.LOGITS_FLAG)
+    if not _within(proba, 0, 1):
+        _refuse(proba.isnan(), proba, "missing (NaN) value", "", "Fix the model's outputs.")
+        _refuse((proba < 0) | (proba > 1), proba, "value", "outside [0, 1]", Remedy.LOGITS_FLAG)
     n_classes = proba.shape[1] if proba.ndim == 2 else 2
     if proba.ndim == 2:
         total = proba.sum(dim=1, dtype=torch.float64)
         _refuse((total - 1).abs() > tolerance, total, "row", "whose sum is not 1", Remedy.LOGITS_FLAG)
-    wrong = (truth < 0) | (truth >= n_classes) | (truth != truth.long())
-    _refuse(wrong, truth, "label", f"other than 0 to {n_classes - 1}", name="target")
+    if truth.dtype == torch.bool:
+        return
+    if truth.is_floating_point() or not _within(truth, 0, n_classes - 1):
+        wrong = (truth < 0) | (truth >= n_classes) | (truth != truth.long())
+        _refuse(wrong, truth, "label", f"other than 0 to {n_classes - 1}", name="target")
 
 
 def _refuse(
@@ -302,4 +348,6 @@ def _refuse(
     name: str = "preds",
 ) -> None:
     if wrong.any():
+        if values.is_floating_point() and values.element_size() < 4:
+            values = values.to(torch.float32)  # NumPy has no bfloat16
         raise bad_values(wrong.cpu().numpy(), values.cpu().numpy(), name, noun, rule, remedy=remedy)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,6 +53,22 @@ class Answer:
     cluster: str | None = None
 
 
+def right_or_wrong(value: Any) -> bool | None:
+    """Return a grade of 0 or 1 as a bool; None for anything else, such as partial credit.
+
+    Parameters
+    ----------
+    value : object
+        The grade.
+
+    Examples
+    --------
+    >>> [right_or_wrong(value) for value in (1, 0.0, True, 0.5, "1", None)]
+    [True, False, True, None, None, None]
+    """
+    return bool(value) if isinstance(value, Real | np.bool_) and value in (0, 1) else None
+
+
 @dataclass(frozen=True, eq=False)
 class Answers(Result):
     """Graded answers with confidences. Answers without both are counted and left out.
@@ -72,6 +88,10 @@ class Answers(Result):
     n_refused, n_unparsed, n_ungraded : int
         Answers left out because the model refused, because its confidence could not be read, or because they were not
         graded right or wrong.
+    clustered_by : str
+        What the clusters are: "question", or the key that was given for them.
+    incomplete : str
+        Why the log is not the whole evaluation, as a sentence; empty if nothing says so.
     """
 
     _omitted: ClassVar[tuple[str, ...]] = ("correct", "confidence", "question", "cluster", "repeat")
@@ -87,10 +107,19 @@ class Answers(Result):
     n_refused: int
     n_unparsed: int
     n_ungraded: int
+    clustered_by: str = "question"
+    incomplete: str = ""
 
     @classmethod
     def from_rows(
-        cls, rows: Iterable[Answer], *, model: str = "", task: str = "", scale: str = "fraction"
+        cls,
+        rows: Iterable[Answer],
+        *,
+        model: str = "",
+        task: str = "",
+        scale: str = "fraction",
+        clustered_by: str | None = None,
+        incomplete: str = "",
     ) -> Self:
         """Read the confidences, and count what cannot be used.
 
@@ -102,6 +131,10 @@ class Answers(Result):
             Names.
         scale : {"fraction", "percent"}
             As in `parse_confidence`.
+        clustered_by : str, optional
+            What the clusters of the rows are, such as "passage"; rows without a cluster are clustered by question.
+        incomplete : str
+            Why these are not all answers, as a sentence, if they are not.
         """
         kept, refused, unparsed, ungraded = [], 0, 0, 0
         for row in rows:
@@ -119,17 +152,23 @@ class Answers(Result):
                 f"No answer has both a grade and a confidence: {refused} refused, {unparsed} without a readable "
                 f"confidence, {ungraded} not graded"
             )
+        by_question = all(row.cluster is None for row, _ in kept)
         return cls(
             correct=np.array([row.correct for row, _ in kept], dtype=bool),
             confidence=np.array([confidence for _, confidence in kept]),
-            question=np.array([row.question for row, _ in kept]),
-            cluster=np.array([row.question if row.cluster is None else row.cluster for row, _ in kept]),
+            # A passage can be its own name: as objects, long names take no more than their length.
+            question=np.array([row.question for row, _ in kept], dtype=object),
+            cluster=np.array(
+                [row.question if row.cluster is None else row.cluster for row, _ in kept], dtype=object
+            ),
             repeat=np.array([row.repeat for row, _ in kept], dtype=np.intp),
             model=model,
             task=task,
             n_refused=refused,
             n_unparsed=unparsed,
             n_ungraded=ungraded,
+            clustered_by=clustered_by or ("question" if by_question else "given cluster"),
+            incomplete=incomplete,
         )
 
     @property
@@ -217,13 +256,14 @@ class Answers(Result):
             if number
         ]
         name = " on ".join(filter(None, (self.model or "The model", self.task)))
-        method = "clustered by question" if self.clusters is not None else "one answer per question"
-        rest = f" Left out: {', '.join(left_out)}." if left_out else " No answer was left out."
+        method = "one answer per" if self.clusters is None else "clustered by"
+        rest = f" Left out: {', '.join(left_out)}." if left_out else ""
+        rest += f" {self.incomplete}" if self.incomplete else "" if left_out else " No answer was left out."
         return (
             f"{name} gave {counted(self.n, 'answer')} to {counted(self.n_questions, 'question')} with an accuracy of "
             f"{percent(self.accuracy)} and a mean confidence of {percent(self.mean_confidence)}. Its calibration error "
             f"(l2, {found.estimator}) is {percent(found.value)}, {level(found.interval.level)} CI "
-            f"{percent(found.interval.low)} to {percent(found.interval.high)}, {method}.{rest}"
+            f"{percent(found.interval.low)} to {percent(found.interval.high)}, {method} {self.clustered_by}.{rest}"
         )
 
 
@@ -354,19 +394,3 @@ def _measures(answers: Answers) -> FloatArray:
     brier = float(np.mean((answers.confidence - answers.correct) ** 2))
     error = calibration_error(answers.correct, answers.confidence, clusters=answers.clusters)
     return np.array([error, brier, answers.accuracy, answers.mean_confidence])
-
-
-def paths_of(paths: Any, patterns: Sequence[str]) -> list[Path]:
-    """Return files: a path or several, where a folder stands for its files of these patterns."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    files: list[Path] = []
-    for path in map(Path, given):
-        inside = (
-            [file for pattern in patterns for file in sorted(path.rglob(pattern))]
-            if path.is_dir()
-            else [path]
-        )
-        if not inside:
-            raise InputError(f"{path} has no files {' or '.join(patterns)}")
-        files += inside
-    return files

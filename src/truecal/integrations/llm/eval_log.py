@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
-import json
-import math
-import struct
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from truecal._lib.text import listing
-from truecal.exceptions import InputError, MissingExtraError
-from truecal.integrations.llm.answers import Answer, Answers, paths_of
-
-#: The number of Zstandard in zip files, which `zipfile` reads from Python 3.14 on.
-_ZSTANDARD = 93
+from truecal.exceptions import CalibrationWarning, InputError, show_value
+from truecal.integrations.llm.answers import Answer, Answers, right_or_wrong
+from truecal.integrations.llm.log_files import (
+    as_object,
+    field,
+    identifier,
+    list_members,
+    paths_of,
+    read_json,
+    read_members,
+    read_whole,
+    refuse_repeated,
+)
 
 #: Where a confidence is looked for, one after the other.
 Finder = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
@@ -32,7 +37,8 @@ def read_eval_log(
 ) -> Answers:
     """Read the answers of an evaluation that Inspect logged. inspect_ai itself is not needed.
 
-    The id of a sample is its question, and epochs are repeated answers to it.
+    The id of a sample is its question, and epochs are repeated answers to it. A log of an evaluation that stopped early
+    is read with a warning, and `Answers.sentence` says so. Whatever else is wrong with a file is an `InputError`.
 
     Parameters
     ----------
@@ -61,11 +67,20 @@ def read_eval_log(
             remedy="Pass one of them.",
         )
     header, samples = _open(files[0])
+    where = files[0].name
+    described = field(header, "eval", dict, where) or {}
+    model, task = (field(described, name, str, where) or "" for name in ("model", "task"))
     find = confidence if callable(confidence) else _finder(confidence)
-    rows = [_row(sample, scorer, find, cluster) for sample in samples]
-    described = header.get("eval", {})
+    rows = list(
+        refuse_repeated((place, _row(sample, place, scorer, find, cluster)) for place, sample in samples)
+    )
+    if not rows:
+        raise InputError(f"{where} has no samples")
+    incomplete = _what_is_missing(header, len(rows), where)
+    if incomplete:
+        warnings.warn(f"{where}: {incomplete}", CalibrationWarning, stacklevel=2)
     return Answers.from_rows(
-        rows, model=described.get("model", ""), task=described.get("task", ""), scale=scale
+        rows, model=model, task=task, scale=scale, clustered_by=cluster, incomplete=incomplete
     )
 
 
@@ -84,9 +99,7 @@ def grade(value: Any) -> bool | None:
     """
     if isinstance(value, str):
         return {"C": True, "I": False}.get(value)
-    if isinstance(value, Mapping):
-        return grade(value.get("correct"))
-    return bool(value) if isinstance(value, int | float) and value in (0, 1) else None
+    return right_or_wrong(value.get("correct") if isinstance(value, Mapping) else value)
 
 
 def is_refusal(score: Mapping[str, Any]) -> bool:
@@ -126,89 +139,94 @@ def _finder(key: str) -> Finder:
 
 
 def _completion(sample: Mapping[str, Any]) -> str | None:
+    """Return the text that the model wrote; None if there is none."""
     output = sample.get("output") or {}
-    if output.get("completion"):
-        return str(output["completion"])
-    for choice in output.get("choices") or []:
-        content = choice.get("message", {}).get("content")
-        if isinstance(content, list):
-            content = "\n".join(part.get("text", "") for part in content if part.get("type") == "text")
-        return content if content else None
-    return None
+    text = output.get("completion")
+    choices = output.get("choices")
+    if not text and isinstance(choices, list) and choices:
+        message = choices[0].get("message") if isinstance(choices[0], Mapping) else None
+        text = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(text, list):
+        texts = [
+            part.get("text") for part in text if isinstance(part, Mapping) and part.get("type") == "text"
+        ]
+        text = "\n".join(part for part in texts if isinstance(part, str))
+    return text if isinstance(text, str) and text else None
 
 
-def _row(sample: Mapping[str, Any], scorer: str | None, find: Finder, cluster: str | None) -> Answer:
-    question, repeat = str(sample["id"]), int(sample.get("epoch", 1))
+def _row(
+    sample: Mapping[str, Any], where: str, scorer: str | None, find: Finder, cluster: str | None
+) -> Answer:
+    question, repeat = identifier(sample, "id", where), field(sample, "epoch", int, where)
+    if repeat is None:
+        repeat = 1
+    elif not 0 <= repeat < 2**31:
+        raise InputError(f"{where}: 'epoch' must be the number of an epoch. Got {show_value(repeat)} instead")
+    field(sample, "output", dict, where)
+    metadata = field(sample, "metadata", dict, where) or {}
     group = None
     if cluster is not None:
-        metadata = sample.get("metadata") or {}
-        if cluster not in metadata:
-            raise InputError(f"Sample {question} has no {cluster!r} in its metadata", argument=None)
+        if metadata.get(cluster) is None:
+            raise InputError(f"{where}: sample {show_value(question)} has no {cluster!r} in its metadata")
         group = str(metadata[cluster])
-    scores = sample.get("scores") or {}
+    scores = field(sample, "scores", dict, where)
     if not scores:  # the sample ended with an error
         return Answer(question, repeat, None, None, cluster=group)
     if scorer is None and len(scores) > 1:
-        raise InputError(f"The log has the scorers {', '.join(scores)}; choose one with scorer=")
+        raise InputError(
+            f"{where} has the scorers {listing(list(scores), 5)}", remedy="Choose one with scorer=."
+        )
     if scorer is not None and scorer not in scores:
-        raise InputError(f"The log has no scorer {scorer!r}; it has {', '.join(scores)}", argument=None)
-    score = scores[scorer] if scorer else next(iter(scores.values()))
+        raise InputError(f"{where} has no scorer {scorer!r}, but {listing(list(scores), 5)}")
+    name = next(iter(scores)) if scorer is None else scorer
+    score = as_object(scores[name], f"{where}: the score of {name!r}")
+    field(score, "metadata", dict, where)
     return Answer(question, repeat, grade(score.get("value")), find(sample, score), is_refusal(score), group)
 
 
-# --- Files ------------------------------------------------------------------------------------------
+def _what_is_missing(header: Mapping[str, Any], n_logged: int, where: str) -> str:
+    """Return a sentence if the evaluation stopped early or fewer answers are logged than were planned, else nothing."""
+    described = field(header, "eval", dict, where) or {}
+    config = field(described, "config", dict, where) or {}
+    dataset = field(described, "dataset", dict, where) or {}
+    names = field(dataset, "sample_ids", list, where)
+    n_questions = field(dataset, "samples", int, where) if names is None else len(names)
+    planned = (n_questions or 0) * (field(config, "epochs", int, where) or 1)
+    status = field(header, "status", str, where) or "success"
+    count = f"{n_logged:,} of {planned:,} answers are in its log" if n_logged < planned else ""
+    if status != "success":
+        return f"The evaluation did not finish (status: {status}){count and ': ' + count}."
+    return f"The evaluation is not complete: {count}." if count else ""
 
 
-def _open(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """Return the header of a log, and its samples one by one."""
-    if not path.is_file():
-        raise InputError(f"{path} is not a file")
+def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[str, dict[str, Any]]]]:
+    """Return the header of a log, and its samples one by one, each with its place."""
     if not zipfile.is_zipfile(path):
+        content = read_whole(path)
+        if content.startswith(b"PK"):
+            raise InputError(
+                f"{path} is a zip file without its end",
+                remedy="Copy the log again from where it was written.",
+            )
         try:
-            log = json.loads(path.read_text(encoding="utf-8"), parse_constant=_constant)
-        except (ValueError, UnicodeDecodeError):
-            raise InputError(f"{path} is not a log of Inspect: neither a zip file nor JSON") from None
+            log = read_json(content, "it")
+        except InputError as error:
+            raise InputError(
+                f"{path} is not a log of Inspect: neither a zip file nor JSON ({error.problem})"
+            ) from None
         if not isinstance(log, dict) or "samples" not in log:
             raise InputError(f"{path} is not a log of Inspect: it has no samples")
-        return log, iter(log["samples"] or [])
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-    if "header.json" not in names and "_journal/start.json" not in names:
+        samples = field(log, "samples", list, path.name) or []
+        places = (f"{path.name}, sample {number}" for number in range(1, len(samples) + 1))
+        return log, ((place, as_object(one, place)) for place, one in zip(places, samples, strict=True))
+    members = list_members(path)
+    first = next((members[name] for name in ("header.json", "_journal/start.json") if name in members), None)
+    if first is None:
         raise InputError(f"{path} is not a log of Inspect: it has no header.json")
-    first = "header.json" if "header.json" in names else "_journal/start.json"
-    members = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
-    return next(_members(path, [first])), _members(path, members)
-
-
-def _members(path: Path, names: list[str]) -> Iterator[dict[str, Any]]:
-    with zipfile.ZipFile(path) as archive:
-        for name in names:
-            info = archive.getinfo(name)
-            is_packed = info.compress_type == _ZSTANDARD and not hasattr(
-                zipfile, "ZIP_ZSTANDARD"
-            )  # before 3.14
-            content = _unpack(path, info) if is_packed else archive.read(info)
-            yield json.loads(content, parse_constant=_constant)
-
-
-def _unpack(path: Path, info: zipfile.ZipInfo) -> bytes:
-    """Return a member of a zip file that is compressed with Zstandard."""
-    try:
-        zstandard = importlib.import_module("zstandard")
-    except ImportError:
-        raise MissingExtraError(
-            "zstandard", extra="llm", purpose="Reading .eval files before Python 3.14"
-        ) from None
-    with path.open("rb") as file:
-        file.seek(info.header_offset)
-        # The local header has 30 bytes; the last four are the lengths of the name and of the extra field.
-        lengths = struct.unpack("<HH", file.read(30)[26:])
-        file.seek(sum(lengths), 1)
-        packed = file.read(info.compress_size)
-    # Large members consist of several frames.
-    reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
-    return bytes(reader.read())
-
-
-def _constant(name: str) -> float:
-    return {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}[name]
+    ((_, header),) = read_members(path, [first])
+    if first.filename != "header.json":
+        header["status"] = "started"  # the journal of an evaluation that did not end
+    samples_of = [
+        member for name, member in members.items() if name.startswith("samples/") and name.endswith(".json")
+    ]
+    return header, read_members(path, samples_of)

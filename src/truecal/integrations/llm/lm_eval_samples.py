@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from truecal.exceptions import InputError
-from truecal.integrations.llm.answers import Answer, Answers, paths_of
+from truecal._lib.text import listing
+from truecal.exceptions import InputError, show_value
+from truecal.integrations.llm.answers import Answer, Answers, right_or_wrong
+from truecal.integrations.llm.log_files import field, identifier, paths_of, read_lines, refuse_repeated
 
 _NUMBER = re.compile(r"-?(inf|[\d.]+(e-?\d+)?)")
 
@@ -64,16 +65,19 @@ def read_lm_eval_samples(
     files = paths_of(paths, ["samples_*.jsonl"])
     tasks = [_task(file) for file in files]
     find = _confidence if confidence is None else confidence
-    rows = [
-        _row(one, task, repeat, correct, find, cluster)
+    rows = (
+        (where, _row(one, where, task, repeat, correct, find, cluster))
         for file, task in zip(files, tasks, strict=True)
-        for sample in _samples(file, filter)
-        for repeat, (one, correct) in enumerate(_graded(sample, metric, grade), 1)
-    ]
-    seen = [(row.question, row.repeat) for row in rows]
-    if len(set(seen)) < len(seen):
-        raise InputError("The files have the same question of the same task twice; pass the files of one run")
-    return Answers.from_rows(rows, model=model, task=", ".join(dict.fromkeys(tasks)), scale=scale)
+        for where, sample in _samples(file, filter)
+        for repeat, (one, correct) in enumerate(_graded(sample, where, metric, grade), 1)
+    )
+    return Answers.from_rows(
+        refuse_repeated(rows),
+        model=model,
+        task=", ".join(dict.fromkeys(tasks)),
+        scale=scale,
+        clustered_by=cluster,
+    )
 
 
 def _task(file: Path) -> str:
@@ -81,49 +85,53 @@ def _task(file: Path) -> str:
     return file.stem.removeprefix("samples_").rsplit("_", 1)[0]
 
 
-def _samples(file: Path, chosen: str | None) -> Iterator[dict[str, Any]]:
+def _samples(file: Path, chosen: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the samples of a file that passed the chosen filter, each with its place."""
     filters: dict[str, None] = {}
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        raise InputError(f"{file} is not a readable file") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            sample = json.loads(line)
-            name = sample.get("filter", "none")
-            sample["doc_id"], sample["filtered_resps"]
-        except (ValueError, KeyError, AttributeError):
-            raise InputError(f"Line {number} of {file.name} is not a logged sample of lm_eval") from None
+    for where, sample in read_lines(file):
+        if sample.get("doc_id") is None or sample.get("filtered_resps") is None:
+            raise InputError(
+                f"{where} is not a logged sample of lm_eval: it has no doc_id or no filtered_resps"
+            )
+        identifier(sample, "doc_id", where)
+        for name in ("filtered_resps", "resps", "metrics"):
+            field(sample, name, list, where)
+        name = field(sample, "filter", str, where) or "none"
         filters[name] = None
         if chosen is None and len(filters) > 1:
             raise InputError(
-                f"{file.name} has the filters {', '.join(filters)}", remedy="Choose one with filter=."
+                f"{file.name} has the filters {listing(list(filters), 5)}", remedy="Choose one with filter=."
             )
         if chosen in (None, name):
-            yield sample
+            yield where, sample
+    if not filters:
+        raise InputError(f"{file} has no samples")
     if chosen is not None and chosen not in filters:
-        raise InputError(f"{file.name} has no filter {chosen!r}; it has {', '.join(filters)}")
+        raise InputError(f"{file.name} has no filter {chosen!r}; it has {listing(list(filters), 5)}")
 
 
 def _graded(
-    sample: Mapping[str, Any], metric: str | None, grade: Callable[[Mapping[str, Any]], bool | None] | None
+    sample: Mapping[str, Any],
+    where: str,
+    metric: str | None,
+    grade: Callable[[Mapping[str, Any]], bool | None] | None,
 ) -> list[tuple[Mapping[str, Any], Any]]:
     """Return the sample with its grade; where the task has repeats, once for each answer if there are grades for it."""
-    every = _texts(sample["filtered_resps"]) or _texts(sample.get("resps", ()))
+    every = _texts(sample["filtered_resps"]) or _texts(sample.get("resps") or ())
     repeats: list[Mapping[str, Any]] = [{**sample, "filtered_resps": [text]} for text in every]
     if grade is not None:
         return [(one, grade(one)) for one in repeats or [sample]]
-    value = sample.get(_metric(sample, metric))
+    value = sample.get(_metric(sample, where, metric))
     if isinstance(value, list):
         if len(value) != len(repeats):
             raise InputError(
-                f"Document {sample['doc_id']} has {len(value)} grades and {len(repeats)} answers",
+                f"{where}: document {show_value(sample['doc_id'])} has {len(value)} grades and {len(repeats)} answers",
                 remedy="Grade them with grade=.",
             )
         return list(zip(repeats, value, strict=True))
     if _texts(sample["filtered_resps"]):
         raise InputError(
-            f"Document {sample['doc_id']} has {len(repeats)} answers and one grade",
+            f"{where}: document {show_value(sample['doc_id'])} has {len(repeats)} answers and one grade",
             remedy="Grade each with grade=, or choose another filter with filter=.",
         )
     return [(sample, value)]
@@ -140,37 +148,43 @@ def _texts(responses: Sequence[Any]) -> list[str]:
 
 def _row(
     sample: Mapping[str, Any],
+    where: str,
     task: str,
     repeat: int,
     value: Any,
     find: Callable[[Mapping[str, Any]], Any],
     cluster: str | None,
 ) -> Answer:
-    correct = bool(value) if isinstance(value, int | float) and value in (0, 1) else None
     group = None
     if cluster is not None:
-        if cluster not in sample["doc"]:
-            raise InputError(f"Document {sample['doc_id']} of {task} has no {cluster!r}")
-        group = str(sample["doc"][cluster])
-    return Answer(f"{task}/{sample['doc_id']}", repeat, correct, find(sample), cluster=group)
+        document = field(sample, "doc", dict, where) or {}
+        if document.get(cluster) is None:
+            raise InputError(f"{where}: document {show_value(sample['doc_id'])} of {task} has no {cluster!r}")
+        group = str(document[cluster])
+    return Answer(f"{task}/{sample['doc_id']}", repeat, right_or_wrong(value), find(sample), cluster=group)
 
 
-def _metric(sample: Mapping[str, Any], metric: str | None) -> str:
-    known = list(sample.get("metrics", []))
+def _metric(sample: Mapping[str, Any], where: str, metric: str | None) -> str:
+    known = [str(name) for name in sample.get("metrics") or ()]
+    listed = listing(known, 5) or "none"
     if metric is not None:
         if metric not in known:
-            raise InputError(f"There is no metric {metric!r}; there are {', '.join(known)}")
+            raise InputError(f"{where}: there is no metric {metric!r}; there are {listed}")
         return metric
     usual = [name for name in ("acc", "exact_match") if name in known] or known
     if len(usual) != 1:
-        raise InputError(f"There are the metrics {', '.join(known)}", remedy="Choose one with metric=.")
-    return str(usual[0])
+        raise InputError(f"{where}: there are the metrics {listed}", remedy="Choose one with metric=.")
+    return usual[0]
 
 
 def _confidence(sample: Mapping[str, Any]) -> Any:
+    """Return the largest probability of the choices, or the text of the answer; None if it has neither."""
     answers = sample["filtered_resps"]
-    if answers and isinstance(answers[0], list) and len(answers) > 1:
-        likelihood = np.array([float(one[0]) for one in answers])
-        return float(softmax(likelihood).max())
     first = answers[0] if answers else None
-    return first if isinstance(first, str) else None
+    if not isinstance(first, list) or len(answers) == 1:
+        return first if isinstance(first, str) else None
+    try:
+        likelihood = np.array([float(one[0]) for one in answers])
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError):
+        return None
+    return float(softmax(likelihood).max()) if np.isfinite(likelihood.max()) else None

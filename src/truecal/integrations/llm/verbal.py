@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from numbers import Number
+from typing import Any
 
 from truecal._lib.checks import check_choice
 
@@ -35,6 +37,8 @@ _FILLERS = re.compile(
 _NEGATED = re.compile(r"(?:\b(?:not|no|never|hardly|cannot)|n['’]t)(?:\s+[\w'’]+){0,2}\s*$", re.IGNORECASE)
 _BOUND = r"over|under|above|below|more than|less than|at least|at most|up to|between"
 _INEXACT = re.compile(rf"(?:[<>≤≥±]|\b(?:{_BOUND})|\d\s*%?\s*(?:[-–]|to|and|or))\s*$", re.IGNORECASE)
+#: Characters before a number in which a negation or a bound is looked for: a few words.
+_REACH = 100
 _RANGE = re.compile(r"^\s*(?:[-–±]|to\b|and\b|or\b)\s*\d", re.IGNORECASE)
 #: The scale that the prompt asked for: "(0-100)", "(out of 100)".
 _SCALE = re.compile(r"\(?\b0\s*(?:-|–|to)\s*(?:100|10|1)\b%?\)?|\(out of 100?\)", re.IGNORECASE)
@@ -51,7 +55,7 @@ def parse_confidence(text: str | float | None, *, scale: str = "fraction") -> fl
     Parameters
     ----------
     text : str, float or None
-        What the model said. A number is taken as it is.
+        What the model said. A number is taken as it is; anything that is neither text nor a number is None.
     scale : {"fraction", "percent"}
         What a bare number without a unit means. With ``"fraction"`` it must lie in [0, 1], and "90" is None. With
         ``"percent"``, for prompts that ask for 0 to 100, "90" is 0.9; "0.9" is then None, since it is not clear whether
@@ -73,16 +77,15 @@ def parse_confidence(text: str | float | None, *, scale: str = "fraction") -> fl
     0.9
     """
     check_choice("scale", scale, SCALES)
-    if text is None:
-        return None
     if not isinstance(text, str):
-        return _bare(float(text), scale)
+        return _number(text, scale)
     text = _SCALE.sub("", text)
     tied = [(name.start(), name.end()) for name in _NAME.finditer(text)]
     tied += [(match.start(), match.start()) for match in _STATED.finditer(text) if _has_unit(match)]
     if tied:
         found = {
-            None if _NEGATED.search(text[:start]) else _value(text, place, scale) for start, place in tied
+            None if _NEGATED.search(_before(text, start)) else _value(text, place, scale)
+            for start, place in tied
         }
     else:
         values = list(_VALUE.finditer(text))
@@ -92,12 +95,27 @@ def parse_confidence(text: str | float | None, *, scale: str = "fraction") -> fl
     return found.pop() if len(found) == 1 else None
 
 
+def _number(value: Any, scale: str) -> float | None:
+    """Return a number as a fraction; None for whatever is no number, and for numbers beyond those of a float."""
+    if not isinstance(value, Number) or isinstance(value, bool | complex):
+        return None
+    try:
+        return _bare(float(value), scale)  # type: ignore[arg-type]
+    except (OverflowError, TypeError):
+        return None
+
+
 def _value(text: str, start: int, scale: str) -> float | None:
     """Return the value that begins at a place of the text."""
     match = _VALUE.match(text, start)
-    if match is None or _INEXACT.search(text[:start]) or _RANGE.match(text[match.end() :]):
+    if match is None or _INEXACT.search(_before(text, start)) or _RANGE.match(text[match.end() :]):
         return None
     return _read(match, scale)
+
+
+def _before(text: str, start: int) -> str:
+    """Return the words before a place; no more, as a text that repeats itself would take minutes otherwise."""
+    return text[max(0, start - _REACH) : start]
 
 
 def _has_unit(match: re.Match[str]) -> bool:

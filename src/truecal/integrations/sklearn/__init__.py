@@ -1,6 +1,11 @@
 """For scikit-learn: a classifier that is recalibrated where it is fitted, and scorers of calibration error."""
 
-from truecal.integrations.sklearn.calibrated_model import CalibratedModel
-from truecal.integrations.sklearn.scorer import CalibrationScorer
+from truecal._lib.checks import require
+
+# Before anything imports scikit-learn, so that the error says what to install.
+require("sklearn", extra="sklearn", purpose="The integration with scikit-learn")
+
+from truecal.integrations.sklearn.calibrated_model import CalibratedModel  # noqa: E402
+from truecal.integrations.sklearn.scorer import CalibrationScorer  # noqa: E402
 
 __all__ = ["CalibratedModel", "CalibrationScorer"]

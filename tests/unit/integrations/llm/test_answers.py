@@ -5,7 +5,7 @@ from scipy.special import stdtrit
 import truecal
 from truecal.exceptions import InputError
 from truecal.integrations.llm import Answers, compare_answers
-from truecal.integrations.llm.answers import Answer, paths_of
+from truecal.integrations.llm.answers import Answer, right_or_wrong
 
 
 def answers(n_questions=60, repeats=4, seed=0, gap=0.2, model="m", first=0):
@@ -37,6 +37,26 @@ def test_single_answers_need_no_clusters():
     assert "one answer per question" in found.sentence()
 
 
+@pytest.mark.parametrize(
+    ("repeats", "by", "name", "says"),
+    [
+        (2, None, None, "clustered by question."),
+        (2, "passage", "passage", "clustered by passage."),
+        (2, "passage", None, "clustered by given cluster."),
+        (1, "passage", "passage", "clustered by passage."),
+        (1, None, None, "one answer per question."),
+        (1, "question", "passage", "one answer per passage."),
+    ],
+)
+def test_the_sentence_names_what_the_interval_allows_for(repeats, by, name, says):
+    group = {None: lambda q: None, "passage": lambda q: f"p{q // 2}", "question": lambda q: f"p{q}"}[by]
+    rows = [
+        Answer(f"q{q}", r, q % 3 > 0, 0.7, cluster=group(q)) for q in range(40) for r in range(1, repeats + 1)
+    ]
+    found = Answers.from_rows(rows, clustered_by=name)
+    assert says in found.sentence()
+
+
 def test_what_cannot_be_used_is_counted_and_reported():
     rows = [
         *(Answer(f"q{i}", 1, i % 3 > 0, "80%") for i in range(60)),
@@ -63,6 +83,29 @@ def test_nothing_to_use_is_an_error():
         Answers.from_rows([Answer("a", 1, True, "sure"), Answer("b", 1, True, "9%", refused=True)])
 
 
+def test_an_incomplete_log_is_named_in_the_sentence():
+    rows = [Answer(f"q{i}", 1, i % 3 > 0, "80%") for i in range(30)]
+    found = Answers.from_rows(rows, incomplete="The evaluation did not finish (status: error).")
+    assert found.sentence().endswith(
+        "one answer per question. The evaluation did not finish (status: error)."
+    )
+    assert found.take(np.arange(10)).incomplete == found.incomplete
+
+
+def test_long_names_take_no_more_than_their_length():
+    rows = [
+        Answer(f"q{i}", 1, i % 3 > 0, 0.8, cluster="x" * 10**6 if i == 0 else f"p{i}") for i in range(2000)
+    ]
+    assert Answers.from_rows(rows).cluster.nbytes < 10**5  # 8 GB as fixed-width text
+
+
+@pytest.mark.parametrize(
+    ("value", "grade"), [(np.True_, True), (np.float32(0), False), (float("nan"), None), ([1], None)]
+)
+def test_grades_of_every_type(value, grade):
+    assert right_or_wrong(value) is grade
+
+
 def test_a_comparison_is_paired_by_question():
     first, second = answers(seed=1, gap=0.3, model="bold"), answers(seed=1, gap=0.0, model="fair")
     result = compare_answers(first, second)
@@ -87,12 +130,3 @@ def test_the_jackknife_of_a_mean_is_the_clustered_standard_error():
     half = stdtrit(49, 0.975) * difference.std(ddof=1) / np.sqrt(50)
     interval = result.accuracy_difference
     assert (interval.high - interval.low) / 2 == pytest.approx(half)
-
-
-def test_folders_stand_for_their_files(tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "a.jsonl").touch()
-    assert paths_of(tmp_path, ["*.jsonl"]) == [tmp_path / "sub" / "a.jsonl"]
-    assert paths_of([str(tmp_path / "sub" / "a.jsonl")], ["*.eval"]) == [tmp_path / "sub" / "a.jsonl"]
-    with pytest.raises(InputError, match=r"has no files \*\.eval"):
-        paths_of(tmp_path, ["*.eval"])

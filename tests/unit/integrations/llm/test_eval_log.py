@@ -1,11 +1,12 @@
 """Logs as Inspect lays them out; tests/engines reads those that it wrote itself."""
 
 import json
+import warnings
 import zipfile
 
 import pytest
 
-from truecal.exceptions import InputError
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.integrations.llm import read_eval_log
 
 
@@ -69,7 +70,7 @@ def test_clusters_and_confidences_from_elsewhere(log):
     )
     assert answers.cluster.tolist() == ["t0", "t1", "t0", "t1"]
     assert answers.confidence.tolist() == [0, 0.1, 0.2, 0.3]
-    with pytest.raises(InputError, match="Sample 0 has no 'passage' in its metadata"):
+    with pytest.raises(InputError, match="sample '0' has no 'passage' in its metadata"):
         read_eval_log(log.parent / "other.eval", cluster="passage")
 
 
@@ -77,7 +78,9 @@ def test_a_log_of_several_scorers_needs_a_choice(tmp_path):
     two = sample(1, 1, "C", "90%")
     two["scores"]["strict"] = {"value": "I"}
     path = write(tmp_path / "two.eval", [two])
-    with pytest.raises(InputError, match="The log has the scorers graded, strict; choose one with scorer="):
+    with pytest.raises(
+        InputError, match=r"two\.eval, samples/1_epoch_1\.json has the scorers 'graded', 'strict'\. Choose"
+    ):
         read_eval_log(path)
     assert read_eval_log(path, scorer="strict").correct.tolist() == [False]
     with pytest.raises(InputError, match="no scorer 'lax'"):
@@ -94,10 +97,20 @@ def test_files_that_are_no_logs(tmp_path):
     text.write_text("[1]")
     with pytest.raises(InputError, match="it has no samples"):
         read_eval_log(text)
+    text.write_text('{"samples": null}')
+    with pytest.raises(InputError, match=r"text\.eval has no samples"):
+        read_eval_log(text)
     with zipfile.ZipFile(text, "w") as archive:
         archive.writestr("a.txt", "a")
     with pytest.raises(InputError, match=r"it has no header\.json"):
         read_eval_log(text)
+
+
+def test_a_file_that_was_not_copied_whole(tmp_path):
+    path = write(tmp_path / "log.eval")
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(InputError, match=r"log\.eval is a zip file without its end\. Copy the log again"):
+        read_eval_log(path)
 
 
 def test_an_unfinished_log_has_a_journal_only(tmp_path):
@@ -105,7 +118,91 @@ def test_an_unfinished_log_has_a_journal_only(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("_journal/start.json", json.dumps(HEADER))
         archive.writestr("samples/1_epoch_1.json", json.dumps(SAMPLES[0]))
-    assert read_eval_log(path).model == "mock/model"
+    with pytest.warns(CalibrationWarning, match=r"log\.eval: The evaluation did not finish"):
+        assert read_eval_log(path).model == "mock/model"
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ({"status": "error"}, "The evaluation did not finish (status: error)."),
+        (
+            {
+                "status": "cancelled",
+                "eval": {"dataset": {"sample_ids": list(range(20))}, "config": {"epochs": 3}},
+            },
+            "The evaluation did not finish (status: cancelled): 8 of 60 answers are in its log.",
+        ),
+        (
+            {"status": "success", "eval": {"dataset": {"samples": 10}}},
+            "The evaluation is not complete: 8 of 10 answers are in its log.",
+        ),
+        ({"status": "success", "eval": {"dataset": {"samples": 4}, "config": {"epochs": 2}}}, ""),
+        ({}, ""),
+    ],
+)
+def test_an_evaluation_that_stopped_is_not_reported_as_whole(header, says, tmp_path):
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**header, "samples": SAMPLES}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answers = read_eval_log(path)
+    assert [str(one.message) for one in caught] == ([f"log.json: {says}"] if says else [])
+    assert answers.incomplete == says
+    assert answers.sentence().endswith(says)
+
+
+def test_the_same_question_twice_is_refused(tmp_path):
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**HEADER, "samples": [*SAMPLES, SAMPLES[0]]}))
+    with pytest.raises(
+        InputError, match=r"log\.json, sample 9: answer 1 to question '1' was also in log\.json, sample 1"
+    ):
+        read_eval_log(path)
+    whole = write(tmp_path / "log.eval")
+    with zipfile.ZipFile(whole, "a") as archive:
+        archive.writestr("samples/copy.json", json.dumps(SAMPLES[0]))
+    with pytest.raises(
+        InputError, match=r"samples/copy\.json: answer 1 to question '1' was also in .*samples/1_epoch_1"
+    ):
+        read_eval_log(whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"id": None}, "sample 1: 'id' must be a whole number or text"),
+        ({"epoch": "x"}, "sample 1: 'epoch' must be a whole number"),
+        ({"epoch": 2**70}, "sample 1: 'epoch' must be the number of an epoch"),
+        ({"scores": [1]}, "sample 1: 'scores' must be an object"),
+        ({"scores": {"graded": None}}, "sample 1: the score of 'graded' must be an object"),
+        ({"scores": {"graded": {"value": "C", "metadata": [1]}}}, "sample 1: 'metadata' must be an object"),
+        ({"output": "x"}, "sample 1: 'output' must be an object"),
+    ],
+)
+def test_a_bad_sample_is_named(change, says, tmp_path):
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**HEADER, "samples": [{**SAMPLES[0], **change}, *SAMPLES[1:]]}))
+    with pytest.raises(InputError, match=f"^log\\.json, {says}"):
+        read_eval_log(path)
+
+
+@pytest.mark.parametrize(
+    ("output", "confidence"),
+    [
+        ({"choices": [{"message": {"content": [{"type": "text", "text": "90%"}]}}]}, 0.9),
+        ({"choices": [{"message": {"content": [{"type": "text", "text": 3}, "x"]}}]}, None),
+        ({"choices": [None]}, None),
+        ({"completion": 90}, None),
+        ({}, None),
+    ],
+)
+def test_texts_without_a_confidence_are_counted(output, confidence, tmp_path):
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**HEADER, "samples": [{**SAMPLES[0], "output": output}, *SAMPLES[1:]]}))
+    answers = read_eval_log(path)
+    assert answers.n_unparsed == 1 + (confidence is None)
+    assert (0.9 in answers.confidence) == (confidence is not None)
 
 
 def test_a_folder_with_one_log(tmp_path):

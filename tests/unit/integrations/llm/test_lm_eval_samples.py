@@ -49,9 +49,9 @@ def test_multiple_choice(tmp_path):
     assert (answers.task, answers.model) == ("my_task", "dummy")
     assert read_lm_eval_samples(path, metric="acc_norm").correct.tolist() == [True, False, True]
     assert read_lm_eval_samples(path, cluster="passage").cluster.tolist() == ["p0", "p0", "p1"]
-    with pytest.raises(InputError, match="no metric 'f1'; there are acc, acc_norm"):
+    with pytest.raises(InputError, match="line 1: there is no metric 'f1'; there are 'acc', 'acc_norm'"):
         read_lm_eval_samples(path, metric="f1")
-    with pytest.raises(InputError, match="Document 0 of my_task has no 'author'"):
+    with pytest.raises(InputError, match="line 1: document 0 of my_task has no 'author'"):
         read_lm_eval_samples(path, cluster="author")
 
 
@@ -74,21 +74,51 @@ def test_several_tasks_in_a_folder(tmp_path):
 
 def test_what_is_refused(tmp_path):
     path = write(tmp_path, "x", [text(0, "1%", 1.0), text(0, "1%", 1.0, filter="strict")])
-    with pytest.raises(InputError, match=r"has the filters none, strict\. Choose one with filter="):
+    with pytest.raises(InputError, match=r"has the filters 'none', 'strict'\. Choose one with filter="):
         read_lm_eval_samples(path)
     assert read_lm_eval_samples(path, filter="strict").n == 1
     with pytest.raises(InputError, match="has no filter 'lax'"):
         read_lm_eval_samples(path, filter="lax")
-    with pytest.raises(InputError, match="the same question of the same task twice"):
+    with pytest.raises(InputError, match=r"line 2: answer 1 to question 'x/0' was also in .*, line 2"):
         read_lm_eval_samples([path, path], filter="strict")
     path.write_text("{}\n")
-    with pytest.raises(InputError, match=r"Line 1 of .* is not a logged sample"):
+    with pytest.raises(InputError, match=r"line 1 is not a logged sample"):
         read_lm_eval_samples(path)
-    with pytest.raises(InputError, match="is not a readable file"):
+    with pytest.raises(InputError, match="is not a file"):
         read_lm_eval_samples(tmp_path / "absent.jsonl")
     two = write(tmp_path, "y", [text(0, "1%", 1.0, metrics=["bleu", "rouge"])])
-    with pytest.raises(InputError, match="There are the metrics bleu, rouge"):
+    with pytest.raises(InputError, match="line 1: there are the metrics 'bleu', 'rouge'"):
         read_lm_eval_samples(two)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"doc_id": [1]}, "line 2: 'doc_id' must be a whole number or text"),
+        ({"filtered_resps": "x"}, "line 2: 'filtered_resps' must be a list"),
+        ({"filter": ["none"]}, "line 2: 'filter' must be text"),
+        ({"metrics": 3}, "line 2: 'metrics' must be a list"),
+        ({"metrics": []}, "line 2: there are the metrics none"),
+        ({"doc": [1]}, "line 2: 'doc' must be an object"),
+        ({"doc": {"passage": None}}, "line 2: document 1 of x has no 'passage'"),
+    ],
+)
+def test_a_bad_sample_is_named(change, says, tmp_path):
+    path = write(tmp_path, "x", [choice(0, [-1, -2], 1.0), choice(1, [-1, -2], 1.0) | change])
+    with pytest.raises(InputError, match=says):
+        read_lm_eval_samples(path, cluster="passage")
+
+
+@pytest.mark.parametrize("likelihood", [["x", "y"], [None, -1], ["-inf", "-inf"], ["nan", "-1"], [[1], 2]])
+def test_likelihoods_without_a_probability_are_counted(likelihood, tmp_path):
+    odd = choice(0, [-1, -2], 1.0) | {"filtered_resps": [[one, "False"] for one in likelihood]}
+    answers = read_lm_eval_samples(write(tmp_path, "x", [odd, choice(1, [-1, -2], 1.0)]))
+    assert (answers.n, answers.n_unparsed) == (1, 1)
+
+
+def test_an_empty_file(tmp_path):
+    with pytest.raises(InputError, match="has no samples"):
+        read_lm_eval_samples(write(tmp_path, "x", []))
 
 
 def test_repeats_are_one_cluster(tmp_path):
@@ -112,9 +142,9 @@ def test_a_grade_for_each_repeat(tmp_path):
     every = ["4 (90% sure)", "5 (60% sure)"]
     lines = [text(0, every, [1, 0]), text(1, every[0], [0, 1], resps=[every])]
     assert read_lm_eval_samples(write(tmp_path, "gen", lines)).correct.tolist() == [True, False, False, True]
-    with pytest.raises(InputError, match="Document 0 has 3 grades and 2 answers"):
+    with pytest.raises(InputError, match="line 1: document 0 has 3 grades and 2 answers"):
         read_lm_eval_samples(write(tmp_path, "gen", [text(0, every, [1, 0, 1])]))
-    with pytest.raises(InputError, match="Document 0 has 2 answers and one grade"):
+    with pytest.raises(InputError, match="line 1: document 0 has 2 answers and one grade"):
         read_lm_eval_samples(write(tmp_path, "gen", [text(0, every, 1.0)]))
 
 

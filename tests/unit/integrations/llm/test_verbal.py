@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,22 @@ def test_numbers_are_taken_as_they_are():
     assert parse_confidence(np.float32(0.5)) == 0.5
     assert parse_confidence(1e-9) == 1e-9
     assert parse_confidence(85, scale="percent") == 0.85
-    assert [parse_confidence(value) for value in (None, 85, -0.1, float("nan"))] == [None] * 4
+    assert [parse_confidence(value) for value in (None, 85, -0.1, float("nan"), 10**400)] == [None] * 5
+    assert [parse_confidence(value) for value in ([0.5], {"a": 1}, True, b"0.5", 0.5j)] == [None] * 5
     with pytest.raises(InputError, match="scale must be one of"):
         parse_confidence("90%", scale="percents")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Confidence: 80%\n" * 4000, 0.8),
+        ("I am 80% sure. " * 4000, 0.8),
+        ("9" + " " * 20_000 + "confidence: 8", None),
+        ("confidence " * 10_000, None),
+    ],
+)
+def test_a_model_that_repeats_itself_takes_no_minutes(text, value):
+    start = time.process_time()
+    assert parse_confidence(text) == value
+    assert time.process_time() - start < 5  # half a minute if every statement looks at all the text before it
