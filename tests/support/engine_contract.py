@@ -417,6 +417,22 @@ def check_blocks(make, monkeypatch):
         summarize(frame, score="score", label="label", cluster="patient", weights="clusters")
     with pytest.raises(ValueError, match="cannot be merged"):
         cells.merge(cells)
+    check_blocks_of_groups(frame)
+
+
+def check_blocks_of_groups(frame):
+    """The clusters of each group are those of its own rows."""
+    for by, options in (("day", {}), (["day", "site"], {"weight": "weight"})):
+        groups = summarize(frame, score="score", label="label", cluster="patient", by=by, **options)
+        keys = list(
+            zip(*(COLUMNS[name].tolist() for name in ([by] if isinstance(by, str) else by)), strict=True)
+        )
+        for key, cells in groups.items():
+            mine = np.array([row == (key if isinstance(key, tuple) else (key,)) for row in keys])
+            mine &= COLUMNS["weight"] > 0 if options else True
+            sizes = np.unique(COLUMNS["patient"][mine], return_counts=True)[1]
+            assert cells.clusters.merged.tolist() == sorted(sizes)
+            assert truecal.describe_clusters(cells).n_clusters == len(sizes)
 
 
 def check_bad_clusters(make):

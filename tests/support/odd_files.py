@@ -371,7 +371,7 @@ def _json() -> list[OddFile]:
         _refused("word.jsonl", lines() + "\noops\n"),
         _refused("lists.json", json.dumps([list(row.values()) for row in rows])),
         _refused("lengths.json", json.dumps({"label": Y.tolist(), "score": P.tolist()[:-1]})),
-        _refused("split.json", json.dumps({"columns": ["label", "score"], "data": [[1, 0.5]]})),
+        _refused("split.json", json.dumps({"columns": ["label", "score"], "data": [[1, 0.5], [0]]})),
         _refused("number.json", "5"),
         _refused("nothing.json", "[]"),
         _refused("no_keys.json", "{}"),

@@ -31,6 +31,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
+#: README.md and the pages of the documentation, without those that are made.
+PAGES = sorted(
+    path
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    if not {"_build", "gallery", "generated"} & set(path.relative_to(ROOT).parts)
+)
+
 #: Commands that take minutes are not run, but their options must exist.
 LONG = ("reproduce",)
 
@@ -180,6 +187,24 @@ def _command(name: str) -> Any:
     command = main.get_command(click.Context(main), name)
     assert command is not None, f"there is no command {name}"
     return command
+
+
+def check_page(path: Path) -> list[str]:
+    """Run the snippets of a page, compare what they print, and return what was left out and why."""
+    name, left_out = path.relative_to(ROOT), []
+    with workplace() as namespace:
+        namespace["__file__"] = str(path)
+        for snippet in snippets(path.read_text()):
+            if missing(snippet):
+                left_out.append(f"line {snippet.line} needs {', '.join(missing(snippet))}")
+                continue
+            printed = run(snippet, namespace)
+            if snippet.expected is None and snippet.kind == "python":
+                assert not printed, f"{name}, line {snippet.line}: the page does not show\n{printed}"
+            elif snippet.expected is not None:
+                message = f"{name}, line {snippet.line}: the page says\n{snippet.expected}\nbut it prints\n"
+                assert same(snippet.expected, printed), message + printed
+    return left_out
 
 
 def missing(snippet: Snippet) -> list[str]:

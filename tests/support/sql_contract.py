@@ -171,3 +171,28 @@ def check_names(database):
         "dialect": database.dialect,
     }
     assert truecal.read_cells(database.run(truecal.cells_query("select", **options))).positives.sum() == 2
+    for table in ("given", "inside", "cells"):  # parts of the query have no such names
+        database.load(table, pa.table({"y": [0, 1], "p": [0.2, 0.7]}))
+        query = truecal.cells_query(table, label="y", score="p", dialect=database.dialect)
+        assert truecal.read_cells(database.run(query)).n == 2
+    check_misspelt(database)
+    check_groups_in_quotes(database)
+
+
+def check_misspelt(database):
+    """A name that no column has is an error of the database, whatever it is a name of."""
+    for what in ("label", "score", "weight", "by", "cluster"):
+        options = {"label": "label", "score": "score", "dialect": database.dialect, what: "nosuch"}
+        with pytest.raises(Exception, match=r"(?i)nosuch"):
+            database.run(truecal.cells_query("predictions", **options))
+
+
+def check_groups_in_quotes(database):
+    """A group whose name is given in quotes has that name in the result, without the quotes."""
+    frame = pa.table({"y": [0, 1, 1], "p": [0.2, 0.7, 0.9], "Region X": list("aab")})
+    database.load("quoted", frame)
+    query = truecal.cells_query("quoted", label="y", score="p", by='"Region X"', dialect=database.dialect)
+    found = database.run(query)
+    assert "Region X" in found.columns
+    for by in ("Region X", '"Region X"'):
+        assert {key: cells.n for key, cells in truecal.read_cells(found, by=by).items()} == {"a": 2, "b": 1}

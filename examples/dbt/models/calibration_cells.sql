@@ -1,19 +1,19 @@
-WITH given AS (
+WITH truecal_given AS (
   SELECT
     "MODEL" AS truecal_1,
     CAST("P" AS DOUBLE) AS p,
     CASE WHEN "Y" IS NULL THEN -1 WHEN "Y" = 1 THEN 1 WHEN "Y" = 0 THEN 0 ELSE -2 END AS y
   FROM {{ ref('predictions') }}
 ),
-inside AS (
+truecal_inside AS (
   SELECT
-    given.*,
+    truecal_given.*,
     CASE WHEN p >= 8.54e-17 AND p < 1 THEN p ELSE 0.5 END AS x
-  FROM given
+  FROM truecal_given
 ),
-cells AS (
+truecal_cells AS (
   SELECT
-    inside.*,
+    truecal_inside.*,
     CASE
       WHEN p IS NULL THEN -1
       WHEN NOT (p >= 0 AND p <= 1) THEN -2
@@ -24,7 +24,7 @@ cells AS (
       WHEN p < 8.54e-17 THEN 1
       ELSE CAST(1 + FLOOR(x * CAST(25200.003004074097 AS DOUBLE)) + FLOOR(LN(x / (1 - x)) * CAST(545.0540540540541 AS DOUBLE) + CAST(20167.0 AS DOUBLE)) AS INTEGER)
     END AS cell
-  FROM inside
+  FROM truecal_inside
 )
 SELECT
     truecal_1 AS "model",
@@ -34,5 +34,5 @@ SELECT
     SUM(p) AS "score_sum",
     SUM(y) AS "positives",
     MIN(p) AS "lower"
-FROM cells
+FROM truecal_cells
 GROUP BY truecal_1, cell

@@ -128,6 +128,35 @@ def did_you_mean(value: object, known: Iterable[str]) -> str | None:
     return f"Did you mean {names[close[0]]!r}?" if close else None
 
 
+def check_flag(name: str, value: object) -> bool:
+    """Return `value` as a bool, or say that `name` must be True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise _wrong(name, "True or False", value)
+    return bool(value)
+
+
+def unknown_option(name: str, owner: str, known: Iterable[str] = ()) -> InputError:
+    """Return the error of an option that `owner` does not have, with the nearest one, or with that of seeds."""
+    options = list(known)
+    listed = f". Its options: {', '.join(options)}" if options else ""
+    return InputError(
+        f"is not an option of {owner}{listed}",
+        argument=name,
+        remedy=hint_at_seed(name) or did_you_mean(name, options),
+    )
+
+
+def hint_at_seed(name: str) -> str | None:
+    """Return what other packages' names of random seeds are called here, or None for other names.
+
+    Examples
+    --------
+    >>> hint_at_seed("random_state")
+    'Random seeds are passed as rng.'
+    """
+    return "Random seeds are passed as rng." if name in ("seed", "random_state", "random_seed") else None
+
+
 def _wrong(name: str, expected: str, value: object, hint: str | None = None) -> InputError:
     return InputError(f"must be {expected}. Got {value!r} instead", argument=name, value=value, remedy=hint)
 

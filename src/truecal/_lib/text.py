@@ -15,17 +15,23 @@ WIDTH, _NARROWEST = 80, 12
 SMALLEST_PVALUE = 0.001
 
 
-def format_pvalue(value: float) -> str:
+def format_pvalue(value: float, n_resamples: int | None = None) -> str:
     """Return a p-value with two digits, or "< 0.001"; NaN, where there is no test, is "n/a".
+
+    The smallest value that `n_resamples` resamples can give is an upper limit: "≤ 0.001".
 
     Examples
     --------
     >>> format_pvalue(0.01234), format_pvalue(0.0001), format_pvalue(1.0), format_pvalue(float("nan"))
     ('0.012', '< 0.001', '1', 'n/a')
+    >>> format_pvalue(0.001, 999), format_pvalue(0.002, 999)
+    ('≤ 0.001', '0.002')
     """
     if value != value:
         return "n/a"
-    return f"{value:.2g}" if value >= SMALLEST_PVALUE else f"< {SMALLEST_PVALUE:g}"
+    if value < SMALLEST_PVALUE:
+        return f"< {SMALLEST_PVALUE:g}"
+    return f"{'≤ ' if n_resamples and value <= 1.0001 / (n_resamples + 1) else ''}{value:.2g}"
 
 
 def p_equals(value: float, n_resamples: int | None = None) -> str:
@@ -36,10 +42,8 @@ def p_equals(value: float, n_resamples: int | None = None) -> str:
     >>> p_equals(0.01234), p_equals(0.0001), p_equals(0.001, 999)
     ('p = 0.012', 'p < 0.001', 'p ≤ 0.001')
     """
-    shown = format_pvalue(value)
-    if shown.startswith("<"):
-        return f"p {shown}"
-    return f"p {'≤' if n_resamples and value <= 1.0001 / (n_resamples + 1) else '='} {shown}"
+    shown = format_pvalue(value, n_resamples)
+    return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
 
 
 def statistic(value: float, digits: int = 4) -> str:

@@ -29,8 +29,13 @@ COMMANDS = {
 #: Bytes of address space with which NumPy, SciPy and Polars can be loaded and used.
 _LEAST_ADDRESSES = 1_500_000_000
 
+#: Exit code of a bug, EX_SOFTWARE of sysexits.h; Python's own would be 1, which means that the answer is no.
+_INTERNAL = 70
+_ISSUES = "https://github.com/truecal/truecal/issues"
+
 _EPILOG = """\b
-Exit codes: 0 done, or the answer is yes; 1 the answer is no; 2 bad input or a missing package.
+Exit codes: 0 done, or the answer is yes; 1 the answer is no; 2 bad input or a missing package;
+70 an internal error, which is a bug in truecal.
 Completion: eval "$(_TRUECAL_COMPLETE=bash_source truecal)", or zsh_source, or fish_source.
 """
 
@@ -62,7 +67,11 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. Bad input ends in one line on standard error and exit code 2; a bug in a traceback."""
+        """Run a command.
+
+        Bad input ends in one line on standard error and exit code 2. A bug ends in a traceback and exit code 70, for 1
+        means that the answer is no.
+        """
         from truecal.exceptions import CalibrationWarning, InputError, MissingExtraError
 
         try:
@@ -71,8 +80,8 @@ class _Commands(click.Group):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CalibrationWarning)  # the results carry them as notes
                 return super().invoke(ctx)
-        except BrokenPipeError:
-            raise  # click ends quietly when the reader of a pipe has gone
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise  # click reports them, and ends quietly when the reader of a pipe has gone
         except InputError as error:
             from truecal.cli._errors import describe
 
@@ -86,11 +95,15 @@ class _Commands(click.Group):
             _fail(f"{error.filename or 'standard output'}: {reason}.", 2)
         except KeyboardInterrupt:
             _fail("interrupted.", 130)
-        except RuntimeError as error:
+        except Exception as error:
             loky = sys.modules.get("joblib.externals.loky.process_executor")
-            if loky is None or not isinstance(error, loky.BrokenProcessPool):
+            if loky is not None and isinstance(error, loky.BrokenProcessPool):
+                _fail("a worker process was killed, perhaps for lack of memory. Use a smaller --n-jobs.", 2)
+            _fail_internally(error)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # a bug in Polars
                 raise
-            _fail("a worker process was killed, perhaps for lack of memory. Use a smaller --n-jobs.", 2)
+            _fail_internally(error)
 
 
 def _limit_threads() -> None:
@@ -114,6 +127,17 @@ def _check_address_space() -> None:
     if limit < 10 * _LEAST_ADDRESSES:  # every thread reserves some of it
         for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
             os.environ.setdefault(name, "1")
+
+
+def _fail_internally(error: BaseException) -> None:
+    """Report a bug, with its traceback."""
+    import traceback
+
+    from truecal._lib.text import printable
+
+    click.echo(printable("".join(traceback.format_exception(error))), err=True)
+    what = f"internal error ({type(error).__name__}). This is a bug in truecal, and no result"
+    _fail(f"{what}. Please report it with the lines above: {_ISSUES}", _INTERNAL)
 
 
 def _fail(message: str, code: int) -> None:

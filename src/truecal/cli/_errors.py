@@ -17,6 +17,11 @@ _REMEDIES = {
     "SCORES_ARE_LOGITS": "Pass probabilities; for logits add --logits.",
     "NOT_LOGITS": "Leave out --logits.",
     "PERCENT": "If these are percentages, add --percent; for logits add --logits.",
+    "SCALE_10": "If the scores run from 0 to 10, add --scale 10; for logits add --logits.",
+    "SCALE": "If the scores run from 0 to a largest score, pass it with --scale, such as --scale 1000.",
+    "ONE_SCALE": "Some values look like fractions and others do not: write all of them on one scale.",
+    "LOG_PROBABILITIES": "For log probabilities add --log-probabilities; for logits add --logits.",
+    "MISSING_CODE": "If {value} stands for a missing value, add --missing {value} --drop-missing.",
     "CLIP": "If this is rounding, add --clip.",
     "NORMALIZE": "Pass one probability for each class; if this is rounding, add --normalize; for logits add --logits.",
     "DROP_ROWS": "Fix these rows, or leave them out with --drop-missing.",
@@ -73,7 +78,8 @@ def describe(error: InputError, columns: Mapping[str, str] | None = None) -> str
     """
     known = _OPTIONS | dict(columns or {})
     remedy = _REMEDIES.get(error.remedy.name) if isinstance(error.remedy, Remedy) else None
-    return error.describe(argument=known.get(error.argument or ""), first_row_number=1, remedy=remedy)
+    text = error.describe(argument=known.get(error.argument or ""), first_row_number=1, remedy=remedy)
+    return " ".join([text, *(describe(other, columns) for other in error.others)])
 
 
 @contextmanager
@@ -100,5 +106,6 @@ def naming(source: str, columns: Mapping[str, str], rows: NDArray[Any] | None = 
         moved = InputError(
             error.problem, argument=error.argument, first_row=first, value=error.value, remedy=remedy
         )
+        moved.others = error.others
         message = describe(moved, columns)
         raise InputError(message if message.startswith(source) else f"{source}: {message}") from error

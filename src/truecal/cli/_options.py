@@ -50,6 +50,21 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
 
+class Fraction(click.ParamType):  # type: ignore[type-arg]
+    """A number, or a percentage with its sign: 3% is 0.03."""
+
+    name = "fraction"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        try:
+            return float(f"{float(text[:-1]) / 100:.15g}") if text.endswith("%") else float(text)
+        except ValueError:
+            return self.fail(
+                f"{value!r} is not a number such as 0.03, or a percentage such as 3%.", param, ctx
+            )
+
+
 class Multiclass(click.ParamType):  # type: ignore[type-arg]
     """What to measure for several classes: one of a few words, or top_5 with any number."""
 
@@ -105,6 +120,16 @@ def check_estimators(names: Iterable[str]) -> None:
                 click.echo(printable(f"truecal: {warning.message}"), err=True)
 
 
+def resolution_option(command: Function) -> Function:
+    """Give a command the option that sets the resolution of upper limits."""
+    return click.option(
+        "--resolution",
+        type=click.IntRange(min=1),
+        help="Largest number of intervals of scores in each of which upper limits allow any error. Fewer give shorter "
+        "limits; choose it before you look at the labels.  [default: by the number of rows and the scores]",
+    )(command)
+
+
 def column_option(*names: str, **settings: Any) -> Callable[[Function], Function]:
     """Return an option that names a column of FILE."""
     return click.option(*names, shell_complete=complete_columns, **settings)
@@ -128,8 +153,17 @@ def table_options(command: Function) -> Function:
         ),
         click.option("--pos-label", help="The positive label, if labels are not 0 and 1."),
         click.option("--logits", is_flag=True, help="The scores are logits: apply the sigmoid or softmax."),
+        click.option("--log-probabilities", is_flag=True, help="The scores are logarithms of probabilities."),
         click.option("--percent", is_flag=True, help="The scores are percentages, from 0 to 100."),
+        click.option(
+            "--scale", type=float, help="Largest possible score, such as 10 for scores from 0 to 10."
+        ),
         click.option("--clip", is_flag=True, help="Clip scores that rounding left just outside [0, 1]."),
+        click.option(
+            "--missing",
+            multiple=True,
+            help="Value that stands for a missing score, label or weight, such as -999 or n/a; repeatable.",
+        ),
         click.option("--drop-missing", is_flag=True, help="Leave out rows with missing values."),
         click.option(
             "--input-format",

@@ -55,7 +55,7 @@ def show_notes(predictions: Predictions | None, *, quiet: bool = False) -> None:
     if predictions is not None and is_verbose():
         click.echo(printable(f"truecal: {predictions.source} has {predictions.table.describe()}."), err=True)
     for note in predictions.notes if predictions is not None and not quiet else ():
-        click.echo(printable(f"truecal: {note}{'' if note.endswith('?') else '.'}"), err=True)
+        click.echo(printable(f"truecal: {note}{'' if note.endswith(('?', '.')) else '.'}"), err=True)
 
 
 def show_written(path: Path) -> None:

@@ -11,7 +11,7 @@ from truecal._lib.checks import require
 from truecal._lib.files import whole_file
 from truecal._lib.text import as_table
 from truecal.cli._options import OUTPUT, Command, column_option, input_options, output_options, seed_option
-from truecal.cli._output import check_target, finish, show_written, stage
+from truecal.cli._output import check_target, finish, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -50,11 +50,12 @@ def command(
 ) -> None:
     """Search all segments of FILE, by one or two features, for miscalibration.
 
-    The p-values are adjusted for the number of segments. The exit code is 1 if any segment is found, else 0.
+    The p-values are adjusted for the number of segments. The exit code is 1 if any segment is found, or if the
+    model is off as a whole, else 0. It is 2 if nothing was tested, because clusters hold too little information.
     """
     from truecal.cli.input.outcomes import refuse_outcomes
     from truecal.cli.input.predictions import load
-    from truecal.inference.audit import audit
+    from truecal.inference.audit import audit, check_combinations
 
     check_target(output, file)
     check_target(picture, file)
@@ -72,6 +73,7 @@ def command(
     if not predictions.features:
         raise InputError(f"{predictions.source} has no columns of features besides labels and scores")
     with predictions.naming():
+        check_combinations(len(predictions.features), max_depth)
         refuse_outcomes(
             predictions.features, predictions.rows["y_true"], remedy="Name the other features with --feature."
         )
@@ -81,9 +83,13 @@ def command(
         result = audit(**given, **options, features=predictions.features, n_resamples=resamples, rng=seed)
     if picture is not None:
         _draw(result, picture)
-    text = _text(result)
-    finish("audit", result.to_dict(), text, style=style, output=output, predictions=predictions, quiet=quiet)
-    raise SystemExit(1 if result.found else 0)
+    warnings = predictions.reversals()
+    text = "\n".join([_text(result), *(wrapped(f"Note: {warning}") for warning in warnings)])
+    content = {**result.to_dict(), "warnings": warnings}
+    finish("audit", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
+    off = result.found or result.off
+    tested = result.whole.tested or result.n_untested < result.n_searched
+    raise SystemExit(1 if off else 0 if tested else 2)
 
 
 def _draw(audit: Audit, path: Path) -> None:
@@ -103,9 +109,9 @@ def _text(audit: Audit) -> str:
     from truecal._lib.text import counted, format_pvalue
 
     searched = f"{counted(audit.n_searched, 'segment')} of {audit.target} searched, {len(audit.found)} found"
-    lines = [f"{searched} (family-wise level {audit.alpha:g})."]
-    if audit.n_skipped:
-        lines.append(f"{counted(audit.n_skipped, 'segment')} with fewer than {audit.min_rows} rows left out.")
+    first, rest = audit.remarks[: audit.off], audit.remarks[audit.off :]
+    lines = [f"{wrapped(text)}\n" for text in first]
+    lines += [f"{searched} (family-wise level {audit.alpha:g}).", *map(wrapped, rest)]
     shown = audit.found[:20]
     body = [
         [
@@ -113,15 +119,22 @@ def _text(audit: Audit) -> str:
             f"{one.n:,}",
             f"{one.mean_score:.3f}",
             f"{one.mean_label:.3f}",
-            f"{one.difference:+.3f}",
-            format_pvalue(one.adjusted_pvalue),
+            f"{one.level_z:+.1f}",
+            f"{one.slope_z:+.1f}",
+            format_pvalue(one.adjusted_pvalue, audit.n_resamples),
         ]
         for one in shown
     ]
     if body:
         lines += [
             "",
-            as_table(["segment", "rows", "predicted", "observed", "difference", "adjusted p"], body),
+            as_table(["segment", "rows", "predicted", "observed", "level", "slope", "p"], body),
+            "",
+            wrapped(
+                "level, slope: by how many standard errors of independent rows the observed rate is above the "
+                "predicted one, and the slope of the calibration curve above 1. The sum of their squares is tested; p "
+                "is adjusted for all segments."
+            ),
         ]
     if len(audit.found) > len(shown):
         lines.append(f"and {len(audit.found) - len(shown)} more; all are in --format json.")

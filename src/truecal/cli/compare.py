@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from truecal._lib.text import as_table
-from truecal.cli._options import Command, column_option, norm_option, output_options, table_options
+from truecal.cli._options import (
+    Command,
+    column_option,
+    norm_option,
+    output_options,
+    resolution_option,
+    table_options,
+)
 from truecal.cli._output import check_target, finish, stage, wrapped
 from truecal.exceptions import InputError, Remedy
 
@@ -26,12 +33,14 @@ _SEVERAL_CLASSES = (
 @click.option(
     "--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."
 )
+@resolution_option
 @output_options
 def command(
     file: str,
     score: tuple[str, ...],
     norm: float,
     confidence_level: float,
+    resolution: int | None,
     style: str,
     output: Path | None,
     quiet: bool,
@@ -58,7 +67,12 @@ def command(
         options = {name: value for name, value in models.options.items() if value is not None}
         try:
             comparison = compare(
-                models.y_true, dict(models.models), norm=norm, confidence_level=confidence_level, **options
+                models.y_true,
+                dict(models.models),
+                norm=norm,
+                confidence_level=confidence_level,
+                resolution=resolution,
+                **options,
             )
         except InputError as error:
             if error.remedy not in (Remedy.COLUMN_PER_CLASS, Remedy.ONE_VERSUS_REST):
@@ -80,7 +94,8 @@ def command(
             )
         )
         sentences = [comparison.verdict]
-    sentences += [f"Note: {note}" for note in comparison.notes]
+    notes = [*comparison.notes, *models.reversals()]
+    sentences += [f"Note: {note}" for note in notes]
     body = [
         [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}", f"{concordance:.3f}"]
         for name, error, interval, concordance in rows
@@ -89,7 +104,7 @@ def command(
     text = "\n".join(
         [as_table(["model", "error", heading, "C statistic"], body), "", *map(wrapped, sentences)]
     )
-    content = {"results": [one.to_dict() for one in pairs], "notes": list(comparison.notes)}
+    content = {"results": [one.to_dict() for one in pairs], "notes": notes}
     if isinstance(comparison, Ranking):
         content["ranking"] = [one.to_dict() for one in comparison.models]
     finish("compare", content, text, style=style, output=output, predictions=models, quiet=quiet)

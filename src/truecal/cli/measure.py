@@ -17,6 +17,7 @@ from truecal.cli._options import (
     input_options,
     norm_option,
     output_options,
+    resolution_option,
     seed_option,
 )
 from truecal.cli._output import check_target, finish, stage, wrapped
@@ -50,6 +51,7 @@ _WITH_BINS = ("ew_bin", "em_bin")
     show_default=True,
     help="Level of the intervals; 0 for none.",
 )
+@resolution_option
 @click.option("--bins/--no-bins", default=True, help="With --format json: the bins of each estimate.")
 @seed_option
 @output_options
@@ -60,6 +62,7 @@ def command(
     norm: float,
     n_bins: int | None,
     confidence_level: float,
+    resolution: int | None,
     bins: bool,
     seed: int,
     style: str,
@@ -74,7 +77,6 @@ def command(
     points.
     """
     from truecal._lib.checks import check_norm
-    from truecal._lib.text import p_equals
     from truecal.assessment.verdict import data_warnings
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
@@ -92,58 +94,71 @@ def command(
         parts: list[tuple[str | None, dict[str, Any]]] = [(None, predictions.arguments())]
         parts += [(name, {"y_true": sample}) for name, sample in predictions.groups.items()]
     with stage("measuring"), predictions.naming():
-        options: dict[str, Any] = {"norm": norm, "n_bins": n_bins, "rng": seed}
+        options: dict[str, Any] = {"norm": norm, "n_bins": n_bins, "resolution": resolution, "rng": seed}
         results = [
             (part, _measure(arguments, name, confidence_level if name == names[0] else 0, **options))
             for part, arguments in parts
             for name in names
         ]
         test, *tests = (calibration_test(**arguments, rng=seed) for _, arguments in parts)
-        adjusted = (
-            found.adjusted_pvalue
-            for found in adjusted_together(tests, dependent=bool(predictions.columns.cluster))
-        )
-        pvalues = dict(zip(predictions.groups, adjusted, strict=True))
+        adjusted = adjusted_together(tests, dependent=bool(predictions.columns.cluster))
+        by_group = dict(zip(predictions.groups, adjusted, strict=True))
     first = results[0][1].to_dict()
     content = {key: first[key] for key in ("value", "interval", "estimator", "norm", "n", "target")}
     rows = [
-        {"group": part, "adjusted_pvalue": pvalues.get(part or ""), **found.to_dict()}
+        {
+            "group": part,
+            "adjusted_pvalue": None if part is None else by_group[part].adjusted_pvalue,
+            **found.to_dict(),
+        }
         for part, found in results
     ]
     content["results"] = [{key: row[key] for key in row if bins or key != "bins"} for row in rows]
-    content["test"] = {"method": test.method, "pvalue": test.pvalue}
-    content["warnings"] = data_warnings(predictions.sample) if len(parts[0][1]) == 1 else ()
-    text = _text(predictions, results, p_equals(test.pvalue, test.n_resamples), pvalues, ", ".join(group))
-    text = "\n".join([text, *(wrapped(f"Note: {warning}") for warning in content["warnings"])])
+    content["test"] = {"method": test.method, "pvalue": test.pvalue, "tested": test.tested}
+    content["warnings"] = ()
+    if len(parts[0][1]) == 1:
+        content["warnings"] = (*predictions.reversals(), *data_warnings(predictions.sample))
+    shown = {name: found.shown_pvalue for name, found in by_group.items()}
+    text = _text(predictions, results, test.evidence, shown, ", ".join(group))
+    notes = [*([] if test.tested else [test.why_not_tested]), *content["warnings"]]
+    notes = [note for note in notes if note not in predictions.notes]
+    text = "\n".join([text, *(wrapped(f"Note: {note}") for note in notes)])
     finish("measure", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
 
 
-def _measure(arguments: dict[str, Any], name: str, level: float, *, norm: float, **options: Any) -> Estimate:
+def _measure(
+    arguments: dict[str, Any],
+    name: str,
+    level: float,
+    *,
+    norm: float,
+    resolution: int | None,
+    **options: Any,
+) -> Estimate:
     from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
     from truecal.inference.estimate import estimate
 
     has_interval = level != 0 and norm in (1, 2) and get_estimator(name).name == DEFAULT_ESTIMATOR
-    return estimate(
-        **arguments, estimator=name, norm=norm, confidence_level=level if has_interval else None, **options
-    )
+    interval: dict[str, Any] = {"confidence_level": level, "resolution": resolution} if has_interval else {}
+    return estimate(**arguments, estimator=name, norm=norm, **interval, **options)
 
 
 def _text(
     predictions: Predictions,
     results: list[tuple[str | None, Estimate]],
     shown_pvalue: str,
-    pvalues: dict[str, float | None],
+    pvalues: dict[str, str],
     group: str,
 ) -> str:
-    from truecal._lib.text import counted, format_pvalue, level
+    from truecal._lib.text import counted, level
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
 
     first = results[0][1]
     norm = "" if first.norm is None else f" (l{first.norm:g})"
     weighted = predictions.has_sampling_weights
     size = f"effective n = {predictions.size(first)}" if weighted else counted(first.n, "row")
-    if weighted and predictions.y_true is not None:
-        size = f"{counted(len(predictions.y_true), 'row')}, {size}"
+    if weighted and predictions.n_rows is not None:
+        size = f"{counted(predictions.n_rows, 'row')}, {size}"
     size += "" if first.n_clusters is None else f" in {counted(first.n_clusters, 'cluster')}"
     lines = [f"Calibration error{norm} of {first.target} in {predictions.source}, {size}", ""]
     head = ["estimator", "error", "bins"]
@@ -161,8 +176,7 @@ def _text(
     if pvalues:
         head.append("adjusted p")
         for (name, _), row in zip(results, body, strict=True):
-            adjusted = pvalues.get(name or "")
-            row.append("-" if adjusted is None else format_pvalue(adjusted))
+            row.append(pvalues.get(name or "", "-"))
     lines.append(as_table(head, body, text_columns=2 if group else 1))
     lines.append("")
     if first.interval is not None and not group:
@@ -170,8 +184,10 @@ def _text(
         lines.append(
             f"{level(first.interval.confidence_level)} confidence interval of the true error: {ends}."
         )
-        if "too few" in first.interval.assumption:
+        if first.interval.resolution is None:  # no interval for so few rows or clusters
             lines.append(f"{first.interval.assumption[0].upper()}{first.interval.assumption[1:]}.")
+        else:
+            lines.append(wrapped(f"Its upper end allows {first.interval.assumption}."))
     lines.append(f"Test of perfect calibration: {shown_pvalue}.")
     if pvalues:
         lines[-1] = lines[-1][:-1] + f"; adjusted for {counted(len(pvalues), 'group')} in the table."

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from truecal._lib.text import as_table
-from truecal.cli._options import Command, norm_option, output_options, seed_option
+from truecal.cli._options import Command, Fraction, norm_option, output_options, seed_option
 from truecal.cli._output import check_target, finish, show_written, stage
 from truecal.exceptions import InputError
 
@@ -19,6 +19,11 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 @click.command("plan", cls=Command)
 @click.option(
     "--error", "errors", type=float, multiple=True, help="Calibration error to detect, such as 0.02."
+)
+@click.option(
+    "--at-most",
+    type=Fraction(),
+    help="Plan a gate: rows with which 'truecal test --at-most' passes. --error is then the true error, 0 by default.",
 )
 @click.option(
     "--rows", "sizes", type=int, multiple=True, help="Sample size; the detectable error is computed."
@@ -48,6 +53,7 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 @output_options
 def command(
     errors: tuple[float, ...],
+    at_most: float | None,
     sizes: tuple[int, ...],
     power: float,
     alpha: float,
@@ -65,11 +71,15 @@ def command(
     """Plan how many labels to collect.
 
     With --error: the sample size needed to detect an error of that size. With --rows: the smallest detectable
-    error.
+    error. With --at-most: the sample size needed to show that the error is below a limit.
     """
     from truecal.simulation.planning import design_effect, detectable_error, plan_sample_size
     from truecal.simulation.scores.beta import BetaScores
 
+    if at_most is not None:
+        if sizes or plot is not None:
+            raise InputError("--at-most cannot be combined with --rows or --plot")
+        errors = errors or (0.0,)
     if not errors and not sizes:
         raise InputError(
             "Give --error (such as 0.02) for the sample size, or --rows (such as 5000) for the detectable error."
@@ -92,7 +102,7 @@ def command(
     rows: list[dict[str, Any]] = []
     for error in errors:
         with stage(f"finding the sample size for {error:g}"):
-            planned = plan_sample_size(error, **asked)
+            planned = plan_sample_size(error, at_most=at_most, **asked)
         rows.append({"true_error": error, "n": planned.n, "n_se": planned.standard_error})
     for n in sizes:
         with stage(f"finding the error that {n} rows detect"):
@@ -105,9 +115,15 @@ def command(
         [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else ""]
         for row in rows
     ]
-    title = (
-        f"Rows needed to detect an error with the {method} test (power {100 * power:g}%, level {alpha:g}):"
+    asks = ["Rows needed to detect an error"] if errors else []
+    asks += (
+        ["smallest error that the rows detect" if asks else "Smallest error that the rows detect"]
+        if sizes
+        else []
     )
+    title = f"{', and '.join(asks)} with the {method} test (power {100 * power:g}%, level {alpha:g}):"
+    if at_most is not None:
+        title = f"Rows needed to show an error below {at_most:g} (power {100 * power:g}%, level {alpha:g}):"
     text = f"{title}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}"
     settings: dict[str, Any] = {
         "power": power,
@@ -115,6 +131,7 @@ def command(
         "beta": list(beta),
         "method": method,
         "norm": norm,
+        "at_most": at_most,
     }
     settings |= {"cluster_size": cluster_size, "icc": icc, "design_effect": design_effect(cluster_size, icc)}
     if cluster_size != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,19 @@ if TYPE_CHECKING:
     from truecal.inference.compare import Comparison
     from truecal.recalibration.selection import Selection
 
+#: Formats of the file with recalibrated scores, and the usual ends of their names.
+_WRITTEN = {"csv": ".csv", "tsv": ".tsv", "jsonl": ".jsonl", "parquet": ".parquet", "arrow": ".arrow"}
+
+#: The start of text that a spreadsheet takes for a formula, such as "=1+1".
+_FORMULA = r"^([=@\t\r]|[+-][^0-9.])"
+
 
 @click.command("recalibrate", cls=Command)
 @input_options
 @click.option("--apply", "other", help="File whose scores are recalibrated.  [default: FILE itself]")
 @click.option("--test", "fresh", help="File with other rows, on which the gain is measured.")
 @click.option("--criterion", help="log_loss, brier or an estimator.  [default: log_loss]")
-@click.option("--write", "target", type=OUTPUT, help="CSV file for the rows with their recalibrated scores.")
+@click.option("--write", "target", type=OUTPUT, help="File for the rows with their recalibrated scores.")
 @seed_option
 @output_options
 def command(
@@ -46,7 +53,9 @@ def command(
     A model that is calibrated already is left as it is; that is no error. The table gives the errors of held-out rows.
     With --test the errors before and after are compared on the rows of another file, with the same columns.
 
-    --write keeps all columns and adds the new ones. On the rows of FILE, which the recalibrator was fitted to, their
+    --write keeps all columns and adds the new ones, in the format that the name implies: .csv, .tsv, .jsonl, .parquet,
+    .arrow. Text that a spreadsheet would run as a formula ("=1+1"), also in the names of columns, gets an apostrophe in
+    front of it in .csv and .tsv. On the rows of FILE, which the recalibrator was fitted to, their
     error is too small: to show the gain with 'truecal compare', give other rows with --apply.
     """
     from truecal.cli._errors import naming
@@ -55,12 +64,14 @@ def command(
     from truecal.cli.input.predictions import load, scores_of
     from truecal.recalibration.selection import select_recalibrator
 
+    if target is not None:
+        _check_format(target)
     for path in (output, target):
         check_target(path, file, *filter(None, (other, fresh)))
     if other is not None and target is None:
         raise InputError("needs --write, the file for the recalibrated scores", argument="--apply")
     kind = "logits" if reading["logits"] else "probabilities"
-    reading["logits"] = False  # the recalibrators take them as they are
+    reading["keep_logits"] = True  # the recalibrators take them as they are
     with stage("reading"):
         predictions = load(file, **reading)
         predictions.require_rows("recalibrate")
@@ -72,7 +83,17 @@ def command(
     if target is not None:
         table, scores, kept = predictions.table, predictions.y_proba, predictions.kept
         if other is not None:
-            asked = {name: reading[name] for name in ("percent", "clip", "normalize")}
+            how = (
+                "logits",
+                "keep_logits",
+                "log_probabilities",
+                "percent",
+                "scale",
+                "missing",
+                "clip",
+                "normalize",
+            )
+            asked = {name: reading[name] for name in how}
             table = open_table(other, reading["input_format"], reading["encoding"])
             scores, kept = scores_of(table, predictions.columns.score, **asked), None
         with naming(table.source, names_of(predictions.columns), kept):
@@ -85,6 +106,9 @@ def command(
                 err=True,
             )
     content, text = selection.to_dict(), _text(selection, predictions)
+    if (reversal := _reversal(predictions, kind)) is not None:
+        content["warnings"] = (reversal,)
+        text = f"{text}\n\n{wrapped(reversal)}"
     if fresh is not None:
         columns = predictions.columns
         same = {"label": columns.label, "score": columns.score}
@@ -140,7 +164,7 @@ def _text(selection: Selection, predictions: Predictions) -> str:
 def _write(
     target: Path, table: Table, scores: NDArray[Any], names: tuple[str, ...], kept: NDArray[Any] | None
 ) -> None:
-    """Write the rows of a table as CSV, with the recalibrated scores as further columns."""
+    """Write the rows of a table, with the recalibrated scores as further columns."""
     from collections.abc import Mapping
 
     import polars as pl
@@ -167,9 +191,46 @@ def _write(
             free = f"{called}_{number}"
         taken.add(free)
         new[free] = matrix[:, k]
-    # A spreadsheet takes text such as "=1+1" for a formula.
-    rows = rows.with_columns(pl.selectors.string().str.replace(r"^([=@\t\r]|[+-][^0-9.])", "'${1}"))
+    new_columns = pl.DataFrame(new)
+    whole = pl.concat([rows, new_columns], how="horizontal") if rows.width else new_columns
+    format = _check_format(target)
     with whole_file(target, "wb") as file:
-        pl.concat(
-            [rows, pl.DataFrame(new)] if rows.width else [pl.DataFrame(new)], how="horizontal"
-        ).write_csv(file)
+        if format == "parquet":
+            whole.write_parquet(file)
+        elif format == "arrow":
+            whole.write_ipc(file)
+        elif format == "jsonl":
+            whole.write_ndjson(file)
+        else:
+            whole = whole.with_columns(pl.selectors.string().str.replace(_FORMULA, "'${1}"))
+            guarded = [re.sub(_FORMULA, r"'\1", name) for name in whole.columns]
+            whole.columns = guarded if len(set(guarded)) == whole.width else whole.columns
+            whole.write_csv(file, separator="\t" if format == "tsv" else ",")
+
+
+def _check_format(target: Path) -> str:
+    """Return the format that the name of a file implies, which must be one that can be written."""
+    from truecal.cli.input.sniffing import format_by_name
+
+    suffix = target.suffix.lower()
+    format = (
+        "csv" if target.exists() and not target.is_file() else format_by_name(target)
+    )  # a device takes CSV
+    if format not in _WRITTEN or suffix in (".gz", ".zst"):
+        raise InputError(
+            f"must end in one of {', '.join(_WRITTEN.values())}. Got {target.name!r} instead",
+            argument="--write",
+        )
+    return format
+
+
+def _reversal(predictions: Predictions, kind: str) -> str | None:
+    """Return a sentence if higher scores go with fewer events."""
+    from truecal.data import as_samples, probabilities_from_logits
+    from truecal.inference.reversal import reversed_scores
+
+    scores = predictions.y_proba
+    with predictions.naming():
+        proba = probabilities_from_logits(scores) if kind == "logits" else scores
+        samples = as_samples(predictions.y_true, proba, **predictions.options)
+    return reversed_scores(samples[0]) if len(samples) == 1 else None

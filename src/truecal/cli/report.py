@@ -15,6 +15,7 @@ from truecal.cli._options import (
     column_option,
     group_option,
     input_options,
+    resolution_option,
     seed_option,
 )
 from truecal.cli._output import check_target, show_notes, show_written, stage, wrapped
@@ -29,6 +30,7 @@ from truecal.exceptions import InputError
 @click.option("-o", "--output", type=OUTPUT, help="The page.  [default: FILE's name, .html]")
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
 @seed_option
+@resolution_option
 @click.option("--quick", is_flag=True, help="Skip the comparison of recalibrators.")
 @click.option(
     "--clinical",
@@ -48,6 +50,7 @@ def command(
     output: Path | None,
     title: str,
     seed: int,
+    resolution: int | None,
     quick: bool,
     clinical: bool,
     threshold: tuple[float, ...],
@@ -82,6 +85,7 @@ def command(
             thresholds=threshold or None,
             time=next(iter(predictions.features.values())) if moment else None,
             recalibration=not quick,
+            resolution=resolution,
             rng=seed,
         )
     assessment.to_html(target, title=title, source=printable(name))

@@ -10,12 +10,14 @@ import click
 from truecal._lib.text import as_table
 from truecal.cli._options import (
     Command,
+    Fraction,
     cells_option,
     complete_estimators,
     group_option,
     input_options,
     norm_option,
     output_options,
+    resolution_option,
     seed_option,
 )
 from truecal.cli._output import check_target, finish, stage, wrapped
@@ -38,7 +40,8 @@ _MOST_NAMES = 10
     shell_complete=complete_estimators,
     help="Test, or an estimator as its statistic; see 'truecal estimators'.  [default: multiscale]",
 )
-@click.option("--at-most", type=float, help="Test whether the error is below this; 0.05 is 5%.")
+@click.option("--at-most", type=Fraction(), help="Test whether the error is below this; 0.05 is 5%.")
+@resolution_option
 @norm_option
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
 @click.option(
@@ -51,6 +54,7 @@ def command(
     group: tuple[str, ...],
     method: str | None,
     at_most: float | None,
+    resolution: int | None,
     norm: float,
     alpha: float,
     resamples: int,
@@ -63,7 +67,7 @@ def command(
     """Test the null hypothesis that the probabilities in FILE are perfectly calibrated.
 
     The exit code is 1 if the hypothesis is rejected, else 0. With --group it is rejected if it is for any
-    group, with adjusted p-values.
+    group, with adjusted p-values. It is 2 if nothing was tested, because clusters hold too little information.
 
     With --at-most the null hypothesis is that the calibration error is at least that large. The exit code is 0
     if the error is shown to be smaller, in every group, and else 1.
@@ -82,6 +86,7 @@ def command(
         predictions = load(file, group=group, **reading)
         arguments = predictions.arguments()
     options: dict[str, Any] = {"norm": norm, "n_resamples": resamples, "rng": seed, "at_most": at_most}
+    options["resolution"] = resolution
     options["method"] = method or DEFAULT_TEST
     with stage("testing"), predictions.naming():
         tests: dict[str, TestResult] = {"": calibration_test(**arguments, **options)} if not group else {}
@@ -91,29 +96,45 @@ def command(
             tests = dict(zip(predictions.groups, adjusted, strict=True))
         decisions = {} if at_most is None else {name: test.decide(alpha) for name, test in tests.items()}
     content: dict[str, Any] = {"alpha": alpha, "at_most": at_most}
+    tested = any(test.tested for test in tests.values())
     if at_most is None:
-        passed = min(map(_pvalue, tests.values())) > alpha
+        passed = tested and min(map(_pvalue, tests.values())) > alpha
         where = _rejected(tests, alpha) if group else ""
         outcome = f"Perfect calibration is {'not ' if passed else ''}rejected at level {alpha:g}{where}."
+        if not tested:
+            outcome = f"Perfect calibration was not tested{' in any group' if group else ''}."
         table = _table(tests, predictions, alpha)
     else:
         passed = all(decision.state == SHOWN for decision in decisions.values())
         outcome = _in_groups(decisions, at_most) if group else decisions[""].verdict
         table = _decision_table(decisions, tests, predictions)
-    content |= {"rejected": passed == (at_most is not None), "passed": passed}
+    content |= {"rejected": tested and passed == (at_most is not None), "passed": passed, "tested": tested}
     if group:
         content["results"] = [{"group": name, **_content(tests, decisions, name)} for name in tests]
     else:
         content["result"] = _content(tests, decisions, "")
     text = f"{table if group else tests['']}\n\n{wrapped(outcome)}"
+    text += "".join(f"\n{wrapped(f'Note: {note}')}" for note in (_why(tests) if group else ()))
     if group and len(arguments) == 1 and (doubt := suspected_dependence(predictions.sample)):
         text += f"\n{wrapped(f'Note: {doubt}')}"
     finish("test", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
-    raise SystemExit(0 if passed else 1)
+    raise SystemExit(0 if passed else 1 if tested else 2)
 
 
 def _pvalue(test: TestResult) -> float:
     return test.pvalue if test.adjusted_pvalue is None else test.adjusted_pvalue
+
+
+def _why(tests: dict[str, TestResult]) -> list[str]:
+    """Return why groups were not tested, the name of the first one with each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, test in tests.items():
+        if not test.tested:
+            reasons.setdefault(test.why_not_tested, []).append(name)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}"
+        for reason, names in reasons.items()
+    ]
 
 
 def _content(tests: dict[str, TestResult], decisions: dict[str, Decision], name: str) -> dict[str, Any]:
@@ -129,6 +150,8 @@ def _rejected(tests: dict[str, TestResult], alpha: float) -> str:
     more = len(names) - _MOST_NAMES
     which = "; ".join([*names[:_MOST_NAMES], *([f"and {more} more"] if more > 0 else [])])
     number = f"in {len(names) or 'any'} of {counted(len(tests), 'group')}"
+    untested = sum(not test.tested for test in tests.values())
+    number += f" ({untested:,} not tested)" if untested else ""
     return f" {number}: {which}" if names else f" {number}"
 
 
@@ -176,19 +199,23 @@ def _decision_table(
 
 def _table(tests: dict[str, TestResult], predictions: Predictions, alpha: float) -> str:
     from truecal._lib.text import format_pvalue, statistic
+    from truecal.estimators._registry import MULTISCALE
 
+    # An estimator as the statistic is an error; the statistic of the multiscale test means nothing to a reader.
+    is_error = all(test.method != MULTISCALE for test in tests.values())
+    head = [*_sizes_head(predictions), *(["statistic"] if is_error else []), "p", "adjusted p", "rejected"]
     body = [
         [
             name,
             predictions.size(test),
-            statistic(test.statistic),
-            format_pvalue(test.pvalue),
-            format_pvalue(_pvalue(test)),
-            "yes" if _pvalue(test) <= alpha else "no",
+            *([statistic(test.statistic)] if is_error else []),
+            format_pvalue(test.pvalue, test.n_resamples) if test.tested else "-",
+            test.shown_pvalue,
+            "yes" if _pvalue(test) <= alpha else "no" if test.tested else "-",
         ]
         for name, test in tests.items()
     ]
-    return as_table([*_sizes_head(predictions), "statistic", "p", "adjusted p", "rejected"], body)
+    return as_table(head, body)
 
 
 def _sizes_head(predictions: Predictions) -> list[str]:

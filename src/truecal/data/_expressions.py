@@ -17,7 +17,7 @@ from narwhals.dtypes import DType
 from truecal._lib.checks import did_you_mean
 from truecal._lib.text import counted, listing
 from truecal.data.arrays import to_python
-from truecal.data.labels import check_classes, numbers_in_names
+from truecal.data.labels import booleans_in_names, check_classes, numbers_in_names
 from truecal.data.predictions import (
     COUNT_RULE,
     MAX_WEIGHT,
@@ -26,12 +26,14 @@ from truecal.data.predictions import (
     WEIGHT_REMEDY,
     WEIGHT_RULE,
 )
-from truecal.exceptions import InputError, Remedy
+from truecal.data.scales import fitting_remedy, look_at
+from truecal.exceptions import InputError, Remedy, show_value
 
 Frame = nw.LazyFrame[Any]
 
 #: Integers beyond this are not exact as float64.
 _EXACT_INTEGERS = 2.0**53
+_CAST = "Cast the column to text or to Int64."
 
 
 class Fault(NamedTuple):
@@ -40,12 +42,14 @@ class Fault(NamedTuple):
     column: str
     where: nw.Expr
     problem: Callable[[int, str], str]
-    remedy: Remedy | str
+    remedy: Remedy | str | Callable[[], tuple[Remedy, Any]]
     shown: nw.Expr | None = None
 
     def error(self, count: int, values: str) -> InputError:
-        """Return the error for `count` such rows."""
-        return InputError(self.problem(count, values), argument=self.column, count=count, remedy=self.remedy)
+        """Return the error for `count` such rows; a remedy may depend on the data, and on a value in them."""
+        remedy, value = self.remedy() if callable(self.remedy) else (self.remedy, None)
+        problem = self.problem(count, values)
+        return InputError(problem, argument=self.column, count=count, value=value, remedy=remedy)
 
 
 def as_lazy(frame: Any) -> Frame:
@@ -87,9 +91,9 @@ def require_columns(schema: nw.Schema, wanted: Iterable[str], numbers: Iterable[
                 value=name,
                 remedy=did_you_mean(name, columns),
             )
-        if name.startswith("^") and name.endswith("$"):  # Polars would take it as a regular expression
+        if name == "*" or (name.startswith("^") and name.endswith("$")):  # which stand for several columns
             raise InputError(
-                "has a name that reads as a regular expression",
+                "has a name that reads as a pattern",
                 argument=name_column(name),
                 remedy="Rename it.",
             )
@@ -120,6 +124,11 @@ def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame,
     def uneven(n: int, values: str) -> str:
         return f"{has} {counted(n, 'row')} whose sum is not 1 (sum {values})"
 
+    def fit() -> tuple[Remedy, Any]:
+        values = look_at(columns, ask=lambda questions: _answers(data, questions), count=_count)
+        remedy = fitting_remedy(values)
+        return Remedy.LOGITS_FLAG if remedy is Remedy.LOGITS else remedy, values.code
+
     total, smallest, top = nw.col("_total"), nw.col("_smallest"), nw.col("_top")
     # Unlike `nw.sum_horizontal`, plus hands on what is missing, so that one look at the sum finds it.
     data = data.with_columns(_total=_add(columns))
@@ -129,12 +138,20 @@ def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame,
         return _softmax(data, columns, lost), faults
     if single:
         out = (columns[0] < 0) | (columns[0] > 1)
-        return data, [*faults, Fault(named, out, outside, Remedy.LOGITS_FLAG)]
+        return data, [*faults, Fault(named, out, outside, fit)]
     data = data.with_columns(_smallest=nw.min_horizontal(*columns), _top=nw.max_horizontal(*columns))
     extreme = nw.when(smallest < 0).then(smallest).otherwise(top)
-    faults.append(Fault(named, (smallest < 0) | (top > 1), outside, Remedy.LOGITS_FLAG, extreme))
+    faults.append(Fault(named, (smallest < 0) | (top > 1), outside, fit, extreme))
     faults.append(Fault(named, (total - 1).abs() > SUM_TOLERANCE, uneven, Remedy.NORMALIZE, total))
     return data, faults
+
+
+def _answers(data: Frame, questions: dict[str, nw.Expr]) -> dict[str, Any]:
+    return {name: column.item() for name, column in collect(data.select(**questions)).to_dict().items()}
+
+
+def _count(where: nw.Expr) -> nw.Expr:
+    return where.cast(nw.Int64).sum()
 
 
 def _add(columns: list[nw.Expr]) -> nw.Expr:
@@ -198,13 +215,25 @@ def is_text(dtype: DType) -> bool:
 
 def as_label(label: str, dtype: DType) -> nw.Expr:
     """Return labels as what all engines can compare, numbers or text."""
-    if is_text(dtype):
-        return nw.col(label).cast(nw.String)
+    if is_text(dtype):  # some versions of pandas turn what is missing into the text "None"
+        return nw.when(~nw.col(label).is_null()).then(nw.col(label).cast(nw.String))
     if is_whole(dtype):
         return nw.col(label)  # to make them wider would take a tenth of the time of the whole query
     if dtype.is_numeric() or dtype == nw.Boolean:
         return nw.col(label).cast(nw.Float64)
     raise InputError(f"must hold numbers, booleans or text. Its type is {dtype}", argument=name_column(label))
+
+
+def refuse_large_labels(data: Frame, label: str, dtype: DType) -> None:
+    """Refuse labels of PyArrow that float64 would round, for PyArrow itself does so in its own words."""
+    if data.implementation.is_pyarrow() and dtype == nw.UInt64:
+        largest = collect(data.select(nw.col(label).max()))[label].item()
+        if largest is not None and largest >= _EXACT_INTEGERS:
+            raise InputError(
+                f"has labels beyond 2^53, which are not exact in float64 (up to {largest})",
+                argument=name_column(label),
+                remedy=_CAST,
+            )
 
 
 def is_whole(dtype: DType) -> bool:
@@ -223,7 +252,7 @@ def bad_labels(label: str, dtype: DType) -> list[Fault]:
                 name,
                 y.abs() >= _EXACT_INTEGERS,
                 lambda n, _: f"has {counted(n, 'label')} beyond 2^53, which are not exact in float64",
-                "Cast the column to text or to Int64.",
+                _CAST,
             )
         )
     return faults
@@ -245,9 +274,11 @@ def read_two_labels(
             )
         hit, known, must = y, (y == 0) | (y == 1), "must hold 0 and 1"
     else:
-        if isinstance(positive, str) != text or not isinstance(positive, str | bool | int | float):
+        huge = isinstance(positive, int) and abs(positive) >= 2**64
+        if huge or isinstance(positive, str) != text or not isinstance(positive, str | bool | int | float):
+            held = "text" if text else "numbers"
             raise InputError(
-                f"{positive!r} is not among the labels of {name}, which holds {'text' if text else 'numbers'}",
+                f"{show_value(positive)} is not among the labels of {name}, which holds {held}",
                 argument="pos_label",
                 value=positive,
             )
@@ -279,6 +310,8 @@ def name_classes(scores: list[str], label: str, labels: Sequence[Any] | None, *,
         return classes
     if text:
         return list(scores)
+    if len(scores) == 2 and (booleans := booleans_in_names(scores)):
+        return [int(value) for value in booleans]
     if all(name.isdecimal() for name in scores):
         return [int(name) for name in scores]
     numbers = numbers_in_names(scores) if len(scores) > 1 else None

@@ -69,7 +69,7 @@ def warn_of_other_order(**given: Any) -> None:
                 f"Rows are matched by position, and {name} has the index of {first} in another order. Give both one "
                 f"order, as with .loc, or pass {name}.to_numpy() if positions are right.",
                 CalibrationWarning,
-                stacklevel=_level_outside(),
+                stacklevel=level_outside(),
             )
 
 
@@ -82,7 +82,7 @@ def _same_values(index: Any, other: Any) -> bool:
     return set(index.tolist()) == set(other.tolist())
 
 
-def _level_outside() -> int:
+def level_outside() -> int:
     """Return the `stacklevel` at which the caller of this function names the line that called truecal."""
     level, frame = 1, sys._getframe(1)
     while frame.f_globals.get("__name__", "").partition(".")[0] == "truecal" and frame.f_back is not None:

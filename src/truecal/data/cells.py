@@ -50,6 +50,9 @@ LOGIT_SCALE = LOGIT_STEPS / (2 * LOGIT_LIMIT)
 LOGIT_SHIFT = LOGIT_STEPS / 2
 LEAST_INSIDE, GREATEST_INSIDE = 8.54e-17, 1 - 2.0**-53
 
+#: No cell is wider: scores further apart are in different cells.
+LARGEST_CELL = 1 / SCORE_STEPS
+
 _FILE_VERSION = 1
 _COLUMNS = ("score", "count", "positives", "lower")
 _SQUARES = ("squares", "positive_squares")
@@ -228,7 +231,8 @@ class Cells(Sample):
             return cells
         keys = np.arange(table.n_clusters, dtype=np.uint64) if keys is None else keys
         clusters = make_clusters(
-            keys[table.cluster],
+            keys,
+            table.cluster,
             cells.groups_of(cell[table.group]),
             weight=table.weight,
             scores=table.weight * sample.score[table.group],
@@ -241,7 +245,9 @@ class Cells(Sample):
 
     def groups_of(self, cell: NDArray[Any]) -> NDArray[np.intp]:
         """Return the positions of cells of given numbers, all of which must be here."""
-        return np.searchsorted(self.cell, cell)
+        position = np.zeros(N_CELLS, dtype=np.intp)
+        position[self.cell] = np.arange(len(self))
+        return np.asarray(position[cell])
 
     def merge(self, *others: Cells) -> Cells:
         """Return the cells of this and other parts together; the order does not matter.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from truecal.data._expressions import Frame, collect
 from truecal.data.cells import Cells
-from truecal.data.cluster_sums import MOST_PAIRS, N_BLOCKS, Keys, cluster_keys, make_clusters
+from truecal.data.cluster_sums import MOST_PAIRS, N_BLOCKS, cluster_keys, make_clusters, number_clusters
 from truecal.data.groups import rows_by_key
 from truecal.data.predictions import EQUAL_CLUSTERS
 from truecal.exceptions import InputError
@@ -45,27 +45,27 @@ def add_clusters(
     # Not by cell: Spark would work it out for the filter once more, in a method too long to be compiled.
     if weighted:
         rows = rows.filter(nw.col("_w") > 0)
-    sizes = _sizes_if_many(parts, rows, units, weighted=weighted)
+    sizes = _sizes_if_many(parts, rows, groups, units, weighted=weighted)
     if sizes is not None:
         if equal:
+            number = sum(map(len, sizes.values()))
             raise InputError(
-                f"'clusters' needs sums of every cluster, and {len(sizes):,} are too many for memory",
+                f"'clusters' needs sums of every cluster, and {number:,} are too many for memory",
                 argument="weights",
                 value="clusters",
                 remedy="Count every row the same, or summarise fewer rows.",
             )
         rows, units = _add_block(rows, units), [_BLOCK]
     sums = collect(_sum_by_pair(rows, [*groups, *units, "_cell"], squares=equal and weighted))
-    key: Keys
     if sizes is None:
-        key = cluster_keys(sums.select(units).to_native(), len(sums))
+        keys, cluster = number_clusters(sums.select(units).to_native(), len(sums))
     else:
-        key = sums[_BLOCK].to_numpy().astype(np.uint64)
+        keys, cluster = np.arange(N_BLOCKS, dtype=np.uint64), sums[_BLOCK].to_numpy().astype(np.intp)
     cell = sums["_cell"].to_numpy().astype(np.int64)
     names = ("weight", "scores", "positives", "rows", "squares", "positive_squares")
     columns = {name: sums[name].to_numpy().astype(np.float64) for name in names if name in sums.columns}
     if equal:
-        columns = _count_equally(columns, key)
+        columns = _count_equally(columns, cluster)
     found = {}
     for key_of_group, where in rows_by_key(sums, groups, np.flatnonzero(cell >= 0)).items():
         part = parts[key_of_group]
@@ -84,26 +84,29 @@ def add_clusters(
             )
         if not (sampling or equal):
             del mine["rows"]
-        others: dict[str, Any] = {} if sizes is None else {"keys": None, "merged": sizes}
-        table = make_clusters(key[where], part.groups_of(cell[where]), **mine, equal=equal, **others)
+        others: dict[str, Any] = {} if sizes is None else {"keys": None, "merged": sizes[key_of_group]}
+        table = make_clusters(
+            keys, cluster[where], part.groups_of(cell[where]), **mine, equal=equal, **others
+        )
         found[key_of_group] = replace(part, clusters=table)
     return found
 
 
 def _sizes_if_many(
-    parts: dict[tuple[Any, ...], Cells], rows: Frame, units: list[str], *, weighted: bool
-) -> NDArray[np.float64] | None:
-    """Return the number of rows of each cluster if there may be too many pairs of a cluster and a cell."""
+    parts: dict[tuple[Any, ...], Cells], rows: Frame, groups: list[str], units: list[str], *, weighted: bool
+) -> dict[tuple[Any, ...], NDArray[np.float64]] | None:
+    """Return the number of rows of each cluster of each group, if there may be too many pairs of cluster and cell."""
     n = collect(rows.select(n=nw.len()))["n"].item() if weighted else sum(part.n for part in parts.values())
     if n <= MOST_PAIRS:
         return None
-    sizes = rows.with_columns(_one=nw.lit(1.0)).group_by(*units).agg(size=nw.col("_one").sum())
-    found = collect(sizes.with_columns(_one=nw.lit(1)).group_by("size").agg(times=nw.col("_one").sum()))
-    size, times = found["size"].to_numpy(), found["times"].to_numpy()
-    if times.sum() * sum(map(len, parts.values())) <= MOST_PAIRS:
+    sizes = rows.with_columns(_one=nw.lit(1.0)).group_by(*groups, *units).agg(size=nw.col("_one").sum())
+    counted = sizes.with_columns(_one=nw.lit(1)).group_by(*groups, "size").agg(times=nw.col("_one").sum())
+    found = collect(counted).sort("size")
+    size, times = found["size"].to_numpy().astype(np.float64), found["times"].to_numpy().astype(np.int64)
+    by_group = rows_by_key(found, groups, np.arange(len(found)))
+    if sum(int(times[where].sum()) * len(parts[key]) for key, where in by_group.items()) <= MOST_PAIRS:
         return None
-    order = np.argsort(size)
-    return np.repeat(size[order].astype(np.float64), times[order].astype(np.int64))
+    return {key: np.repeat(size[where], times[where]) for key, where in by_group.items()}
 
 
 def _sum_by_pair(rows: Frame, by: list[str], *, squares: bool) -> Frame:
@@ -120,11 +123,10 @@ def _sum_by_pair(rows: Frame, by: list[str], *, squares: bool) -> Frame:
     )
 
 
-def _count_equally(columns: dict[str, NDArray[Any]], key: Keys) -> dict[str, NDArray[Any]]:
+def _count_equally(columns: dict[str, NDArray[Any]], cluster: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
     """Return sums whose weights make every cluster count the same, and add up to the same total."""
-    _, cluster = np.unique(key, return_inverse=True)
-    total = np.bincount(cluster.reshape(-1), columns["weight"])
-    factor = (total.mean() / total)[cluster.reshape(-1)]
+    total = np.bincount(cluster, columns["weight"])
+    factor = (total.mean() / total)[cluster]
     columns = {"squares": columns["weight"], "positive_squares": columns["positives"], **columns}
     power = {"rows": 0, "squares": 2, "positive_squares": 2}
     return {name: column * factor ** power.get(name, 1) for name, column in columns.items()}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.codes import sum_pairs
 from truecal._lib.types import FloatArray
 from truecal.data.labels import cluster_columns, number_values
 from truecal.data.sample import Clusters
@@ -28,8 +29,8 @@ Keys = NDArray[np.uint64]
 MOST_PAIRS, N_BLOCKS = 1 << 24, 1 << 8
 
 
-def cluster_keys(clusters: Any, n: int) -> Keys:
-    """Return a number of 64 bits for each row's cluster, the same in every part of the data.
+def number_clusters(clusters: Any, n: int) -> tuple[Keys, NDArray[np.intp]]:
+    """Return a number of 64 bits for each cluster, the same in every part of the data, and each row's cluster, from 0.
 
     Parameters
     ----------
@@ -40,14 +41,34 @@ def cluster_keys(clusters: Any, n: int) -> Keys:
 
     Examples
     --------
+    >>> keys, cluster = number_clusters([5, 3, 5], 3)
+    >>> len(keys), cluster
+    (2, array([1, 0, 1]))
+    """
+    keys, cluster = np.zeros(1, dtype=np.uint64), np.zeros(n, dtype=np.intp)
+    for column in cluster_columns(clusters, n):
+        values, place = number_values(column)
+        joint, cluster = number_values(cluster * len(values) + place)
+        before, own = np.divmod(joint, max(len(values), 1))
+        keys = _mix(keys[before] * np.uint64(31) + _hash(values)[own])
+    return keys, cluster
+
+
+def cluster_keys(clusters: Any, n: int) -> Keys:
+    """Return a number of 64 bits for each row's cluster, the same in every part of the data.
+
+    Parameters
+    ----------
+    clusters, n
+        As for `number_clusters`.
+
+    Examples
+    --------
     >>> cluster_keys(["a", "b", "a"], 3)[[0, 2]] == cluster_keys(["c", "a"], 2)[1]
     array([ True,  True])
     """
-    key = np.zeros(n, dtype=np.uint64)
-    for column in cluster_columns(clusters, n):
-        values, place = number_values(column)
-        key = _mix(key * np.uint64(31) + _hash(values)[place])
-    return key
+    keys, cluster = number_clusters(clusters, n)
+    return keys[cluster]
 
 
 def _hash(values: NDArray[Any]) -> Keys:
@@ -71,8 +92,10 @@ def _mix(key: Keys) -> Keys:
 
 
 def make_clusters(
-    key: Keys,
+    keys: Keys,
+    cluster: NDArray[np.intp],
     group: NDArray[np.intp],
+    /,
     *,
     weight: FloatArray,
     scores: FloatArray,
@@ -84,33 +107,30 @@ def make_clusters(
 
     Parameters
     ----------
-    key : ndarray of uint64
-        Which cluster, or which block.
-    group : ndarray of int
-        Which group of the sample.
+    keys : ndarray of uint64
+        What clusters, or blocks, are known by; those of the same key are one, and those without sums are left out.
+    cluster, group : ndarray of int
+        Position of the cluster in `keys`, and number of the group of the sample.
     weight, scores, positives, rows : ndarray
         The fields of `Clusters`.
     **others
-        Other fields of `Clusters`.
+        Other fields of `Clusters`; ``keys=None`` if they mean nothing in other parts.
     """
-    keys, cluster = np.unique(key, return_inverse=True)
-    n_clusters = len(keys)
-    pair = group * n_clusters + cluster.reshape(-1)
+    keys, number = np.unique(keys, return_inverse=True)
+    present = np.bincount(number[cluster], minlength=len(keys)) > 0
+    cluster = (np.cumsum(present) - 1)[number][cluster]
+    keys, n_clusters = keys[present], int(present.sum())
     columns = [weight, scores, positives, *([] if rows is None else [rows])]
-    if (pair[1:] <= pair[:-1]).any():
-        order = np.argsort(pair, kind="stable")
-        pair = pair[order]
-        start = np.flatnonzero(np.diff(pair, prepend=-1))
-        pair, columns = pair[start], [np.add.reduceat(column[order], start) for column in columns]
-    if len(pair) > MOST_PAIRS:
+    cluster, group, columns = sum_pairs(cluster, group, columns)
+    if len(cluster) > MOST_PAIRS:
         raise InputError(
-            f"have {len(pair):,} pairs of a cluster and a cell, more than the {MOST_PAIRS:,} that are kept in memory",
+            f"have {len(cluster):,} pairs of a cluster and a cell, more than the {MOST_PAIRS:,} kept in memory",
             argument="clusters",
             remedy="Summarise all rows at once with truecal.summarize, which merges clusters into blocks.",
         )
     return Clusters(
-        cluster=pair % n_clusters,
-        group=pair // n_clusters,
+        cluster=cluster,
+        group=group,
         weight=columns[0],
         scores=columns[1],
         positives=columns[2],
@@ -145,8 +165,10 @@ def merge_clusters(tables: Sequence[Clusters | None], groups: Sequence[NDArray[n
     def joined(columns: list[Any]) -> Any:
         return np.concatenate(columns)
 
+    first = np.cumsum([0, *(table.n_clusters for table in known)])
     return make_clusters(
-        joined([table.keys[table.cluster] for table in known if table.keys is not None]),
+        joined([table.keys for table in known]),
+        joined([table.cluster + number for table, number in zip(known, first, strict=False)]),
         joined([group[table.group] for group, table in zip(groups, known, strict=True)]),
         weight=joined([table.weight for table in known]),
         scores=joined([table.scores for table in known]),

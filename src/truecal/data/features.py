@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,13 @@ from numpy.typing import NDArray
 from truecal._lib.text import counted
 from truecal.exceptions import InputError
 
+#: Names of columns whose numbers are no quantities.
+_ID_NAME = re.compile(
+    r"(^|[ _.-])(id|ids|uuid|guid|index|idx|key|row|rownum|row_number)$|[a-z]Id$|[a-zA-Z]ID$|^Unnamed: 0$",
+    re.I,
+)
+#: So many different values may be levels, even if every row has another one.
+_FEW_VALUES = 20
 #: The level of rows without a value. Text in quotes cannot be mistaken for it.
 MISSING = "missing"
 
@@ -29,11 +37,15 @@ class Feature:
         The levels, in order.
     code : ndarray of int
         Level of each row.
+    identifier : bool
+        Whether its values only name rows: text that hardly ever repeats, whole numbers that count rows, and numbers
+        called ``id``, ``index`` or the like, which mean nothing when they are cut at quantiles.
     """
 
     name: str
     levels: tuple[str, ...]
     code: NDArray[np.intp]
+    identifier: bool = False
 
 
 def read_features(features: Any, n: int, *, n_bins: int | None = None) -> tuple[Feature, ...]:
@@ -102,6 +114,7 @@ def _feature(name: str, values: NDArray[Any], n_bins: int | None) -> Feature:
     missing = np.array([_is_missing(value) for value in values.tolist()])
     present = values[~missing]
     code = np.empty(len(values), dtype=np.intp)
+    identifier = n_bins is not None and _is_identifier(name, present, n_bins)
     if present.dtype.kind in "fiu" and n_bins is not None and len(np.unique(present)) > n_bins:
         levels, code[~missing] = _quantile_bins(present.astype(np.float64), n_bins)
     else:
@@ -114,7 +127,20 @@ def _feature(name: str, values: NDArray[Any], n_bins: int | None) -> Feature:
     if missing.any():
         code[missing] = len(levels)
         levels = [*levels, MISSING]
-    return Feature(name, tuple(levels), code)
+    return Feature(name, tuple(levels), code, identifier)
+
+
+def _is_identifier(name: str, values: NDArray[Any], n_bins: int) -> bool:
+    """Return whether values only name rows; few distinct ones are levels, whatever their name."""
+    numbers = values.dtype.kind in "fiu"
+    distinct = len(np.unique(values)) if numbers else len(set(map(repr, values.tolist())))
+    if distinct <= max(n_bins, _FEW_VALUES):
+        return False
+    if not numbers:
+        return distinct > len(values) / 2
+    whole = bool((values == np.floor(values)).all())
+    counter = distinct == len(values) and float(values.max() - values.min()) < 2 * distinct
+    return whole and (counter or _ID_NAME.search(name) is not None)
 
 
 def _quantile_bins(values: NDArray[np.float64], n_bins: int) -> tuple[list[str], NDArray[np.intp]]:

@@ -30,7 +30,8 @@ from truecal.data.cluster_frames import add_clusters
 from truecal.data.groups import rows_by_key
 from truecal.data.labels import check_pos_label
 from truecal.data.predictions import WEIGHT_KINDS, check_multiclass, class_target
-from truecal.exceptions import InputError, Remedy
+from truecal.data.scales import warn_of_classes
+from truecal.exceptions import InputError, Remedy, first_of
 
 #: The cell of rows whose weight is zero. Those of faults count down from -1.
 _LEFT_OUT = -1000
@@ -153,6 +154,7 @@ def summarize(
         raise InputError("'clusters' needs cluster", argument="weights", value=weights)
     is_sampling = weights != "counts" and bool(weight)
     text = expressions.is_text(schema[label])
+    expressions.refuse_large_labels(data, label, schema[label])
 
     data = data.select(
         **{f"_g{k}": nw.col(name) for k, name in enumerate(groups)},
@@ -189,6 +191,8 @@ def summarize(
     _refuse(sums, rows, faults, weight)
     dtype = _type_of_scores([schema[name] for name in scores])
     parts = _split(sums, groups, dtype, target)
+    if not logits:
+        warn_of_classes(np.concatenate([cells.score for cells in parts.values()]))
     if units:
         parts = add_clusters(
             parts,
@@ -295,9 +299,7 @@ def _refuse(sums: nw.DataFrame[Any], rows: Frame, faults: list[Fault], weight: s
         if counts[k]
     ]
     if errors:
-        for other in errors[1:]:
-            errors[0].add_note(str(other))
-        raise errors[0]
+        raise first_of(errors)
     if not len(cell):
         raise InputError("is empty. At least one row is needed", argument="frame")
     if (cell == _LEFT_OUT).all():

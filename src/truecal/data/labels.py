@@ -10,9 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib import codes
 from truecal._lib.text import counted, listing
-from truecal.data.arrays import NUMBERS, bad_values, check_length, refuse_missing, to_array, to_python
-from truecal.exceptions import CalibrationWarning, InputError, Remedy
+from truecal.data.arrays import (
+    NUMBERS,
+    bad_values,
+    check_length,
+    level_outside,
+    refuse_missing,
+    to_array,
+    to_python,
+)
+from truecal.exceptions import CalibrationWarning, InputError, Remedy, show_value
 
 Codes = NDArray[np.intp]
 
@@ -146,13 +155,15 @@ class Labels:
                 f"in that of the alphabet",
                 Remedy.LABELS,
             )
-        if all(re.fullmatch(r"\d+", label) for label in seen) and sorted(seen, key=int) != seen:
-            warnings.warn(
-                f"The columns of {self.scores_name} are taken in the order of the labels as text: "
-                f"{listing(seen)}. Pass labels if they are in the order of the numbers.",
-                CalibrationWarning,
-                stacklevel=5,
-            )
+        numbered = all(label.isdecimal() for label in seen) and sorted(seen, key=int) == seen
+        if order or numbered or n_classes == 2:  # categories, numbers or pos_label give the same order
+            return seen
+        warnings.warn(
+            f"The columns of {self.scores_name} have no names, and are taken in the order of the sorted labels: "
+            f"{listing(seen, 20)}. Pass labels=[...] to name the class of each column.",
+            CalibrationWarning,
+            stacklevel=level_outside(),
+        )
         return seen
 
     def _look_up(self, truth: NDArray[Any], seen: list[Any], classes: list[Any]) -> NDArray[Any]:
@@ -240,7 +251,7 @@ def _codes(truth: NDArray[Any]) -> Codes:
 
 def _not_among(what: str, label: Any, known: list[Any]) -> InputError:
     return InputError(
-        f"{label!r} is not among the {what} {listing(known)}", argument="pos_label", value=label
+        f"{show_value(label)} is not among the {what} {listing(known)}", argument="pos_label", value=label
     )
 
 
@@ -275,8 +286,12 @@ def classes_of(names: Sequence[Any], seen: Sequence[Any]) -> list[Any] | None:
     ['dog', 'cat']
     >>> classes_of(["p2", "p1", "p0"], [0, 1, 2])
     [2, 1, 0]
+    >>> classes_of(["True", "False"], [False, True])
+    [True, False]
     """
     text = isinstance(seen[0], str)
+    if not text and set(seen) <= {0, 1} and (booleans := booleans_in_names(names)):
+        return [type(seen[0])(value) for value in booleans]
     exact = [int(name) if not text and str(name).isdecimal() else name for name in names]
     if not set(exact).isdisjoint(seen):
         return exact
@@ -287,6 +302,19 @@ def classes_of(names: Sequence[Any], seen: Sequence[Any]) -> list[Any] | None:
     shared = same.index(False) if False in same else len(same)
     ends = [str(name)[shared:] for name in names]
     return ends if set(seen) <= set(ends) else None
+
+
+def booleans_in_names(names: Sequence[Any]) -> list[bool] | None:
+    """Return which of two columns is that of True, where the names end in True and False; else None.
+
+    Examples
+    --------
+    >>> booleans_in_names(["p_True", "p_False"]), booleans_in_names(["p_yes", "p_no"])
+    ([True, False], None)
+    """
+    ends = [re.search(r"(true|false)$", str(name).lower()) for name in names]
+    values = [end[1] == "true" for end in ends if end]
+    return values if len(names) == 2 and set(values) == {True, False} else None
 
 
 def numbers_in_names(names: Sequence[Any]) -> list[int] | None:
@@ -315,7 +343,7 @@ def read_clusters(clusters: Any, n: int) -> Codes:
     code = np.zeros(n, dtype=np.intp)
     for column in cluster_columns(clusters, n):
         part = number_values(column)[1]
-        code = _codes(code * (part.max(initial=0) + 1) + part)
+        code = number_values(code * (part.max(initial=0) + 1) + part)[1]
     return code
 
 
@@ -354,8 +382,7 @@ def number_values(column: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     (array([3, 7]), array([1, 0, 1]))
     """
     if column.dtype.kind != "O":
-        values, place = np.unique(column, return_inverse=True)
-        return values, place.reshape(-1)
+        return codes.number_values(column)
     number: dict[Any, int] = {}
     place = np.array([number.setdefault(value, len(number)) for value in column.tolist()], dtype=np.intp)
     values = np.empty(len(number), dtype=object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from truecal._lib.checks import check_choice, did_you_mean
+from truecal._lib.checks import check_choice, did_you_mean, hint_at_seed
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import (
     bad_values,
@@ -26,6 +27,7 @@ from truecal.data.counting import Counting
 from truecal.data.labels import Codes, Labels, read_clusters
 from truecal.data.reading import Reading
 from truecal.data.sample import Sample
+from truecal.data.scales import finite, fitting_remedy, look_at, warn_of_classes
 from truecal.exceptions import InputError, Remedy
 
 #: The value of `multiclass` for the error of the top label among rows with the same predicted class.
@@ -47,6 +49,10 @@ COUNT_RULE = "with a fractional part, which cannot count rows"
 WEIGHT_KINDS = ("sampling", "counts", "clusters")
 #: How a target says that clusters count the same, and not rows.
 EQUAL_CLUSTERS = ", every cluster counted once"
+
+
+#: Fewest rows, and standard errors of a mean, from which to conclude that labels are counted from 1.
+_FEW_ROWS, _CLEAR = 10, 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +311,7 @@ def read_rows(
     ([0.7, 0.5], [True, False])
     """
     for name in unknown:
-        hint = did_you_mean(name, Reading.__annotations__)
+        hint = hint_at_seed(name) or did_you_mean(name, Reading.__annotations__)
         raise TypeError(f"unexpected keyword argument {name!r}{f'. {hint}' if hint else ''}")
     if y_proba is None:
         raise InputError(
@@ -314,6 +320,8 @@ def read_rows(
     warn_of_other_order(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight, clusters=clusters)
     check_multiclass(multiclass, pos_label)
     proba, names = read_logits(y_proba) if logits else read_probabilities(y_proba)
+    if not logits:  # of which some round to 1
+        warn_of_classes(proba)
     proba = proba[:, 0] if proba.ndim == 2 and proba.shape[1] == 1 else proba
     truth = Labels(y_true, len(proba))
     if names and truth.column_names and names != truth.column_names and set(names) == set(truth.column_names):
@@ -342,7 +350,10 @@ def read_rows(
         proba = np.column_stack([1 - proba, proba])
         if classes is not None and pos_label is not None:  # the one column is that of pos_label
             classes.sort(key=lambda label: bool(label == pos_label))
+    named = classes is not None
     column, classes = truth.columns(proba.shape[1], pos_label=pos_label, classes=classes, names=names)
+    if not named and classes == list(range(len(classes))):
+        _refuse_counted_from_one(column, proba)
     if multiclass is not None and multiclass.startswith("top_"):
         return (Rows(**_top_k(proba, column, multiclass), **common),)
     if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
@@ -355,6 +366,26 @@ def read_rows(
         return ClassRows(column, proba, targets, common)
     k = 1 if pos_label is None else classes.index(truth.as_label(pos_label))
     return (Rows(column == k, proba[:, k], target=class_target(classes, k) + suffix, **common),)
+
+
+def _refuse_counted_from_one(column: NDArray[Any], proba: NDArray[np.floating[Any]]) -> None:
+    """Refuse labels without 0 if the class of the column before is clearly the more probable one.
+
+    Labels from 1 to K lie outside the classes 0 to K - 1, unless the last one does not occur.
+    """
+    if len(column) < _FEW_ROWS or proba.shape[1] < 3 or column.min() < 1:
+        return
+    rows, column = np.arange(len(column)), column.astype(np.intp)
+    given, before = proba[rows, column].astype(np.float64), proba[rows, column - 1].astype(np.float64)
+    gain = before - given
+    if gain.mean() <= _CLEAR * gain.std() / math.sqrt(len(gain)):
+        return
+    raise InputError(
+        f"has no label 0, and the probabilities fit labels that are counted from 1: the mean probability of the true "
+        f"class is then {before.mean():.3g}, and {given.mean():.3g} if the first column is class 0",
+        argument="y_true",
+        remedy=Remedy.LABELS,
+    )
 
 
 def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str) -> dict[str, Any]:
@@ -490,10 +521,7 @@ def read_probabilities(
     # The minimum and the maximum are NaN if any value is, so this one comparison finds every fault.
     if not (proba.min() >= 0 and proba.max() <= 1):
         refuse_missing(proba, name, "value")
-        outside = (proba < 0) | (proba > 1)
-        raise bad_values(
-            outside, proba, name, "value", "outside [0, 1]", remedy=_range_remedy(proba) or remedy
-        )
+        raise _out_of_range(proba, name, remedy)
     if proba.dtype.itemsize > 8:  # only now, for rounding would hide an excess beyond float64
         proba = proba.astype(np.float64)
     if proba.ndim == 1 or proba.shape[1] == 1:
@@ -505,13 +533,20 @@ def read_probabilities(
     return proba, names
 
 
-def _range_remedy(proba: NDArray[np.floating[Any]]) -> Remedy | None:
-    """Return what to do about values that are nearly probabilities, or that look like percentages."""
-    if np.abs(proba - 0.5).max() < 0.5 + SUM_TOLERANCE:
-        return Remedy.CLIP
-    if proba.min() >= 0 and 10 < proba.max() <= 100 and np.median(proba) > 1:
-        return Remedy.PERCENT
-    return None
+def _out_of_range(proba: NDArray[np.floating[Any]], name: str, logits: Remedy) -> InputError:
+    """Return the error of values outside [0, 1], with the scale that fits them; `logits` is what to do about logits."""
+    values = look_at([finite(proba)])
+    remedy = fitting_remedy(values)
+    outside = (proba < 0) | (proba > 1)
+    error = bad_values(
+        outside, proba, name, "value", "outside [0, 1]", remedy=logits if remedy is Remedy.LOGITS else remedy
+    )
+    if remedy is not Remedy.MISSING_CODE:
+        return error
+    first = int((proba == values.code).reshape(len(proba), -1).any(axis=1).argmax())
+    return InputError(
+        error.problem, argument=name, count=error.count, first_row=first, value=values.code, remedy=remedy
+    )
 
 
 def read_weights(sample_weight: Any, n: int) -> FloatArray | None:

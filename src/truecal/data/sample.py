@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal._lib.codes import number_values, order_of, sum_pairs
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.types import FloatArray
 from truecal.data.score_groups import ScoreGroups, ones, prefix_sums
@@ -90,6 +91,11 @@ class Clusters:
         if not sound:
             raise ValueError("its clusters contradict each other")
         return table
+
+    @cached_property
+    def by_cluster(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Order of the entries by cluster, and within a cluster by group; and where each cluster begins in it."""
+        return order_of(self.cluster, self.n_clusters)
 
     @cached_property
     def effective_number(self) -> float:
@@ -376,10 +382,15 @@ class Sample(ScoreGroups):
         if weight is None and clusters is None:
             return cls._from_sorted(*sort_rows(label, score), score.dtype, target)
         if weight is None:
-            weight = np.ones(len(label))
-        # Label and weight order the rows inside a tie, so that sums round the same for any row order.
-        order = np.lexsort((weight, label, score))
-        score, label, weight = score[order], label[order], weight[order]
+            order, weight = (
+                np.argsort(score),
+                np.ones(len(label)),
+            )  # sums of whole numbers do not depend on the order
+        else:
+            # Label and weight order the rows inside a tie, so that sums round the same for any row order.
+            order = np.lexsort((weight, label, score))
+            weight = weight[order]
+        score, label = score[order], label[order]
         start = _group_starts(score)
         start = np.arange(len(score)) if start is None else start
         positives, square = weight * label, weight**2
@@ -457,15 +468,15 @@ def _by_cluster(
     counted: bool,
 ) -> Clusters:
     """Sum rows, sorted by score, over each cluster in each group."""
-    kept, cluster = np.unique(cluster, return_inverse=True)
-    n_clusters = len(kept)
+    kept, cluster = number_values(cluster)
     group = np.repeat(np.arange(len(start)), np.diff(start, append=len(cluster)))
-    key, place = np.unique(group * n_clusters + cluster, return_inverse=True)
+    columns = [weight, positives, *([] if counted else [np.ones(len(weight))])]
+    cluster, group, columns = sum_pairs(cluster, group, columns)
     return Clusters(
-        cluster=key % n_clusters,
-        group=key // n_clusters,
-        weight=np.bincount(place, weight).astype(np.float64, copy=False),
-        positives=np.bincount(place, positives).astype(np.float64, copy=False),
-        n_clusters=n_clusters,
-        rows=None if counted else np.bincount(place).astype(np.float64),
+        cluster=cluster,
+        group=group,
+        weight=columns[0],
+        positives=columns[1],
+        n_clusters=len(kept),
+        rows=None if counted else columns[2],
     )

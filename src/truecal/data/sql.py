@@ -30,10 +30,10 @@ from truecal.data.cells import (
     Cells,
     cell_of,
 )
-from truecal.data.cluster_sums import cluster_keys, make_clusters
+from truecal.data.cluster_sums import make_clusters, number_clusters
 from truecal.data.groups import rows_by_key
 from truecal.data.predictions import COUNT_RULE, MAX_WEIGHT, MIN_WEIGHT, WEIGHT_REMEDY, WEIGHT_RULE
-from truecal.exceptions import InputError, Remedy
+from truecal.exceptions import InputError, Remedy, first_of, show_value
 
 
 class Dialect(NamedTuple):
@@ -56,6 +56,7 @@ DIALECTS = {
     "duckdb": Dialect(),
     "sqlite": Dialect(
         "REAL",
+        quote="`",  # a name between double quotes that no column has is text there, and not an error
         # Text in a column of numbers is an infinite number, which the checks refuse.
         number="CASE WHEN TYPEOF({0}) IN ('integer', 'real', 'null') THEN CAST({0} AS {1}) ELSE -9e999 END",
     ),
@@ -102,10 +103,14 @@ _FAULTS: dict[int, tuple[str, Callable[[int, str], str], Remedy | str]] = {
     ),
 }
 
+_MADE_BY_TRUECAL = "Was it made with truecal sql?"
+
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _TABLE = re.compile(r'("(?:[^"]|"")+"|`[^`]+`|[^."`\s][^."`]*)(?:\.|$)')
 #: A table of dbt: its name is filled in when dbt runs.
 _DBT = re.compile(r"""\{\{ *(ref|source)\( *(['"])[\w.-]+\2( *, *(['"])[\w.-]+\4)? *\) *\}\}""")
+
+_JINJA = re.compile(r"\{[{%#]")
 
 
 def cells_query(
@@ -167,11 +172,13 @@ def cells_query(
     >>> query = cells_query("t", label="y", score="p", dialect="sqlite")
     >>> read_cells(pl.read_database(query, base))
     Cells(n=4, cells=3, target='P(y = 1)')
+    >>> base.close()
     """
     form = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
     groups = [] if by is None else [by] if isinstance(by, str) else list(by)
-    for name in groups:
-        if name.lower() in (*COLUMNS, *SQUARES, CLUSTER) or groups.count(name) > 1:
+    shown = [_unquoted(name) or name for name in groups]
+    for name in shown:
+        if name.lower() in (*COLUMNS, *SQUARES, CLUSTER) or shown.count(name) > 1:
             raise InputError(
                 f"{name!r} cannot name a group, because the result has a column of that name",
                 argument="by",
@@ -194,31 +201,34 @@ def cells_query(
     if cluster is not None:
         given.append(f"{_column(cluster, form)} AS truecal_cluster")
         faults.append("WHEN truecal_cluster IS NULL THEN -6")
-        groups, names = [*groups, CLUSTER], [*names, "truecal_cluster"]
+        shown, names = [*shown, CLUSTER], [*names, "truecal_cluster"]
     aliases = (*COLUMNS[1:], *SQUARES)[: len(sums) + 1]
-    result = [f"{own} AS {_quote(name, form)}" for name, own in zip(groups, names, strict=True)]
+    result = [f"{own} AS {_quote(name, form)}" for name, own in zip(shown, names, strict=True)]
     result.append(f"cell AS {_quote('cell', form)}")
     result += [
         f"{value} AS {_quote(alias, form)}" for value, alias in zip(["COUNT(*)", *sums], aliases, strict=True)
     ]
     steps = [_float(number, form) for number in (SCORE_SCALE, LOGIT_SCALE, LOGIT_SHIFT)]
     newline, comma = "\n      ", ",\n    "
+    source = _table(table, form)
+    if _DBT.fullmatch(source) and any(_JINJA.search(text) for text in (*given, *result)):
+        raise InputError("A name or a label has '{{', '{%' or '{#' in it, which dbt would run as a template")
     # A score of 0, 1 or outside is replaced by one half before the logarithm, so that no database works it out there.
     return f"""\
-WITH given AS (
+WITH truecal_given AS (
   SELECT
     {comma.join(given)}
-  FROM {_table(table, form)}
+  FROM {source}
 ),
-inside AS (
+truecal_inside AS (
   SELECT
-    given.*,
+    truecal_given.*,
     CASE WHEN p >= {LEAST_INSIDE!r} AND p < 1 THEN p ELSE 0.5 END AS x
-  FROM given
+  FROM truecal_given
 ),
-cells AS (
+truecal_cells AS (
   SELECT
-    inside.*,
+    truecal_inside.*,
     CASE
       {newline.join(faults)}
       WHEN p = 0 THEN 0
@@ -226,11 +236,11 @@ cells AS (
       WHEN p < {LEAST_INSIDE!r} THEN 1
       ELSE CAST(1 + FLOOR(x * {steps[0]}) + FLOOR(LN(x / (1 - x)) * {steps[1]} + {steps[2]}) AS INTEGER)
     END AS cell
-  FROM inside
+  FROM truecal_inside
 )
 SELECT
     {comma.join(result)}
-FROM cells
+FROM truecal_cells
 GROUP BY {", ".join([*names, "cell"])}"""
 
 
@@ -252,10 +262,18 @@ def _quote(name: str, form: Dialect) -> str:
 
 def _column(name: str, form: Dialect) -> str:
     """Return a name between quotes: exact if it was given in quotes or is not a word, else folded."""
+    exact = _unquoted(name)
+    if exact is not None:
+        return _quote(exact, form)
+    return _quote(form.fold(name) if _WORD.fullmatch(name) else name, form)
+
+
+def _unquoted(name: str) -> str | None:
+    """Return the name between quotes; None if it was given without."""
     for mark in ('"', "`"):
         if len(name) > 2 and name[0] == name[-1] == mark:
-            return _quote(name[1:-1].replace(2 * mark, mark), form)
-    return _quote(form.fold(name) if _WORD.fullmatch(name) else name, form)
+            return name[1:-1].replace(2 * mark, mark)
+    return None
 
 
 def _table(name: str, form: Dialect) -> str:
@@ -285,7 +303,8 @@ def _hit(column: str, pos_label: Any, neg_label: Any, form: Dialect) -> str:
             argument="pos_label" if positive is None else "neg_label",
         )
     if positive == negative or type(positive) is not type(negative):
-        raise InputError(f"must differ from pos_label {positive!r} and be of its type", argument="neg_label")
+        problem = f"must differ from pos_label {show_value(positive)} and be of its type"
+        raise InputError(problem, argument="neg_label")
     found = (
         f"WHEN {column} = {_literal(positive, form)} THEN 1 WHEN {column} = {_literal(negative, form)} THEN 0"
     )
@@ -295,10 +314,12 @@ def _hit(column: str, pos_label: Any, neg_label: Any, form: Dialect) -> str:
 def _literal(value: Any, form: Dialect) -> str:
     if isinstance(value, bool):
         return str(value).upper()
-    if isinstance(value, int | float) and np.isfinite(value):
+    if (isinstance(value, int) and abs(value) < 2**63) or (isinstance(value, float) and np.isfinite(value)):
         return repr(value)
     if not isinstance(value, str) or "\\" in value or any(ord(mark) < 32 for mark in value):
-        raise InputError(f"{value!r} cannot be a label in a query", argument="pos_label", value=value)
+        raise InputError(
+            f"{show_value(value)} cannot be a label in a query", argument="pos_label", value=value
+        )
     return "'" + value.replace("'", form.quote_in_text) + "'"
 
 
@@ -344,9 +365,10 @@ def read_cells(
     data = collect(as_lazy(frame))
     found = find_columns(data.columns)
     keep = [*COLUMNS, *(SQUARES if weights == "sampling" and SQUARES[0] in found else ())]
+    others = [column for column in data.columns if column not in found.values()]
     groups = [] if by is None else [by] if isinstance(by, str) else list(by)
+    groups = [name if name in others else _unquoted(name) or name for name in groups]
     for name in groups:
-        others = [column for column in data.columns if column not in found.values()]
         if name not in others:
             raise InputError(
                 f"The result has no group {name!r}. Its groups: {listing(others) if others else 'none'}",
@@ -358,7 +380,7 @@ def read_cells(
     _refuse(sums)
     good = sums["cell"] >= 0
     sums = {name: column[good] for name, column in sums.items()}
-    _check_sums(sums)
+    _check_sums(sums, weighted=SQUARES[0] in found)
     if weights == "counts":
         _check_counts(sums["count"])
     del sums["cell"]
@@ -366,14 +388,15 @@ def read_cells(
     dtype = np.dtype(np.float32 if (lower.astype(np.float32) == lower).all() else np.float64)
     # The cell of the smallest score, as logarithms may differ in the last bit and text files round.
     cell, data = cell_of(lower), data.filter(good.tolist())
-    clusters = None if CLUSTER not in found else cluster_keys(data[found[CLUSTER]].to_native(), len(data))
+    clusters = None if CLUSTER not in found else number_clusters(data[found[CLUSTER]].to_native(), len(data))
     parts = {}
     for key, where in rows_by_key(data, groups, np.arange(len(cell))).items():
         mine = {name: column[where] for name, column in sums.items()}
         part = Cells.from_sums(cell[where], **mine, dtype=dtype, target=target)
         if clusters is not None:
             table = make_clusters(
-                clusters[where],
+                clusters[0],
+                clusters[1][where],
                 part.groups_of(cell[where]),
                 weight=mine["count"],
                 scores=mine["score_sum"],
@@ -394,7 +417,7 @@ def find_columns(names: Sequence[str]) -> dict[str, str]:
         if name not in found:
             raise InputError(
                 f"The result of the query has no column {name!r}. It has: {listing(names, 20)}",
-                remedy="Was it made with truecal sql?",
+                remedy=_MADE_BY_TRUECAL,
             )
     return found
 
@@ -413,6 +436,14 @@ def _refuse(sums: dict[str, NDArray[Any]]) -> None:
     cell, rows = sums["cell"], sums["rows"]
     if not np.isfinite(cell).all() or not (rows > 0).all():
         raise InputError("The result of the query has missing values or counts that are not positive")
+    unknown = ~np.isin(cell, (*_FAULTS, LEFT_OUT)) & ~((cell >= 0) & (cell < N_CELLS) & (cell % 1 == 0))
+    if unknown.any():
+        raise InputError(
+            f"has {counted(int(unknown.sum()), 'value')} that no query of truecal gives, such as "
+            f"{cell[unknown][0]:g}",
+            argument="column 'cell'",
+            remedy=_MADE_BY_TRUECAL,
+        )
     errors = []
     for number, (argument, problem, remedy) in _FAULTS.items():
         where = cell == number
@@ -421,9 +452,7 @@ def _refuse(sums: dict[str, NDArray[Any]]) -> None:
             text = problem(n, "NaN" if np.isnan(least) else f"{least:.9g}")
             errors.append(InputError(text, argument=argument, count=n, remedy=remedy))
     if errors:
-        for other in errors[1:]:
-            errors[0].add_note(str(other))
-        raise errors[0]
+        raise first_of(errors)
     if not len(cell):
         raise InputError("The table of the query is empty. At least one row is needed")
     if (cell == LEFT_OUT).all():
@@ -434,13 +463,15 @@ def _refuse(sums: dict[str, NDArray[Any]]) -> None:
 _ROUNDING = 1e-9
 
 
-def _check_sums(sums: dict[str, NDArray[Any]]) -> None:
+def _check_sums(sums: dict[str, NDArray[Any]], *, weighted: bool) -> None:
     """Refuse numbers that cannot be the sums of cells, such as those of an edited file."""
-    count, lower, cell = sums["count"], sums["lower"], sums["cell"]
+    count, lower, cell, rows = sums["count"], sums["lower"], sums["cell"], sums["rows"]
     slack = 1 + _ROUNDING
+    lightest, heaviest = (MIN_WEIGHT, MAX_WEIGHT) if weighted else (1.0, 1.0)
     sound = (
         all(np.isfinite(column).all() for column in sums.values())
-        and (count > 0).all()
+        and (rows % 1 == 0).all()
+        and ((count >= lightest * rows / slack) & (count <= heaviest * rows * slack)).all()
         and ((sums["positives"] >= 0) & (sums["positives"] <= count * slack)).all()
         and ((lower >= 0) & (lower <= 1)).all()
         and (sums["score_sum"] >= lower * count / slack).all()
@@ -449,10 +480,14 @@ def _check_sums(sums: dict[str, NDArray[Any]]) -> None:
         and (cell_of(lower / slack) - 1 <= cell).all()
         and (cell <= cell_of(np.minimum(lower * slack, 1.0)) + 1).all()
     )
+    if sound and SQUARES[0] in sums:
+        squares, hits = sums[SQUARES[0]], sums[SQUARES[1]]
+        # By the inequality of Cauchy and Schwarz, and because weights are positive.
+        sound = (
+            (squares * slack >= count * (count / rows)) & (np.sqrt(squares) <= count * slack)
+        ).all() and ((hits >= 0) & (hits <= squares * slack)).all()
     if not sound:
-        raise InputError(
-            "The columns of the result contradict each other", remedy="Was it made with truecal sql?"
-        )
+        raise InputError("The columns of the result contradict each other", remedy=_MADE_BY_TRUECAL)
 
 
 def _check_counts(count: FloatArray) -> None:

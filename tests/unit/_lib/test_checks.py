@@ -6,7 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, check_norm, require
+import truecal
+from truecal._lib.checks import (
+    as_generator,
+    check_choice,
+    check_count,
+    check_flag,
+    check_fraction,
+    check_norm,
+    require,
+    unknown_option,
+)
 from truecal.exceptions import InputError
 
 
@@ -128,3 +138,24 @@ def test_require_imports_or_says_what_to_install():
 def test_a_negative_seed_is_refused():
     with pytest.raises(InputError, match="a seed of at least 0"):
         as_generator(-1)
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_])
+def test_a_flag_is_true_or_false(value):
+    assert check_flag("band", value) == bool(value)
+
+
+@pytest.mark.parametrize("value", ["nonsense", 1, None])
+def test_any_other_flag_is_refused(value):
+    with pytest.raises(InputError, match="band must be True or False"):
+        check_flag("band", value)
+
+
+@pytest.mark.parametrize("name", ["seed", "random_state"])
+@pytest.mark.parametrize(
+    "function", [truecal.estimate, truecal.calibration_test, truecal.select_recalibrator]
+)
+def test_seeds_are_led_to_rng(name, function):
+    with pytest.raises(InputError, match=f"{name} is not an option .* Random seeds are passed as rng"):
+        function([0, 1] * 20, np.linspace(0.1, 0.9, 40), **{name: 1})
+    assert unknown_option("bandwith", "kde", ["bandwidth"]).remedy == "Did you mean 'bandwidth'?"

@@ -62,3 +62,15 @@ def test_says_when_the_steps_run_out():
         return float(-np.exp(-x[0])), np.exp(-x), np.diag(-np.exp(-x))
 
     assert not maximise(ramp, np.zeros(1), max_steps=3).converged
+
+
+def test_a_climb_ends_where_rounding_hides_every_gain():
+    calls = 0
+
+    def noisy(x):
+        nonlocal calls
+        calls += 1
+        return -1e15 + float(calls % 3), np.array([1.0, -1.0]), -np.diag([1e12, 1e-12])
+
+    assert not maximise(noisy, np.zeros(2)).converged
+    assert calls <= 502

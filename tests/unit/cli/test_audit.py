@@ -81,3 +81,31 @@ def test_a_picture_is_written(tmp_path):
         )
         assert (tmp_path / name).stat().st_size > 2000
     assert ".png, .svg or .pdf" in refuse("audit", "flights", "--picture", tmp_path / "a.txt")
+
+
+def test_too_many_features_are_refused_at_once(tmp_path):
+    rng = np.random.default_rng(0)
+    wide = {f"x{k}": rng.integers(0, 2, 60) for k in range(400)}
+    path = write_csv(tmp_path / "wide.csv", {"label": Y[:60], "score": P[:60], **wide})
+    assert "80,200 combinations" in refuse("audit", path)
+
+
+def test_what_is_tested_is_shown_and_identifiers_are_listed(path, tmp_path):
+    off = write_csv(tmp_path / "off.csv", {"id": np.arange(3000), **COLUMNS, "score": P * 0.8})
+    text = run("audit", off, code=1).stdout
+    assert text.startswith("The model is off as a whole")
+    assert "only name rows: id" in text
+    assert "The sum of their squares is tested" in " ".join(text.split())
+    assert "≤ 0.001" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_clusters_without_events_are_not_tested(tmp_path):
+    columns = {
+        "label": np.zeros(300, int),
+        "score": np.full(300, 0.01),
+        "x": REGION[:300],
+        "who": np.arange(300) % 20,
+    }
+    text = run("audit", write_csv(tmp_path / "a.csv", columns), "--cluster", "who", code=2).stdout
+    assert "3 segments not tested" in text

@@ -27,5 +27,5 @@ def test_verbose_reports_how_the_file_was_read_and_the_time_of_each_step(tmp_pat
 
 
 def test_a_question_has_no_full_stop(tmp_path):
-    path = write_csv(tmp_path / "logits.csv", {"label": [0, 1, 1], "score": [31, 50, 70]})
-    assert "are they percentages (--percent), and not logits?\n" in run("measure", path, "--logits").stderr
+    path = write_csv(tmp_path / "logits.csv", {"label": [0, 1, 1], "score": [0.5, 5.5, 7]})
+    assert "are they something else, and not logits?\n" in run("measure", path, "--logits").stderr

@@ -22,7 +22,18 @@ def test_plan_draws(tmp_path, monkeypatch):
 
 def test_plan_refuses_what_cannot_be():
     assert "Give --error" in refuse("plan")
-    assert "--error must lie between" in refuse("plan", "--error", "2")
+    said = refuse("plan", "--error", "10")
+    assert "--error must lie between" in said
+    assert "For 10% write 0.1." in said
+    assert "alternative" not in said
+
+
+def test_the_heading_says_what_was_asked():
+    both = run("plan", "--error", "0.2", "--rows", "100", "--repeats", "20").stdout
+    assert both.startswith("Rows needed to detect an error, and smallest error that the rows detect with")
+    assert run("plan", "--rows", "100", "--repeats", "20").stdout.startswith(
+        "Smallest error that the rows detect"
+    )
 
 
 def test_plan_for_clusters():

@@ -2,6 +2,8 @@ import csv
 import json
 
 import numpy as np
+import polars as pl
+import pytest
 
 import truecal
 from support.command_line import COLUMNS, refuse, run, spread, value_of, write_csv
@@ -166,3 +168,48 @@ def test_bad_scores_of_another_file_are_named_with_that_file(tmp_path):
     options = ("--drop-missing", "--quiet", "--apply", other, "--write", tmp_path / "out.csv")
     said = refuse("recalibrate", path, *options)
     assert "other.csv: column 'score' has 1 value outside [0, 1] (first at row 701: 1.7)" in said
+
+
+@pytest.mark.parametrize(
+    "suffix", ["csv", "TSV", "txt", "jsonl", "json", "parquet", "pq", "arrow", "feather"]
+)
+def test_the_name_says_the_format_and_the_readers_take_it(plain, tmp_path, suffix):
+    name = f"a.{suffix}"
+    run("recalibrate", plain, "--write", tmp_path / "known.csv")
+    run("recalibrate", plain, "--write", tmp_path / name)
+    column = ("--label", "label", "--score", "score_recalibrated", "--format", "json")
+    expected, found = (value_of(run("measure", tmp_path / file, *column)) for file in ("known.csv", name))
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.npz", "a.csv.gz", "a.html", "a"])
+def test_other_formats_are_refused_before_anything_is_fitted(plain, tmp_path, name):
+    message = refuse("recalibrate", plain, "--write", tmp_path / name)
+    assert ".csv" in message or "spreadsheets" in message
+    assert not (tmp_path / name).exists()
+
+
+def test_names_of_columns_are_guarded_in_text_only(tmp_path):
+    path = write_csv(
+        tmp_path / "a.csv", {"label": COLUMNS["label"], "score": COLUMNS["score"], "=1+1": COLUMNS["score"]}
+    )
+    known = ("--label", "label", "--score", "score")
+    for name, head in (("b.csv", "'=1+1"), ("b.parquet", "=1+1")):
+        run("recalibrate", path, *known, "--write", tmp_path / name)
+        frame = (pl.read_csv if name == "b.csv" else pl.read_parquet)(tmp_path / name)
+        assert frame.columns == ["label", "score", head, "score_recalibrated"]
+
+
+@pytest.mark.parametrize("logits", [False, True])
+def test_reversed_scores_are_named(tmp_path, logits):
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 2, 600)
+    score = -z if logits else 1 / (1 + np.exp(z))
+    path = write_csv(
+        tmp_path / "a.csv", {"label": (rng.random(600) < 1 / (1 + np.exp(-z))).astype(int), "score": score}
+    )
+    options = ("--logits",) if logits else ()
+    spoken = " ".join(run("test", path, *options, code=1).stdout.split())
+    (sentence,) = json.loads(run("recalibrate", path, *options, "--format", "json").stdout)["warnings"]
+    assert sentence in spoken
+    assert sentence in " ".join(run("recalibrate", path, *options).stdout.split())

@@ -101,3 +101,40 @@ def test_rows_in_clusters_count_less(tmp_path):
         result = run("test", path, *options, "--alpha", "0.002", "--format", "json", code=code)
         pvalues.append(json.loads(result.stdout)["result"]["pvalue"])
     assert pvalues[0] < 0.002 < pvalues[1]
+
+
+def test_too_little_information_is_neither_yes_nor_no(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 198, 400)
+    columns = {"label": np.zeros(400, int), "score": p, "who": np.arange(400) // 20, "g": np.arange(400) % 2}
+    path = write_csv(tmp_path / "rare.csv", columns)
+    shown = run("test", path, "--cluster", "who", code=2).stdout
+    assert "Not tested: all labels are the same" in shown
+    assert "was not tested." in shown
+    content = json.loads(run("test", path, "--cluster", "who", "--format", "json", code=2).stdout)
+    assert (content["tested"], content["rejected"], content["passed"]) == (False, False, False)
+    assert content["result"]["pvalue"] == 1
+    groups = run("test", path, "--cluster", "who", "--group", "g", code=2).stdout
+    assert groups.count("not tested") >= 3
+    assert "not tested" in run("measure", path, "--cluster", "who").stdout
+    # One of two groups can be tested.
+    half = columns["g"] == 0
+    columns |= {
+        "label": np.where(half, rng.random(400) < 0.5, 0).astype(int),
+        "score": np.where(half, 0.5, p),
+    }
+    mixed = run("test", write_csv(tmp_path / "half.csv", columns), "--cluster", "who", "--group", "g").stdout
+    assert "in any of 2 groups (1 not tested)" in " ".join(mixed.split())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_or_two_clusters_are_not_tested(tmp_path, count):
+    y, p = spread(60, 1)
+    path = write_csv(tmp_path / "few.csv", {"label": y, "score": p, "who": np.arange(60) % count})
+    assert f"with {count} cluster" in run("test", path, "--cluster", "who", code=2).stdout
+
+
+def test_the_smallest_pvalue_of_groups_is_marked(tmp_path):
+    y, p = spread(2000, 3)
+    path = write_csv(tmp_path / "a.csv", {"label": y, "score": p, "g": np.arange(2000) % 2})
+    assert "≤ 0.001" in run("test", path, "--group", "g", code=1).stdout

@@ -112,7 +112,7 @@ def test_names_that_are_no_text_and_groups_that_are_lists():
 
 def test_a_name_that_reads_as_a_regular_expression_is_refused():
     frame = pl.DataFrame({"^s.*$": [0.9, 0.1], "s": [0.5, 0.5], "y": [1, 0]})
-    with pytest.raises(InputError, match="regular expression"):
+    with pytest.raises(InputError, match="reads as a pattern"):
         summarize(frame, score="^s.*$", label="y")
 
 

@@ -22,7 +22,7 @@ def test_dates_are_labels_in_every_unit(unit):
         sample = Sample.from_predictions(days[Y], P, pos_label=positive)
         np.testing.assert_array_equal(sample.positives, expected)
     with pytest.raises(InputError, match=r"1 missing \(NaN\) label"):
-        Sample.from_predictions(np.append(days[Y][:3], np.datetime64("NaT")), P, pos_label=days[1])
+        Sample.from_predictions(np.append(days[Y][:3], np.datetime64("NaT", unit)), P, pos_label=days[1])
 
 
 def test_the_numbers_in_the_names_of_columns_are_their_classes():
@@ -124,8 +124,12 @@ def test_categories_that_are_not_in_the_order_of_the_alphabet_need_the_classes(m
     assert caught.value.remedy is Remedy.LABELS
     known = Sample.from_predictions(make(values, order), proba, labels=sorted(order))
     assert known.positives.sum() == 3
-    for given in (make(values, sorted(order)), values):
-        np.testing.assert_array_equal(Sample.from_predictions(given, proba).positives, known.positives)
+    same = Sample.from_predictions(make(values, sorted(order)), proba)
+    np.testing.assert_array_equal(same.positives, known.positives)
+    with pytest.warns(CalibrationWarning, match="order of the sorted labels: 'high', 'low', 'mid'") as caught:
+        plain = Sample.from_predictions(values, proba)
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(plain.positives, known.positives)
     named = pd.DataFrame(proba, columns=sorted(order))
     np.testing.assert_array_equal(
         Sample.from_predictions(make(values, order), named).positives, known.positives
@@ -134,9 +138,66 @@ def test_categories_that_are_not_in_the_order_of_the_alphabet_need_the_classes(m
 
 def test_numbers_as_text_are_taken_in_the_order_of_text_with_a_warning():
     labels = [str(k % 11) for k in range(22)]
-    with pytest.warns(CalibrationWarning, match="in the order of the labels as text: '0', '1', '10', '2'"):
+    with pytest.warns(CalibrationWarning, match="in the order of the sorted labels: '0', '1', '10', '2'"):
         Sample.from_predictions(labels, np.full((22, 11), 1 / 11))
     Sample.from_predictions([str(k % 9) for k in range(18)], np.full((18, 9), 1 / 9))  # the same either way
+
+
+@pytest.mark.parametrize(
+    "names", [("True", "False"), ("False", "True"), ("p_true", "p_false"), (True, False)]
+)
+@pytest.mark.parametrize("kind", [bool, int])
+def test_columns_named_true_and_false_belong_to_boolean_labels(names, kind):
+    """In any order of the columns, for arrays and for frames, the error is that of the column of True."""
+    rng = np.random.default_rng(3)
+    score = rng.random(500) ** 2
+    label = (rng.random(500) < score**2).astype(kind)
+    of_true = [str(name).lower().endswith("true") for name in names]
+    columns = {name: score if hit else 1 - score for name, hit in zip(names, of_true, strict=True)}
+    expected = truecal.calibration_error(label, score)
+    assert truecal.calibration_error(label, pd.DataFrame(columns)) == pytest.approx(expected)
+    if isinstance(names[0], str):
+        frame = pl.DataFrame({**columns, "y": label})
+        cells = truecal.summarize(frame, label="y", score=list(names), pos_label=1)
+        assert (cells.target, cells.positives.sum()) == ("P(y = 1)", label.sum())
+        assert truecal.calibration_error(cells) == pytest.approx(expected, abs=1e-3)
+
+
+def _three_classes():
+    rng = np.random.default_rng(4)
+    proba = rng.dirichlet([1, 1, 1], size=600)
+    return proba, (proba.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)
+
+
+def test_labels_counted_from_1_without_the_last_class():
+    """Such labels lie inside 0 to K - 1; the probabilities show that they are one too high."""
+    proba, label = _three_classes()
+    few = label < 2
+    with pytest.raises(
+        InputError, match=r"has no label 0, and the probabilities fit labels .* from 1"
+    ) as caught:
+        truecal.calibration_error(label[few] + 1, proba[few])
+    assert caught.value.remedy is Remedy.LABELS
+    truth = truecal.calibration_error(label[few], proba[few])
+    assert truecal.calibration_error(label[few] + 1, proba[few], labels=[1, 2, 3]) == truth
+
+
+def test_labels_without_0_that_are_counted_from_0():
+    proba, label = _three_classes()
+    truecal.calibration_error(label[label > 0], proba[label > 0])
+    truecal.calibration_error([2, 1], [[0.7, 0.2, 0.1], [0.9, 0.1, 0.0]])  # too few rows to tell
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("others", [["yes"], ["yes", "no"]])
+def test_missing_text_labels_are_no_class(missing, others):
+    """With some versions of pandas and narwhals a cast to text made them the label 'None'."""
+    labels = np.array([*others * 6, missing], dtype=object)
+    columns = {"y": labels, "p": np.linspace(0.1, 0.9, len(labels))}
+    with pytest.raises(InputError, match=r"1 missing \(NaN\) label"):
+        truecal.summarize(pd.DataFrame(columns), label="y", score="p", pos_label="yes")
+    with pytest.raises(InputError, match=r"1 missing \(NaN\) label"):
+        truecal.calibration_error(labels, columns["p"], pos_label="yes")
 
 
 def test_labels_of_another_length():

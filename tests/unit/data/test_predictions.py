@@ -439,7 +439,8 @@ def test_named_classes_in_any_order(three):
 
 def test_without_names_strings_are_in_the_order_of_scikit_learn(three):
     y, proba = three
-    samples = as_samples(np.array(sorted(CLASSES))[y], proba, multiclass="classwise")
+    with pytest.warns(CalibrationWarning, match="in the order of the sorted labels"):
+        samples = as_samples(np.array(sorted(CLASSES))[y], proba, multiclass="classwise")
     assert [sample.target for sample in samples] == [
         f"P(y = {n!r}) against the rest" for n in sorted(CLASSES)
     ]

@@ -27,7 +27,8 @@ CELLS = pl.DataFrame(
 def base():
     database = contract.SQLite()
     database.load("predictions", contract.TABLE)
-    return database
+    yield database
+    database.connection.close()
 
 
 @pytest.mark.parametrize("case", contract.CASES)
@@ -107,7 +108,31 @@ def test_labels_that_cannot_be_told_apart(labels, complaint):
         cells_query("t", label="y", score="p", **labels)
 
 
-@pytest.mark.parametrize("by", ["count", "CELL", "cluster", ["site", "site"]])
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"score": "{{ env_var('SECRET') }}"},
+        {"label": "{% raw %}"},
+        {"weight": "{# x #}"},
+        {"by": '"{{ x }}"'},
+        {"cluster": "{{x}}"},
+        {"pos_label": "{{ x }}", "neg_label": "no"},
+    ],
+)
+def test_names_that_dbt_would_run(names):
+    given = {"label": "y", "score": "p", **names}
+    with pytest.raises(InputError, match="dbt would run"):
+        cells_query("{{ ref('predictions') }}", **given)
+    assert "{" in cells_query("predictions", **given)
+
+
+@pytest.mark.parametrize("label", [10**400, 2**63, float("inf"), "a\nb"])
+def test_labels_that_no_database_has(label):
+    with pytest.raises(InputError, match="cannot be a label"):
+        cells_query("t", label="y", score="p", pos_label=label, neg_label=type(label)())
+
+
+@pytest.mark.parametrize("by", ["count", "CELL", '"cell"', "cluster", ["site", "site"], ["site", '"site"']])
 def test_groups_whose_names_are_taken(by):
     with pytest.raises(InputError, match="cannot name a group"):
         cells_query("t", label="y", score="p", by=by)
@@ -145,6 +170,14 @@ def test_sums_that_a_text_file_rounded():
         ({"rows": [2, None]}, "missing values"),
         ({"positives": ["one", "two"]}, "not numbers"),
         ({"cell": [-1000, -1000]}, "zero in every row"),
+        ({"cell": [-7, 60000]}, "column 'cell' has 1 value that no query of truecal gives, such as -7"),
+        ({"cell": [10484.5, 65536]}, "column 'cell' has 2 values"),
+        ({"rows": [1, 3]}, "contradict"),
+        ({"rows": [2.0, 2.5]}, "contradict"),
+        ({"squares": [1.9, 3], "positive_squares": [1, 3]}, "contradict"),
+        ({"squares": [2.0, 9.5], "positive_squares": [1, 3]}, "contradict"),
+        ({"squares": [2, 3], "positive_squares": [2.5, 3]}, "contradict"),
+        ({"squares": [2, 3], "positive_squares": [1, 3], "count": [2.0, 1e300]}, "contradict"),
     ],
 )
 def test_results_that_are_not_cells(changes, complaint):

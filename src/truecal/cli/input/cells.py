@@ -62,4 +62,5 @@ def load_cells(
         notes=tuple(notes),
         options={"multiclass": None},
         cells=dict(cells),
+        n_rows=int(rows[found["rows"]].sum()),
     )

@@ -27,18 +27,30 @@ _NUMBERED = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """How the columns are read: the options of the command line of the same names."""
+    """How the columns are read: the options of the command line of the same names.
+
+    With `keep_logits` logits are checked, but not turned into probabilities.
+    """
 
     pos_label: str | None = None
     classes: str | None = None
     multiclass: str | None = None
     logits: bool = False
+    log_probabilities: bool = False
     percent: bool = False
+    scale: float | None = None
     normalize: bool = False
     clip: bool = False
+    missing: tuple[str, ...] = ()
     drop_missing: bool = False
     counts: bool = False
     equal_clusters: bool = False
+    keep_logits: bool = False
+
+    @property
+    def largest(self) -> float | None:
+        """The largest possible score, if it is not 1."""
+        return 100 if self.percent else self.scale
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,13 @@ class LabelReader:
         if len(parts) > 1:
             return self._one_hot(parts, scores)
         labels = self.frame.labels(parts[0])
+        if self.frame.missing and len(labels.seen) < 2 <= len(
+            self.frame.labels(self.frame.field(parts[0].name)).seen
+        ):
+            raise InputError(
+                f"leaves only the label {listing(labels.seen)} in {called([parts[0].name])}",
+                argument="--missing",
+            )
         pos_label = _as_label(reading.pos_label, labels.kind, "--pos-label")
         if reading.classes is not None:
             names = next(csv.reader([reading.classes], skipinitialspace=True), [])
@@ -81,8 +88,6 @@ class LabelReader:
         from truecal.data.labels import classes_of
 
         found = classes_of(names, labels.seen) if labels.seen else None
-        if labels.kind == "boolean" and {name.lower() for name in names} == {"true", "false"}:
-            return [name.lower() == "true" for name in names]
         if found is None and labels.kind == "text":
             return names  # which the validator refuses, with the reason
         if found is None:

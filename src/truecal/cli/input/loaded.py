@@ -12,6 +12,7 @@ from truecal.cli._errors import naming
 from truecal.cli.input.columns import Columns
 from truecal.cli.input.table import Table
 from truecal.cli.input.values import called
+from truecal.data.scales import CLASSES, are_classes
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Predictions:
         For a large table: the summary of each group, with the key () for all rows.
     whole : Cells, or None
         The summary of all rows, where it cannot be merged from those of groups.
+    n_rows : int, or None
+        Number of rows, where it is known and is not the sum of the weights.
     """
 
     table: Table
@@ -66,7 +69,19 @@ class Predictions:
     kept: NDArray[Any] | None = None
     cells: dict[tuple[Any, ...], Sample] = field(default_factory=dict)
     whole: Sample | None = None
+    n_rows: int | None = None
     target: str = ""
+
+    def __post_init__(self) -> None:
+        """Note scores that look like predicted classes, wherever they come from."""
+        scores: dict[Any, NDArray[Any]] = dict(self.models) or {
+            key: cells.score for key, cells in self.cells.items()
+        }
+        hard = [name for name, one in scores.items() if are_classes(one)]
+        if hard and (self.models or len(hard) == len(scores)):
+            which = f"{called(hard)}: " if len(self.models) > 1 else ""
+            note = f"{which}{CLASSES[0].lower() if which else CLASSES[0]}{CLASSES[1:]}"
+            object.__setattr__(self, "notes", (*self.notes, note))
 
     @property
     def source(self) -> str:
@@ -98,6 +113,23 @@ class Predictions:
     def naming(self) -> Any:
         """Return a context in which errors of the library name the file and its columns."""
         return naming(self.source, names_of(self.columns), self.kept)
+
+    def reversals(self) -> list[str]:
+        """Return sentences that name models whose higher scores go with fewer events."""
+        from truecal.inference.reversal import reversed_scores
+
+        if self.y_true is None:
+            found = {"": reversed_scores(self.sample)}
+        else:
+            from truecal.data import as_samples
+
+            with self.naming():
+                each = {
+                    name: as_samples(self.y_true, one, **self.options) for name, one in self.models.items()
+                }
+            found = {name: reversed_scores(*samples) for name, samples in each.items() if len(samples) == 1}
+        sentences = [(name, sentence) for name, sentence in found.items() if sentence is not None]
+        return [f"{name}: {sentence}" if len(self.models) > 1 else sentence for name, sentence in sentences]
 
     @property
     def rows(self) -> dict[str, Any]:
@@ -148,8 +180,11 @@ class Predictions:
     def has_sampling_weights(self) -> bool:
         """Whether rows have weights that are not counts, so that their sum is not the number of rows."""
         if self.y_true is None:
-            return self.columns.weight is not None and any(
-                sample.squares is not None for sample in self.cells.values()
+            # Cells of a query have no column of weights, and clusters that count the same have squares without weights.
+            return any(
+                sample.squares is not None
+                and (self.columns.weight is not None or sample.clusters is None or not sample.clusters.equal)
+                for sample in self.cells.values()
             )
         return self.columns.weight is not None and self.options.get("weights") != "counts"
 

@@ -20,6 +20,7 @@ from truecal.cli.input.files import open_table
 from truecal.cli.input.labels import LabelReader
 from truecal.cli.input.loaded import CLUSTER, WEIGHT, Predictions, names_of
 from truecal.cli.input.outcomes import refuse_outcomes
+from truecal.cli.input.scales import read_scores
 from truecal.cli.input.table import Table, as_array
 from truecal.cli.input.values import Field, Frame, called
 from truecal.exceptions import InputError
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from truecal.data.sample import Sample
-
-#: How far outside [0, 1] a score may lie by rounding.
-_ROUNDING = 1e-3
 
 
 def load(
@@ -97,6 +95,11 @@ _UNIT = re.compile(
 )
 
 
+#: Names of columns of weights, and of models of which each has rows of its own.
+_WEIGHT = re.compile(r"^(sample|sampling|case|survey)?[ _.-]?weights?$", re.IGNORECASE)
+_MODEL = re.compile(r"^(model|classifier|llm)s?([ _.-]?(id|name))?$", re.IGNORECASE)
+
+
 class _Preparation:
     """The steps from a table to predictions, the same for a table in memory and for a large one."""
 
@@ -105,7 +108,7 @@ class _Preparation:
         self.notes = list(columns.detected)
         names = [*columns.label, *columns.score, *columns.group, *columns.feature]
         names += [name for name in (columns.weight, columns.cluster, columns.predicted) if name]
-        self.frame = Frame(table, names)
+        self.frame = Frame(table, names, missing=reading.missing)
         self.kept: NDArray[Any] | None = None
 
     def run(self) -> Predictions:
@@ -117,6 +120,9 @@ class _Preparation:
             raise InputError("needs --cluster", argument="--equal-clusters")
         if reading.equal_clusters and reading.counts:
             raise InputError("cannot be given with --counts", argument="--equal-clusters")
+        if reading.missing:
+            weight = [columns.weight] if columns.weight else []
+            self.frame.refuse_unused_codes([*columns.score, *columns.label, *weight])
         models = {name: self.frame.expand(name) for name in columns.score}
         scores = [part for parts in models.values() for part in parts]
         if not self.as_models:
@@ -130,7 +136,7 @@ class _Preparation:
         tidy[label], options = labels.read(scores[:1] if self.as_models else scores)
         if columns.weight:
             comma = self.table.separator != ","  # else "1,234" between quotes may be a thousand
-            (tidy[WEIGHT],) = self.frame.numbers([self.frame.field(columns.weight)], decimal_comma=comma)
+            (tidy[WEIGHT],) = self.frame.numbers(self.frame.expand(columns.weight), decimal_comma=comma)
         if columns.cluster:
             tidy[CLUSTER] = self.frame.names_of_rows(self.frame.field(columns.cluster))
         groups = {f"group {k}": part for k, part in enumerate(self.frame.groups(columns.group))}
@@ -170,10 +176,12 @@ class _Preparation:
             self._note_clusters(rows[CLUSTER].n_unique())
         else:
             self._suggest_clusters()
+        self._suggest_columns()
         return Predictions(
             **common,
             notes=tuple(self.notes),
             y_true=y_true,
+            n_rows=len(y_true),
             models={name: self._matrix(rows, parts) for name, parts in models.items()},
             group=group,
             features={part.name: rows[key].to_numpy() for part, key in zip(fields, features, strict=True)},
@@ -189,7 +197,7 @@ class _Preparation:
     def _matrix(self, rows: pl.DataFrame, parts: Sequence[Field]) -> NDArray[Any]:
         matrix = rows[[_plain(part.name) for part in parts]]
         values = as_array(matrix.to_series()) if len(parts) == 1 else matrix.to_numpy()
-        if not self.reading.logits:
+        if not self.reading.logits or self.reading.keep_logits:
             return values
         from truecal.data import probabilities_from_logits
 
@@ -201,18 +209,7 @@ class _Preparation:
         import polars as pl
 
         reading, names = self.reading, called([part.name for part in fields])
-        scores = self.frame.numbers(fields, percent=reading.percent)
-        if reading.clip:
-            scores = [
-                pl.when((score - 0.5).abs() < 0.5 + _ROUNDING).then(score.clip(0, 1)).otherwise(score)
-                for score in scores
-            ]
-        if reading.percent:
-            self._check_percentages(fields, scores)
-        if reading.logits:
-            low = pl.min_horizontal(*(score.min() for score in scores))
-            high = pl.max_horizontal(*(score.max() for score in scores))
-            self._question_logits(names, len(scores), **self.frame.ask(low=low, high=high))
+        scores = read_scores(self.frame, fields, reading, self.notes)
         if reading.normalize:
             if self.as_models or len(fields) < 2:
                 raise InputError("needs a column of scores for each class", argument="--normalize")
@@ -228,60 +225,13 @@ class _Preparation:
             scores = [score / total for score in scores]
         return scores
 
-    def _check_percentages(self, fields: Sequence[Field], scores: Sequence[pl.Expr]) -> None:
-        """Refuse percentages that are below 0 or above 100, and note those that look like something else."""
-        import polars as pl
-
-        outside = [score.is_not_nan() & ((score < 0) | (score > 1)) for score in scores]
-        found = self.frame.ask(
-            high=pl.max_horizontal(*(score.max() for score in scores)),
-            n=pl.len() * len(scores),
-            below1=pl.sum_horizontal(*(((score > 0) & (score < 0.01)).sum() for score in scores)),
-            below2=pl.sum_horizontal(*(((score >= 0.01) & (score < 0.02)).sum() for score in scores)),
-            **{f"outside{k}": bad.sum() for k, bad in enumerate(outside)},
-        )
-        for k, part in enumerate(fields if not self.reading.logits else ()):
-            if n := found[f"outside{k}"]:
-                row, value = self.frame.first(outside[k], part.values)
-                raise part.error(
-                    f"has {counted(n, 'value')} outside 0% to 100%",
-                    count=n,
-                    first_row=row,
-                    value=value,
-                    remedy="Remove or fix these rows; add --clip if this is rounding.",
-                )
-        names, high = called([part.name for part in fields]), found["high"]
-        if high is not None and 0 < high <= 0.01:
-            self.notes.append(
-                f"no value of {names} is above 1%: are they probabilities, and not percentages?"
-            )
-        elif high is not None and 0 < high <= 0.1:
-            self.notes.append(
-                f"no value of {names} is above 10%: are they percentages, and not from 0 to 10?"
-            )
-        elif 10 * found["below1"] >= found["n"] and 10 * found["below2"] < found["below1"]:
-            self.notes.append(
-                f"{found['below1']:,} values of {names} are below 1%, and few are from 1% to 2%: are some of them "
-                f"probabilities, and not percentages?"
-            )
-
-    def _question_logits(self, names: str, n_columns: int, low: float | None, high: float | None) -> None:
-        """Note logits that look like something else."""
-        if low is None or high is None or low < 0:
-            return
-        if high <= 1:
-            self.notes.append(f"all values of {names} lie in [0, 1]: are they probabilities, and not logits?")
-        elif n_columns == 1:
-            what = "percentages (--percent)" if high > 30 else "something else"
-            self.notes.append(f"no value of {names} is negative: are they {what}, and not logits?")
-
     def _note_clusters(self, n: int) -> None:
         """Note how many clusters there are, and what counts the same."""
         same = "every cluster" if self.reading.equal_clusters else "every row"
         self.notes.append(f"{counted(n, 'cluster')} in {self.columns.cluster!r}; {same} counts the same")
 
-    def _suggest_clusters(self) -> None:
-        """Note a column that looks like the name of a question or a patient, and whose values repeat."""
+    def _unused(self, pattern: re.Pattern[str]) -> list[str]:
+        """Return the columns whose names match, and that are not used."""
         columns = self.columns
         used = {
             *columns.label,
@@ -289,11 +239,28 @@ class _Preparation:
             *columns.group,
             *columns.feature,
             columns.weight,
+            columns.cluster,
             columns.predicted,
         }
-        for name in self.table.columns:
-            if name in used or not _UNIT.search(name):
-                continue
+        return [name for name in self.table.columns if name not in used and pattern.search(name)]
+
+    def _suggest_columns(self) -> None:
+        """Note columns that look like weights or like several models, and that are not used."""
+        for name in self._unused(_WEIGHT) if not self.columns.weight else ():
+            self.notes.append(
+                f"column {name!r} is not used; 'truecal measure --weight {name}' takes it as weights"
+            )
+        for name in self._unused(_MODEL):
+            column = self.table.collect(self.table.scan([name])).to_series()
+            if 1 < (distinct := column.n_unique()) <= len(column) / 2:
+                self.notes.append(
+                    f"column {name!r} has {distinct:,} values, and the rows of all of them are taken together; "
+                    f"'truecal measure --group {name}' takes each alone"
+                )
+
+    def _suggest_clusters(self) -> None:
+        """Note a column that looks like the name of a question or a patient, and whose values repeat."""
+        for name in self._unused(_UNIT):
             column = self.table.collect(self.table.scan([name])).to_series()
             distinct, n = column.n_unique(), len(column)
             if 1 < distinct <= n / 1.5 and not column.dtype.is_nested() and not column.dtype.is_float():

@@ -137,12 +137,12 @@ def _explain_json(content: Content, error: BaseException) -> str:
                     number, line = next(lines)
             except StopIteration:
                 continue
-            except ValueError as problem:
+            except (ValueError, RecursionError) as problem:
                 if number > 1:
                     return f"line {number} is not valid JSON ({problem.args[0]})"
             try:  # one value over several lines
                 json.loads(line + text.read())
-            except ValueError as problem:
+            except (ValueError, RecursionError) as problem:
                 return f"not valid JSON ({problem.args[0]})"
     return first_line(error)
 
@@ -155,10 +155,16 @@ def _scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame
     lines = first.split(b"\n", 2)
     if first[:1] == b"[" or (len(lines) > 1 and not lines[0].rstrip().endswith(b"}")) or len(lines) == 1:
         parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
+        if first[:1] == b"{" and (rows := _rows_of_pandas(parts[0])) is not None:
+            return pl.read_ndjson(rows, infer_schema_length=None).lazy()
         frame = pl.concat([pl.read_json(part, infer_schema_length=None) for part in parts])
         nested = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
         is_table = len(nested) > 1 or len(nested) == frame.width
         if frame.height == 1 and first[:1] == b"{" and is_table:  # {"label": [...], "score": [...]}
+            lengths = frame.select(pl.col(name).list.len() for name in nested).row(0)
+            if len(set(lengths)) > 1:
+                each = ", ".join(f"{name!r} {n}" for name, n in zip(nested, lengths, strict=True))
+                raise InputError(f"its columns differ in length: {each}")
             frame = frame.select(nested).explode(nested)
         return frame.lazy()
     frame_of_lines = pl.scan_ndjson(content, infer_schema_length=10_000 if is_large else None)
@@ -169,18 +175,44 @@ def _scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame
     return frame_of_lines
 
 
+def _rows_of_pandas(part: io.BytesIO | Path) -> io.BytesIO | None:
+    """Return the rows of a table that pandas wrote as one object, as JSON lines; None for anything else.
+
+    These are its orientations "columns", the default, "index", "split" and "table". Polars would make a column of each
+    row.
+    """
+    try:
+        table = json.loads(part.getvalue() if isinstance(part, io.BytesIO) else part.read_bytes())
+    except (ValueError, RecursionError):
+        return None  # Polars reports it
+    rows: Any = table.get("data") if isinstance(table, dict) else None
+    names = table.get("columns") if isinstance(rows, list) else None
+    if isinstance(names, list) and all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        rows = [dict(zip(names, row, strict=True)) for row in rows]
+    elif isinstance(table, dict) and table and all(isinstance(one, dict) for one in table.values()):
+        (first, *_), values = table.values(), list(table.values())
+        if not first or any(one.keys() != first.keys() for one in values):
+            return None
+        if all(name.isdecimal() for name in table):
+            rows = values
+        else:
+            rows = [
+                dict(zip(table, row, strict=True))
+                for row in zip(*(one.values() for one in values), strict=True)
+            ]
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        return None
+    if isinstance(part, io.BytesIO):
+        part.seek(0)
+    return io.BytesIO("\n".join(map(json.dumps, rows)).encode())
+
+
 def _refuse_repeated_keys(head: bytes) -> None:
     """Refuse rows that give a key twice, of which programs take the first or the last.
 
     A program that writes such rows writes all of them so; the first ones are enough to see it.
     """
-
-    def unique(pairs: list[tuple[str, Any]]) -> None:
-        names = repeated([name for name, _ in pairs])
-        if names:
-            raise InputError(f"the key {names[0]!r} is given more than once in a row")
-
-    reader = json.JSONDecoder(object_pairs_hook=unique)
+    reader = json.JSONDecoder(object_pairs_hook=unique_keys)
     text = head.decode("utf-8", "replace").lstrip("[")
     while text:
         try:
@@ -190,6 +222,14 @@ def _refuse_repeated_keys(head: bytes) -> None:
                 raise
             return  # damaged, or cut off: Polars reports the former
         text = text[end:].lstrip(" \t\r\n,")
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of JSON with these keys and values, or refuse a key that is given twice."""
+    names = repeated([name for name, _ in pairs])
+    if names:
+        raise InputError(f"the key {names[0]!r} is given more than once in a row")
+    return dict(pairs)
 
 
 def _scan_binary(content: Content, format: str, *, is_stream: bool) -> pl.LazyFrame:

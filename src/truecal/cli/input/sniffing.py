@@ -58,6 +58,7 @@ def encoding_of(head: bytes) -> str:
 def is_utf8(encoding: str) -> bool:
     """Return whether an encoding is UTF-8 under any of its names, or refuse one that is unknown."""
     try:
+        "".encode(encoding)  # which refuses encodings of bytes, such as hex
         return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
     except LookupError:
         raise InputError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truecal._lib.text import counted, listing
 from truecal.cli.input.table import Table
-from truecal.exceptions import InputError
+from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,10 +95,12 @@ class Frame:
         The table.
     names : sequence of str
         Names of the columns.
+    missing : sequence of str
+        Values that stand for missing ones in scores, labels and weights.
     """
 
-    def __init__(self, table: Table, names: Sequence[str]) -> None:
-        self.table, self.names = table, list(dict.fromkeys(names))
+    def __init__(self, table: Table, names: Sequence[str], *, missing: Sequence[str] = ()) -> None:
+        self.table, self.names, self.missing = table, list(dict.fromkeys(names)), missing
         self.is_large = table.is_large
         self.lazy = table.scan(self.names)
         if not self.is_large:
@@ -142,7 +144,36 @@ class Frame:
         return Field(name, pl.col(column), self._schema[column])
 
     def expand(self, name: str) -> list[Field]:
-        """Return the parts of a column: itself, or one for each number in its lists, or for each of its fields."""
+        """Return the parts of a column: itself, or one for each number in its lists, or for each of its fields.
+
+        Codes for missing values are null in them.
+        """
+        return [self._without_codes(part) for part in self._parts(name)]
+
+    def refuse_unused_codes(self, names: Sequence[str]) -> None:
+        """Refuse codes for missing values that do not occur in any of these columns."""
+        import polars as pl
+
+        parts = [part for name in names for part in self._parts(name)]
+        found = self.ask(
+            **{
+                f"code{k}": pl.sum_horizontal(*(_is_code(part, code).sum() for part in parts))
+                for k, code in enumerate(self.missing)
+            }
+        )
+        for k, code in enumerate(self.missing):
+            if not found[f"code{k}"]:
+                raise InputError(f"{code!r} does not occur in {called(names)}", argument="--missing")
+
+    def _without_codes(self, part: Field) -> Field:
+        import polars as pl
+
+        if not self.missing:
+            return part
+        code = pl.any_horizontal(*(_is_code(part, code) for code in self.missing))
+        return part._replace(values=pl.when(~code.fill_null(False)).then(part.values))
+
+    def _parts(self, name: str) -> list[Field]:
         import polars as pl
 
         whole = self.field(name)
@@ -181,7 +212,7 @@ class Frame:
         fields : sequence of Field
             The columns.
         percent : bool
-            Whether they are percentages; in each column all values have the sign, or none has.
+            Whether a percent sign is allowed; in each column all values have it, or none has.
         decimal_comma : bool
             Whether ``0,5`` may be one half.
         """
@@ -204,7 +235,7 @@ class Frame:
         for k, part in enumerate(fields):
             if found.get(f"unread{k}"):  # a look at each value takes long, so it comes second
                 numbers[k] = self._numbers_of_text(part, numbers[k], percent, decimal_comma)
-        return [number / 100 if percent else number for number in numbers]
+        return numbers
 
     def _numbers_of_text(self, part: Field, number: pl.Expr, percent: bool, decimal_comma: bool) -> pl.Expr:
         """Return numbers with a decimal comma or marks of missing values among them; refuse anything else."""
@@ -213,7 +244,11 @@ class Frame:
         found = self.ask(
             n=bad.sum(),
             other=_is_bad(part.text, comma).sum(),
-            signs=(bad & part.text.str.ends_with("%")).sum(),
+            signs=(
+                bad & part.text.str.ends_with("%") & _parse(part.text, percent=True, comma=True).is_not_null()
+            ).sum(),
+            kinds=part.text.filter(bad).n_unique(),
+            rows=part.text.count(),
         )
         if not found["n"] or (decimal_comma and not found["other"]):
             return comma if found["n"] else number
@@ -221,13 +256,20 @@ class Frame:
             self._refuse_some_signs(part)
         row, value = self.first(bad, part.text)
         signs = found["signs"] == found["n"]
+        remedy: Remedy | str = "Add --percent." if signs else "Remove or fix these rows."
+        if not signs and found["kinds"] == 1 and 2 * found["n"] <= found["rows"]:
+            remedy = Remedy.MISSING_CODE
+        elif not signs and 2 * found["n"] > found["rows"]:
+            remedy = (
+                "Write numbers alone. In Python, truecal.integrations.llm.parse_confidence reads sentences."
+            )
         noun = "value" if signs else "non-numeric value"
         raise part.error(
             f"has {counted(found['n'], noun)}{' with a percent sign' if signs else ''}",
             count=found["n"],
             first_row=row,
             value=value,
-            remedy="Add --percent." if signs else "Remove or fix these rows.",
+            remedy=remedy,
         )
 
     def _refuse_some_signs(self, part: Field) -> None:
@@ -324,6 +366,21 @@ def _parse(text: pl.Expr, *, percent: bool, comma: bool = False) -> pl.Expr:
         point = text.str.replace(",", ".", literal=True)
         text = pl.when(text.str.contains(r"^[+-]?\d*,\d+$")).then(point).otherwise(text)
     return text.cast(pl.Float64, strict=False)
+
+
+def _is_code(part: Field, code: str) -> pl.Expr:
+    """Return where a column holds a code for missing values: the same text, or the same number."""
+    try:
+        number = float(code)
+    except ValueError:
+        number = None
+    if part.is_text:
+        text = part.text
+        same = text == code.strip()
+        return same if number is None else same | (_parse(text, percent=False, comma=True) == number)
+    import polars as pl
+
+    return part.values == number if number is not None and part.dtype.is_numeric() else pl.lit(False)
 
 
 def _is_mark(text: pl.Expr) -> pl.Expr:

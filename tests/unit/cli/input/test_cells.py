@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pandas as pd
 import pytest
@@ -12,6 +13,14 @@ from support.command_line import COLUMNS, refuse, run
 GIVEN = {"label": "label", "score": "score", "weight": "weight"}
 
 
+def write_cells(frame, path, **options):
+    """Let SQLite reduce the rows to cells, and write them as CSV."""
+    with closing(sqlite3.connect(":memory:")) as base:
+        frame.to_sql("t", base, index=False)
+        query = truecal.cells_query("t", **GIVEN, by="region", dialect="sqlite", **options)
+        pd.read_sql_query(query, base).to_csv(path, index=False)
+
+
 @pytest.fixture(scope="module")
 def rows():
     return pd.DataFrame(COLUMNS)
@@ -19,11 +28,8 @@ def rows():
 
 @pytest.fixture(scope="module")
 def cells(rows, tmp_path_factory):
-    base = sqlite3.connect(":memory:")
-    rows.to_sql("t", base, index=False)
     path = tmp_path_factory.mktemp("cells") / "cells.csv"
-    query = truecal.cells_query("t", **GIVEN, by="region", dialect="sqlite")
-    pd.read_sql_query(query, base).to_csv(path, index=False)
+    write_cells(rows, path)
     return path
 
 
@@ -42,6 +48,23 @@ def test_measure_by_group(cells, rows):
         assert row["value"] == pytest.approx(truecal.estimate(part).value, rel=1e-9)
 
 
+def test_rows_are_not_sums_of_weights(cells, rows, tmp_path):
+    """The sentences of cells are those of the rows."""
+    path = tmp_path / "rows.csv"
+    rows.to_csv(path, index=False)
+    given = ("--label", "label", "--score", "score", "--weight", "weight", "--group", "region")
+    of_rows = run("measure", path, *given, "-q").stdout.replace(str(path), "")
+    of_cells = run("measure", cells, "--cells", "--group", "region", "-q").stdout.replace(str(cells), "")
+    assert "600 rows, effective n = 514.3" in of_cells
+    heads = [[line.split()[:5] for line in text.splitlines()[:4]] for text in (of_rows, of_cells)]
+    assert heads[0] == heads[1]
+    sizes = [
+        [row.split()[3] for row in text.splitlines() if row.startswith(("(all)", "east", "north", "south"))]
+        for text in (of_rows, of_cells)
+    ]
+    assert sizes[0] == sizes[1]
+
+
 @pytest.mark.filterwarnings("ignore::truecal.CalibrationWarning")  # equal scores look like repeated rows
 def test_weights_may_be_counts(cells, rows):
     found = json.loads(run("test", cells, "--cells", "--counts", "--format", "json", code=(0, 1)).stdout)
@@ -52,10 +75,7 @@ def test_weights_may_be_counts(cells, rows):
 def test_clusters(rows, tmp_path):
     """Rows five by five depend on each other, and lie in several groups."""
     clustered = rows.assign(id=[f"c{k // 5}" for k in range(600)])
-    base = sqlite3.connect(":memory:")
-    clustered.to_sql("t", base, index=False)
-    query = truecal.cells_query("t", **GIVEN, by="region", cluster="id", dialect="sqlite")
-    pd.read_sql_query(query, base).to_csv(tmp_path / "cells.csv", index=False)
+    write_cells(clustered, tmp_path / "cells.csv", cluster="id")
     found = json.loads(
         run("measure", tmp_path / "cells.csv", "--cells", "--group", "region", "--format", "json").stdout
     )
@@ -76,6 +96,8 @@ def test_what_is_refused(cells, tmp_path):
     assert "no column 'site'" in refuse("measure", cells, "--cells", "--group", "site")
     assert "no column 'cell'" in refuse("measure", "flights", "--cells")
     table = pd.read_csv(cells)
-    table.loc[0, "cell"] = -2
+    table.loc[0, "cell"], table.loc[1, "cell"] = -2, -1
     table.to_csv(tmp_path / "bad.csv", index=False)
-    assert "value outside [0, 1]" in refuse("measure", tmp_path / "bad.csv", "--cells")
+    said = refuse("measure", tmp_path / "bad.csv", "--cells")
+    assert "outside [0, 1]" in said  # all faults, not only the first
+    assert "missing" in said

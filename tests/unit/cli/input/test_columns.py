@@ -63,7 +63,7 @@ def test_detected_columns_are_in_the_json(tmp_path):
     path = write_csv(tmp_path / "a.csv")
     content = json.loads(run("measure", path, "--format", "json").stdout)
     assert content["columns"] == {"label": ["label"], "score": ["score"]}
-    assert content["detected"] == ["using 'score' as the score and 'label' as the label"]
+    assert content["detected"][0] == "using 'score' as the score and 'label' as the label"
 
 
 def test_columns_matched_with_labels_by_their_order_are_reported(tmp_path):

@@ -60,13 +60,6 @@ def test_rows_that_are_dropped_are_counted(tmp_path):
     assert "missing value in every row" in refuse("measure", tmp_path / "b.csv", "--drop-missing")
 
 
-def test_logits_that_cannot_be_logits_are_questioned(tmp_path):
-    path = write_csv(tmp_path / "a.csv", {"label": COLUMNS["label"], "score": 100 * COLUMNS["score"]})
-    assert "percentages (--percent), and not logits?" in run("measure", path, "--logits").stderr
-    path = write_csv(tmp_path / "a.csv", {"label": COLUMNS["label"], "score": COLUMNS["score"]})
-    assert "are they probabilities, and not logits?" in run("measure", path, "--logits").stderr
-
-
 def test_normalising(tmp_path):
     (tmp_path / "a.csv").write_text("label,p0,p1,p2\n0,.5,.2,.2\n1,0,0,0\n")
     assert "whose sum is not positive" in refuse("measure", tmp_path / "a.csv", "--normalize")
@@ -103,22 +96,6 @@ def test_what_a_large_file_cannot_do(tmp_path, large):
     assert re.search(r"b.csv: [cC]olumn 'score' has 1 value outside \[0, 1\] \(1.7\).*--logits", said)
 
 
-def test_percentages_that_look_like_probabilities_are_questioned(tmp_path):
-    path = write_csv(tmp_path / "a.csv", {"label": [0, 1, 1], "score": [0.2, 0.5, 0.9]})
-    assert "are they probabilities, and not percentages?" in run("measure", path, "--percent").stderr
-    ten = write_csv(tmp_path / "b.csv", {"label": [0, 1, 1], "score": [2, 5, 10]})
-    assert (
-        "is above 10%: are they percentages, and not from 0 to 10?" in run("measure", ten, "--percent").stderr
-    )
-    mixed = write_csv(tmp_path / "d.csv", {"label": [0, 1, 1, 0], "score": [0.2, 70, 0.4, 55]})
-    assert "2 values of column 'score' are below 1%" in run("measure", mixed, "--percent").stderr
-    rare = {"label": np.arange(500) % 100 == 0, "score": np.random.default_rng(0).lognormal(0, 1, 500)}
-    rare = write_csv(tmp_path / "e.csv", {"label": rare["label"].astype(int), "score": rare["score"]})
-    assert "?" not in run("measure", rare, "--percent").stderr
-    more = write_csv(tmp_path / "c.csv", {"label": [0, 1, 1], "score": [2, 5, 11]})
-    assert "?" not in run("measure", more, "--percent").stderr
-
-
 def test_percentages_above_100_are_refused_in_terms_of_the_file(tmp_path):
     columns = {"label": [0, 1, 1, 0], "score": [20, "", 100.05, 130]}
     path = write_csv(tmp_path / "a.csv", columns)
@@ -145,3 +122,32 @@ def test_lists_without_numbers_are_refused(tmp_path):
     empty = pl.Series([[], []], dtype=pl.List(pl.Float64))
     pl.DataFrame({"label": [0, 1], "probs": empty}).write_parquet(tmp_path / "a.parquet")
     assert "has lists without numbers" in refuse("measure", tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("name", ["weight", "sample_weight", "Weights"])
+def test_weights_that_are_not_used_get_one_line(tmp_path, name):
+    path = write_csv(tmp_path / "a.csv", {"label": [0, 1] * 9, "score": [0.2, 0.7] * 9, name: [1, 2] * 9})
+    line = f"column '{name}' is not used; 'truecal measure --weight {name}' takes it as weights"
+    assert run("measure", path, "--estimator", "ew_bin").stderr.count(line) == 1
+    assert "not used" not in run("measure", path, "--estimator", "ew_bin", "--weight", name).stderr
+
+
+def test_several_models_that_are_taken_together_get_one_line(tmp_path):
+    columns = {"label": [0, 1] * 9, "score": [0.2, 0.7] * 9, "model": ["a", "b"] * 9}
+    path = write_csv(tmp_path / "a.csv", columns)
+    assert "column 'model' has 2 values" in run("measure", path, "--estimator", "ew_bin").stderr
+    one = write_csv(tmp_path / "b.csv", {**columns, "model": ["a"] * 18})
+    assert "column 'model'" not in run("measure", one, "--estimator", "ew_bin").stderr
+
+
+@pytest.mark.parametrize("command", ["measure", "compare", "audit", "test", "report"])
+def test_reversed_scores_are_named_by_every_command(tmp_path, command):
+    label, score = COLUMNS["label"], COLUMNS["score"]
+    path = write_csv(
+        tmp_path / "a.csv", {"label": label, "p": 1 - score, "good": score, "side": np.arange(600) % 2}
+    )
+    scores = ["--score", "p"] + (["--score", "good"] if command == "compare" else [])
+    more = ["--quick", "-o", tmp_path / "a.html"] if command == "report" else []
+    said = " ".join(run(command, path, *scores, *more, code=(0, 1)).stdout.split())
+    assert said.count("Higher scores go with fewer events") == 1
+    assert ("p: Higher scores" in said) == (command == "compare")

@@ -73,6 +73,33 @@ def test_a_key_that_is_given_twice_is_refused(text, tmp_path):
     assert "is given more than once in a row" in refuse("measure", tmp_path / "a.json")
 
 
+@pytest.mark.parametrize("orient", ["columns", "index", "split", "table", "records"])
+def test_json_of_pandas_is_read_in_every_orientation(orient, frame, truth, tmp_path):
+    """The default is one object with a key for each row, which took minutes."""
+    path = tmp_path / "a.json"
+    frame.select("label", "score").to_pandas().to_json(path, orient=orient, double_precision=15)
+    assert value_of(run("measure", path, "--format", "json")) == pytest.approx(truth)
+    stdin = path.read_bytes()
+    assert value_of(run("measure", "-", "--format", "json", stdin=stdin)) == pytest.approx(truth)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"label": [0, 1], "score": [0.5]}', "its columns differ in length: 'label' 2, 'score' 1"),
+        ('{"a":' * 5000, "not valid JSON"),
+    ],
+)
+def test_one_object_that_is_no_table(text, problem, tmp_path):
+    (tmp_path / "a.json").write_text(text)
+    assert problem in refuse("measure", tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("encoding", ["hex", "rot13", "base64", "no-such"])
+def test_encodings_that_are_not_of_text(encoding, plain):
+    assert f"--encoding '{encoding}' is unknown" in refuse("measure", plain, "--encoding", encoding)
+
+
 @pytest.mark.parametrize("many", [10**9, 10])
 def test_inches_do_not_swallow_rows(many, tmp_path, monkeypatch):
     monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", many)

@@ -22,9 +22,9 @@ def numbers(column, **options):
 def test_text_is_read_as_numbers():
     assert numbers([" 0.5", "1e-3", "", None, "NA", "nan"])[:5] == [0.5, 0.001, None, None, None]
     assert numbers(["0,5", "1"]) == [0.5, 1.0]
-    assert numbers(["50%", "2.5 %", "", "NA", "1,5%"], percent=True) == [0.5, 0.025, None, None, 0.015]
-    assert numbers(["50", "2.5", "NA"], percent=True) == [0.5, 0.025, None]
-    assert numbers([50, 25], percent=True) == [0.5, 0.25]
+    assert numbers(["50%", "2.5 %", "", "NA", "1,5%"], percent=True) == [50, 2.5, None, None, 1.5]
+    assert numbers(["50", "2.5", "NA"], percent=True) == [50, 2.5, None]
+    assert numbers([50, 25], percent=True) == [50, 25]
     assert numbers([True, False]) == [1.0, 0.0]
 
 

@@ -1,0 +1,218 @@
+"""The scale of scores: from percentages, 0 to 10, log probabilities or logits to probabilities.
+
+Nothing is guessed. Each option is compared with the values; what contradicts it is refused, what is odd is noted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from truecal._lib.text import counted
+from truecal.cli.input.columns import Reading
+from truecal.cli.input.values import Field, Frame, called
+from truecal.data.scales import ROUNDING, ScoreValues, look_at
+from truecal.exceptions import InputError, Remedy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: A share of one in so many values is many.
+_MANY = 20
+#: Logits whose probabilities differ from 0 or 1 by less than 1e-13 are rare.
+_LARGE_LOGIT = 30
+
+
+def read_scores(frame: Frame, fields: Sequence[Field], reading: Reading, notes: list[str]) -> list[pl.Expr]:
+    """Return columns of scores as numbers: fractions, or logits with --logits; what is odd is added to `notes`.
+
+    Parameters
+    ----------
+    frame : Frame
+        The table.
+    fields : sequence of Field
+        The columns.
+    reading : Reading
+        The options.
+    notes : list of str
+        What was found.
+    """
+    _check_options(reading)
+    scale = reading.largest
+    raw = frame.numbers(fields, percent=scale == 100)
+    scores = [value / scale for value in raw] if scale else raw
+    if reading.log_probabilities:
+        scores = [value.exp() for value in raw]
+    if reading.clip and not reading.logits:
+        scores = [_clipped(score) for score in scores]
+    if not (scale or reading.log_probabilities or reading.logits):
+        return scores
+    values = look_at(raw, ask=lambda questions: frame.ask(**questions))
+    names = called([part.name for part in fields])
+    if reading.logits:
+        _check_logits(values, names, len(fields), notes)
+    else:
+        _refuse_outside(frame, fields, raw, scores, values, reading)
+        if scale:
+            _check_scale(values, names, scale, reading, notes)
+        else:
+            _check_log_probabilities(values, names)
+    return scores
+
+
+def _check_options(reading: Reading) -> None:
+    given = {
+        "--percent": reading.percent,
+        "--scale": reading.scale is not None,
+        "--logits": reading.logits,
+        "--log-probabilities": reading.log_probabilities,
+    }
+    names = [name for name, value in given.items() if value]
+    if len(names) > 1:
+        raise InputError(f"{' and '.join(names)} cannot be combined", remedy="Scores are on one scale.")
+    if reading.scale is not None and not 0 < reading.scale < math.inf:
+        raise InputError(
+            f"must be a positive number, the largest possible score. Got {reading.scale:g} instead",
+            argument="--scale",
+        )
+
+
+def _clipped(score: pl.Expr) -> pl.Expr:
+    import polars as pl
+
+    return pl.when((score - 0.5).abs() < 0.5 + ROUNDING).then(score.clip(0, 1)).otherwise(score)
+
+
+def _refuse_outside(
+    frame: Frame,
+    fields: Sequence[Field],
+    raw: Sequence[pl.Expr],
+    scores: Sequence[pl.Expr],
+    values: ScoreValues,
+    reading: Reading,
+) -> None:
+    """Refuse values that are not on the scale that was given."""
+    outside = [score.is_not_nan() & ((score < 0) | (score > 1)) for score in scores]
+    found = frame.ask(**{f"n{k}": bad.sum() for k, bad in enumerate(outside)})
+    for k, part in enumerate(fields):
+        n = found[f"n{k}"]
+        if not n:
+            continue
+        row, value = frame.first(outside[k], part.values)
+        remedy: Remedy | str = "Remove or fix these rows; add --clip if this is rounding."
+        if reading.log_probabilities:
+            rule = "above 0, which log probabilities cannot be"
+            if values.negative:
+                remedy = "For logits use --logits instead of --log-probabilities."
+            elif values.high <= 1:
+                remedy = "They look like probabilities: leave out --log-probabilities."
+        else:
+            largest = reading.largest
+            rule = "outside 0% to 100%" if largest == 100 else f"outside 0 to {largest:g}"
+            if values.code is not None and (values.code < 0 or values.code > (largest or 1)):
+                row, value, remedy = frame.first(raw[k] == values.code)[0], values.code, Remedy.MISSING_CODE
+            elif values.low < 0 and values.negative > 1:
+                remedy = "For logits use --logits instead, for log probabilities --log-probabilities."
+            elif _MANY * n > values.n and values.high <= 100:
+                largest = 10 if values.high <= 10 else 100
+                remedy = f"If the scores run from 0 to {largest}, use {_option(values)} instead."
+        raise part.error(
+            f"has {counted(n, 'value')} {rule}", count=n, first_row=row, value=value, remedy=remedy
+        )
+
+
+def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading, notes: list[str]) -> None:
+    """Refuse fractions that are called something else, and note what is odd."""
+    option = "--percent" if reading.percent else f"--scale {scale:g}"
+    if scale <= 1 or not values.n or values.high <= 0:
+        return
+    if values.is_mixed:
+        raise InputError(
+            f"has {counted(values.between, 'value')} between 0 and 1 and {values.above:,} above: some look like "
+            f"fractions and others are on a scale of {scale:g}",
+            argument=names,
+            remedy="Write all of them on one scale.",
+        )
+    if 0.5 < values.high <= 1:
+        raise InputError(
+            f"has no value above 1 (the largest is {values.high:g}), so they look like fractions",
+            argument=names,
+            remedy=f"Leave out {option}.",
+        )
+    if scale == 100 and values.high == 10:
+        raise InputError(
+            "has no value above 10, and 10 itself, so they look like scores from 0 to 10",
+            argument=names,
+            remedy=f"Use --scale 10 instead of {option}.",
+        )
+    if values.high <= 0.5:
+        notes.append(
+            f"no value of {names} is above 0.5: are they probabilities, and not on a scale of {scale:g}?"
+        )
+    elif scale == 100 and values.high <= 10:
+        notes.append(f"no value of {names} is above 10%: are they percentages, and not from 0 to 10?")
+    elif 10 * values.between >= values.n and 10 * values.doubles < values.between:
+        notes.append(
+            f"{values.between:,} values of {names} are below 1, and few are from 1 to 2: are some of them "
+            f"probabilities, and not on a scale of {scale:g}?"
+        )
+
+
+def _check_logits(values: ScoreValues, names: str, n_columns: int, notes: list[str]) -> None:
+    """Refuse logits that are probabilities, percentages, log probabilities or codes; note those that may be."""
+    if not values.n:
+        return
+    if values.code is not None and (n_columns == 1 or not values.above):
+        raise InputError(
+            f"has {counted(values.at_low if values.code == values.low else values.at_high, 'value')} of "
+            f"{values.code}, far from the others",
+            argument=names,
+            value=values.code,
+            remedy=Remedy.MISSING_CODE,
+        )
+    if values.low >= 0 and values.high <= 1:
+        raise InputError(
+            "has all values in [0, 1], so they look like probabilities",
+            argument=names,
+            remedy="Leave out --logits.",
+        )
+    if n_columns > 1:
+        return  # the softmax of log probabilities is right, too
+    if values.high <= 0:
+        if _MANY * values.nearly_zero >= values.n:
+            raise InputError(
+                f"has no positive value, and {values.nearly_zero:,} just below 0, so they look like log probabilities",
+                argument=names,
+                remedy="Use --log-probabilities instead of --logits.",
+            )
+        notes.append(
+            f"no value of {names} is positive: are they log probabilities (--log-probabilities), and not logits?"
+        )
+    if values.low >= 0:
+        if values.high > _LARGE_LOGIT or not values.fractional:
+            kind = {"--scale 10": "scores from 0 to 10", "--percent": "percentages"}.get(
+                _option(values), "scores"
+            )
+            raise InputError(
+                f"has no negative value, and values up to {values.high:g}, so they look like {kind}",
+                argument=names,
+                remedy=f"Use {_option(values)} instead of --logits.",
+            )
+        notes.append(f"no value of {names} is negative: are they something else, and not logits?")
+
+
+def _option(values: ScoreValues) -> str:
+    """Return the option for scores from 0 to 10, to 100 or to more."""
+    return "--scale 10" if values.high <= 10 else "--percent" if values.high <= 100 else "--scale"
+
+
+def _check_log_probabilities(values: ScoreValues, names: str) -> None:
+    """Refuse probabilities that are called log probabilities."""
+    if values.n and values.code is not None and values.code < 0:
+        raise InputError(
+            f"has {counted(values.at_low, 'value')} of {values.code}, far from the others",
+            argument=names,
+            value=values.code,
+            remedy=Remedy.MISSING_CODE,
+        )
