@@ -15,6 +15,13 @@ class Remedy(Enum):
     SCORES_ARE_LOGITS = "Pass probabilities, or set input='logits'."
     NOT_LOGITS = "Pass input='probabilities'."
     PERCENT = "Pass fractions: divide percentages by 100."
+    SCALE_10 = "Pass fractions: divide scores from 0 to 10 by 10."
+    SCALE = "Pass fractions: divide the scores by the largest possible score."
+    ONE_SCALE = "Some values look like fractions and others do not: write all of them as fractions."
+    LOG_PROBABILITIES = (
+        "Pass probabilities: numpy.exp of log probabilities; for logits use truecal.Sample.from_logits."
+    )
+    MISSING_CODE = "If {value} stands for a missing value, remove or fix these rows."
     CLIP = "If this is rounding, pass numpy.clip(y_proba, 0, 1)."
     NORMALIZE = "Pass one probability for each class; divide each row by its sum if this is rounding."
     DROP_ROWS = "Remove or fix these rows."
@@ -78,6 +85,8 @@ class InputError(ValueError):
         self.first_row = first_row
         self.value = value
         self.remedy = remedy
+        #: Errors about other values of the same input.
+        self.others: tuple[InputError, ...] = ()
         super().__init__(self.describe())
 
     def describe(
@@ -104,13 +113,28 @@ class InputError(ValueError):
             shown = "" if self.value is None else f": {show_value(self.value)}"
             text += f" (first at row {self.first_row + first_row_number}{shown})"
         own = self.remedy.value if isinstance(self.remedy, Remedy) else self.remedy
-        advice = remedy or own
+        advice = (remedy or own or "").replace("{value}", show_value(self.value))
         text = text if text.endswith((".", "?")) else f"{text}."
         return f"{text} {advice}" if advice else text
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.problem, self.argument, self.count, self.first_row, self.value, self.remedy)
         return _rebuild_input_error, fields
+
+
+def first_of(errors: list[InputError]) -> InputError:
+    """Return the first of several errors about the same input, with the others as notes.
+
+    Examples
+    --------
+    >>> first_of([InputError("p is missing"), InputError("y is missing")]).__notes__
+    ['y is missing.']
+    """
+    first, *others = errors
+    first.others = tuple(others)
+    for other in others:
+        first.add_note(str(other))
+    return first
 
 
 def _rebuild_input_error(

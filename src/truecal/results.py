@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from types import NoneType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +40,10 @@ def jsonable(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+#: Most characters of the fields of a result in its repr.
+_LONGEST_REPR = 1200
+
+
 class Result:
     """Base of results: a frozen dataclass that converts itself to plain Python objects.
 
@@ -49,6 +54,21 @@ class Result:
     _derived: ClassVar[tuple[str, ...]] = ()
     _omitted: ClassVar[tuple[str, ...]] = ()
 
+    def __init_subclass__(cls) -> None:
+        # `dataclass` would write one that prints whole arrays; it keeps what the class has.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """Return the fields as a dataclass shows them, with long values replaced by what they are."""
+        assert is_dataclass(self)
+        values = [(part.name, getattr(self, part.name)) for part in fields(self)]
+        for longest in (400, 100, 30, 0):
+            shown = ", ".join(f"{name}={_brief(value, longest)}" for name, value in values)
+            if len(shown) <= _LONGEST_REPR:
+                break
+        return f"{type(self).__qualname__}({shown})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain Python objects, ready for JSON."""
         return {"schema_version": SCHEMA_VERSION, **self._fields()}
@@ -57,6 +77,21 @@ class Result:
         assert is_dataclass(self)
         names = [part.name for part in fields(self) if part.name not in self._omitted]
         return {name: jsonable(getattr(self, name)) for name in (*names, *self._derived)}
+
+
+def _brief(value: Any, longest: int) -> str:
+    """Return the repr of a value, or its type and size if that is longer than `longest`."""
+    if isinstance(value, bool | int | float | NoneType):
+        return repr(value)
+    if isinstance(value, np.ndarray) and value.size > 20:
+        return f"<array of shape {value.shape}>"
+    text = repr(value)
+    if len(text) <= longest:
+        return text
+    if isinstance(value, str):
+        return f"{text[: max(longest - 4, 8)]}...{text[-1]}"
+    size = f" of {len(value)}" if hasattr(value, "__len__") else ""
+    return f"<{type(value).__name__}{size}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +153,8 @@ class Interval(Result):
     assumption : str
         What is assumed about the calibration curve, in words.
     resolution : int or None
-        Number of bins beyond which the curve is assumed to have no structure.
+        Number of intervals of scores in each of which the upper end allows any error, or of distinct scores; None for
+        another assumption, and if there is no interval.
     """
 
     low: float

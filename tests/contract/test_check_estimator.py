@@ -77,6 +77,10 @@ DirichletCalibration = reading_first_column("DirichletCalibration")
 VennAbersCalibration = reading_first_column("VennAbersCalibration")
 
 
+# The check of weights in 1.6 calls the first label of its rows the positive one, after it has shuffled half of them.
+@pytest.mark.skipif(
+    sklearn.__version__.startswith("1.6."), reason="scikit-learn 1.6 confuses labels in a check"
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_check_passes(name):
     with warnings.catch_warnings():

@@ -46,12 +46,21 @@ def test_steps_that_must_run_after_a_failure_do(steps):
     assert all(step.get("if") == "always()" for step in after_gate)
 
 
-def test_the_pytest_file_runs(tmp_path):
-    path = tmp_path / "test_calibration.py"
-    path.write_text(block("python", "def test_"), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, path]
+def test_the_pytest_file_passes_and_fails_as_it_should(tmp_path):
+    code = block("python", "def test_")
+    (tmp_path / "test_calibration.py").write_text(code, encoding="utf-8")
+    (tmp_path / "test_strict.py").write_text(code.replace("at_most=0.05", "at_most=0.02"), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        tmp_path,
+        tmp_path,
+    ]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert "2 passed" in result.stdout, result.stdout + result.stderr
-    path.write_text(path.read_text().replace("at_most=0.05", "at_most=0.02"))
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert "1 failed, 3 passed" in result.stdout, result.stdout + result.stderr
     assert "The data contradict that the calibration error is below 0.02" in result.stdout

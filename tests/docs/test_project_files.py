@@ -106,28 +106,40 @@ def test_the_citation_and_the_changelog_have_the_version() -> None:
     assert re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == truecal.__version__
 
 
-def test_links_of_the_readme_work_on_pypi() -> None:
-    targets = re.findall(r"\]\(([^)\s]+)\)", README)
+def links(page: str) -> list[str]:
+    return re.findall(r"\]\(([^)\s]+)\)", page)
+
+
+def test_links_of_the_readme_lead_to_files_of_the_project() -> None:
+    relative = [target for target in links(README) if not target.startswith(("https://", "#"))]
+    assert len(relative) >= 8
+    for target in relative:
+        assert (ROOT / target).exists(), target
+    assert "truecal.readthedocs.io" not in README
+    assert "github.com/truecal" not in README
+
+
+def test_links_of_the_readme_are_addresses_on_pypi() -> None:
+    page = README
+    hook = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    for substitution in hook["substitutions"]:
+        page = re.sub(substitution["pattern"], substitution["replacement"], page)
+    targets = links(page)
+    assert len(targets) == len(links(README))
     assert all(target.startswith(("https://", "#")) for target in targets)
-    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
-    assert pictures
-    assert all(
-        target.startswith("https://raw.githubusercontent.com/truecal/truecal/main/") for target in pictures
-    )
+    for target in (
+        "https://raw.githubusercontent.com/truecal/truecal/main/docs/_static/report.png",
+        "https://truecal.readthedocs.io/en/latest/guide/index.html",
+        "https://github.com/truecal/truecal/blob/main/CHANGELOG.md",
+    ):
+        assert target in targets
 
 
-def test_addresses_in_this_repository_exist() -> None:
-    pages = re.findall(
-        r"https://(?:raw\.githubusercontent|github)\.com/truecal/truecal/(?:blob/)?main/([^)\s]+)", README
-    )
-    assert len(pages) >= 4
-    for page in pages:
-        assert (ROOT / page).exists(), page
-
-
-def test_addresses_in_the_documentation_exist() -> None:
-    pages = re.findall(r"https://truecal\.readthedocs\.io/en/latest/([^)\s]+)\.html", README)
-    assert len(pages) >= 4
-    for page in pages:
-        generated = page.startswith(("api/", "gallery/"))
-        assert generated or (ROOT / "docs" / f"{page}.md").exists(), page
+def test_the_readme_begins_with_commands_that_work_in_a_clone() -> None:
+    """Until the first release nothing is on PyPI, so the first screen shows no other command."""
+    first_screen = "\n".join(README.splitlines()[:30])
+    (fence,) = re.findall(r"```sh\n(.*?)```", first_screen, re.DOTALL)
+    commands = [line.partition("  #")[0].strip() for line in fence.splitlines()]
+    assert commands == ["make demo", "make test", "pip install '.[app]'"]
+    assert set(re.findall(r"^pip install (\S+)", README, re.MULTILINE)) == {"'.[app]'"}
+    assert "](docs/_static/report.png)" in first_screen

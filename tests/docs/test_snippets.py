@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.snippets import NOT_RUN, ROOT, fences, missing, run, same, snippets, workplace
-
-PAGES = sorted(
-    path
-    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    if not {"_build", "gallery", "generated"} & set(path.relative_to(ROOT).parts)
-)
+from support.snippets import NOT_RUN, PAGES, ROOT, check_page, fences, run, same, snippets, workplace
 
 pytest.importorskip("click")
 
@@ -21,19 +15,7 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", [page for page in PAGES if any(snippets(page.read_text()))], ids=name_of)
 def test_page(path: Path) -> None:
-    left_out = []
-    with workplace() as namespace:
-        namespace["__file__"] = str(path)
-        for snippet in snippets(path.read_text()):
-            if missing(snippet):
-                left_out.append(f"line {snippet.line} needs {', '.join(missing(snippet))}")
-                continue
-            printed = run(snippet, namespace)
-            if snippet.expected is None and snippet.kind == "python":
-                assert not printed, f"{name_of(path)}, line {snippet.line}: the page does not show\n{printed}"
-            elif snippet.expected is not None:
-                message = f"{name_of(path)}, line {snippet.line}: the page says\n{snippet.expected}\nbut it prints\n"
-                assert same(snippet.expected, printed), message + printed
+    left_out = check_page(path)
     if left_out:
         pytest.skip(f"{name_of(path)}: {'; '.join(left_out)}")
 

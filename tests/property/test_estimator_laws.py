@@ -7,6 +7,7 @@ import itertools
 import os
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -102,6 +103,49 @@ def test_equal_mass_bins_do_not_depend_on_the_scale_of_weights(data, factor, n_b
             error(name, y, p, norm=norm, sample_weight=w, **options) for w in (weight, weight * factor)
         )
         assert scaled == pytest.approx(plain, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::truecal.CalibrationWarning")  # copies look like clusters
+@settings(LAWS, max_examples=25)
+@given(
+    n=st.sampled_from([60, 400, 2000]),
+    most=st.integers(1, 8),
+    decimals=st.sampled_from([1, 2, 4, 5, 16]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_counts_repeated_rows_and_cells_agree(n, most, decimals, seed):
+    """Labels are copied with their rows, so that distinct scores matter: they are merged alike, or for no route."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n).round(decimals)
+    y = (rng.random(n) < p**1.2).astype(int)
+    times = rng.integers(1, most + 1, n)
+    counts = truecal.estimate(y, p, sample_weight=times, weights="counts")
+    repeated = truecal.estimate(np.repeat(y, times), np.repeat(p, times))
+    frame = pl.DataFrame({"y": y, "p": p, "w": times})
+    cells = truecal.estimate(truecal.summarize(frame, label="y", score="p", weight="w", weights="counts"))
+    assert repeated.value == pytest.approx(counts.value, abs=1e-9)
+    assert cells.value == pytest.approx(counts.value, abs=1e-4 + cells.cell_error)
+
+
+@every_estimator
+@settings(LAWS, max_examples=15)
+@given(
+    n=st.sampled_from([3, 20, 300, 1000]),
+    n_large=st.integers(1, 3),
+    large=st.integers(0, 12).map(lambda k: 10.0**k),
+    decimals=st.sampled_from([2, 16]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_a_few_weights_may_outweigh_all_others(spec, n, n_large, large, decimals, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n).round(decimals)
+    y = rng.random(n) < p
+    weight = np.ones(n)
+    weight[rng.integers(0, n, n_large)] = large
+    value = error(spec.name, y, p, sample_weight=weight)
+    assert spec.range[0] <= value <= spec.range[1]
+    if spec.name == "multiscale":  # the others take weights as numbers of rows
+        assert error(spec.name, y, p, sample_weight=weight / 1024) == pytest.approx(value, abs=1e-9)
 
 
 # --- Orders between estimators ---------------------------------------------------------------------

@@ -1,12 +1,15 @@
 import dataclasses
+import importlib
 import json
 import pickle
+import pkgutil
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
 
 import truecal
-from truecal.results import SCHEMA_VERSION, BinTable, Estimate
+from truecal.results import SCHEMA_VERSION, BinTable, Estimate, Interval, Result
 
 
 @pytest.fixture
@@ -99,3 +102,50 @@ def test_a_classwise_estimate_carries_its_classes_into_json():
 def test_sampling_weights_show_the_effective_number_of_rows():
     estimate = Estimate(0.1, estimator="kde", n=1.0, target="P(y = 1)", effective_size=812.34)
     assert str(estimate) == "kde of P(y = 1): 0.1000, effective n = 812.3"
+
+
+def all_results():
+    """Every class of results outside the command line and the integrations."""
+    for module in pkgutil.walk_packages(truecal.__path__, "truecal."):
+        if not module.name.startswith(("truecal.integrations", "truecal.cli", "truecal.__main__")):
+            importlib.import_module(module.name)
+    found, rest = [], [Result]
+    while rest:
+        below = rest.pop().__subclasses__()
+        found += below
+        rest += below
+    return sorted(
+        {one for one in found if one.__module__.startswith("truecal.")}, key=lambda one: one.__qualname__
+    )
+
+
+@pytest.mark.parametrize("long", [np.zeros(5000), "word " * 1000, (0.1,) * 5000, [np.zeros(10)] * 500])
+def test_the_repr_of_every_result_is_short(long):
+    classes = all_results()
+    assert len(classes) > 40
+    for kind in classes:
+        if kind.__repr__ is Result.__repr__:
+            result = object.__new__(kind)
+            for part in fields(kind):
+                object.__setattr__(result, part.name, long)
+            assert len(repr(result)) < 1500, kind
+
+
+def test_an_assessment_and_all_that_is_in_it_have_short_reprs(golden):
+    y, p = golden(1500)
+    found = truecal.assess(y, p, clinical=True, by=y, n_resamples=99, rng=0)
+    rest = [found, truecal.compare(y, p, p**2), truecal.net_benefit(y, p)]
+    while rest:
+        one = rest.pop()
+        if is_dataclass(one):
+            assert len(repr(one)) < 1500, type(one)
+            rest += [getattr(one, part.name) for part in fields(one)]
+        elif isinstance(one, tuple | list):
+            rest += one
+
+
+def test_a_short_repr_is_that_of_a_dataclass():
+    assert (
+        repr(Interval(0.1, 0.2, 0.95))
+        == "Interval(low=0.1, high=0.2, level=0.95, assumption='', resolution=None)"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,19 +14,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_count, check_fraction
-from truecal._lib.text import counted, p_equals
+from truecal._lib.text import counted
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.assessment.clinical import Clinical, assess_clinical, check_clinical
 from truecal.assessment.groups import Groups, assess_classes, assess_groups, counts_are_fractional
 from truecal.assessment.over_time import OverTime, assess_over_time
-from truecal.assessment.plan import PlannedRows, plan_rows, thinned
-from truecal.assessment.recalibration import Recalibration, advise_recalibration, training_rows
-from truecal.assessment.verdict import CONTRADICTED, agree, data_warnings, judge, verdict
+from truecal.assessment.plan import PlannedRows, plan_rows
+from truecal.assessment.recalibration import Recalibration, advise_recalibration, recalibration_rows
+from truecal.assessment.verdict import CONTRADICTED, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import MISSING, split_rows, split_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
+from truecal.estimators._binning import thinned
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference._test_result import TestResult
@@ -59,7 +61,7 @@ class Assessment(Result):
     estimates : tuple of Estimate
         Calibration errors; the first is the one that the verdict quotes, the others are for comparison.
     interval : Interval
-        Confidence interval of the calibration error. Its lower end is above 0 only if the test rejects.
+        Confidence interval of the calibration error.
     test : TestResult or None
         Test of perfect calibration; None if the weights are fractional.
     reliability : Reliability
@@ -176,9 +178,11 @@ class Assessment(Result):
         first = self.estimate
         lines.append(f"{first.estimator:<{width}}  {first.value:.4f}, {self.interval}")
         lines += [f"{other.estimator:<{width}}  {other.value:.4f}" for other in self.estimates[1:]]
+        if self.interval.resolution is not None:
+            lines += ["", *textwrap.wrap(f"The interval's upper end allows {self.interval.assumption}.", 88)]
         if self.test is not None:
-            shown = p_equals(self.test.pvalue, self.test.n_resamples)
-            lines += ["", f"test of perfect calibration: {shown} ({self.test.n_resamples} resamples)"]
+            draws = f" ({self.test.n_resamples} resamples)" if self.test.tested else ""
+            lines += ["", f"test of perfect calibration: {self.test.evidence}{draws}"]
         lines += ["", f"{'':<12}   score = miscalibration - discrimination + uncertainty"]
         lines += [
             f"{_SCORE_NAMES[part.name]:<12} {part.score:7.4f} {part.miscalibration:16.4f} "
@@ -210,6 +214,7 @@ def assess(
     time: Any = None,
     recalibration: bool = True,
     confidence_level: float = 0.95,
+    resolution: int | None = None,
     n_resamples: int = 999,
     rng: RNGLike = None,
     **reading: Unpack[Reading],
@@ -240,6 +245,9 @@ def assess(
         Whether to compare recalibrators if the data contradict perfect calibration.
     confidence_level : float
         Level of the intervals; ``1 - confidence_level`` is the level of the test.
+    resolution : int, optional
+        Largest number of intervals of scores in each of which upper ends allow any error; see
+        `truecal.confidence_interval`.
     n_resamples : int
         Number of Monte Carlo resamples of the test.
     rng : seed or numpy.random.Generator, optional
@@ -262,19 +270,22 @@ def assess(
     if thresholds is not None and not clinical:
         raise InputError("are those of the decision curve and need clinical=True", argument="thresholds")
     generator = as_generator(rng)
+    # A copy, so that `select_recalibrator` with the same seed makes the same choice.
+    selecting = copy.deepcopy(generator)
     columns = {name: reading.get(name) for name in ("sample_weight", "clusters")}
     warn_of_other_order(y_true=y_true, y_proba=y_proba, **columns, by=by, time=time)
+    is_classwise = reading.get("multiclass") == "classwise"
+    class_samples = as_samples(y_true, y_proba, **reading) if is_classwise else ()
+    if class_samples:
+        reading["multiclass"] = "top"
+    (sample,) = as_samples(y_true, y_proba, **reading)
     with warnings.catch_warnings():
         # What they say is among the notes of the assessment.
         warnings.simplefilter("ignore", CalibrationWarning)
-        is_classwise = reading.get("multiclass") == "classwise"
-        class_samples = as_samples(y_true, y_proba, **reading) if is_classwise else ()
-        if class_samples:
-            reading["multiclass"] = "top"
-        (sample,) = as_samples(y_true, y_proba, **reading)
         common: dict[str, Any] = {
             "estimator": ESTIMATORS[0],
             "confidence_level": confidence_level,
+            "resolution": resolution,
             "n_resamples": n_resamples,
             "rng": generator,
         }
@@ -302,7 +313,9 @@ def assess(
             recalibration,
             (y_true, y_proba, reading),
             confidence_level,
+            resolution,
             generator,
+            selecting,
         )
 
 
@@ -355,13 +368,14 @@ def _assess(
     recalibration: bool,
     given: tuple[Any, Any, Reading],
     level: float,
+    resolution: int | None,
     rng: np.random.Generator,
+    selecting: np.random.Generator,
 ) -> Assessment:
     clusters = None if sample.clusters is None else summary_of(sample, sample.clusters)
     design_effect = 1.0 if clusters is None else max(clusters.design_effect, 1.0)
     estimates = [get_estimator(name)(sample) for name in ESTIMATORS]
-    interval = confidence_interval(sample, confidence_level=level)
-    interval = agree(interval, estimates[0].value, sample, test is None or test.pvalue <= 1 - level + 1e-12)
+    interval = confidence_interval(sample, confidence_level=level, resolution=resolution)
     estimates[0] = replace(estimates[0], interval=interval)
     state = judge(interval, test)
     rows_are_counted = sample.whole and sample.squares is None
@@ -387,8 +401,8 @@ def _assess(
         advice = Recalibration("identity", "Recalibrators are not compared on weighted rows.")
     elif recalibration:
         y_true, y_proba, reading = given
-        rows = training_rows(sample, y_true, y_proba, rng, **reading)
-        advice = advise_recalibration(rows, confidence_level=level, rng=rng)
+        rows = recalibration_rows(sample, y_true, y_proba, **reading)
+        advice = advise_recalibration(sample, rows, confidence_level=level, rng=selecting)
     sentences = [verdict(sample, estimates[0], interval, test, design_effect=design_effect)]
     sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
     weak = weak_calibration(thinned(sample) if thresholds is None else sample, confidence_level=level)

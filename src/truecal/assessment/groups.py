@@ -10,12 +10,11 @@ import numpy as np
 
 from truecal._lib.text import as_table, format_pvalue, level, p_equals
 from truecal.assessment.difference import Difference, clustered_difference, group_difference
-from truecal.assessment.verdict import agree
 from truecal.data.groups import Split
 from truecal.data.predictions import EQUAL_CLUSTERS, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
-from truecal.inference._test_result import TestResult
+from truecal.inference._test_result import NOT_TESTED, TestResult
 from truecal.inference.calibration_test import calibration_test
 from truecal.inference.interval import confidence_interval
 from truecal.inference.multiplicity import adjusted_together
@@ -47,6 +46,8 @@ class Group(Result):
         Simultaneous confidence interval: those of all groups hold at once at the level of the assessment.
     pvalue, adjusted_pvalue : float or None
         P-value of perfect calibration, for this group alone and adjusted for all groups; None without a test.
+    tested : bool
+        Whether its clusters hold enough information for a test; if not, the p-values are 1.
     miscalibrated : bool
         Whether perfect calibration of this group is rejected after adjustment.
     small : bool
@@ -66,6 +67,7 @@ class Group(Result):
     interval: Interval
     pvalue: float | None
     adjusted_pvalue: float | None
+    tested: bool
     miscalibrated: bool
     small: bool
     n_clusters: int | None
@@ -118,7 +120,7 @@ class Groups(Result):
                 f"{row.n:,.10g}",
                 f"{row.estimate.value:.4f}",
                 f"{row.interval.low:.4f} to {row.interval.high:.4f}",
-                "-" if row.adjusted_pvalue is None else format_pvalue(row.adjusted_pvalue),
+                self.shown_pvalue(row),
             ]
             for row in self.rows
         ]
@@ -126,6 +128,18 @@ class Groups(Result):
         if self.difference is not None:
             lines.append(f"Test of no difference between groups: {p_equals(self.difference.pvalue)}")
         return "\n".join(lines)
+
+    def shown_pvalue(self, row: Group) -> str:
+        """Return the adjusted p-value of a group as text, for tables.
+
+        Parameters
+        ----------
+        row : Group
+            One of `rows`.
+        """
+        if not row.tested:
+            return NOT_TESTED
+        return "-" if row.adjusted_pvalue is None else format_pvalue(row.adjusted_pvalue, self.n_resamples)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -156,6 +170,7 @@ def assess_groups(
     *,
     estimator: str,
     confidence_level: float,
+    resolution: int | None = None,
     n_resamples: int,
     rng: np.random.Generator,
     source: tuple[Rows, Split] | None = None,
@@ -170,7 +185,7 @@ def assess_groups(
         The columns that define the groups.
     estimator : str
         The estimator of the assessment.
-    confidence_level, n_resamples, rng
+    confidence_level, resolution, n_resamples, rng
         As in `assess`.
     source : tuple of Rows and Split, optional
         The rows of all groups; with clusters, a test of whether groups differ needs them.
@@ -185,7 +200,7 @@ def assess_groups(
         difference = group_difference(samples)
     elif source is not None:
         difference = clustered_difference(source[0], source[1].group, len(source[1].keys))
-    rows = _rows(samples, names, keys, tests, estimator, confidence_level, rng)
+    rows = _rows(samples, names, keys, tests, estimator, confidence_level, resolution)
     return Groups(
         columns=columns,
         rows=rows,
@@ -202,6 +217,7 @@ def assess_classes(
     *,
     estimator: str,
     confidence_level: float,
+    resolution: int | None = None,
     n_resamples: int,
     rng: np.random.Generator,
 ) -> Groups:
@@ -213,7 +229,7 @@ def assess_classes(
         One for each class.
     test : TestResult or None
         The classwise test, which has the joint null distribution of all classes.
-    estimator, confidence_level, n_resamples, rng
+    estimator, confidence_level, resolution, n_resamples, rng
         As in `assess`.
     """
     targets = [
@@ -221,7 +237,7 @@ def assess_classes(
     ]
     names = [target.removeprefix("P(y = ").removesuffix(")").strip("'\"") for target in targets]
     tests = None if test is None else list(test.classes)
-    rows = _rows(samples, names, [(name,) for name in names], tests, estimator, confidence_level, rng)
+    rows = _rows(samples, names, [(name,) for name in names], tests, estimator, confidence_level, resolution)
     return Groups(("class",), rows, len(rows), n_resamples, None, confidence_level)
 
 
@@ -232,17 +248,18 @@ def _rows(
     tests: Sequence[TestResult] | None,
     estimator: str,
     confidence_level: float,
-    rng: np.random.Generator,
+    resolution: int | None,
 ) -> tuple[Group, ...]:
     alpha = 1 - confidence_level
     rows = []
     for k, sample in enumerate(samples):
         estimate = get_estimator(estimator)(sample)
-        interval = confidence_interval(sample, confidence_level=1 - alpha / len(samples))
+        interval = confidence_interval(
+            sample, confidence_level=1 - alpha / len(samples), resolution=resolution
+        )
         n_clusters = None if sample.clusters is None else sample.clusters.n_named
         adjusted = None if tests is None else tests[k].adjusted_pvalue
         rejected = interval.low > 0 if adjusted is None else adjusted <= alpha + 1e-12
-        interval = agree(interval, estimate.value, sample, rejected)
         rows.append(
             Group(
                 name=names[k],
@@ -252,6 +269,7 @@ def _rows(
                 interval=interval,
                 pvalue=None if tests is None else tests[k].pvalue,
                 adjusted_pvalue=adjusted,
+                tested=tests is None or tests[k].tested,
                 miscalibrated=rejected and (adjusted is not None or interval.low > 0),
                 small=sample.n < SMALL_GROUP or (n_clusters is not None and n_clusters < MIN_CLUSTERS),
                 n_clusters=n_clusters,

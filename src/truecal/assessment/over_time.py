@@ -16,7 +16,7 @@ from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
 from truecal.inference.monitor.change import ChangePoint
 from truecal.inference.monitor.diagnosis import Diagnosis
 from truecal.inference.monitor.look import Look
-from truecal.inference.monitor.times import read_moments
+from truecal.inference.monitor.times import last_by_cluster, read_moments
 from truecal.results import Result
 
 #: Most windows, and the rows that a window should have.
@@ -70,10 +70,7 @@ def assess_over_time(rows: Rows, time: Any, alpha: float) -> OverTime:
     if len(moments) != len(rows.label):
         raise InputError(f"has {len(moments):,} values for {len(rows.label):,} rows", argument="time")
     if rows.cluster is not None:
-        # A cluster must be in one window: that of its last row.
-        last = np.full(int(rows.cluster.max()) + 1, moments.min())
-        np.maximum.at(last, rows.cluster, moments)
-        moments = last[rows.cluster]
+        moments = last_by_cluster(rows.cluster, moments)
     monitor, shown = CalibrationMonitor(alpha), _shown(moments)
     for window in _windows(moments):
         clusters = None if rows.cluster is None else rows.cluster[window]
@@ -103,19 +100,15 @@ def _shown(moments: NDArray[Any]) -> NDArray[Any]:
 def _verdict(monitor: CalibrationMonitor) -> str:
     looks = monitor.history
     windows = counted(len(looks), "window")
-    if not monitor.alarm or monitor.change is None:
+    if not monitor.alarm:
         return (
             f"No alarm in {windows}: the e-value against perfect calibration is {monitor.evalue:.3g}, and there would "
             f"be an alarm at {monitor.threshold:.4g}."
         )
     first = next(look for look in looks if look.alarm)
-    begun = (
-        f"The error has been there from the start, or began by {monitor.change.high_time}"
-        if monitor.change.low == 0
-        else f"The change began about {monitor.change}"
-    )
+    begun = "" if monitor.change is None else f"{monitor.change.sentence} "
     what = str(monitor.diagnosis)
     return (
         f"Alarm at {first.time}: the e-value against perfect calibration reached {first.evalue:.3g}, and is "
-        f"{monitor.evalue:.3g} in the last of {windows}. {begun}. {what[0].upper()}{what[1:]}."
+        f"{monitor.evalue:.3g} in the last of {windows}. {begun}{what[0].upper()}{what[1:]}."
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
-from truecal._lib.text import counted, level, p_equals, percent
+from truecal._lib.text import counted, level, percent
+from truecal.data.floor import limits_of
 from truecal.data.sample import Sample
+from truecal.data.scales import CLASSES, are_classes
 from truecal.inference._test_result import TestResult
 from truecal.inference.dependence import suspected_dependence
 from truecal.inference.resample import count_impossible
@@ -24,27 +25,6 @@ LARGE_ERROR = 0.1
 _CLEAR = 2.5
 
 
-def agree(interval: Interval, value: float, sample: Sample, rejected: bool) -> Interval:
-    """Return the interval so that it contains the value and does not contradict the test.
-
-    The lower end is 0 unless the test rejects, and the upper end is not above what the scores allow. Widening
-    keeps the level of an interval.
-
-    Parameters
-    ----------
-    interval : Interval
-        Of the calibration error.
-    value : float
-        The estimate beside it.
-    sample : Sample
-        The predictions.
-    rejected : bool
-        Whether perfect calibration is rejected.
-    """
-    high = max(min(interval.high, _largest_error(sample)), value)
-    return replace(interval, low=min(interval.low, value) if rejected else 0.0, high=high)
-
-
 def judge(interval: Interval, test: TestResult | None) -> str:
     """Return what the data say about perfect calibration: by the test or, without one, by the interval.
 
@@ -58,7 +38,8 @@ def judge(interval: Interval, test: TestResult | None) -> str:
     rejected = interval.low > 0 if test is None else test.pvalue <= 1 - interval.confidence_level + 1e-12
     if rejected:
         return CONTRADICTED
-    return INCONCLUSIVE if interval.high >= LARGE_ERROR else NOT_CONTRADICTED
+    untested = test is not None and not test.tested
+    return INCONCLUSIVE if untested or interval.high >= LARGE_ERROR else NOT_CONTRADICTED
 
 
 def verdict(
@@ -86,7 +67,7 @@ def verdict(
     """
     state = judge(interval, test)
     low, high, confidence = percent(interval.low), percent(interval.high), level(interval.confidence_level)
-    evidence = "" if test is None else f" ({p_equals(test.pvalue, test.n_resamples)})"
+    evidence = "" if test is None else f" ({test.evidence})"
     if state == CONTRADICTED:
         first = f"The data contradict perfect calibration{evidence}."
         if interval.low > 0:
@@ -99,6 +80,11 @@ def verdict(
         return f"{first} {size}{direction}"
     if test is None:
         first = f"The {confidence} interval of the calibration error includes 0."
+    elif not test.tested:
+        first = f"Perfect calibration was n{test.why_not_tested[1:]}"
+        if interval.resolution is None:
+            return f"{first} {interval.assumption[0].upper()}{interval.assumption[1:]}."
+        return f"{first} An error of up to {high} is possible ({confidence} interval)."
     else:
         first = f"The data do not contradict perfect calibration{evidence}."
     if state == INCONCLUSIVE:
@@ -108,8 +94,7 @@ def verdict(
                 return f"{first} That says little: {interval.assumption}."
             rows += f" in {counted(sample.clusters.n_named, 'cluster')}"
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
-    assuming = f", assuming {interval.assumption}" if interval.assumption.startswith("no structure") else ""
-    return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high}{assuming})."
+    return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high})."
 
 
 def _largest_error(sample: Sample) -> float:
@@ -144,6 +129,13 @@ def _direction(sample: Sample, error: float, design_effect: float) -> str:
     return f"Some scores are too high and others too low ({numbers})."
 
 
+def _finite_loss(sample: Sample) -> float:
+    """Return the log loss with scores of exactly 0 and 1 at what the rows can show."""
+    score = limits_of(sample.score, sample.count).clip(sample.score)
+    total = sample.positives @ np.log(score) + (sample.count - sample.positives) @ np.log1p(-score)
+    return -float(total) / sample.n
+
+
 def data_warnings(sample: Sample) -> tuple[str, ...]:
     """Return what to know about the data before relying on numbers from them.
 
@@ -155,14 +147,17 @@ def data_warnings(sample: Sample) -> tuple[str, ...]:
     warnings = []
     wrong = count_impossible(sample)
     if wrong:
-        subject = counted(wrong, "prediction")
+        subject = f"{counted(wrong, 'prediction')} of exactly 0 or 1 {'was' if wrong == 1 else 'were'}"
         warnings.append(
-            f"{subject} of exactly 0 or 1 {'was' if wrong == 1 else 'were'} wrong. The log loss is infinite."
+            f"{subject} wrong. The log loss is infinite. With exact 0 and 1 as certain as the rows can show, as "
+            f"recalibrators count them, it is {_finite_loss(sample):.4f}."
         )
     if sample.n == 1:
         warnings.append("There is only one row.")
     elif len(sample) == 1:
         warnings.append("All scores are equal.")
+    elif are_classes(sample.score):
+        warnings.append(CLASSES)
     elif len(sample) <= 20 < sample.n:
         warnings.append(f"There are only {len(sample)} distinct scores; bins cannot be finer.")
     elif sample.n > 20 and (tie := float(sample.count.max()) / sample.n) > 0.2:

@@ -58,9 +58,9 @@ class ComparisonDisplay(Display):
     >>> display = ComparisonDisplay.from_predictions(data.y_true, data.predictions, rng=0)
     >>> for row in display.rows:
     ...     print(f"{row['name']:12} {row['value']:.3f}, {row['low']:.3f} to {row['high']:.3f}")
-    boosting     0.029, 0.019 to 0.038
+    boosting     0.029, 0.019 to 0.036
     balanced     0.191, 0.182 to 0.199
-    naive_bayes  0.108, 0.096 to 0.120
+    naive_bayes  0.108, 0.096 to 0.125
     >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()
     'calibration error, l2 (%)'
     """

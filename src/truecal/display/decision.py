@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal._lib.checks import check_choice
+from truecal._lib.checks import check_choice, check_flag
 from truecal._lib.text import level
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import BLUE, GREEN, INK, RED, axes_or_new, legend_below, percent_axis, tidy
@@ -100,7 +100,7 @@ class DecisionCurveDisplay(Display):
         ends = {"net_benefit": (curve.low, curve.high), "cost": (curve.cost_low, curve.cost_high)}.get(
             quantity
         )
-        if band and ends is not None:
+        if check_flag("band", band) and ends is not None:
             label = f"{level(curve.confidence_level)} interval, pointwise"
             ax.fill_between(x, *ends, color=color, alpha=0.2, linewidth=0, label=label)
         if quantity == "net_benefit":

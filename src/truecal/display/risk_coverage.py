@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal._lib.checks import require
+from truecal._lib.checks import check_flag, require
 from truecal._lib.text import level
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import CYCLE, legend_below, percent_axis, tidy, wrapped
@@ -117,7 +117,7 @@ class RiskCoverageDisplay(Display):
             value, ends = curve.accuracy, (curve.lower, curve.upper)
             if k == 0:
                 value, ends = curve.risk, (1 - curve.upper, 1 - curve.lower)
-            if band:
+            if check_flag("band", band):
                 label = "" if before else f"{level(curve.confidence_level)} interval, pointwise"
                 one.fill_between(x[k], *ends, color=color, alpha=0.2, linewidth=0, label=label)
             if k == 1:

@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from truecal._lib.checks import check_choice, check_norm
+from truecal._lib.checks import check_choice, check_norm, unknown_option
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
 from truecal.results import Estimates
 
@@ -116,8 +116,7 @@ class EstimatorSpec:
         """
         for option in options:
             if option not in self.options:
-                known = ", ".join(self.options) or "none"
-                raise InputError(f"is not an option of {self.name}. Its options: {known}", argument=option)
+                raise unknown_option(option, self.name, self.options or ("none",))
 
     def resolve_norm(self, norm: float) -> float | None:
         """Return the order of the norm that the estimator uses when `norm` is passed.

@@ -69,6 +69,7 @@ def skce(sample: Sample, *, method: str = "full", bandwidth: float = 0.2, rng: R
         raise InputError(
             f"must be a number between 0.01 and 100. Got {bandwidth!r} instead", argument="bandwidth"
         )
+    sample = sample.on_the_scale_of_rows()
     if sample.n < 2:
         raise InputError(
             f"must have at least two rows for skce. Got {sample.n:g} instead", argument="y_proba"

@@ -19,8 +19,15 @@ from truecal.estimators._registry import get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.multiplicity import corrected_by_holm
-from truecal.inference.resample import impossible_labels, redraw_classes, redraws, require_whole_counts
+from truecal.inference.resample import (
+    cluster_rows,
+    impossible_labels,
+    redraw_classes,
+    redraws,
+    require_whole_counts,
+)
 from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
+from truecal.multiscale.flips import FlipScale, flip_scale
 from truecal.multiscale.omnibus import rank_pvalue
 from truecal.results import Estimate, mean_over_classes
 
@@ -56,8 +63,10 @@ def estimator_test(
         if not (clustered and spec.limit is not None):
             _require_counts(sample, spec.name)
     draws: Iterable[tuple[Sample, ...]]
+    scales: list[FlipScale] = []
     if clustered:
-        draws = _sign_flips(samples, n_resamples, rng)
+        scales = [flip_scale(*cluster_rows(sample)) for sample in samples]
+        draws = _sign_flips(samples, scales, n_resamples, rng)
         beside = z_of_clusters(samples)
     elif rows is None or len(samples) == 1:
         draws = ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng))
@@ -84,6 +93,9 @@ def estimator_test(
             replace(test, asymptotic_pvalue=_asymptotic(spec.limit, test.statistic, sample))
             for test, sample in zip(tests, samples, strict=True)
         ]
+    reasons = [scale.reason(test.pvalue) for scale, test in zip(scales, tests, strict=True)] if scales else []
+    for k, reason in enumerate(reasons):
+        tests[k] = tests[k].not_tested(reason) if reason else tests[k]
     if len(tests) == 1:
         outcome, notes = tests[0], observed[0].notes
     else:
@@ -91,6 +103,7 @@ def estimator_test(
         rank, mean_null = float(np.mean([one.rank_value for one in observed])), null.mean(axis=1)
         mean_null[:, 0] = np.mean(null[:, :, 0] ** (mean.norm or 1), axis=1) ** (1 / (mean.norm or 1))
         whole = _compare(mean, rank, mean_null, rng, beside, impossible_labels(*samples))
+        whole = whole.not_tested(reasons[0]) if reasons and all(reasons) else whole
         outcome, notes = replace(whole, classes=corrected_by_holm(tests)), mean.notes
     for note in notes:
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
@@ -98,17 +111,15 @@ def estimator_test(
 
 
 def _sign_flips(
-    samples: tuple[Sample, ...], n_resamples: int, rng: np.random.Generator
+    samples: tuple[Sample, ...], scales: Sequence[FlipScale], n_resamples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Sample, ...]]:
     """Yield samples whose residuals have random signs, one for each cluster: for statistics of sums of residuals."""
     sums = []
-    for sample in samples:
+    for sample, scale in zip(samples, scales, strict=True):
         table = sample.clusters
         assert table is not None
-        shape = (table.n_clusters, len(sample))
-        sums.append(
-            scipy.sparse.csr_array((table.residual(sample.score), (table.cluster, table.group)), shape)
-        )
+        shape, residual = (table.n_clusters, len(sample)), scale.factor * table.residual(sample.score)
+        sums.append(scipy.sparse.csr_array((residual, (table.cluster, table.group)), shape))
     for _ in range(n_resamples):
         signs = rng.integers(0, 2, sums[0].shape[0]) * 2.0 - 1.0
         yield tuple(

@@ -12,9 +12,10 @@ from truecal.data.predictions import Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE
 from truecal.inference._test_result import TestResult
-from truecal.inference.resample import impossible_labels, require_whole_counts
+from truecal.inference.resample import cluster_rows, impossible_labels, require_whole_counts
 from truecal.inference.reversal import reversed_scores
 from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
+from truecal.multiscale.flips import far_tail
 from truecal.multiscale.null import (
     ClusterNull,
     JointClusterNull,
@@ -48,7 +49,7 @@ def multiscale_test(
         return _as_result(omnibus_test(null, n_resamples, rng), samples[0])
     beside: SpiegelhalterResult | None = None
     if samples[0].clusters is not None:
-        joint: JointNull = JointClusterNull([_cluster_null(sample) for sample in samples])
+        joint: JointNull = JointClusterNull([ClusterNull(*cluster_rows(sample)) for sample in samples])
         beside = z_of_clusters(samples)
     else:
         proba = np.column_stack([one.score for one in rows]).astype(np.float64)
@@ -60,23 +61,24 @@ def multiscale_test(
         beside = z_of_classes(samples, proba, weight)
     whole, parts, adjusted = joint_test(joint, n_resamples, rng)
     results = tuple(
-        replace(_as_result(part, sample), adjusted_pvalue=pvalue)
+        replace(_as_result(part, sample), adjusted_pvalue=1.0 if part.too_little else pvalue)
         for part, sample, pvalue in zip(parts, samples, adjusted, strict=True)
     )
     worst = max(results, key=lambda result: result.statistic)
-    return replace(
-        _as_result(whole, samples[0]),
+    result = replace(
+        _as_result(replace(whole, too_little=""), samples[0]),
         target=classes_target(len(samples)),
         component=f"{worst.component} ({worst.target})",
         notes=(*whole.notes, *impossible_labels(*samples)),
         spiegelhalter=beside,
         classes=results,
     )
+    return result.not_tested(whole.too_little) if whole.too_little else result
 
 
 def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
     reversal = reversed_scores(sample)
-    return TestResult(
+    result = TestResult(
         statistic=outcome.statistic,
         pvalue=outcome.pvalue,
         pvalue_range=outcome.pvalue_range,
@@ -87,16 +89,17 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         component=outcome.component,
         components=outcome.components,
         spiegelhalter=z_of(sample),
-        tail_pvalue=tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue),
+        tail_pvalue=far_tail(tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue), outcome.doubt),
         notes=(*outcome.notes, *impossible_labels(sample), *([] if reversal is None else [reversal])),
         **sample.size_fields,
     )
+    return result.not_tested(outcome.too_little) if outcome.too_little else result
 
 
 def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
     """Return how to resample a sample; `rows` tell apart weights that differ within a score."""
     if sample.clusters is not None:
-        return _cluster_null(sample)
+        return ClusterNull(*cluster_rows(sample))
     if sample.squares is None:
         require_whole_counts(sample, "the test")
         return LabelNull(Trials(sample.score, sample.count, sample.positives, None, _excess_of(sample)))
@@ -117,11 +120,3 @@ def _excess_of(sample: Sample) -> float:
         return 0.0
     binomial = sample.count * sample.score * (1 - sample.score)
     return variance_excess(binomial, np.maximum(binomial - sample.count * sample.largest_variance, 0.0))
-
-
-def _cluster_null(sample: Sample) -> ClusterNull:
-    table = sample.clusters
-    assert table is not None
-    scale = 1.0 if sample.squares is None else sample.n / float(sample.squares.sum())
-    residual, weight = table.residual(sample.score) * scale, table.weight * scale
-    return ClusterNull(sample.score[table.group], residual, weight, table.cluster)

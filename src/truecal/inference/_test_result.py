@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +19,9 @@ from truecal.multiscale.intervals import Limits
 from truecal.multiscale.omnibus import Component
 from truecal.results import Result
 
+#: What is shown instead of a p-value where the data hold too little information for a test.
+NOT_TESTED = "not tested"
+_NO_TEST = "Not tested: "
 #: Quantiles of the null distribution in `TestResult.null_quantiles`.
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
@@ -57,8 +60,9 @@ class TestResult(Result):
     spiegelhalter : SpiegelhalterResult or None
         Spiegelhalter's test of the same hypothesis, which needs no resampling.
     tail_pvalue : float
-        The p-value, extrapolated beyond the draws if fewer than ten of them reach the statistic. It is used to correct
-        for many groups, where 1 / (n_resamples + 1) would be too large a smallest p-value.
+        The p-value, extrapolated beyond the draws if fewer than ten of them reach the statistic, and larger if the
+        variance between clusters is uncertain. It is used to correct for many groups, where 1 / (n_resamples + 1) would
+        be too large a smallest p-value.
     asymptotic_pvalue : float or None
         Closed-form p-value for large samples, where the method has one (`ks`, `kuiper`).
     adjusted_pvalue : float or None
@@ -69,10 +73,15 @@ class TestResult(Result):
         For a classwise test, that of each class.
     limits : Limits or None
         With `at_most`: the confidence limits behind `decide`.
+    resolution : int or None
+        With `at_most`: number of intervals of scores in each of which the limit allows any error.
     n_clusters : int or None
         Number of clusters, if rows depend on each other.
     effective_size : float or None
         With sampling weights, Kish's effective number of rows.
+    tested : bool
+        False if the clusters hold too little information for a test, as those of a few rare events do. The p-value is
+        then 1, and a note says why: the data say neither that the model is calibrated nor that it is not.
     """
 
     __test__: ClassVar[bool] = False  # not a test class for pytest
@@ -98,8 +107,10 @@ class TestResult(Result):
     notes: tuple[str, ...] = ()
     classes: tuple[TestResult, ...] = ()
     limits: Limits | None = None
+    resolution: int | None = None
     n_clusters: int | None = None
     effective_size: float | None = None
+    tested: bool = True
 
     def decide(self, alpha: float = 0.05) -> Decision:
         """Return what a test with `at_most` shows, and how many rows would settle it.
@@ -119,7 +130,7 @@ class TestResult(Result):
         >>> data = truecal.datasets.load("flights")
         >>> test = truecal.calibration_test(data.y_true, data.y_proba, at_most=0.05)
         >>> test.decide().verdict
-        'The data show that the calibration error is below 0.05 (upper one-sided 95% limit 0.0368, p < 0.001).'
+        'The data show that the calibration error is below 0.05 (upper one-sided 95% limit 0.0349, p < 0.001).'
         """
         if self.limits is None or self.at_most is None:
             raise InputError("was not given to this test, so there is nothing to decide", argument="at_most")
@@ -130,6 +141,40 @@ class TestResult(Result):
         null.flags.writeable = False
         object.__setattr__(self, "null", null)
 
+    def not_tested(self, reason: str) -> TestResult:
+        """Return the result of a test that cannot be made, with a note on why.
+
+        Parameters
+        ----------
+        reason : str
+            It completes the sentence.
+        """
+        note = f"{_NO_TEST}{reason}."
+        return replace(
+            self,
+            pvalue=1.0,
+            pvalue_range=(1.0, 1.0),
+            tail_pvalue=1.0,
+            tested=False,
+            notes=(*self.notes, note),
+        )
+
+    @property
+    def evidence(self) -> str:
+        """The p-value as text, such as "p = 0.012", or "not tested"."""
+        return p_equals(self.pvalue, self.n_resamples) if self.tested else NOT_TESTED
+
+    @property
+    def why_not_tested(self) -> str:
+        """The note that says why the data hold too little information for a test; empty if they were tested."""
+        return "" if self.tested else next(note for note in self.notes if note.startswith(_NO_TEST))
+
+    @property
+    def shown_pvalue(self) -> str:
+        """The p-value for a table; adjusted, if it is for one of several groups or classes."""
+        pvalue = self.pvalue if self.adjusted_pvalue is None else self.adjusted_pvalue
+        return format_pvalue(pvalue, self.n_resamples) if self.tested else NOT_TESTED
+
     @property
     def null_quantiles(self) -> dict[str, float]:
         """Quantiles of the statistic on the resamples."""
@@ -139,7 +184,11 @@ class TestResult(Result):
         return {f"{level:g}": value for level, value in zip(_LEVELS, values, strict=True)}
 
     def __str__(self) -> str:
-        lines = [*self._headline(), *([] if self.spiegelhalter is None else [str(self.spiegelhalter)])]
+        lines = self._headline()
+        if self.spiegelhalter is not None and self.tested:
+            balanced = self.at_most is None and self.pvalue <= 0.05 < self.spiegelhalter.pvalue
+            where = ", where these errors balance" if balanced else ""
+            lines.append(f"{self.spiegelhalter} (tests the mean squared error only{where})")
         if self.classes:
             low = sum((part.adjusted_pvalue or 0.0) <= 0.05 for part in self.classes)
             lines.append(f"{low} of {len(self.classes)} classes have an adjusted p-value of at most 0.05")
@@ -156,25 +205,34 @@ class TestResult(Result):
                 f"error{norm} of {self.target}: {self.statistic:.4f}, {size}",
                 f"H0: the error is at least {self.at_most:g}; {p_equals(self.pvalue)}",
             ]
+        if not self.tested:
+            return [f"{self.method}{norm} test of {self.target}, {size}: {NOT_TESTED}"]
         low, high = self.pvalue_range
         ties = (
             "" if high - low < 0.01 else f", between {format_pvalue(low)} and {format_pvalue(high)} with ties"
         )
-        middle, critical = np.quantile(self.null, [0.5, 0.95])
-        digits = 2 if self.method == MULTISCALE else 4
-        small = max(abs(self.statistic), abs(critical)) < 0.01  # as squares are
-        shown = [f"{value:.2e}" if small else f"{value:.{digits}f}" for value in (middle, critical)]
-        value = f"{self.statistic:.2e}" if small else statistic(self.statistic, digits)
-        lines = [
-            f"{self.method}{norm} test of {self.target}: statistic {value}, {size}",
-            f"Null distribution: median {shown[0]}, 95th percentile {shown[1]}",
-            f"{p_equals(self.pvalue, self.n_resamples)} ({self.n_resamples} resamples{ties})",
-        ]
+        evidence = f"{self.evidence} ({self.n_resamples} resamples{ties})"
+        if self.method == MULTISCALE:
+            lines = [f"multiscale test of {self.target}, {size}", evidence]
+        else:
+            lines = [*self._values(f"{self.method}{norm} test of {self.target}", size), evidence]
         if self.asymptotic_pvalue is not None:
             lines.append(f"Asymptotic {p_equals(self.asymptotic_pvalue)}")
         if self.component is not None:
             lines.append(f"Largest contribution: {self.component}")
         return lines
 
+    def _values(self, name: str, size: str) -> list[str]:
+        """Return the value of an estimator, and the values that it has if the model is calibrated."""
+        middle, critical = np.quantile(self.null, [0.5, 0.95])
+        small = max(abs(self.statistic), abs(critical)) < 0.01  # as squares are
+        shown = [f"{value:.2e}" if small else f"{value:.4f}" for value in (middle, critical)]
+        value = f"{self.statistic:.2e}" if small else statistic(self.statistic)
+        return [
+            f"{name}: statistic {value}, {size}",
+            f"Null distribution: median {shown[0]}, 95th percentile {shown[1]}",
+        ]
+
     def __repr__(self) -> str:
-        return f"<TestResult {self.method} {statistic(self.statistic)}, n = {self.n:.10g}, {p_equals(self.pvalue)}>"
+        value = "" if self.method == MULTISCALE and self.at_most is None else f" {statistic(self.statistic)}"
+        return f"<TestResult {self.method}{value}, n = {self.n:.10g}, {self.evidence}>"

@@ -8,12 +8,15 @@ weights :math:`v = f (1 - f)`,
 
 Under the null hypothesis labels are Bernoulli(f). Labels are drawn once per replicate for all segments together, so
 the joint distribution of all T is right however the segments overlap, and p-values are adjusted by the step-down
-maximum of Westfall and Young (1993). With clusters the signs of whole clusters of residuals are flipped instead.
+maximum of Westfall and Young (1993). All rows together are one more hypothesis, because a model that is off everywhere
+is off in most segments. With clusters the signs of whole clusters of residuals are flipped instead, scaled as
+`truecal.multiscale.flips` says; segments whose clusters hold too little information are not tested.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,21 +24,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import chdtrc
 
 from truecal._lib.checks import as_generator, check_count, check_fraction
-from truecal._lib.text import counted, format_pvalue
+from truecal._lib.text import counted, p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.features import Feature, read_features
 from truecal.data.predictions import read_rows
 from truecal.exceptions import InputError
+from truecal.inference._test_result import NOT_TESTED
 from truecal.inference.multiplicity import adjusted_pvalues
+from truecal.multiscale.flips import FlipScale, flip_scale
 from truecal.results import Result
 
 #: Replicates are drawn in blocks of about this many label draws, which bounds memory.
 _BLOCK = 8_000_000
 #: More segments than this are refused: nobody reads them, and the level of each would be tiny.
 _MOST_SEGMENTS = 20_000
+#: More combinations of features than this are refused, before any is looked at.
+_MOST_COMBINATIONS = 50_000
+#: Variance of the logarithm of drawn statistics, as a multiple of the doubt about the variance between clusters.
+_DOUBT = 2.0
+#: Name of the segment of all rows.
+ALL_ROWS = "all rows"
 
 
 @dataclass(frozen=True)
@@ -56,12 +66,17 @@ class Segment(Result):
         Observed rate less mean prediction.
     low, high : float
         Interval of the expected difference, simultaneous over all segments.
+    level_z, slope_z : float
+        By how many standard errors of independent rows the observed rate is above the mean prediction, and the slope of
+        the calibration curve above 1.
     statistic : float
-        Score statistic with 2 degrees of freedom.
+        What is tested: the sum of the squares of both, a score statistic with 2 degrees of freedom.
     pvalue : float
-        p-value of this segment alone, from the chi-square distribution.
+        p-value of this segment alone, from the same draws.
     adjusted_pvalue : float
         p-value adjusted for all segments that were searched.
+    tested : bool
+        False if its clusters hold too little information for a test; the p-values are then 1.
     """
 
     name: str
@@ -72,15 +87,29 @@ class Segment(Result):
     difference: float
     low: float
     high: float
+    level_z: float
+    slope_z: float
     statistic: float
     pvalue: float
     adjusted_pvalue: float
+    tested: bool = True
 
     def __str__(self) -> str:
+        return self.line()
+
+    def line(self, n_resamples: int | None = None) -> str:
+        """Return all numbers in one line.
+
+        Parameters
+        ----------
+        n_resamples : int, optional
+            Number of resamples, to mark the smallest p-value that they can give.
+        """
+        pvalue = f"adjusted p {_equals(self.adjusted_pvalue, n_resamples)}" if self.tested else NOT_TESTED
         return (
             f"{self.name}: n = {self.n:,}, mean prediction {self.mean_score:.3f}, observed rate {self.mean_label:.3f}, "
-            f"difference {self.difference:+.3f} ({self.low:+.3f} to {self.high:+.3f}), "
-            f"adjusted p {_equals(self.adjusted_pvalue)}"
+            f"difference {self.difference:+.3f} ({self.low:+.3f} to {self.high:+.3f}), level z {self.level_z:+.1f}, "
+            f"slope z {self.slope_z:+.1f}, {pvalue}"
         )
 
 
@@ -92,6 +121,8 @@ class Audit(Result):
     ----------
     segments : tuple of Segment
         All segments, smallest adjusted p-value first.
+    whole : Segment
+        All rows together; its adjusted p-value is for the same family.
     alpha : float
         Family-wise level.
     n : int
@@ -100,6 +131,8 @@ class Audit(Result):
         Number of segments searched.
     n_skipped : int
         Number of segments left out because they have fewer than `min_rows` rows.
+    identifiers : tuple of str
+        Features that were left out because their values only name rows.
     min_rows : int
         Smallest number of rows of a segment.
     max_depth : int
@@ -113,10 +146,12 @@ class Audit(Result):
     """
 
     segments: tuple[Segment, ...]
+    whole: Segment
     alpha: float
     n: int
     n_searched: int
     n_skipped: int
+    identifiers: tuple[str, ...]
     min_rows: int
     max_depth: int
     n_resamples: int
@@ -127,6 +162,41 @@ class Audit(Result):
     def found(self) -> tuple[Segment, ...]:
         """Segments whose adjusted p-value is at most alpha."""
         return tuple(segment for segment in self.segments if segment.adjusted_pvalue <= self.alpha)
+
+    @property
+    def off(self) -> bool:
+        """Whether the data contradict calibration of all rows together."""
+        return self.whole.adjusted_pvalue <= self.alpha
+
+    @property
+    def n_untested(self) -> int:
+        """Number of segments whose clusters hold too little information for a test."""
+        return sum(not segment.tested for segment in self.segments)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to know before reading the segments: a model that is off as a whole first."""
+        found = []
+        if self.off:
+            found.append(
+                f"The model is off as a whole (mean prediction {self.whole.mean_score:.3f}, observed rate "
+                f"{self.whole.mean_label:.3f}, level z {self.whole.level_z:+.1f}, slope z {self.whole.slope_z:+.1f}, "
+                f"adjusted p {_equals(self.whole.adjusted_pvalue, self.n_resamples)}). Most segments share that error: "
+                f"recalibrate first, then audit again."
+            )
+        if self.n_untested:
+            found.append(
+                f"{counted(self.n_untested, 'segment')} not tested: their clusters hold too little information, as "
+                f"with few events."
+            )
+        if self.identifiers:
+            names = ", ".join(self.identifiers)
+            found.append(f"Not searched, because the values only name rows: {names}.")
+        if self.n_skipped:
+            found.append(
+                f"{counted(self.n_skipped, 'segment')} with fewer than {self.min_rows} rows left out."
+            )
+        return tuple(found)
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the segments with their intervals; the options are those of `truecal.display.AuditDisplay.plot`."""
@@ -140,7 +210,8 @@ class Audit(Result):
             f"{counted(self.min_rows, 'row')} searched; {counted(len(self.found), 'segment')} found at the family-wise "
             f"level {self.alpha:g}."
         )
-        return "\n".join([searched, *map(str, self.found[:20])])
+        lines = [segment.line(self.n_resamples) for segment in self.found[:20]]
+        return "\n".join([*self.remarks[: self.off], searched, *self.remarks[self.off :], *lines])
 
 
 def audit(
@@ -162,7 +233,8 @@ def audit(
     """Search all segments of up to `max_depth` features for miscalibration.
 
     The family-wise error is exact if labels are independent given the scores: the probability of reporting any segment,
-    if the model is calibrated in all of them, is at most `alpha`.
+    if the model is calibrated in all of them, is at most `alpha`. With clusters it is approximate. All rows together
+    are one of the hypotheses: a model that is off everywhere is off in most segments, and `Audit.whole` says so.
 
     Parameters
     ----------
@@ -170,7 +242,8 @@ def audit(
         Labels and probabilities.
     features : dict of columns, data frame or 2-d array
         What defines the segments. Numbers with more than `n_bins` values are cut at their quantiles; other values are
-        levels of their own. Missing values are a level of their own.
+        levels of their own. Missing values are a level of their own. Columns whose values only name rows, such as
+        ``id``, are left out and listed. At most 50,000 combinations of features are searched.
     max_depth : {1, 2, 3}
         Largest number of features that define a segment.
     n_bins : int
@@ -221,6 +294,13 @@ def audit(
         )
     score, label = rows.score.astype(np.float64), rows.label.astype(np.float64)
     columns = read_features(features, len(score), n_bins=n_bins)
+    identifiers = tuple(column.name for column in columns if column.identifier)
+    columns = tuple(column for column in columns if not column.identifier)
+    if not columns:
+        raise InputError(
+            "only name rows: there is nothing to search", argument="features", value=", ".join(identifiers)
+        )
+    check_combinations(len(columns), max_depth)
     found, skipped = _segments(columns, max_depth, min_rows)
     if not found:
         raise InputError(
@@ -228,32 +308,86 @@ def audit(
             argument="features",
             remedy="Lower min_rows.",
         )
-    statistic = _Statistic(score, found)
-    observed, _ = statistic.of((label - score)[:, np.newaxis])
+    # All rows are the last hypothesis.
+    members = [*(members for _, members in found), np.arange(len(score))]
+    statistic = _Statistic(score, members)
+    observed, z, slope = (one[:, 0] for one in statistic.of((label - score)[:, np.newaxis]))
+    scales = _flip_scales(members, score, label, rows.cluster)
+    factor, deviation = statistic.units(scales)
     drawn, largest = [], []
+    tested = np.array([not scale.too_little for scale in scales]) if scales else np.ones(len(members), bool)
     for block in _null_residuals(score, rows.cluster, label - score, n_resamples, generator):
-        statistics, z = statistic.of(block)
-        drawn.append(statistics)
-        largest.append(np.abs(z).max(axis=0))
-    adjusted = adjusted_pvalues(observed[:, 0], np.concatenate(drawn, axis=1))
+        statistics, level, _ = statistic.of(block)
+        drawn.append(statistics * factor[:, np.newaxis] ** 2 * _doubts(scales, block.shape[1], generator))
+        scaled = np.abs(level) * (factor / deviation)[:, np.newaxis]
+        largest.append(scaled[tested if tested.any() else ~tested].max(axis=0))
+    null = np.concatenate(drawn, axis=1)
+    pvalue = (1 + np.count_nonzero(null >= observed[:, np.newaxis] * (1 - 1e-9), axis=1)) / (n_resamples + 1)
+    tested = (
+        np.array([not scale.reason(p) for scale, p in zip(scales, pvalue, strict=True)]) if scales else tested
+    )
+    pvalue[~tested] = 1.0
+    adjusted = pvalue.copy()
+    if tested.any():
+        adjusted[tested] = np.maximum(adjusted_pvalues(observed[tested], null[tested]), pvalue[tested])
     critical = float(np.quantile(np.concatenate(largest), 1 - alpha, method="higher"))
-    segments = [
-        statistic.segment(number, conditions, label, critical, observed[number, 0], adjusted[number])
-        for number, (conditions, _) in enumerate(found)
-    ]
-    segments.sort(key=lambda segment: (segment.adjusted_pvalue, segment.pvalue, segment.name))
+    segments = []
+    for number, conditions in enumerate([*(conditions for conditions, _ in found), {}]):
+        inside = members[number]
+        n, rate, mean = len(inside), float(label[inside].mean()), float(score[inside].mean())
+        half = critical * float(deviation[number] * np.sqrt(statistic.information[number])) / n
+        segments.append(
+            Segment(
+                name=", ".join(f"{name}: {value}" for name, value in conditions.items()) or ALL_ROWS,
+                conditions=conditions,
+                n=n,
+                mean_score=mean,
+                mean_label=rate,
+                difference=rate - mean,
+                low=max(rate - mean - half, -1.0),
+                high=min(rate - mean + half, 1.0),
+                level_z=float(z[number]),
+                slope_z=float(slope[number]),
+                statistic=float(observed[number]),
+                pvalue=float(pvalue[number]),
+                adjusted_pvalue=float(adjusted[number]),
+                tested=bool(tested[number]),
+            )
+        )
+    whole = segments.pop()
+    segments.sort(key=lambda one: (not one.tested, one.adjusted_pvalue, one.pvalue, -one.statistic, one.name))
     return Audit(
         segments=tuple(segments),
+        whole=whole,
         alpha=alpha,
         n=len(score),
         n_searched=len(segments),
         n_skipped=skipped,
+        identifiers=identifiers,
         min_rows=min_rows,
         max_depth=max_depth,
         n_resamples=n_resamples,
         method="labels drawn from the scores" if rows.cluster is None else "signs of whole clusters flipped",
         target=rows.target,
     )
+
+
+def check_combinations(n_features: int, max_depth: int) -> None:
+    """Refuse so many features that looking at all combinations would take hours.
+
+    Parameters
+    ----------
+    n_features, max_depth : int
+        Number of features, and how many may define a segment.
+    """
+    many = sum(math.comb(n_features, depth) for depth in range(1, max_depth + 1))
+    if many > _MOST_COMBINATIONS:
+        raise InputError(
+            f"are {n_features:,}, which have {many:,} combinations of up to {max_depth}. At most "
+            f"{_MOST_COMBINATIONS:,} are searched",
+            argument="features",
+            remedy="Name fewer features (--feature on the command line), or lower max_depth (--max-depth).",
+        )
 
 
 #: Conditions of a segment, and the rows in it.
@@ -293,56 +427,61 @@ def _segments(columns: Sequence[Feature], max_depth: int, min_rows: int) -> tupl
 class _Statistic:
     """The score statistics of all segments, for residuals in columns."""
 
-    def __init__(self, score: FloatArray, segments: Sequence[_Membership]) -> None:
-        rows = np.concatenate([members for _, members in segments])
-        start = np.cumsum([0, *(len(members) for _, members in segments)])
+    def __init__(self, score: FloatArray, members: Sequence[NDArray[np.intp]]) -> None:
+        rows = np.concatenate(members)
+        start = np.cumsum([0, *map(len, members)])
         ones = np.ones(len(rows), dtype=np.float32)
-        self.score, self.segments = score, segments
-        self.member = sparse.csr_array((ones, rows, start), shape=(len(segments), len(score)))
+        self.member = sparse.csr_array((ones, rows, start), shape=(len(members), len(score)))
         inside = np.clip(score, 1e-6, 1 - 1e-6)
         self.logit = (np.log(inside) - np.log1p(-inside)).astype(np.float32)
         variance = score * (1 - score)
         exact = self.member.astype(np.float64)
-        self.weight = exact @ variance
+        weight = exact @ variance
         cross, square = exact @ (variance * self.logit), exact @ (variance * self.logit**2)
         # Half a row of noise keeps segments whose scores are nearly certain from dominating the maximum.
-        self.information = self.weight + 0.5
-        self.centre = np.divide(cross, self.weight, out=np.zeros_like(cross), where=self.weight > 0)
+        self.information = weight + 0.5
+        self.centre = np.divide(cross, weight, out=np.zeros_like(cross), where=weight > 0)
         self.spread = square - self.centre * cross + 0.5
 
-    def of(self, residual: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        """Return the statistics, and the standardised sums of the residuals, one column per replicate."""
+    def of(self, residual: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the statistics, and the standardised level and slope, one column per replicate."""
         residual = residual.astype(np.float32, copy=False)
         total = self.member @ residual
         along = self.member @ (residual * self.logit[:, np.newaxis]) - self.centre[:, np.newaxis] * total
-        z = total / np.sqrt(self.information)[:, np.newaxis]
-        return np.asarray(z**2 + along**2 / self.spread[:, np.newaxis], dtype=np.float64), np.asarray(z)
+        level = total / np.sqrt(self.information)[:, np.newaxis]
+        slope = along / np.sqrt(self.spread)[:, np.newaxis]
+        return np.asarray(level**2 + slope**2, dtype=np.float64), np.asarray(level), np.asarray(slope)
 
-    def segment(
-        self,
-        number: int,
-        conditions: dict[str, str],
-        label: FloatArray,
-        critical: float,
-        statistic: float,
-        adjusted: float,
-    ) -> Segment:
-        members = self.segments[number][1]
-        n, rate, score = len(members), float(label[members].mean()), float(self.score[members].mean())
-        half = critical * float(np.sqrt(self.information[number])) / n
-        return Segment(
-            name=", ".join(f"{name}: {value}" for name, value in conditions.items()),
-            conditions=conditions,
-            n=n,
-            mean_score=score,
-            mean_label=rate,
-            difference=rate - score,
-            low=max(rate - score - half, -1.0),
-            high=min(rate - score + half, 1.0),
-            statistic=float(statistic),
-            pvalue=float(chdtrc(2, statistic)),
-            adjusted_pvalue=float(adjusted),
-        )
+    def units(self, scales: Sequence[FlipScale]) -> tuple[FloatArray, FloatArray]:
+        """Return by what draws are multiplied, and the standard deviation of a drawn level; 1 without clusters."""
+        if not scales:
+            return np.ones(len(self.information)), np.ones(len(self.information))
+        deviation = np.array([scale.deviation for scale in scales]) / np.sqrt(self.information)
+        return np.array([scale.factor for scale in scales]), np.where(deviation > 0, deviation, 1.0)
+
+
+def _flip_scales(
+    members: Sequence[NDArray[np.intp]],
+    score: FloatArray,
+    label: FloatArray,
+    clusters: NDArray[np.intp] | None,
+) -> list[FlipScale]:
+    """Return how the signs of clusters are scaled in each segment; none without clusters."""
+    if clusters is None:
+        return []
+    residual, ones = score - label, np.ones(len(score))
+    return [flip_scale(score[one], residual[one], ones[one], clusters[one]) for one in members]
+
+
+def _doubts(scales: Sequence[FlipScale], size: int, generator: np.random.Generator) -> FloatArray:
+    """Return factors of drawn statistics: how uncertain the variance between clusters is, in all segments alike.
+
+    The largest of many statistics lies far out in the tail, where that matters most.
+    """
+    if not scales:
+        return np.ones((1, size))
+    spread = np.sqrt(_DOUBT * np.array([scale.doubt for scale in scales]))
+    return np.asarray(np.exp(spread[:, np.newaxis] * generator.normal(size=size)))
 
 
 def _null_residuals(
@@ -365,6 +504,5 @@ def _null_residuals(
             yield sign[clusters] * residual.astype(np.float32)[:, np.newaxis]
 
 
-def _equals(pvalue: float) -> str:
-    shown = format_pvalue(pvalue)
-    return shown if shown.startswith("<") else f"= {shown}"
+def _equals(pvalue: float, n_resamples: int | None = None) -> str:
+    return p_equals(pvalue, n_resamples).removeprefix("p ")

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from truecal._lib.checks import as_generator, check_choice, check_count
+from truecal._lib.checks import as_generator, check_choice, check_count, unknown_option
 from truecal._lib.types import RNGLike
 from truecal.data.predictions import TOP_BY_CLASS, samples_and_rows
 from truecal.data.sample import Sample
@@ -28,6 +28,7 @@ def calibration_test(
     *,
     method: str = DEFAULT_TEST,
     at_most: float | None = None,
+    resolution: int | None = None,
     norm: float = 2,
     n_resamples: int = 999,
     sample_weight: ArrayLike | None = None,
@@ -64,7 +65,9 @@ def calibration_test(
 
     **Clusters.** If rows depend on each other, labels cannot be drawn again one by one. The residuals of each cluster
     are multiplied by random signs instead, which is approximate: it needs about 15 clusters or more. With G clusters
-    the smallest p-value is :math:`2^{1-G}`. Of the estimators only ``"ks"`` and ``"kuiper"``, functions of sums of
+    the smallest p-value is :math:`2^{1-G}`. Where rare events make the sums of clusters skewed, they are scaled to the
+    variance that the scores imply. If clusters hold too little information for a test, `tested` is False, the p-value
+    is 1 and a note says why. Of the estimators only ``"ks"`` and ``"kuiper"``, functions of sums of
     residuals, can be tested in this way.
 
     **Classwise.** One class is drawn for each row, which gives the joint distribution of all classes. The statistic
@@ -80,7 +83,8 @@ def calibration_test(
 
     **Equivalence.** With ``at_most=eps`` the null hypothesis is that the error is `eps` or more, and a small p-value
     shows that it is below. The p-value is at most alpha exactly when the one-sided upper confidence limit of the error
-    is at most `eps`, under the same assumption: no structure finer than `truecal.confidence_interval` states.
+    is at most `eps`. Both allow any error in each of a number of intervals of scores that the number of rows and the
+    scores fix, as `truecal.confidence_interval` explains.
 
     **Large samples.** Beyond 131,072 rows one binomial is drawn for each of a few thousand narrow cells of scores.
     Their variance is then too large by a fraction that the notes give, which makes the test slightly conservative.
@@ -95,6 +99,8 @@ def calibration_test(
         ``"multiscale"``, or one of `truecal.list_estimators`.
     at_most : float, optional
         Test the hypothesis that the error is at least this large, instead of 0; 0.05 is 5%.
+    resolution : int, optional
+        With `at_most`: largest number of intervals of scores in each of which any error is allowed.
     norm : float
         Order of the norm of an estimator, or of the error with `at_most`. The multiscale test of calibration has none.
     n_resamples : int
@@ -142,13 +148,14 @@ def calibration_test(
     >>> population = truecal.Population(BetaScores(1, 1), PowerCurve(1.2))
     >>> y, p = population.sample(1000, rng=0)
     >>> print(calibration_test(y, p, rng=0))
-    multiscale test of P(y = 1): statistic 11.69, n = 1,000
-    Null distribution: median 1.56, 95th percentile 4.02
+    multiscale test of P(y = 1), n = 1,000
     p = 0.003 (999 resamples)
     Largest contribution: a level shift
-    Spiegelhalter's Z = -0.48, p = 0.63
+    Spiegelhalter's Z = -0.48, p = 0.63 (tests the mean squared error only, where these errors balance)
     """
     n_resamples = check_count("n_resamples", n_resamples)
+    if resolution is not None and at_most is None:
+        raise InputError("goes with at_most", argument="resolution", value=resolution)
     generator = as_generator(rng)
     reading = {
         "sample_weight": sample_weight,
@@ -173,7 +180,9 @@ def calibration_test(
             )
         parts = read_parts(y_true, y_proba, reading)
         if at_most is not None:
-            return equivalence_test([one.group() for one in parts], parts, at_most, norm, separate=True)
+            return equivalence_test(
+                [one.group() for one in parts], parts, at_most, norm, separate=True, resolution=resolution
+            )
         return parts_test(parts, n_resamples, generator)
     samples, rows = samples_and_rows(y_true, y_proba, **reading)
     if method != MULTISCALE:
@@ -182,9 +191,9 @@ def calibration_test(
             raise InputError("needs method='multiscale'", argument="at_most")
         result = estimator_test(samples, rows, method, norm, options, n_resamples, generator)
     elif options:
-        raise InputError("is not an option of the multiscale test", argument=next(iter(options)))
+        raise unknown_option(next(iter(options)), "the multiscale test")
     elif at_most is not None:
-        result = equivalence_test(samples, rows, at_most, norm)
+        result = equivalence_test(samples, rows, at_most, norm, resolution=resolution)
     else:
         result = multiscale_test(samples, rows, n_resamples, generator)
     notes = warn_of_dependence(samples[0], stacklevel=2)

@@ -96,7 +96,7 @@ def decide(limits: Limits, at_most: float, alpha: float, n: float) -> Decision:
     pvalue, needed = limits.at_most(at_most), None
     if pvalue <= alpha:
         state = SHOWN
-    elif limits.above(at_most) <= alpha:
+    elif limits.at_least(at_most) <= alpha:
         state = CONTRADICTED
     else:
         state = NOT_SHOWN

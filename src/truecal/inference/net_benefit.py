@@ -105,8 +105,9 @@ def net_benefit(
 ) -> NetBenefit:
     """Return the decision curve of predictions.
 
-    The net benefit is a mean over rows, so its interval needs no resampling: the variance is that of the mean,
-    summed by cluster if there are clusters.
+    The net benefit is the share of hits less that of needless actions times the odds of the threshold. Its interval
+    needs no resampling: it joins Wilson's intervals of the two shares (Zou and Donner 2008), which also hold with few
+    events. With clusters or sampling weights a share counts as many rows as its variance is worth.
 
     Parameters
     ----------
@@ -126,6 +127,8 @@ def net_benefit(
     ----------
     Vickers, Elkin (2006), Decision curve analysis: a novel method for evaluating prediction models, Medical Decision
     Making 26.
+    Wilson (1927), Journal of the American Statistical Association 22, 209-212.
+    Zou, Donner (2008), Construction of confidence limits about effect measures, Statistics in Medicine 27, 1693-1702.
     Sande, Vickers, Wynants, Van Calster (2022), on the uncertainty of net benefit, Diagnostic and Prognostic Research.
 
     Examples
@@ -230,6 +233,8 @@ class _Benefit:
         tail = (1 - confidence_level) / 2
         table = sample.clusters
         self.quantile = -float(ndtri(tail) if table is None else stdtrit(max(table.n_clusters - 1, 1), tail))
+        # A share of 0 or 1 has no variance: it is known no better than from so many rows, or clusters.
+        self.fewest = sample.n**2 / self.squares if table is None else float(table.n_clusters)
 
     def value(self, start: NDArray[np.intp], odds: FloatArray) -> FloatArray:
         """Return the net benefit of acting on the groups from `start` on."""
@@ -246,41 +251,67 @@ class _Benefit:
         """Return value, low and high of acting on the groups from `start` up to `end`.
 
         Rows `at_threshold` have a chance t of the event, and a variance of t / (1 - t) each. If they are few they may
-        all be alike: the variance is then at least that of these rows and of one more.
+        all be alike: the distance to the ends is then at least that of these rows and of one more.
         """
         n = self.sample.n
-        value = (
-            (self.positives[end] - self.positives[start])
-            - odds * (self.negatives[end] - self.negatives[start])
-        ) / n
-        table = self.sample.clusters
-        if table is None:
-            raw = (self.positives2[end] - self.positives2[start]) + odds**2 * (
-                self.negatives2[end] - self.negatives2[start]
-            )
-            # Sum of w^2 (z - mean)^2; the cross term is exact for rows that count once.
-            acted = (self.positives2[end] - self.positives2[start]) - odds * (
-                self.negatives2[end] - self.negatives2[start]
-            )
-            variance = raw - 2 * value * acted + value**2 * self.squares
-        else:
-            variance = np.array(
-                [self._by_cluster(*each) for each in zip(start, end, odds, value, strict=True)]
-            )
+        hits = (self.positives[end] - self.positives[start]) / n
+        misses = (self.negatives[end] - self.negatives[start]) / n
+        variance, miss_variance, covariance = self._moments(start, end, hits, misses)
+        below, above = self._wilson(hits, variance)
+        miss_below, miss_above = self._wilson(misses, miss_variance)
+        product = np.sqrt(variance * miss_variance)
+        correlation = np.divide(covariance, product, out=np.zeros_like(product), where=product > 0)
         least = np.zeros(len(odds))
         if at_threshold:
             squares = self.positives2 + self.negatives2
-            least = odds * (squares[end] - squares[start] + self.squares / n)
-        half = self.quantile * np.sqrt(np.maximum(variance, least)) / n
-        return np.stack([value, value - half, value + half])
+            least = self.quantile**2 * odds * (squares[end] - squares[start] + self.squares / n) / n**2
+        halves = [
+            np.sqrt(np.maximum(one**2 - 2 * correlation * one * other + other**2, least))
+            for one, other in ((below, odds * miss_above), (above, odds * miss_below))
+        ]
+        value = hits - odds * misses
+        return np.stack([value, value - halves[0], value + halves[1]])
 
-    def _by_cluster(self, start: int, end: int, odds: float, mean: float) -> float:
+    def _wilson(self, share: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how far the ends of Wilson's interval lie below and above a share with this variance."""
+        binomial = share * (1 - share)
+        known = (variance > 0) & (binomial > 0)
+        size = np.where(known, binomial / np.where(known, variance, 1.0), self.fewest)
+        squared = self.quantile**2
+        shift = squared / size * (0.5 - share)
+        half = self.quantile * np.sqrt(binomial / size + squared / (4 * size**2))
+        scale = 1 + squared / size
+        return np.maximum(half - shift, 0.0) / scale, np.maximum(half + shift, 0.0) / scale
+
+    def _moments(
+        self, start: NDArray[np.intp], end: NDArray[np.intp], hits: FloatArray, misses: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the variances of the shares of hits and of misses among all rows, and their covariance."""
+        table, n = self.sample.clusters, self.sample.n
+        if table is None:
+            hits2 = self.positives2[end] - self.positives2[start]
+            misses2 = self.negatives2[end] - self.negatives2[start]
+            sums = np.stack(
+                [
+                    hits2 * (1 - 2 * hits) + hits**2 * self.squares,
+                    misses2 * (1 - 2 * misses) + misses**2 * self.squares,
+                    hits * misses * self.squares - hits * misses2 - misses * hits2,
+                ]
+            )
+        else:
+            each = [self._by_cluster(*one) for one in zip(start, end, hits, misses, strict=True)]
+            sums = np.array(each).T * table.n_clusters / max(table.n_clusters - 1, 1)
+        return tuple(sums / n**2)
+
+    def _by_cluster(self, start: int, end: int, hits: float, misses: float) -> tuple[float, float, float]:
         table = self.sample.clusters
         assert table is not None
         inside = (table.group >= start) & (table.group < end)
-        each = np.where(inside, table.positives - odds * (table.weight - table.positives), 0.0)
-        sums = np.bincount(table.cluster, each - mean * table.weight, table.n_clusters)
-        return float(sums @ sums) * table.n_clusters / max(table.n_clusters - 1, 1)
+        cluster, positives = table.cluster[inside], table.positives[inside]
+        weight = np.bincount(table.cluster, table.weight, table.n_clusters)
+        hit = np.bincount(cluster, positives, table.n_clusters) - hits * weight
+        miss = np.bincount(cluster, table.weight[inside] - positives, table.n_clusters) - misses * weight
+        return float(hit @ hit), float(miss @ miss), float(hit @ miss)
 
 
 def _sums(values: FloatArray) -> FloatArray:

@@ -16,7 +16,8 @@ from truecal._lib.types import FloatArray
 from truecal.data.predictions import samples_and_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
-from truecal.inference.resample import require_whole_counts
+from truecal.inference.resample import cluster_rows, require_whole_counts
+from truecal.multiscale.flips import flip_scale
 from truecal.results import Result, classes_target
 
 #: Groups that are added up at a time: their terms stay in the cache, and no array is as long as the sample.
@@ -82,7 +83,8 @@ def spiegelhalter_test(
     {reading}
     clusters : array-like of shape (n,) or (n, k), or data frame, optional
         Rows that depend on each other have the same value. The variance is then that of the sums over clusters,
-        :math:`\frac{G}{G-1} \sum_c (E_c - \bar E)^2`, and Z is compared with Student's t on G - 1 degrees of freedom.
+        :math:`\frac{G}{G-1} \sum_c (E_c - \bar E)^2`, or more where events are too rare to show it, and Z is compared
+        with Student's t on G - 1 degrees of freedom.
 
     Returns
     -------
@@ -142,9 +144,11 @@ def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
         One, or one for each class, with the same clusters.
     """
     excess: FloatArray = np.zeros(0)
+    factor = 1.0
     for sample in samples:
         table = sample.clusters
         assert table is not None
+        factor = max(factor, flip_scale(*cluster_rows(sample)).factor)
         each = -table.residual(sample.score) * (1 - 2 * sample.score[table.group])
         found = np.bincount(table.cluster, each, table.n_clusters).astype(np.float64, copy=False)
         excess = found if len(excess) == 0 else excess + found
@@ -153,6 +157,7 @@ def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
     if n_clusters < 2:
         return SpiegelhalterResult(0.0, 1.0, n, target, n_clusters)
     variance = n_clusters / (n_clusters - 1) * float(np.square(excess - excess.mean()).sum())
+    variance += (factor**2 - 1) * float(excess @ excess)  # rare events: see truecal.multiscale.flips
     result = _z_test(float(excess.sum()), variance, n, target)
     pvalue = 2 * float(scipy.special.stdtr(n_clusters - 1, -abs(result.statistic)))
     return replace(result, pvalue=pvalue, n_clusters=n_clusters)

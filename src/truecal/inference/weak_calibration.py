@@ -227,6 +227,10 @@ class _Fit:
     def covariance(self, x: FloatArray, *, with_slope: bool) -> FloatArray:
         """Return the covariance of the parameters: inverse information, or the sandwich."""
         free = [0, 1] if with_slope else [0]
+        table = self.sample.clusters
+        if table is not None and table.n_clusters <= len(free):
+            # The fit makes the sums over clusters add up to 0: so few say nothing about the variance.
+            return np.full((len(free), len(free)), math.nan)
         inverse = np.linalg.inv(-self.objective(x)[2][np.ix_(free, free)])
         if not self.robust:
             return np.asarray(inverse)
@@ -251,7 +255,7 @@ class _Fit:
                 ]
             )
             n_clusters, n = table.n_clusters, max(sample.n, k + 1)
-            factor = n_clusters / max(n_clusters - 1, 1) * (n - 1) / (n - k)
+            factor = n_clusters / (n_clusters - 1) * (n - 1) / (n - k)
             return np.asarray(factor * sums @ sums.T)
         assert sample.squares is not None
         assert sample.positive_squares is not None
@@ -286,8 +290,9 @@ class _Fit:
         if math.isnan(value):
             return Parameter(value, math.nan, self.interval(-math.inf, math.inf))
         if not self.profiled or profile is None:
-            half = self.quantile * error if math.isfinite(value) else math.inf
-            ends = (value - half, value + half) if math.isfinite(value) else (-math.inf, math.inf)
+            known = math.isfinite(value) and math.isfinite(error)
+            half = self.quantile * error if known else math.inf
+            ends = (value - half, value + half) if known else (-math.inf, math.inf)
             return Parameter(value, error, self.interval(*ends))
         drop = float(chdtri(1, 1 - self.confidence_level)) / 2
         top = profile(value) if math.isfinite(value) else profile(math.copysign(FAR, value))
@@ -305,19 +310,23 @@ class _Fit:
         if expected == 0:
             return Parameter(math.nan, math.nan, self.interval(0.0, math.inf))
         ratio = observed / expected
+        if math.isinf(ratio):  # scores below the smallest normal number
+            return Parameter(ratio, math.nan, self.interval(0.0, math.inf))
         if observed == 0:  # the exact upper end of a rate of 0, divided by the mean score
             tail = (1 - self.confidence_level) / 2
             size = sample.n if sample.clusters is None else sample.clusters.n_clusters
             high = -math.expm1(math.log(tail) / size) * sample.n / expected
             return Parameter(0.0, math.nan, self.interval(0.0, high))
         table = sample.clusters
+        if table is not None and table.n_clusters < 2:
+            return Parameter(ratio, math.nan, self.interval(0.0, math.inf))
         if table is not None:
             each = np.bincount(
                 table.cluster,
                 table.positives - ratio * table.weight * sample.score[table.group],
                 table.n_clusters,
             )
-            variance = float(each @ each) * table.n_clusters / max(table.n_clusters - 1, 1)
+            variance = float(each @ each) * table.n_clusters / (table.n_clusters - 1)
         else:
             squares = sample.count if sample.squares is None else sample.squares
             hits = sample.positives if sample.positive_squares is None else sample.positive_squares
@@ -383,10 +392,11 @@ class _Fit:
         """Return the tests of the intercept, of the slope and of both."""
         if self.robust:
             deviation = fitted - np.array([0.0, 1.0])
-            both = (
-                float(deviation @ np.linalg.solve(joint, deviation)) if np.isfinite(joint).all() else math.nan
+            values = (
+                _wald(np.array([offset]), np.array([[own]])),
+                _wald(deviation[1:], joint[1:, 1:]),
+                _wald(deviation, joint),
             )
-            values = (offset**2 / own, float(deviation[1] ** 2 / joint[1, 1]), both)
         else:
             null = self.log_likelihood(0.0, 1.0) if len(self.logit) else math.nan
             large = self._limit(offset, 1.0)
@@ -442,11 +452,22 @@ class _Fit:
             )
         table = self.sample.clusters
         if table is not None and table.n_clusters < FEW_CLUSTERS:
+            few = f"There {'is' if table.n_clusters == 1 else 'are'} only {counted(table.n_clusters, 'cluster')}"
+            missing = {1: "no interval or test", 2: "none for the slope"}.get(table.n_clusters)
             notes.append(
-                f"There are only {counted(table.n_clusters, 'cluster')}; robust intervals are unreliable with fewer "
-                f"than {FEW_CLUSTERS}."
+                f"{few}; robust intervals are unreliable with fewer than {FEW_CLUSTERS}"
+                + (f", and there is {missing}." if missing else ".")
             )
         return notes
+
+
+def _wald(deviation: FloatArray, covariance: FloatArray) -> float:
+    """Return the Wald statistic; NaN if the covariance is not known, or is singular."""
+    if not (np.isfinite(covariance).all() and np.isfinite(deviation).all()):
+        return math.nan
+    if np.linalg.matrix_rank(covariance, hermitian=True) < len(deviation):
+        return math.nan
+    return float(deviation @ np.linalg.solve(covariance, deviation))
 
 
 def _end(excess: Callable[[float], float], value: float, error: float, direction: int) -> float:

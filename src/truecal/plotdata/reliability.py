@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction
+from truecal._lib.checks import as_generator, check_choice, check_count, check_flag, check_fraction
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray, RNGLike
@@ -160,7 +160,9 @@ def reliability_curve(
     n_bins = int(monotone_sweep(rule)[0]) if n_bins == "sweep" else check_count("n_bins", n_bins)
     n_resamples = check_count("n_resamples", n_resamples)
     tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
-    band = band and (table is None or enough_clusters(table.n_clusters, table.effective_number))
+    band = check_flag("band", band) and (
+        table is None or enough_clusters(table.n_clusters, table.effective_number)
+    )
     if band and table is None and not sample.whole:
         raise InputError(
             "has fractional values, so labels cannot be drawn for the band",

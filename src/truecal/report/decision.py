@@ -25,7 +25,7 @@ def decision_curve(curve: NetBenefit) -> Markup:
     """
     t = curve.thresholds
     # Beyond the largest threshold at which someone would be treated there is nothing to see.
-    acted = np.flatnonzero((curve.net_benefit != 0) | (curve.high != curve.low))
+    acted = np.flatnonzero(curve.net_benefit != 0)
     end = min(int(acted[-1]) + 2 if len(acted) else len(t), len(t))
     last = float(t[end - 1])
     top = 1.05 * max(float(curve.high[:end].max()), float(curve.treat_all[:end].max()), 0.01)

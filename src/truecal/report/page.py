@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from truecal import __version__
 from truecal._lib.checks import require
 from truecal._lib.files import write_text
-from truecal._lib.text import counted, format_pvalue, level, p_equals, percent
+from truecal._lib.text import counted, format_pvalue, level, p_equals, percent, printable
 from truecal.assessment.verdict import CONTRADICTED, NOT_CONTRADICTED
 from truecal.estimators._registry import get_estimator
 from truecal.report.decision import decision_curve
@@ -86,6 +86,7 @@ def render(
         pictures=_MOST_PICTURES,
         breakdowns=_breakdowns(assessment),
     )
+    page = printable(page)  # names may have control characters, which a browser or an editor might obey
     if path is not None:
         write_text(path, page)
     return page

@@ -8,7 +8,8 @@ from scipy.special import expit, logit
 
 import truecal
 from truecal.data import as_sample
-from truecal.exceptions import InputError
+from truecal.data.scales import CLASSES
+from truecal.exceptions import CalibrationWarning, InputError
 
 
 def draw(n, curve, rng=1):
@@ -128,10 +129,18 @@ def test_notebook_and_picture():
     assert repr(assessment) == f"<Assessment: {assessment.verdict}>"
 
 
-def test_no_warning_escapes(recwarn):
+def test_only_warnings_about_the_input_escape(recwarn):
     assess(*ODD["only 0 and 1"], recalibration=True)
+    assert {str(one.message) for one in recwarn.list} == {CLASSES}
+    recwarn.clear()
     assess(*draw(300, lambda p: 1 - p), recalibration=True)
     assert not recwarn.list
+
+
+def test_the_order_of_unnamed_columns_is_named():
+    labels, proba = ["c", "a", "b"] * 10, np.full((30, 3), 1 / 3)
+    with pytest.warns(CalibrationWarning, match="sorted labels: 'a', 'b', 'c'"):
+        assess(labels, proba, recalibration=False)
 
 
 def questions(n, size, rng, slope=1.0, icc=0.3):

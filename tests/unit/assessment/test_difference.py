@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from scipy import stats
 from scipy.special import expit, logit
 
@@ -11,6 +12,7 @@ def sample_of(n, curve, rng):
     return as_sample(rng.random(n) < curve(p), p)
 
 
+@pytest.mark.slow
 def test_the_difference_test_is_chi_square_if_groups_share_one_curve():
     rng = np.random.default_rng(4)
     repeats = 500

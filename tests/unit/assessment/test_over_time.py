@@ -15,7 +15,8 @@ P = RNG.uniform(0.05, 0.85, N)
 DAY = RNG.permutation(np.repeat(np.arange(40), N // 40))
 Y = RNG.random(N) < P + 0.15 * (DAY >= 28)
 GOOD = RNG.random(N) < P
-DATE = np.datetime64("2026-03-01") + DAY
+DAYS = np.datetime64("2026-03-01") + np.arange(40).astype("timedelta64[D]")
+DATE = DAYS[DAY]
 
 
 def _over_time(y, time, **options):
@@ -27,7 +28,7 @@ def test_windows_are_in_the_order_of_time_and_do_not_divide_a_day():
     part = _over_time(Y, DATE)
     monitor = CalibrationMonitor()
     for day in range(40):
-        monitor.update(Y[day == DAY], P[day == DAY], time=str(np.datetime64("2026-03-01") + day))
+        monitor.update(Y[day == DAY], P[day == DAY], time=str(DAYS[day]))
     assert part.history == monitor.history
     assert part.alarm
     assert part.change == monitor.change

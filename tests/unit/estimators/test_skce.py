@@ -106,7 +106,6 @@ def test_linear_time_on_many_rows():
         ({"method": "blok"}, "method must be one of 'full', 'block'.*Did you mean 'block'"),
         ({"method": "block", "rng": "seed"}, "rng must be"),
         ({"method": "block", "sample_weight": [0.5, 1.5]}, "sample_weight must be whole numbers"),
-        ({"sample_weight": [0.5, 0.5]}, "at least two rows for skce. Got 1 instead"),
     ],
 )
 def test_bad_parameters(options, message):

@@ -95,7 +95,7 @@ def test_labels_that_fall_with_two_bins_warn(name, y, p):
         ([1], [0.3], 0.7),
         ([1, 0, 1], [0.3] * 3, 11 / 30),
         ([0, 1], [0.3, 0.4], 0.45),
-        ([0, 0], [0.0, 1.0], 0.5),
+        ([0, 0, 0], [0.0, 1.0, 0.5], 0.5),
     ],
 )
 def test_edges_do_not_warn(name, y, p, value):

@@ -44,6 +44,7 @@ def test_a_slope_inside_a_segment_is_found_too():
     assert abs(result.found[0].difference) < 0.05
 
 
+@pytest.mark.slow
 def test_the_family_wise_error_is_exact():
     """300 calibrated data sets, about 100 overlapping segments: at most alpha of them report anything."""
     rng = np.random.default_rng(2)
@@ -84,6 +85,72 @@ def test_the_seed_decides_and_arrays_of_any_kind_are_taken():
         audit(y.tolist(), p.tolist(), np.column_stack([*features.values()]), rng=1),
     )
     assert [s.adjusted_pvalue for s in one.segments] == [s.adjusted_pvalue for s in other.segments]
+
+
+def test_a_model_that_is_off_everywhere_is_called_off_first():
+    rng = np.random.default_rng(7)
+    p, x = rng.uniform(0.2, 0.6, 3000), rng.integers(0, 4, 3000)
+    result = audit(rng.random(3000) < p + 0.15, p, {"x": x}, n_resamples=99, rng=0)
+    assert result.off
+    assert result.whole.n == 3000
+    assert result.whole.difference == pytest.approx(0.15, abs=0.03)
+    assert str(result).startswith("The model is off as a whole (mean prediction 0.4")
+    for segment in (result.whole, *result.segments):
+        assert segment.statistic == pytest.approx(segment.level_z**2 + segment.slope_z**2, rel=1e-5)
+    one = audit(rng.random(3000) < p + 0.25 * (x == 1), p + 0.0625, {"x": x}, n_resamples=99, rng=0)
+    assert not one.off
+    assert one.found
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("id", np.arange(600) // 2),
+        ("patientId", np.random.default_rng(0).integers(0, 10**6, 600)),
+        ("x", np.random.default_rng(1).permutation(600)),
+        ("x", [f"user {k}" for k in range(600)]),
+    ],
+    ids=["called id", "called patientId", "counts rows", "text"],
+)
+def test_columns_that_only_name_rows_are_left_out_and_listed(name, values):
+    rng = np.random.default_rng(8)
+    p = rng.random(600)
+    y, age = rng.random(600) < p, rng.integers(20, 90, 600)
+    result = audit(y, p, {name: values, "age": age, "hospital_id": np.arange(600) % 4}, n_resamples=19, rng=0)
+    assert result.identifiers == (name,)
+    assert {key for segment in result.segments for key in segment.conditions} == {"age", "hospital_id"}
+    assert f"Not searched, because the values only name rows: {name}." in str(result)
+    with pytest.raises(truecal.InputError, match="only name rows"):
+        audit(y, p, {name: values})
+
+
+def test_ten_thousand_features_are_refused_at_once():
+    rng = np.random.default_rng(9)
+    p = rng.random(60)
+    with pytest.raises(truecal.InputError, match=r"10,000, which have 50,005,000 combinations of up to 2"):
+        audit(rng.random(60) < p, p, rng.integers(0, 2, (60, 10_000)))
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_an_adjusted_pvalue_is_never_below_the_unadjusted_one(clustered):
+    rng = np.random.default_rng(10)
+    for seed in range(10):
+        y, p, features = calibrated(rng, 400, 2)
+        who = rng.integers(0, 20, 400) if clustered else None
+        result = audit(y, p * 0.3, features, clusters=who, n_resamples=49, min_rows=20, rng=seed)
+        assert all(one.adjusted_pvalue >= one.pvalue for one in (result.whole, *result.segments))
+
+
+def test_segments_without_events_are_not_tested():
+    rng = np.random.default_rng(11)
+    p, x = rng.beta(2, 198, 3000), rng.integers(0, 4, 3000)
+    y = (rng.random(3000) < p) & (x > 0)
+    result = audit(y, p, {"x": x}, clusters=np.arange(3000) % 30, n_resamples=99, rng=0)
+    (empty,) = [segment for segment in result.segments if segment.name == "x: 0"]
+    assert (empty.tested, empty.pvalue, empty.adjusted_pvalue) == (False, 1, 1)
+    assert "not tested" in str(empty)
+    assert "1 segment not tested" in str(result)
+    assert not result.found
 
 
 def test_bad_input_is_refused():

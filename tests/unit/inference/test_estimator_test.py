@@ -93,6 +93,7 @@ def test_classwise_estimator_has_holm_on_each_class():
     assert "no adjusted p-value is below 0.1" in result.classes[0].notes[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ks", "kuiper"])
 def test_clusters_get_random_signs_as_a_whole(method):
     pvalues = []

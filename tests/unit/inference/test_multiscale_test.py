@@ -64,7 +64,13 @@ def test_clusters():
     assert together.spiegelhalter.n_clusters == 100
     few = calibration_test(y, p, clusters=np.arange(1000) // 200, rng=0)
     assert few.n_resamples == 15
-    assert "only 5 clusters: the smallest possible p-value is 1/16" in few.notes[0]
+    assert (few.pvalue, few.tested, few.why_not_tested) == (
+        1,
+        False,
+        "Not tested: with 5 clusters no p-value can be below 1/16.",
+    )
+    eight = calibration_test(1 - y, p, clusters=np.arange(1000) % 8, rng=0)
+    assert "only 8 clusters: the smallest possible p-value is 1/128" in eight.notes[0]
     with pytest.raises(
         InputError, match=r"method 'em_bin' cannot be tested by .* with clusters.*'ks' or 'kuiper'"
     ):

@@ -137,6 +137,7 @@ def test_scores_of_exactly_0_and_1_are_left_out_and_reported():
     assert "contradicted" in wrong.notes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clustered", [False, True])
 def test_intervals_cover(clustered):
     """400 draws: a coverage of 0.95 has a standard error of 0.011."""

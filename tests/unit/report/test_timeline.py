@@ -25,7 +25,7 @@ def test_svg(rows, time):
     root = ElementTree.fromstring(str(timeline(part)))
     kinds = [element.get("class") for element in root.iter()]
     assert kinds.count("dot") == len(part.history)
-    assert kinds.count("since") == (3 if part.alarm else 0)
+    assert kinds.count("since") == (3 if part.change else 0)
     assert next(text.text for text in root.iter("text") if text.get("class") == "axis") == "e-value"
 
 
