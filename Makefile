@@ -2,11 +2,13 @@
 # PYTEST_ARGS is passed on to pytest: make test PYTEST_ARGS="-k sweep"
 
 BIN := .venv/bin
-XDIST ?= -n auto
-PYTEST = $(BIN)/python -m pytest $(XDIST) --ignore=tests/engines
+XDIST ?= -n auto --dist worksteal
+# Tests run beside one another, so threads of linear algebra would only wait for each other.
+THREADS = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST = $(THREADS) $(BIN)/python -m pytest $(XDIST) --ignore=tests/engines
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-engines test-all lint docs bench fuzz screenshots clean
+.PHONY: help demo test test-slow coverage test-newest test-oldest test-engines test-all lint docs bench fuzz screenshots clean
 
 help:  ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -47,6 +49,15 @@ lint: .venv/.stamp  ## ruff, mypy --strict, import-linter, codespell
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+
+# NOX=--install-only makes the environments and runs nothing, NOX=-R uses them as they are.
+NOX ?= --reuse-existing-virtualenvs
+QUICK = $(THREADS) $(BIN)/nox $(NOX) --no-error-on-missing-interpreters -s $(@:test-%=%) -- \
+    $(XDIST) -m "not slow" --cases 6 tests/unit tests/contract tests/property $(PYTEST_ARGS)
+test-newest: .venv/.stamp  ## unit, contract and property tests on the newest Python of this machine
+	$(QUICK)
+test-oldest: .venv/.stamp  ## the same with the oldest dependencies that pyproject.toml allows
+	$(QUICK)
 
 test-all: .venv/.stamp  ## the tests on every Python of this machine, with the oldest dependencies, without extras, and from the sdist
 	$(BIN)/nox

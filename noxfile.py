@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import nox
@@ -24,6 +25,10 @@ nox.options.sessions = ["tests", "oldest", "minimal", "sdist"]
 _PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/3.*/bin")
 os.environ["PATH"] = os.pathsep.join([*map(str, sorted(_PYENV)), os.environ["PATH"]])
 
+#: The Python of this process, which `make test` uses, and the newest supported one on this machine.
+OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
+NEWEST = next((python for python in reversed(PYTHONS) if shutil.which(f"python{python}")), OWN)
+
 
 def pytest(session: nox.Session, *arguments: str) -> None:
     """Run the tests with the arguments of the command line, or else all but the slow ones on all cores."""
@@ -37,13 +42,21 @@ def tests(session: nox.Session) -> None:
     pytest(session)
 
 
+@nox.session(python=NEWEST)
+def newest(session: nox.Session) -> None:
+    """Test on the newest Python of this machine, if it is newer than the one that `make test` uses."""
+    if NEWEST == OWN:
+        session.skip(f"Python {OWN} is the newest supported one here, and `make test` uses it")
+    tests(session)
+
+
 @nox.session(python=PYTHONS[0])
 def oldest(session: nox.Session) -> None:
-    """Test with the oldest dependencies that pyproject.toml allows."""
+    """Test with the oldest dependencies that pyproject.toml allows, those of the tests included."""
     project = PYPROJECT["project"]
-    floors = [*project["dependencies"], *project["optional-dependencies"]["app"]]
+    floors = [*project["dependencies"], *project["optional-dependencies"]["app"], *TEST]
     pins = [re.sub(r"^([\w-]+)>=([\d.]+)$", r"\1==\2", floor) for floor in floors]
-    session.install("--only-binary=:all:", "-e", ".[app]", *pins, *TEST)
+    session.install("--only-binary=:all:", "-e", ".[app]", *pins)
     pytest(session)
 
 
