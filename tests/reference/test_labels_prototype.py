@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from reference import labels_prototype
 
 RECORD = json.loads(labels_prototype.FILE.read_text(encoding="utf-8"))["designs"]
