@@ -123,9 +123,10 @@ class Postgres:
             "-v",
             "ON_ERROR_STOP=1",
         ]
-        return subprocess.run(
-            [*command, *options], input=script, check=True, capture_output=True, text=True
-        ).stdout
+        result = subprocess.run([*command, *options], input=script, capture_output=True, text=True)
+        if result.returncode:
+            raise RuntimeError(result.stderr)  # what the server says, as the other databases do
+        return result.stdout
 
     def load(self, name, table):
         quoted = ['"' + column.replace('"', '""') + '"' for column in [name, *table.column_names]]
