@@ -1,6 +1,8 @@
 """A real local store of MLflow: SQLite for metrics, a folder for artifacts."""
 
 import json
+import os
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,10 +24,13 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow and SQLAlchemy warn 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mlflow")
-    mlflow.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
-    mlflow.create_experiment("calibration", artifact_location=(folder / "artifacts").as_uri())
-    mlflow.set_experiment("calibration")
-    return mlflow.MlflowClient()
+    with mock.patch.dict(
+        os.environ
+    ):  # where MLflow notes store and experiment for processes that are started later
+        mlflow.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
+        mlflow.create_experiment("calibration", artifact_location=(folder / "artifacts").as_uri())
+        mlflow.set_experiment("calibration")
+        yield mlflow.MlflowClient()
 
 
 @pytest.fixture(scope="module")
