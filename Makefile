@@ -8,7 +8,7 @@ THREADS = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST = $(THREADS) $(BIN)/python -m pytest $(XDIST) --ignore=tests/engines
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-newest test-oldest test-engines test-all lint docs bench fuzz screenshots clean
+.PHONY: help demo test test-slow coverage test-newest test-oldest test-engines test-all golden golden-record lint docs bench fuzz screenshots clean
 
 help:  ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -67,6 +67,14 @@ test-engines:  ## the tests of the big optional parts (Spark, torch: gigabytes),
 	    $(MAKE) --no-print-directory .venv-engines/.stamp && \
 	    .venv-engines/bin/python -m pytest tests/engines $(PYTEST_ARGS); \
 	else echo "There are no tests/engines yet: nothing to run."; fi
+
+# Not part of `make test`: it has the values and texts of one environment.
+GOLDEN = $(THREADS) PYTHONPATH=tests $(BIN)/python -m golden
+golden: .venv/.stamp  ## compare what public calls and commands give with the record in tests/golden
+	$(GOLDEN) $(GOLDEN_ARGS)
+
+golden-record: .venv/.stamp  ## make that record again, in the commit that changes behaviour
+	$(GOLDEN) --record
 
 docs: .venv/.stamp  ## build the documentation into docs/_build, and check its links
 	$(BIN)/python -m pip -qq --disable-pip-version-check install --group docs
