@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -1276,6 +1277,14 @@ def integrations() -> Iterator[Case]:
     yield flow(kind, "llm.Answers.sentence", FIT)(lambda: answers(1.0).sentence())
     yield flow(kind, "llm.compare_answers", FIT)(lambda: llm.compare_answers(answers(1.0), answers(0.6)))
 
+    for reader, logs in (("read_eval_log", inspect_log), ("read_lm_eval_samples", lm_eval_log)):
+        for options in ({}, {"cluster": "topic"}, {"cluster": "nothing"}):
+            yield flow(kind, f"llm.{reader}({options})", FIT)(
+                lambda reader=reader, logs=logs, options=options: read_log(
+                    getattr(llm, reader), logs, options
+                )
+            )
+
     def model(**options: Any) -> Any:
         from sklearn.naive_bayes import GaussianNB
 
@@ -1294,6 +1303,54 @@ def integrations() -> Iterator[Case]:
         yield flow(kind, f"sklearn.CalibratedModel({recalibrator})", FIT)(
             lambda recalibrator=recalibrator: model(recalibrator=recalibrator)
         )
+
+
+def inspect_log(folder: Path) -> Path:
+    """Write answers as Inspect logs them."""
+    y, p = binary("overconfident", 60)
+    samples = [
+        {
+            "id": k // 2,
+            "epoch": 1 + k % 2,
+            "metadata": {"topic": f"t{k // 6}"},
+            "output": {"completion": f"Answer: A\nConfidence: {100 * p[k]:.0f}%" if k % 20 else "no idea"},
+            "scores": {"graded": {"value": "CI"[1 - y[k]] if k % 15 else "N"}},
+        }
+        for k in range(60)
+    ]
+    path = folder / "log.json"
+    log = {"status": "success", "eval": {"model": "m", "task": "quiz"}, "samples": samples}
+    path.write_text(json.dumps(log))
+    return path
+
+
+def lm_eval_log(folder: Path) -> Path:
+    """Write answers as lm-evaluation-harness logs them."""
+    y, p = binary("overconfident", 60)
+    samples = [
+        {
+            "doc_id": k,
+            "doc": {"topic": f"t{k // 6}"},
+            "filtered_resps": [[str(float(np.log(p[k]))), "False"], [str(float(np.log(1 - p[k]))), "False"]],
+            "filter": "none",
+            "metrics": ["acc"],
+            "acc": float(y[k]),
+        }
+        for k in range(60)
+    ]
+    path = folder / "samples_quiz_2026-11-16T14-17-14.869352.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in samples))
+    return path
+
+
+def read_log(reader: Any, write: Callable[[Path], Path], options: dict[str, Any]) -> Any:
+    """Return what a log says."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            answers = reader(write(Path(folder)), **options)
+        except truecal.InputError as error:
+            return str(error).replace(folder, "FOLDER")
+    return [answers, answers.sentence(), answers.estimate(), answers.accuracy, answers.n_questions]
 
 
 def demo_data() -> Iterator[Case]:

@@ -17,7 +17,8 @@ import numpy as np
 from golden.cases import FIT, Case, resampled
 from golden.data import WORDS, binary, classes, uniform
 
-#: Command lines, to be run in the folder that `write_files` makes. `>` names a file whose text is recorded, too.
+#: Command lines, to be run in the folder that `write_files` makes. `>` names a file whose text is recorded, too,
+#: `<` what comes from standard input, and of several commands with `&&` the last one is recorded.
 COMMANDS = """
 --version
 --help
@@ -62,6 +63,11 @@ measure p.jsonl
 measure p.arrow
 measure p.npz
 measure p.csv.gz
+measure p.npy --label column_1 --score column_0
+measure 'part-*.parquet'
+measure parts
+measure - --input-format csv < p.csv
+measure - < p.jsonl
 measure words.csv
 measure words.csv --pos-label yes
 measure words.csv --pos-label no --format json --no-bins
@@ -173,6 +179,7 @@ monitor p.csv --every 200 --state other.json && monitor p.csv --every 200 --stat
 monitor p.csv --every 0
 monitor p.csv --every 1x --time date
 monitor lines.jsonl --every 50
+monitor - --every 100 < lines.jsonl
 plan --error 0.2 --repeats 50
 plan --error 0.2 --repeats 50 --format json
 plan --rows 300 --repeats 50
@@ -254,7 +261,11 @@ def run(command: str, file: str) -> Any:
     try:
         environment = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
         for one in command.split(" && "):  # the last one is recorded
-            result = CliRunner(env=environment).invoke(main, shlex.split(one), prog_name="truecal", input="")
+            arguments, _, source = one.partition(" < ")
+            given = Path(source).read_bytes() if source else b""
+            result = CliRunner(env=environment).invoke(
+                main, shlex.split(arguments), prog_name="truecal", input=given
+            )
     finally:
         os.chdir(here)
     found = {
@@ -395,6 +406,11 @@ def write_files(place: Path) -> None:
     (place / "p.csv.gz").write_bytes(gzip.compress(texts["p.csv"].encode(), mtime=0))
     frame.write_parquet(place / "p.parquet")
     frame.write_ipc(place / "p.arrow")
+    np.save(place / "p.npy", np.column_stack([p, y]))
+    (place / "parts").mkdir()
+    for k, part in enumerate((plain[: n // 2], plain[n // 2 :])):
+        part.write_parquet(place / f"part-{k}.parquet")
+        part.write_parquet(place / "parts" / f"{k}.parquet")
     np.savez(place / "p.npz", label=y, score=p)
     with sqlite3.connect(":memory:") as database:
         database.execute("create table t (label, score, region)")
