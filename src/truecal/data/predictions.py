@@ -353,7 +353,7 @@ def read_rows(
     named = classes is not None
     column, classes = truth.columns(proba.shape[1], pos_label=pos_label, classes=classes, names=names)
     if not named and classes == list(range(len(classes))):
-        _refuse_counted_from_one(column, proba)
+        refuse_counted_from_one(column, proba)
     if multiclass is not None and multiclass.startswith("top_"):
         return (Rows(**_top_k(proba, column, multiclass), **common),)
     if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
@@ -368,7 +368,12 @@ def read_rows(
     return (Rows(column == k, proba[:, k], target=class_target(classes, k) + suffix, **common),)
 
 
-def _refuse_counted_from_one(column: NDArray[Any], proba: NDArray[np.floating[Any]]) -> None:
+def refuse_counted_from_one(
+    column: NDArray[Any],
+    proba: NDArray[np.floating[Any]],
+    argument: str = "y_true",
+    remedy: str | Remedy = Remedy.LABELS,
+) -> None:
     """Refuse labels without 0 if the class of the column before is clearly the more probable one.
 
     Labels from 1 to K lie outside the classes 0 to K - 1, unless the last one does not occur.
@@ -383,8 +388,8 @@ def _refuse_counted_from_one(column: NDArray[Any], proba: NDArray[np.floating[An
     raise InputError(
         f"has no label 0, and the probabilities fit labels that are counted from 1: the mean probability of the true "
         f"class is then {before.mean():.3g}, and {given.mean():.3g} if the first column is class 0",
-        argument="y_true",
-        remedy=Remedy.LABELS,
+        argument=argument,
+        remedy=remedy,
     )
 
 

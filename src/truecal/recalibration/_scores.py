@@ -17,7 +17,12 @@ from truecal._lib.types import FloatArray
 from truecal.data.arrays import bad_values
 from truecal.data.floor import NO_FLOOR, Floor, floor_of, limits_of
 from truecal.data.labels import Codes, Labels
-from truecal.data.predictions import finite_numbers, probabilities_from_logits, read_probabilities
+from truecal.data.predictions import (
+    finite_numbers,
+    probabilities_from_logits,
+    read_probabilities,
+    refuse_counted_from_one,
+)
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 #: How scores may be given. They are never guessed from their range.
@@ -189,12 +194,14 @@ def read_scores(scores: ArrayLike, given: str) -> Scores:
     return Scores(values, given == "logits", names, flat)
 
 
-def read_labels(y: Any, scores: Scores, labels: Sequence[Any] | None = None) -> tuple[Codes, NDArray[Any]]:
+def read_labels(
+    y: Any, scores: Scores, labels: Sequence[Any] | None = None, *, questioned: bool = False
+) -> tuple[Codes, NDArray[Any]]:
     """Return the number of each row's class, and the classes in the order of the columns.
 
     The classes are `labels` if that is given. Otherwise, as in scikit-learn, they are the sorted labels, unless
     these are the numbers of the columns from 0, or the names of the columns of a frame; then a class may be
-    missing from `y`.
+    missing from `y`. If `questioned`, text labels of several unnamed columns give the warning of `truecal.estimate`.
 
     Examples
     --------
@@ -208,7 +215,11 @@ def read_labels(y: Any, scores: Scores, labels: Sequence[Any] | None = None) -> 
     if truth.values.dtype.kind == "f" and (truth.values != np.floor(truth.values)).any():
         wrong = truth.values != np.floor(truth.values)
         raise bad_values(wrong, truth.values, "y", "fractional value", "(Unknown label type: continuous)")
-    column, classes = truth.columns(scores.n_classes, classes=labels, names=scores.names, sorted_classes=True)
+    sure = not questioned or scores.n_classes == 2 or truth.values.dtype.kind not in "OSTU"
+    column, classes = truth.columns(scores.n_classes, classes=labels, names=scores.names, sorted_classes=sure)
+    unnamed = labels is None and scores.names is None and scores.n_classes > 2
+    if unnamed and classes == list(range(scores.n_classes)):
+        refuse_counted_from_one(column, scores.probabilities, "y", "Count them from 0.")
     return column.astype(np.intp), np.array(classes)
 
 

@@ -182,6 +182,22 @@ def test_labels_counted_from_1_without_the_last_class():
     assert truecal.calibration_error(label[few] + 1, proba[few], labels=[1, 2, 3]) == truth
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda y, p: truecal.select_recalibrator(y, p, rng=0, candidates=["temperature"]),
+        lambda y, p: truecal.recalibration.TemperatureScaling(input="probabilities").fit(p, y),
+        lambda y, p: truecal.recalibration.VectorScaling(input="logits").fit(np.log(p), y),
+    ],
+)
+def test_recalibrators_take_no_labels_counted_from_1_either(use):
+    proba, label = _three_classes()
+    few = label < 2
+    use(label[few], proba[few])
+    with pytest.raises(InputError, match=r"has no label 0, .* from 1.* Count them from 0"):
+        use(label[few] + 1, proba[few])
+
+
 def test_labels_without_0_that_are_counted_from_0():
     proba, label = _three_classes()
     truecal.calibration_error(label[label > 0], proba[label > 0])

@@ -89,7 +89,7 @@ class FitRows:
         warn_of_other_order(y_true=y, y_proba=scores, **columns)
         read, pos_label = read_scores(scores, given), reading["pos_label"]
         if pos_label is None:
-            label, classes = read_labels(y, read, reading["labels"])
+            label, classes = read_labels(y, read, reading["labels"], questioned=True)
             pos_label = classes.tolist()[1]
         elif read.n_classes == 2:
             label, _ = read_labels(np.asarray(y) == pos_label, read)

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 from support.selections import FAST, NO_OPTIONS, assert_alike
+from truecal.exceptions import CalibrationWarning
 from truecal.recalibration.selection import select_recalibrator
 from truecal.recalibration.selection.rows import MOST_ROWS, FitRows
 
@@ -39,6 +40,14 @@ def test_labels_of_other_kinds(bad, classes):
     names = np.array(["d", "b", "a", "c"])
     named = select_recalibrator(names[label], logits, labels=names, input="logits", **FAST)
     assert named.to_dict()["candidates"] == numbers.to_dict()["candidates"]
+
+
+def test_names_of_unnamed_columns_are_questioned(classes):
+    """scikit-learn's classifiers sort their classes, other models need not."""
+    label, logits = classes
+    names = np.array(["d", "b", "a", "c"])
+    with pytest.warns(CalibrationWarning, match="in the order of the sorted labels: 'a', 'b', 'c', 'd'"):
+        select_recalibrator(names[label], logits, input="logits", **FAST)
 
 
 def read(y, p, **reading):
