@@ -220,6 +220,10 @@ def read_lines(
                 rows = []
             continue
         (start,) = _windows_of(np.array([row["time"]]), every)[1]
+        if open_window is not None and isinstance(start, str) != isinstance(open_window, str):
+            raise InputError(
+                f"line {number} of standard input has the time {row['time']!r}: some times are numbers and others dates"
+            )
         if rows and start > open_window:
             yield _gather(rows, open_window)
             rows = []

@@ -110,6 +110,15 @@ def test_lines_that_a_file_could_not_have(line, problem):
         list(read_lines(io.StringIO(line), label=(), score=()))
 
 
+@pytest.mark.parametrize("times", [(1, "2026-01-01"), ("2026-01-01", 5)])
+def test_numbers_and_dates_in_one_stream(times):
+    lines = [json.dumps({"label": 0, "score": 0.1, "t": t}) for t in times]
+    with pytest.raises(
+        InputError, match="line 2 of standard input .* some times are numbers and others dates"
+    ):
+        list(read_lines(io.StringIO("\n".join(lines)), label=(), score=(), moment="t"))
+
+
 def test_digits_are_numbers_as_in_a_file():
     lines = [json.dumps({"label": 0, "score": 0.1, "t": t}) for t in ("20260101", "20260102")]
     windows = read_lines(io.StringIO("\n".join(lines)), label=(), score=(), moment="t")
