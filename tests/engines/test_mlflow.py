@@ -24,9 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow and SQLAlchemy warn 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mlflow")
-    with mock.patch.dict(
-        os.environ
-    ):  # where MLflow notes store and experiment for processes that are started later
+    # MLflow notes store and experiment in the environment, for processes that are started later.
+    with mock.patch.dict(os.environ):
         mlflow.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
         mlflow.create_experiment("calibration", artifact_location=(folder / "artifacts").as_uri())
         mlflow.set_experiment("calibration")

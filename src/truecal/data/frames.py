@@ -186,7 +186,8 @@ def summarize(
     faults += [expressions.missing_cluster(k, name, schema[name]) for k, name in enumerate(units)]
 
     groups, units = [f"_g{k}" for k in range(len(groups))], [f"_c{k}" for k in range(len(units))]
-    rows = _rows_in_cells(data, [*groups, *units], hit, value, faults, weighted=weight is not None)
+    checks = [(fault.where, fault.shown) for fault in faults]
+    rows = _rows_in_cells(data, [*groups, *units], hit, value, checks, weighted=weight is not None)
     sums = expressions.collect(_sum_by_cell(rows, groups, weighted=weight is not None, squares=is_sampling))
     _refuse(sums, rows, faults, weight)
     dtype = _type_of_scores([schema[name] for name in scores])
@@ -249,12 +250,27 @@ def _listed(columns: str | Sequence[str] | None) -> list[str]:
 
 
 def _rows_in_cells(
-    data: Frame, groups: list[str], hit: nw.Expr, value: nw.Expr, faults: list[Fault], *, weighted: bool
+    data: Frame,
+    groups: list[str],
+    hit: nw.Expr,
+    value: nw.Expr,
+    checks: list[tuple[nw.Expr, nw.Expr | None]],
+    *,
+    weighted: bool,
 ) -> Frame:
     """Return for each row its cell, and what is to be added up."""
-    for fault in reversed(faults):
-        if fault.shown is not None:
-            value = nw.when(fault.where).then(fault.shown).otherwise(value)
+    native: Any = data.to_native()
+    if data.implementation.is_dask():  # which takes longer to plan these steps than to run them
+
+        def run(part: Any) -> Any:
+            rows = nw.from_native(part).lazy()
+            return _rows_in_cells(rows, groups, hit, value, checks, weighted=weighted).collect().to_native()
+
+        whole: Frame = nw.from_native(native.map_partitions(run, meta=run(native._meta)))
+        return whole
+    for where, shown in reversed(checks):
+        if shown is not None:
+            value = nw.when(where).then(shown).otherwise(value)
     # One step after the other: where an expression is used twice, most engines would work it out twice.
     data = data.with_columns(_s=value, _hit=hit)
     score, inside, weight = nw.col("_s"), nw.col("_inside"), nw.col("_w")
@@ -266,8 +282,8 @@ def _rows_in_cells(
     cell = nw.when(score > 0).then(above).otherwise(nw.lit(0.0))
     if weighted:
         cell = nw.when(weight == 0).then(nw.lit(float(_LEFT_OUT))).otherwise(cell)
-    for k, fault in reversed(list(enumerate(faults, start=1))):
-        cell = nw.when(fault.where).then(nw.lit(float(-k))).otherwise(cell)
+    for k, (where, _) in reversed(list(enumerate(checks, start=1))):
+        cell = nw.when(where).then(nw.lit(float(-k))).otherwise(cell)
 
     weigh = [nw.col("_hit") * weight, score * weight] if weighted else [nw.col("_hit"), score]
     return data.select(*groups, "_s", "_w", _cell=cell.cast(nw.Int32), _hits=weigh[0], _scores=weigh[1])
