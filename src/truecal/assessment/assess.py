@@ -36,7 +36,7 @@ from truecal.inference.decompose import SCORES, Decomposition, decompose
 from truecal.inference.dependence import ClusterSummary, summary_of
 from truecal.inference.interval import confidence_interval
 from truecal.inference.weak_calibration import WeakCalibration, weak_calibration
-from truecal.multiscale.clusters import MIN_CLUSTERS, enough_clusters
+from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.plotdata.histogram import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
 from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate, Interval, Result
@@ -373,7 +373,8 @@ def _assess(
     selecting: np.random.Generator,
 ) -> Assessment:
     clusters = None if sample.clusters is None else summary_of(sample, sample.clusters)
-    design_effect = 1.0 if clusters is None else max(clusters.design_effect, 1.0)
+    # The NaN of one cluster is not above 1.
+    design_effect = 1.0 if clusters is None else max(1.0, clusters.design_effect)
     estimates = [get_estimator(name)(sample) for name in ESTIMATORS]
     interval = confidence_interval(sample, confidence_level=level, resolution=resolution)
     estimates[0] = replace(estimates[0], interval=interval)
@@ -382,11 +383,11 @@ def _assess(
     notes = [*data_warnings(sample), *_notes(estimates)]
     if test is None:
         notes.append("The counts are fractional: there is no test.")
-    if clusters is not None and not enough_clusters(clusters.n_clusters, clusters.effective_clusters):
+    if clusters is not None and not clusters.enough:
         few = counted(clusters.n_clusters, "cluster")
         few += ", of which few hold most of the rows," if clusters.n_clusters >= MIN_CLUSTERS else ""
         notes.append(
-            f"{few} say too little about how much clusters differ: there is no interval of the error, and the test is "
+            f"{few} cannot show how much clusters differ: there is no interval of the error, and the test is "
             f"approximate. At least {MIN_CLUSTERS} are needed."
         )
     if sample.squares is not None and clusters is None:

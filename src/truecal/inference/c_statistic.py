@@ -12,7 +12,7 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit, ndtri, stdtrit
+from scipy.special import expit, logit, stdtrit
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.types import FloatArray
@@ -21,6 +21,9 @@ from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.weak_calibration import Parameter
 from truecal.results import Interval
+
+#: How far sums of squared weights may be from a whole number of rows.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,9 @@ def c_statistic(
 
     The variance is that of DeLong et al. (1988): each row with the event contributes the share of the others that it
     exceeds, and the other way round; contributions are summed by cluster if there are clusters. The interval is made
-    on the logit scale. It is 0 to 1 if the scores separate the outcomes, or one outcome does not occur.
+    on the logit scale with Student's t, whose degrees of freedom are those of Welch and Satterthwaite. It is 0 to 1 if
+    the scores separate the outcomes, or if one outcome occurs in fewer than two rows, or two clusters: how much others
+    would differ is then not known.
 
     Parameters
     ----------
@@ -102,7 +107,7 @@ def c_statistic(
     --------
     >>> from truecal.inference.c_statistic import c_statistic
     >>> print(c_statistic([0, 0, 1, 0, 1, 1], [0.1, 0.3, 0.3, 0.4, 0.6, 0.9]))
-    0.8333 (0.2485 to 0.9869)
+    0.8333 (0.06609 to 0.9972)
     """
     check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
@@ -118,14 +123,23 @@ def c_statistic(
         sums = np.bincount(table.cluster, each, table.n_clusters)
         degrees = max(table.n_clusters - 1, 1)
         variance, quantile = float(sums @ sums) * (degrees + 1) / degrees, stdtrit(degrees, 1 - tail)
+        rarer: float = min(
+            len(np.unique(table.cluster[holds > 0]))
+            for holds in (table.positives, table.weight - table.positives)
+        )
     else:
         squares = sample.count if sample.squares is None else sample.squares
         of_hits = hits if sample.positive_squares is None else sample.positive_squares
-        variance = float(of_hits @ hit**2) * events / max(events - 1, 1)
-        variance += float((squares - of_hits) @ miss**2) * others / max(others - 1, 1)
-        quantile = -ndtri(tail)
+        # Rows of equal weight that each outcome is worth.
+        n_hits, n_misses = events**2 / float(of_hits.sum()), others**2 / float((squares - of_hits).sum())
+        parts = np.array([float(of_hits @ hit**2), float((squares - of_hits) @ miss**2)])
+        freedom = np.maximum([n_hits - 1, n_misses - 1], 1)
+        parts *= (freedom + 1) / freedom
+        variance, rarer = float(parts.sum()), min(n_hits, n_misses)
+        # Welch and Satterthwaite: few events tell little about their own variance.
+        quantile = stdtrit(variance**2 / max(float((parts**2 / freedom).sum()), 1e-300), 1 - tail)
     error = math.sqrt(variance)
-    if not 0 < value < 1:
+    if not 0 < value < 1 or rarer < 2 - _ROUNDING:
         return Parameter(value, error, unknown)
     half = float(quantile) * error / (value * (1 - value))
     low, high = expit(logit(value) - half), expit(logit(value) + half)

@@ -17,6 +17,7 @@ from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Clusters, Sample
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.multiscale.analysis import analyse
+from truecal.multiscale.clusters import enough_clusters
 from truecal.results import Result
 
 #: Fewest scores that occur more than once, and fewest rows with such a score, before ties are examined.
@@ -46,11 +47,11 @@ class ClusterSummary(Result):
         Rows of each cluster.
     icc : float
         Intraclass correlation: that of the residuals label - g(score) of two rows of the same cluster, with g the
-        estimated calibration curve. NaN if no cluster has two rows.
+        estimated calibration curve. NaN if no cluster has two rows, or there is one cluster.
     icc_standard_error : float
         Its standard error.
     design_effect : float
-        Variance of the mean residual divided by that of as many independent rows.
+        Variance of the mean residual divided by that of as many independent rows. NaN for one cluster.
     mean_residual : float
         Mean of score - label.
     standard_error : float
@@ -98,12 +99,19 @@ class ClusterSummary(Result):
         """What counts the same: ``"rows"``, or ``"clusters"``."""
         return "clusters" if self.equal else "rows"
 
+    @property
+    def enough(self) -> bool:
+        """Whether clusters are enough, and equal enough in size, to tell how much they differ."""
+        return enough_clusters(self.n_clusters, self.effective_clusters)
+
     def __str__(self) -> str:
         rows = float(self.sizes.sum())
         size = f"{self.smallest:,.10g}"
         if self.largest > self.smallest:
             size += f" to {self.largest:,.10g} (median {self.median:,.10g})"
         text = f"{counted(rows, 'row')} in {counted(self.n_clusters, 'cluster')} of {size}"
+        if not self.enough:
+            return f"{text}, too few to tell how much clusters differ"
         if not math.isnan(self.icc):
             text += f"; intraclass correlation {self.icc:.2f} ± {self.icc_standard_error:.2f}"
         worth = f"as precise as {self.effective_size:,.0f} independent rows"
@@ -191,6 +199,8 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
             icc = float(products.sum()) / total
             spread_of_blocks = float(np.square(products - products.mean()).sum())
             standard_error = math.sqrt(factor * spread_of_blocks) / total
+    elif table.n_clusters == 1:
+        design_effect = math.nan
     elif pairs.sum() > 0:
         smooth = core.beta if core.posterior.probability[1] > 0.5 else core.logistic
         design = smooth.design(sample.score)
@@ -201,6 +211,8 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
         design_effect = max(1 + icc * float(pairs.sum() / alone.sum()), 1 / float(table.sizes.max()))
     mean = float(residual.sum()) / sample.n
     each = by_cluster(residual - mean * table.weight)
+    # The residuals of one cluster sum to 0 about their own mean, which says nothing of others.
+    error_of_mean = math.nan if table.n_clusters == 1 else math.sqrt(factor * float(each @ each)) / sample.n
     return ClusterSummary(
         n_clusters=table.n_named,
         effective_clusters=table.effective_number,
@@ -210,7 +222,7 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
         icc_standard_error=standard_error,
         design_effect=design_effect,
         mean_residual=mean,
-        standard_error=math.sqrt(factor * float(each @ each)) / sample.n,
+        standard_error=error_of_mean,
         equal=table.equal,
     )
 

@@ -284,7 +284,8 @@ def _too_few(samples: Sequence[Sample]) -> str:
         return "one row is too few for an interval"
     most = max(tables, key=lambda table: table.n_clusters)
     if most.n_clusters < MIN_CLUSTERS:
-        return f"{most.n_clusters} clusters are too few for an interval; at least {MIN_CLUSTERS} are needed"
+        few = "1 cluster is" if most.n_clusters == 1 else f"{most.n_clusters} clusters are"
+        return f"{few} too few for an interval; at least {MIN_CLUSTERS} are needed"
     return (
         f"few of the {most.n_clusters:,} clusters hold most of the rows: like {most.effective_number:.1f} clusters of "
         f"equal size, they are too few for an interval"

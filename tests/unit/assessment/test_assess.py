@@ -201,7 +201,7 @@ def test_five_clusters_give_no_confident_verdict(shared):
     assert (found.interval.low, found.interval.high > 0.5) == (0, True)
     assert "5 clusters are too few for an interval" in found.verdict
     assert not found.reliability.has_band
-    assert any("5 clusters say too little" in note for note in found.warnings)
+    assert any("5 clusters cannot show how much clusters differ" in note for note in found.warnings)
 
 
 # --- Groups and classes ----------------------------------------------------------------------------

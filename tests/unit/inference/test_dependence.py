@@ -167,3 +167,14 @@ def ordinary(kind, rng):
 def test_ordinary_data_give_no_warning(kind):
     rng = np.random.default_rng(0)
     assert not any(suspected_dependence(as_sample(*ordinary(kind, rng))) for _ in range(100))
+
+
+def test_one_cluster_says_nothing_of_others():
+    """It used to be worth 6,400 independent rows of 80."""
+    y, p, _ = questions(40, 2, np.random.default_rng(0))
+    one = describe_clusters(y, p, clusters=np.zeros(80))
+    assert np.isnan([one.icc, one.design_effect, one.effective_size, one.standard_error]).all()
+    for clusters in (np.zeros(80), np.arange(80) % 2, np.arange(80) % 5):
+        text = str(describe_clusters(y, p, clusters=clusters))
+        assert text.endswith("too few to tell how much clusters differ")
+        assert "independent rows" not in text

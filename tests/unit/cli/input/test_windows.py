@@ -114,7 +114,7 @@ def test_lines_that_a_file_could_not_have(line, problem):
 def test_numbers_and_dates_in_one_stream(times):
     lines = [json.dumps({"label": 0, "score": 0.1, "t": t}) for t in times]
     with pytest.raises(
-        InputError, match="line 2 of standard input .* some times are numbers and others dates"
+        InputError, match=r"line 2 of standard input .* some times are numbers and others dates"
     ):
         list(read_lines(io.StringIO("\n".join(lines)), label=(), score=(), moment="t"))
 
