@@ -36,6 +36,9 @@ from truecal.exceptions import InputError, Remedy, first_of
 #: The cell of rows whose weight is zero. Those of faults count down from -1.
 _LEFT_OUT = -1000
 
+#: Rows whose sums by group Polars forms at once.
+_ROWS_AT_ONCE = 10**7
+
 _SUMS = ("count", "score_sum", "positives", "lower")
 _SQUARES = ("squares", "positive_squares")
 
@@ -188,7 +191,7 @@ def summarize(
     groups, units = [f"_g{k}" for k in range(len(groups))], [f"_c{k}" for k in range(len(units))]
     checks = [(fault.where, fault.shown) for fault in faults]
     rows = _rows_in_cells(data, [*groups, *units], hit, value, checks, weighted=weight is not None)
-    sums = expressions.collect(_sum_by_cell(rows, groups, weighted=weight is not None, squares=is_sampling))
+    sums = _collect_sums(rows, groups, weighted=weight is not None, squares=is_sampling)
     _refuse(sums, rows, faults, weight)
     dtype = _type_of_scores([schema[name] for name in scores])
     parts = _split(sums, groups, dtype, target)
@@ -287,6 +290,24 @@ def _rows_in_cells(
 
     weigh = [nw.col("_hit") * weight, score * weight] if weighted else [nw.col("_hit"), score]
     return data.select(*groups, "_s", "_w", _cell=cell.cast(nw.Int32), _hits=weigh[0], _scores=weigh[1])
+
+
+def _collect_sums(rows: Frame, groups: list[str], *, weighted: bool, squares: bool) -> nw.DataFrame[Any]:
+    """Return the sums by group and cell; for Polars, whose memory for a million sums grows with the rows, in parts."""
+    whole: nw.DataFrame[Any] | None = None
+    native: Any = rows.to_native()
+    in_parts = groups and rows.implementation.is_polars()
+    for batch in native.collect_batches(chunk_size=_ROWS_AT_ONCE, maintain_order=False) if in_parts else ():
+        part: Frame = nw.from_native(batch).lazy()
+        sums = expressions.collect(_sum_by_cell(part, groups, weighted=weighted, squares=squares))
+        if whole is not None:
+            again = nw.concat([whole, sums]).lazy().group_by(*groups, "_cell")
+            added = [name for name in sums.columns if name not in (*groups, "_cell", "lower")]
+            sums = expressions.collect(again.agg(nw.col(*added).sum(), nw.col("lower").min()))
+        whole = sums
+    if whole is None:  # also a table without rows
+        return expressions.collect(_sum_by_cell(rows, groups, weighted=weighted, squares=squares))
+    return whole
 
 
 def _sum_by_cell(rows: Frame, groups: list[str], *, weighted: bool, squares: bool) -> Frame:

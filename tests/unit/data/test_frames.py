@@ -60,6 +60,11 @@ def test_groups(make):
     contract.check_groups(make)
 
 
+def test_groups_of_many_rows_are_added_up_in_parts(monkeypatch):
+    monkeypatch.setattr("truecal.data.frames._ROWS_AT_ONCE", 100)
+    contract.check_groups(pl.from_arrow)
+
+
 def test_logits(make):
     contract.check_logits(make)
 
