@@ -128,6 +128,8 @@ def _batches(
     names = {"label": list(used.label), "score": list(used.score), "cluster": used.cluster}
     watch.agree({**names, "target": rows.target})
     show_notes(predictions, quiet=quiet)
+    for note in () if quiet else predictions.reversals():
+        click.echo(printable(f"truecal: {note}"), err=True)
     # As text, so that a name is the same in a file where all are numbers and in one where some are not.
     cluster = None if used.cluster is None else np.asarray(predictions.options["clusters"]).astype(str)
     columns: dict[str, Any] = {"label": rows.label, "score": rows.score, "cluster": cluster}

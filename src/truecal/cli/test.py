@@ -114,7 +114,8 @@ def command(
     else:
         content["result"] = _content(tests, decisions, "")
     text = f"{table if group else tests['']}\n\n{wrapped(outcome)}"
-    text += "".join(f"\n{wrapped(f'Note: {note}')}" for note in (_why(tests) if group else ()))
+    notes = [*_why(tests), *predictions.reversals()] if group else []
+    text += "".join(f"\n{wrapped(f'Note: {note}')}" for note in notes)
     if group and len(arguments) == 1 and (doubt := suspected_dependence(predictions.sample)):
         text += f"\n{wrapped(f'Note: {doubt}')}"
     finish("test", content, text, style=style, output=output, predictions=predictions, quiet=quiet)

@@ -19,6 +19,7 @@ from truecal.inference._estimator_test import estimator_test
 from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference._test_result import TestResult
 from truecal.inference.dependence import warn_of_dependence
+from truecal.inference.reversal import reversed_scores
 from truecal.inference.top_by_class import parts_test, read_parts
 
 
@@ -196,8 +197,11 @@ def calibration_test(
         result = equivalence_test(samples, rows, at_most, norm, resolution=resolution)
     else:
         result = multiscale_test(samples, rows, n_resamples, generator)
-    notes = warn_of_dependence(samples[0], stacklevel=2)
-    return replace(result, notes=(*result.notes, *notes)) if notes else result
+    notes = [*result.notes, *warn_of_dependence(samples[0], stacklevel=2)]
+    reversal = reversed_scores(samples[0]) if len(samples) == 1 else None
+    if reversal is not None and reversal not in notes:
+        notes.append(reversal)
+    return replace(result, notes=tuple(notes))
 
 
 def method_names() -> list[str]:

@@ -20,6 +20,9 @@ from truecal.inference.monitor.alternatives import (
 from truecal.inference.monitor.batch import N_REGIONS
 from truecal.results import Result
 
+#: How near to the first or last alternative a mean slope is no more than a bound.
+_AT_END = 0.02
+
 
 @dataclass(frozen=True)
 class Diagnosis(Result):
@@ -64,7 +67,10 @@ class Diagnosis(Result):
             return f"scores from {self.low:.3g} to {self.high:.3g} changed: {gap} there"
         if self.slope is not None:
             extreme = "too extreme" if self.slope < 1 else "not extreme enough"
-            return f"the slope changed to about {self.slope:.2f} (scores {extreme}), and {gap}"
+            # The alternatives end there, and the slope may lie beyond, even below 0.
+            beyond = " or less" if self.slope < SLOPES.min() + _AT_END else ""
+            beyond = " or more" if self.slope > SLOPES.max() - _AT_END else beyond
+            return f"the slope changed to about {self.slope:.2f}{beyond} (scores {extreme}), and {gap}"
         return f"the shape of the calibration curve changed: {gap}"
 
 

@@ -140,14 +140,31 @@ def test_several_models_that_are_taken_together_get_one_line(tmp_path):
     assert "column 'model'" not in run("measure", one, "--estimator", "ew_bin").stderr
 
 
-@pytest.mark.parametrize("command", ["measure", "compare", "audit", "test", "report"])
-def test_reversed_scores_are_named_by_every_command(tmp_path, command):
+@pytest.mark.parametrize(
+    "given",
+    [
+        "measure",
+        "measure --group side",
+        "compare",
+        "audit",
+        "test",
+        "test --at-most 5%",
+        "test --method ks",
+        "test --group side",
+        "test --at-most 5% --group side",
+        "report",
+        "monitor",
+    ],
+)
+def test_reversed_scores_are_named_by_every_command(tmp_path, given):
+    command, *options = given.split()
     label, score = COLUMNS["label"], COLUMNS["score"]
     path = write_csv(
         tmp_path / "a.csv", {"label": label, "p": 1 - score, "good": score, "side": np.arange(600) % 2}
     )
     scores = ["--score", "p"] + (["--score", "good"] if command == "compare" else [])
     more = ["--quick", "-o", tmp_path / "a.html"] if command == "report" else []
-    said = " ".join(run(command, path, *scores, *more, code=(0, 1)).stdout.split())
+    result = run(command, path, *scores, *options, *more, code=(0, 1))
+    said = " ".join((result.stderr if command == "monitor" else result.stdout).split())
     assert said.count("Higher scores go with fewer events") == 1
     assert ("p: Higher scores" in said) == (command == "compare")

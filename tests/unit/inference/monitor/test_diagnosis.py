@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+import truecal
 from truecal.inference.monitor.batch import N_REGIONS
 from truecal.inference.monitor.diagnosis import diagnose
 from truecal.inference.monitor.evidence import tally, weigh
@@ -46,3 +47,12 @@ def test_region():
 def test_certain_failures_come_first():
     found = _diagnosis(lambda p: p, failures=2)
     assert str(found) == "2 labels contradicted a score of exactly 0 or 1"
+
+
+def test_a_slope_beyond_the_alternatives_is_a_bound():
+    """Reversed scores have a slope of -1, and the alternatives end at 0.5."""
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    monitor = truecal.CalibrationMonitor()
+    monitor.update(rng.random(4000) < 1 - p, p)
+    assert "about 0.50 or less (scores too extreme)" in str(monitor)
