@@ -56,18 +56,22 @@ def add_clusters(
                 remedy="Count every row the same, or summarise fewer rows.",
             )
         rows, units = _add_block(rows, units), [_BLOCK]
-    sums = collect(_sum_by_pair(rows, [*groups, *units, "_cell"], squares=equal and weighted))
+    pairs = [*groups, *units, "_cell"]
+    sums = collect(_sum_by_pair(rows, pairs, count=sampling or equal, squares=equal and weighted))
     if sizes is None:
         keys, cluster = number_clusters(sums.select(units).to_native(), len(sums))
     else:
         keys, cluster = np.arange(N_BLOCKS, dtype=np.uint64), sums[_BLOCK].to_numpy().astype(np.intp)
     cell = sums["_cell"].to_numpy().astype(np.int64)
     names = ("weight", "scores", "positives", "rows", "squares", "positive_squares")
-    columns = {name: sums[name].to_numpy().astype(np.float64) for name in names if name in sums.columns}
+    columns = {
+        name: sums[name].to_numpy().astype(np.float64, copy=False) for name in names if name in sums.columns
+    }
     if equal:
         columns = _count_equally(columns, cluster)
     found = {}
-    for key_of_group, where in rows_by_key(sums, groups, np.flatnonzero(cell >= 0)).items():
+    by_group = rows_by_key(sums, groups, np.arange(len(cell))) if groups else {(): slice(None)}
+    for key_of_group, where in by_group.items():
         part = parts[key_of_group]
         mine = {name: column[where] for name, column in columns.items()}
         if equal:
@@ -82,8 +86,6 @@ def add_clusters(
                 dtype=part.dtype,
                 target=part.target + EQUAL_CLUSTERS,
             )
-        if not (sampling or equal):
-            del mine["rows"]
         others: dict[str, Any] = {} if sizes is None else {"keys": None, "merged": sizes[key_of_group]}
         table = make_clusters(
             keys, cluster[where], part.groups_of(cell[where]), **mine, equal=equal, **others
@@ -109,17 +111,18 @@ def _sizes_if_many(
     return {key: np.repeat(size[where], times[where]) for key, where in by_group.items()}
 
 
-def _sum_by_pair(rows: Frame, by: list[str], *, squares: bool) -> Frame:
+def _sum_by_pair(rows: Frame, by: list[str], *, count: bool, squares: bool) -> Frame:
     weight = nw.col("_w")
-    rows = rows.with_columns(_one=nw.lit(1.0))
+    if count:
+        rows = rows.with_columns(_one=nw.lit(1.0))
     if squares:
         rows = rows.with_columns(_w2=weight * weight, _hits2=nw.col("_hits") * weight)
     return rows.group_by(*by).agg(
         **({"squares": nw.col("_w2").sum(), "positive_squares": nw.col("_hits2").sum()} if squares else {}),
+        **({"rows": nw.col("_one").sum()} if count else {}),
         weight=weight.sum(),
         scores=nw.col("_scores").sum(),
         positives=nw.col("_hits").sum(),
-        rows=nw.col("_one").sum(),
     )
 
 
