@@ -7,7 +7,8 @@ For a unit with observed residual sum R, weight m and estimated error d with sta
 
 exactly 0 where there is no error. Summed over units this estimates the l1 error from below, closely where errors exceed
 their noise. For bins Hölder's inequality gives another bound, :math:`E|d| \ge (E d^2)^{3/2} / (E d^4)^{1/2}`; the
-larger of the two counts.
+larger of the two counts. For the smooth curve the root of its squared error, times the ratio of the two norms of
+its gap, counts if it is larger.
 The bounds of the levels are averaged with the probability that each is the finest that holds error.
 
 What the smooth sign misses is bounded from above by the Cauchy-Schwarz inequality: with k between 0 and 1 the degree
@@ -100,7 +101,7 @@ def absolute_error(
     """
     share, square = smooth
     bound = _bound(units, gap, sd, square)
-    value = below = share * bound.value
+    value, below = share * max(bound.value, _of_shape(units, gap, square)), share * bound.value
     above, sign = share * bound.above, share * bound.sign
     for share, level, place, binned, square in scales:
         noise = np.sqrt(over(level.noise, level.weight**2))
@@ -127,6 +128,14 @@ def _bound(units: Units, error: FloatArray, sd: FloatArray, square: float) -> Ab
     mass = min(max(1 - float(units.weight @ resolved) / units.size, 0.0), 1.0)
     above = value + math.sqrt(max(square - energy, 0.0) / (1 - _NULL_CURVATURE) * mass)
     return AbsoluteError(value, value, above, sign)
+
+
+def _of_shape(units: Units, gap: FloatArray, square: float) -> float:
+    """Return the l1 error of a smooth curve from its squared error, if that is positive, and its shape."""
+    energy = float(units.weight @ gap**2) * units.size
+    if square <= 0 or energy <= 0:
+        return -math.inf
+    return math.sqrt(square / energy) * float(units.weight @ np.abs(gap))
 
 
 def _hoelder(level: Level, sd: FloatArray, square: float, size: float) -> float:

@@ -23,8 +23,9 @@ The curves are near the least favourable ones. They start from the observed gaps
 is not noise, and put what is missing, :math:`\varepsilon^2 - H - E_0`, into one interval, towards 1/2, where labels
 vary most. Two more have the same error everywhere: towards 1/2, and away from it as far as there is room, which makes
 the mean of T smallest. Far from 0 the missing part is small, and the variance is that of the estimate. Near 0 it is all
-there is, and the worst interval decides. With up to three intervals, curves in all directions are looked at. With one
-interval each direction has the test of its own that is best, which gives the limits of Clopper and Pearson.
+there is, and the worst interval decides. With up to three intervals, curves in all directions are looked at, over every
+possible sample if these are few. With one interval each direction has the test of its own that is best, which gives the
+limits of Clopper and Pearson.
 
 Given the scores the labels of intervals are independent, and the number of events in each is binomial, with the mean
 and the variance of its rows: :math:`P_d(T \le t)` is a convolution. With many intervals the one that is moved counts
@@ -37,7 +38,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -59,12 +60,14 @@ _FLOOR = 0.2
 _STEPS = 448
 #: Intervals up to which all of them are convolved.
 _MOST_CONVOLVED = 24
-#: Directions of curves that are looked at in a plane, with two or three intervals.
-_ANGLES = 32
+#: Rates that are looked at in each interval, with two and with three intervals.
+_RATES = {2: 33, 3: 15}
+#: Number of possible samples up to which all are looked at, with two or three intervals.
+_MOST_ENUMERATED = 2**12
 #: Curves whose exact probability is computed, by their approximate one.
 _KEPT = 3
 #: The same with up to three intervals, where few rows make the approximation poor.
-_KEPT_FEW = 90
+_KEPT_FEW = 12
 #: What the transform of the convolution is damped by at the end of the grid, so that nothing wraps around.
 _DAMPING = 20.0
 #: Standard deviations of a number of events that are looked at, and at most how many points for each of them.
@@ -213,12 +216,13 @@ class UpperLimit:
         size = np.sqrt(self.base**2 + (energy - self.energy) / self.share)
         gap = self._direction * np.where(size <= self._room, size, np.nan)
         sums = self._base_moments.sum(axis=1, keepdims=True) + (self._moments(gap) - self._base_moments)
-        others = [] if len(self) > 3 else _directions(self.share, self.score, energy)
+        everywhere = np.empty((0, len(self)))
+        if len(self) <= 3:
+            everywhere = _directions(self.share, self.score, energy)
         if self.share @ self._room**2 >= energy:
             inwards = self._everywhere(energy)
             outwards = np.where(np.abs(inwards) <= 1 - self._room, -inwards, inwards)
-            others = [*others, inwards, outwards]
-        everywhere = np.array(others).reshape(-1, len(self))
+            everywhere = np.concatenate([everywhere, [inwards, outwards]])
         sums = np.concatenate([sums, self._moments(everywhere).sum(axis=2)], axis=1)
         mean, variance, second, fourth = sums
         return gap, everywhere, np.stack([mean, variance, self._added(second, fourth)])
@@ -258,6 +262,8 @@ class UpperLimit:
                 self._convolved(one, gap[one], spread[one]),
                 self._convolved(None, others[more - len(self)], spread[more]),
             ]
+            if self._can_enumerate:
+                found.append(self._enumerated(others))
         return min(max((float(np.max(part, initial=0.0)) for part in found), default=0.0), 1.0)
 
     def _one_interval(self, gap: float) -> float:
@@ -278,6 +284,32 @@ class UpperLimit:
         return float(probability @ scipy.special.gammainc(mean**2 / variance, rest))
 
     # --- exact laws --------------------------------------------------------------------------------
+
+    @cached_property
+    def _can_enumerate(self) -> bool:
+        """Whether every possible sample can be looked at: two or three scores, with few rows."""
+        counted = np.array_equal(self.rows, np.rint(self.rows)) and not self.within.any()
+        return counted and len(self) <= 3 and float(np.prod(self.rows + 1)) <= _MOST_ENUMERATED
+
+    def _enumerated(self, gap: FloatArray) -> FloatArray:
+        """Return P(T <= t) of curves over all samples, given the rows at each score."""
+        order = np.argsort(self.rows)  # the largest last: what is left for it is a range of events
+        rest, chance = np.array([self.statistic * (1 + 1e-9)]), np.ones((len(gap), 1))
+        for k in order:
+            events, rows = np.arange(int(self.rows[k]) + 1.0), self.rows[k]
+            rate = (self.score[k] - gap[:, k])[:, np.newaxis]
+            law = np.exp(_log_binomial(rows, events, np.clip(rate, 0.0, 1.0)))
+            middle = rows * self.score[k] + self.tilt[k] / 2
+            if k == order[-1]:
+                reach = rows * np.sqrt(np.maximum(rest, 0.0) / self.share[k])
+                first = np.clip(np.ceil(middle - reach), 0, rows + 1).astype(np.intp)
+                last = np.clip(np.floor(middle + reach), -1, rows).astype(np.intp)
+                below = np.pad(np.cumsum(law, axis=1), ((0, 0), (1, 0)))
+                inside = np.where((rest >= 0) & (first <= last), below[:, last + 1] - below[:, first], 0.0)
+                return np.asarray(np.sum(chance * inside, axis=1))
+            rest = (rest[:, np.newaxis] - self.share[k] * ((middle - events) / rows) ** 2).ravel()
+            chance = (chance[:, :, np.newaxis] * law[:, np.newaxis]).reshape(len(gap), -1)
+        raise AssertionError("there is no interval")
 
     @cached_property
     def _step(self) -> float:
@@ -380,13 +412,7 @@ class UpperLimit:
         events = first[of] + stride[of] * (np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count))
         row, trials, stride = row[of], trials[of], stride[of]
         value = share[row] * ((middle[row] - events) / rows[row]) ** 2
-        log = (
-            scipy.special.gammaln(trials + 1)
-            - scipy.special.gammaln(events + 1)
-            - scipy.special.gammaln(trials - events + 1)
-            + scipy.special.xlogy(events, chance[row])
-            + scipy.special.xlog1py(trials - events, -chance[row])
-        )
+        log = _log_binomial(trials, events, chance[row])
         return row, value, factor[of] * stride * np.exp(log)
 
     # --- limits ------------------------------------------------------------------------------------
@@ -489,6 +515,15 @@ class UpperLimit:
         return np.asarray(self._direction * _capped(self._room, self.share, energy))
 
 
+def _log_binomial(trials: FloatArray | float, events: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return the logarithms of binomial probabilities."""
+    gammaln = scipy.special.gammaln
+    ways = gammaln(trials + 1) - gammaln(events + 1) - gammaln(trials - events + 1)
+    return np.asarray(
+        ways + scipy.special.xlogy(events, chance) + scipy.special.xlog1py(trials - events, -chance)
+    )
+
+
 def _capped(room: FloatArray, share: FloatArray, energy: float) -> FloatArray:
     """Return one error for all intervals, cut off at their room, with the given energy."""
     order = np.argsort(room)
@@ -500,39 +535,29 @@ def _capped(room: FloatArray, share: FloatArray, energy: float) -> FloatArray:
     return np.asarray(np.minimum(room, math.sqrt(max(float(level[first]), 0.0))))
 
 
-def _directions(share: FloatArray, score: FloatArray, energy: float) -> list[FloatArray]:
-    """Return curves of some energy in all directions of two or three intervals."""
-    angle = np.arange(_ANGLES) * (2 * np.pi / _ANGLES)
-    unit = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    if len(share) == 3:
-        height = np.linspace(-1, 1, _ANGLES // 2 + 1)[1:-1, np.newaxis]
-        ring = np.sqrt(1 - height**2)
-        parts = [ring * unit[:, 0], ring * unit[:, 1], height + 0 * angle]
-        unit = np.stack(parts, axis=-1).reshape(-1, 3)
-    # Rates that would leave [0, 1] stay at its end, and the others take over.
-    room = np.sqrt(share) * np.where(unit > 0, score, 1 - score)
-    full = np.zeros(unit.shape, dtype=np.bool_)
-    for _ in range(len(share)):
-        rest = np.maximum(energy - np.sum(np.where(full, room**2, 0.0), axis=1), 0.0)
-        free = np.sum(np.where(full, 0.0, unit**2), axis=1)
-        level = np.sqrt(np.divide(rest, free, out=np.zeros_like(rest), where=free > 1e-12))
-        full |= level[:, np.newaxis] * np.abs(unit) >= room
-    gap = np.sign(unit) * np.where(full, room, level[:, np.newaxis] * np.abs(unit)) / np.sqrt(share)
-    found = [*gap[np.abs(gap**2 @ share - energy) < 1e-9 * energy], *_corners(share, score, energy)]
-    inside = [one for one in found if ((score - one >= -1e-12) & (score - one <= 1 + 1e-12)).all()]
-    return [score - np.clip(score - one, 0.0, 1.0) for one in inside]
+def _directions(share: FloatArray, score: FloatArray, energy: float) -> FloatArray:
+    """Return curves of some energy in all directions of two or three intervals, one in each row.
 
-
-def _corners(share: FloatArray, score: FloatArray, energy: float) -> Iterator[FloatArray]:
-    """Yield curves that are 0, 1 or right in all intervals but one, which has the rest of the energy."""
-    for free in range(len(share)):
-        others = [(0.0, f, f - 1) for k, f in enumerate(score) if k != free]
-        for fixed in itertools.product(*others):
-            gap = np.insert(np.array(fixed), free, 0.0)
-            rest = energy - float(share @ gap**2)
-            for sign in (-1, 1) if rest >= 0 else ():
-                gap[free] = sign * math.sqrt(rest / share[free])
-                yield gap.copy()
+    All rates but one are on a grid that is dense at the ends of what is possible; the last one has the rest of the
+    energy.
+    """
+    reach = np.sqrt(energy / share)
+    low, high = np.maximum(score - reach, 0.0), np.minimum(score + reach, 1.0)
+    n = len(share)
+    grid = low + (high - low) * np.sin(np.linspace(0, np.pi / 2, _RATES[n]))[:, np.newaxis] ** 2
+    rates = np.concatenate([grid, score[np.newaxis]])
+    found = []
+    for free in range(n):
+        others = [k for k in range(n) if k != free]
+        gap = np.zeros((len(rates) ** (n - 1), n))
+        gap[:, others] = score[others] - np.array(list(itertools.product(*rates[:, others].T)))
+        rest = energy - gap**2 @ share
+        gap = gap[rest >= 0]
+        for sign in (-1, 1):
+            gap[:, free] = sign * np.sqrt(rest[rest >= 0] / share[free])
+            rate = score[free] - gap[:, free]
+            found.append(gap[(rate >= -1e-12) & (rate <= 1 + 1e-12)])
+    return np.asarray(score - np.clip(score - np.concatenate(found), 0.0, 1.0))
 
 
 def _binomial_below(events: float, rows: float, rate: float, within: float) -> float:
@@ -649,6 +674,9 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
     most = max(factor * units.size / table.effective_number, 1.0)
     effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
+    if not (limit.rate * (1 - limit.rate)).any():
+        # Without an event, or with nothing else, labels do not show how much those of a cluster have in common.
+        effect = most
     np.fill_diagonal(covariance, 0.0)
     centred = units.score - float(units.weight @ units.score) / units.size
     of_scores = np.bincount(table.cluster, table.weight * centred[table.unit], n_clusters)
