@@ -4,9 +4,11 @@ import itertools
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import beta, binom
 
+import truecal
 from truecal.data.sample import Sample
 from truecal.multiscale import upper
 from truecal.multiscale.analysis import analyse
@@ -173,3 +175,26 @@ def test_an_error_that_scores_do_not_allow_has_no_p_value():
     assert limit.largest == 0.5
     assert limit.pvalue(0.5) == 0
     assert isinstance(limit, UpperLimit)
+
+
+def test_clusters_without_events_count_as_one_row_each():
+    """No label shows how much rows of a cluster have in common: rows and cells used to differ by rounding alone."""
+    rng = np.random.default_rng(12)
+    p, cluster = rng.random(1200) * 1e-7, np.arange(1200) // 20
+    for label in (np.zeros(1200), np.arange(1200) < 20):
+        rows = truecal.confidence_interval(label, p, clusters=cluster)
+        frame = pl.DataFrame({"p": p, "y": label.astype(int), "c": cluster})
+        cells = truecal.confidence_interval(truecal.summarize(frame, score="p", label="y", cluster="c"))
+        assert rows.high == pytest.approx(cells.high, rel=1e-4)
+        assert rows.high > 2 * truecal.confidence_interval(label, p).high
+
+
+def test_clusters_of_one_label_do_not_pass_at_their_own_error():
+    """200 draws of 60 clusters: 36% passed when a cluster without events counted as 20 rows."""
+    rng = np.random.default_rng(13)
+    cluster, passed = np.arange(1200) // 20, 0
+    for _ in range(200):
+        label = (rng.random(60) < 0.02)[cluster]
+        test = truecal.calibration_test(label, rng.random(1200) * 1e-4, clusters=cluster, at_most=0.02)
+        passed += test.pvalue <= 0.05
+    assert passed <= 200 * 0.06
