@@ -7,14 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truecal.simulation.curves import LINKS, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
-from truecal.simulation.population import Population
-from truecal.simulation.scores.atoms import AtomScores
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.empirical import EmpiricalScores
-from truecal.simulation.scores.mixture import MixtureScores
-from truecal.simulation.scores.rounded import RoundedScores
-from truecal.simulation.scores.uniform import UniformScores
+from truecal.simulation import (
+    AtomScores,
+    BetaScores,
+    EmpiricalScores,
+    FunctionCurve,
+    GLMCurve,
+    LogisticCurve,
+    MixtureScores,
+    Population,
+    PowerCurve,
+    RoundedScores,
+    StepCurve,
+    UniformScores,
+)
+from truecal.simulation.curves import LINKS
 
 shapes = st.floats(-3, 4).map(lambda x: float(np.exp(x)))
 unit = st.floats(0, 1)

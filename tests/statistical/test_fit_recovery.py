@@ -10,7 +10,7 @@ from numpy.random import SeedSequence
 from scipy import stats
 
 import truecal
-from truecal.simulation.fit.population import fit_population
+from truecal.simulation import fit_population
 
 N = 40_000
 DTYPES = (np.float64, np.float32)

@@ -5,15 +5,21 @@ import pytest
 from scipy import stats
 from scipy.special import betainc
 
-from truecal.simulation import paper
-from truecal.simulation.curves import GLMCurve, LogisticCurve, PowerCurve, StepCurve
-from truecal.simulation.population import Population
-from truecal.simulation.scores.atoms import AtomScores
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.empirical import EmpiricalScores
-from truecal.simulation.scores.mixture import MixtureScores, with_atoms
-from truecal.simulation.scores.rounded import RoundedScores
-from truecal.simulation.scores.uniform import UniformScores
+from truecal.simulation import (
+    AtomScores,
+    BetaScores,
+    EmpiricalScores,
+    GLMCurve,
+    LogisticCurve,
+    MixtureScores,
+    Population,
+    PowerCurve,
+    RoundedScores,
+    StepCurve,
+    UniformScores,
+    paper,
+    with_atoms,
+)
 
 N = 100_000
 SIGMAS = 4.5

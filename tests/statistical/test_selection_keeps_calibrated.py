@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from truecal.recalibration.selection import select_recalibrator
-from truecal.simulation import paper
-from truecal.simulation.curves import IdentityCurve, PowerCurve
-from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, IdentityCurve, Population, PowerCurve, paper
 
 CALIBRATED = {
     "uniform": Population(BetaScores(1, 1), IdentityCurve()),

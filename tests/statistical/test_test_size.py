@@ -11,8 +11,8 @@ from scipy import stats
 
 import truecal
 from truecal.inference.calibration_test import calibration_test
-from truecal.simulation.alternatives import population_with_error
-from truecal.simulation.power import miss_rates, power
+from truecal.simulation import miss_rates, population_with_error
+from truecal.simulation.power import power
 
 SCORES = {
     "uniform": truecal.simulation.UniformScores(),

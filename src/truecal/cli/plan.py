@@ -73,8 +73,8 @@ def command(
     With --error: the sample size needed to detect an error of that size. With --rows: the smallest detectable
     error. With --at-most: the sample size needed to show that the error is below a limit.
     """
-    from truecal.simulation.planning import design_effect, detectable_error, plan_sample_size
-    from truecal.simulation.scores.beta import BetaScores
+    from truecal.simulation import BetaScores, detectable_error, plan_sample_size
+    from truecal.simulation.planning import design_effect
 
     if at_most is not None:
         if sizes or plot is not None:
@@ -154,7 +154,7 @@ def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:
     """Draw how often each error is missed against the number of rows, beside the usual ECE."""
     from truecal._lib.files import whole_file
     from truecal.display import MissRateDisplay
-    from truecal.simulation.power import miss_rates
+    from truecal.simulation import miss_rates
 
     rates = miss_rates(
         errors,

@@ -55,7 +55,7 @@ def command(
     import json
 
     from truecal.cli.study_file import load_study
-    from truecal.simulation.study import bias_study
+    from truecal.simulation import bias_study
     from truecal.simulation.suites import suite_study
 
     if bool(file) == bool(suite):

@@ -22,15 +22,22 @@ from typing import Any
 
 from truecal._lib.checks import check_choice
 from truecal.exceptions import InputError
-from truecal.simulation import paper
-from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, LogisticCurve, PowerCurve, StepCurve
-from truecal.simulation.population import Population
-from truecal.simulation.scores._base import ScoreDistribution
-from truecal.simulation.scores.atoms import AtomScores
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.mixture import MixtureScores
-from truecal.simulation.scores.rounded import RoundedScores
-from truecal.simulation.scores.uniform import UniformScores
+from truecal.simulation import (
+    AtomScores,
+    BetaScores,
+    Curve,
+    GLMCurve,
+    IdentityCurve,
+    LogisticCurve,
+    MixtureScores,
+    Population,
+    PowerCurve,
+    RoundedScores,
+    ScoreDistribution,
+    StepCurve,
+    UniformScores,
+    paper,
+)
 
 CURVES: dict[str, Callable[..., Curve]] = {
     "glm": GLMCurve,

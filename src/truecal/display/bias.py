@@ -20,7 +20,7 @@ from truecal.display._style import (
     tidy,
 )
 from truecal.exceptions import InputError
-from truecal.simulation.study import Study
+from truecal.simulation import Study
 
 _LABELS = {
     "bias": "bias (% points)",

@@ -9,7 +9,7 @@ from truecal.data import as_sample
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import BLUE, INK, axes_or_new, estimator_style, legend_below, percent_axis, tidy
 from truecal.plotdata.bin_counts import BinCounts, bin_counts, bin_counts_of_study
-from truecal.simulation.study import Study
+from truecal.simulation import Study
 
 
 class BinCountDisplay(Display):

@@ -25,9 +25,16 @@ from truecal.display._style import (
 from truecal.estimators._binning import EqualMass, partition, summarize_bins
 from truecal.plotdata.histogram import SCALES
 from truecal.results import BinTable
-from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, LogisticCurve, PowerCurve
-from truecal.simulation.fit.population import PopulationFit, fit_population
-from truecal.simulation.population import Population
+from truecal.simulation import (
+    Curve,
+    GLMCurve,
+    IdentityCurve,
+    LogisticCurve,
+    Population,
+    PopulationFit,
+    PowerCurve,
+    fit_population,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

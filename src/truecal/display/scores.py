@@ -21,9 +21,7 @@ from truecal.display._style import (
 )
 from truecal.exceptions import InputError
 from truecal.plotdata.histogram import ScoreHistogram, score_histogram
-from truecal.simulation.fit.population import PopulationFit, fit_population
-from truecal.simulation.scores._base import ScoreDistribution
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, PopulationFit, ScoreDistribution, fit_population
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

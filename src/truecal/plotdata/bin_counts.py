@@ -17,7 +17,7 @@ from truecal.data import as_sample
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
 from truecal.results import Result
-from truecal.simulation.study import Study
+from truecal.simulation import Study
 
 #: How many numbers of bins are tried by default, up to how many times that of the sweep.
 _TRIED, _BEYOND = 48, 4

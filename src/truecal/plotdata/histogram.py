@@ -16,8 +16,7 @@ from truecal.data.reading import Reading, takes_predictions
 from truecal.data.resolution import N_INTERVALS, Resolution, resolution_of
 from truecal.data.sample import Sample
 from truecal.results import Result
-from truecal.simulation.scores._base import ScoreDistribution
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, ScoreDistribution
 
 #: ``"linear"``; ``"logit"``, equal steps of log(c / (1 - c)); ``"complement"``, equal steps of -log(1 - c).
 SCALES = ("linear", "logit", "complement")

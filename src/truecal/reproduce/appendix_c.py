@@ -10,9 +10,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import BLACK, BLUE, GREY, RED, label_of, line, new_figure, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
-from truecal.simulation.curves import PowerCurve
-from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, Population, PowerCurve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

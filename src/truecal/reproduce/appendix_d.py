@@ -8,9 +8,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import BLACK, CYCLE, line, new_figure, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
-from truecal.simulation.curves import IdentityCurve, LogisticCurve
-from truecal.simulation.population import Population
-from truecal.simulation.scores.uniform import UniformScores
+from truecal.simulation import IdentityCurve, LogisticCurve, Population, UniformScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

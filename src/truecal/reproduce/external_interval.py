@@ -21,12 +21,8 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import BLUE, ORANGE, legend_below, line, new_figure, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import rows_in_parallel
-from truecal.simulation.curves import GLMCurve
+from truecal.simulation import BetaScores, GLMCurve, Population, ScoreDistribution, UniformScores
 from truecal.simulation.monte_carlo import keyed_generator
-from truecal.simulation.population import Population
-from truecal.simulation.scores._base import ScoreDistribution
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.uniform import UniformScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,10 +20,8 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import label_of, legend_below, line, new_figure, size_axis, style_of, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
-from truecal.simulation.curves import Curve, FunctionCurve, GLMCurve, IdentityCurve
+from truecal.simulation import BetaScores, Curve, FunctionCurve, GLMCurve, IdentityCurve, Population
 from truecal.simulation.monte_carlo import draw_blocks
-from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

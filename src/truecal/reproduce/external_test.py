@@ -23,10 +23,8 @@ from truecal.reproduce.draw import BLUE, GREEN, ORANGE, RED, legend_below, line,
 from truecal.reproduce.populations import pick
 from truecal.reproduce.real_sets import hit_sets
 from truecal.reproduce.simulate import rows_in_parallel
-from truecal.simulation.curves import FunctionCurve
+from truecal.simulation import FunctionCurve, Population, UniformScores
 from truecal.simulation.monte_carlo import keyed_generator
-from truecal.simulation.population import Population
-from truecal.simulation.scores.uniform import UniformScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

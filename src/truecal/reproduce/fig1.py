@@ -21,9 +21,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import BLACK, BLUE, RED, SKY, new_figure, tidy
 from truecal.reproduce.published_draws import draw, walk
 from truecal.reproduce.simulate import draw_estimates
-from truecal.simulation.curves import IdentityCurve
-from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, IdentityCurve, Population
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

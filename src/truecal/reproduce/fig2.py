@@ -11,10 +11,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import BLACK, BLUE, CYCLE, RED, line, new_figure, tidy, zero_line
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
-from truecal.simulation import paper
-from truecal.simulation.curves import PowerCurve
-from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, Population, PowerCurve, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

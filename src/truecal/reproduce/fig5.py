@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from truecal.display import MissRateDisplay
 from truecal.reproduce.contract import Outcome, PaperComparison, Settings, compare_with_paper, part
 from truecal.reproduce.draw import BLACK, label_of, new_figure
-from truecal.simulation.power import MissRates, Power, miss_rates
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, MissRates, Power, miss_rates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

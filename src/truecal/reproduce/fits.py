@@ -11,9 +11,8 @@ from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.reproduce.contract import Settings
 from truecal.reproduce.real_sets import top_label_sets
-from truecal.simulation import paper
+from truecal.simulation import PopulationFit, fit_population, paper
 from truecal.simulation.fit.beta import fit_beta_as_paper
-from truecal.simulation.fit.population import PopulationFit, fit_population
 
 #: Scores within this of 1 are 1 in a softmax exp(x - log sum exp x) of float32 logits between 8 and 32.
 COARSE = 2.0**-20

@@ -19,10 +19,7 @@ from truecal.reproduce.draw import (
 from truecal.reproduce.populations import SEVEN, mean_absolute_bias, pick, sizes
 from truecal.reproduce.real_sets import binary_sets
 from truecal.reproduce.simulate import run_study
-from truecal.simulation.curves import GLMCurve
-from truecal.simulation.fit.population import fit_population
-from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, GLMCurve, Population, fit_population
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,8 +19,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import IMAGE_SET_COLOURS, line, new_figure, size_axis, tidy, zero_line
 from truecal.reproduce.populations import image_set_of, quantile_grid, sizes
 from truecal.reproduce.simulate import draw_estimates
-from truecal.simulation import paper
-from truecal.simulation.population import Population
+from truecal.simulation import Population, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

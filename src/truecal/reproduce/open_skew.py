@@ -8,8 +8,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import legend_below, line, new_figure, style_of, tidy, zero_line
 from truecal.reproduce.populations import SEVEN, pick
 from truecal.reproduce.simulate import run_study
-from truecal.simulation.alternatives import population_with_error
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, population_with_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,9 +12,7 @@ from scipy.special import betaincinv
 from truecal._lib.types import FloatArray
 from truecal.reproduce.contract import Records, Settings
 from truecal.reproduce.simulate import run_study
-from truecal.simulation import paper
-from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, Population, paper
 
 #: The estimators of the paper's Figures 4 and 6.
 SEVEN: Final = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")

@@ -20,9 +20,7 @@ from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.reproduce.contract import Settings
 from truecal.reproduce.simulate import in_parallel
-from truecal.simulation import paper
-from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, Population, paper
 
 FIRST_SEED = 47
 

@@ -15,9 +15,7 @@ from truecal.estimators._registry import get_estimator
 from truecal.inference.decompose import decompose
 from truecal.recalibration import HistogramBinning, IsotonicCalibration, TemperatureScaling
 from truecal.reproduce.populations import quantile_grid
-from truecal.simulation import paper
-from truecal.simulation.fit.population import fit_population
-from truecal.simulation.population import Population
+from truecal.simulation import Population, fit_population, paper
 
 RECALIBRATORS = {
     "histogram": HistogramBinning,

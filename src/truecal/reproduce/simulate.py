@@ -13,9 +13,7 @@ from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import choose_estimators
 from truecal.reproduce.contract import Records, Settings
-from truecal.simulation import monte_carlo
-from truecal.simulation.population import Population
-from truecal.simulation.study import bias_study
+from truecal.simulation import Population, bias_study, monte_carlo
 
 Outcome = TypeVar("Outcome")
 

@@ -12,8 +12,7 @@ from truecal.reproduce.draw import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
 from truecal.reproduce.fits import beta_by_recipe, drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
 from truecal.reproduce.printed_tables import table2 as printed
-from truecal.simulation import paper
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

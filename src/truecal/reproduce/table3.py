@@ -15,8 +15,7 @@ from truecal.reproduce.draw import BLACK, BLUE, new_figure, tidy
 from truecal.reproduce.fits import drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
 from truecal.reproduce.printed_tables import table3 as printed
-from truecal.simulation import paper
-from truecal.simulation.curves import GLMCurve
+from truecal.simulation import GLMCurve, paper
 from truecal.simulation.fit.glm import PAIRS, TERMS, fit_glms
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from truecal.reproduce.draw import BLACK, BLUE, RED, new_figure, tidy
 from truecal.reproduce.fits import paper_sets, real_fits
 from truecal.reproduce.printed_tables import table4 as printed
 from truecal.reproduce.simulate import run_study
-from truecal.simulation import paper
-from truecal.simulation.population import Population
+from truecal.simulation import Population, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,7 +28,7 @@ from truecal.display import (
     RiskCoverageDisplay,
     ScoreDisplay,
 )
-from truecal.simulation.study import Study
+from truecal.simulation import Study
 
 Make = Callable[[], Any]
 

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from support.artists import legend_texts
 from truecal.display import BiasDisplay
-from truecal.simulation.study import Study
+from truecal.simulation import Study
 
 
 def rows_of(*names, sizes=(100, 400), **more):

@@ -30,7 +30,7 @@ def test_miss_rates_by_size_and_by_error():
 
 
 def test_miss_rates_of_the_detection_module(ax):
-    from truecal.simulation.power import miss_rates
+    from truecal.simulation import miss_rates
 
     result = miss_rates([0.1], [50, 100], methods=["em_sweep"], repeats=20, rng=0)
     display = MissRateDisplay.from_miss_rates(result).plot(ax)

@@ -17,7 +17,7 @@ from truecal.reproduce.populations import (
     quantile_grid,
     with_kde_without_root,
 )
-from truecal.simulation.study import bias_study
+from truecal.simulation import bias_study
 
 SQUARE = truecal.Population(truecal.simulation.BetaScores(1, 1), truecal.simulation.PowerCurve(2))
 

@@ -3,7 +3,8 @@ import math
 import pytest
 
 import truecal
-from truecal.simulation.alternatives import ALTERNATIVES, describe, largest_error, population_with_error
+from truecal.simulation import population_with_error
+from truecal.simulation.alternatives import ALTERNATIVES, describe, largest_error
 
 # -- the family c^d --------------------------------------------------------------------------------------
 

@@ -5,17 +5,8 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 
-from truecal.simulation.curves import (
-    LINKS,
-    FunctionCurve,
-    GLMCurve,
-    IdentityCurve,
-    LogisticCurve,
-    PowerCurve,
-    StepCurve,
-    inverse_link,
-    transform_score,
-)
+from truecal.simulation import FunctionCurve, GLMCurve, IdentityCurve, LogisticCurve, PowerCurve, StepCurve
+from truecal.simulation.curves import LINKS, inverse_link, transform_score
 
 getcontext().prec = 60
 

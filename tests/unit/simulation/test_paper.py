@@ -2,8 +2,7 @@
 
 import pytest
 
-from truecal.simulation import paper
-from truecal.simulation.curves import IdentityCurve
+from truecal.simulation import IdentityCurve, paper
 
 # True calibration error (l2, l1) in percent, by an independent quadrature to three decimals.
 KNOWN = {

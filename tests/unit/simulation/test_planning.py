@@ -7,9 +7,9 @@ from scipy.stats import norm
 
 import truecal
 from truecal.exceptions import InputError
+from truecal.simulation import detectable_error, plan_sample_size, population_with_error, required_sample_size
 from truecal.simulation._draws import Detection, Simulator
-from truecal.simulation.alternatives import population_with_error
-from truecal.simulation.planning import _solve, detectable_error, plan_sample_size, required_sample_size
+from truecal.simulation.planning import _solve
 from truecal.simulation.power import power
 
 

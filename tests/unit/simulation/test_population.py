@@ -13,21 +13,22 @@ from scipy.special import beta as beta_function
 from scipy.special import betainc, betaln, roots_jacobi
 
 import truecal
-from truecal.simulation.curves import (
+from truecal.simulation import (
+    AtomScores,
+    BetaScores,
+    EmpiricalScores,
     FunctionCurve,
     GLMCurve,
     IdentityCurve,
     LogisticCurve,
+    MixtureScores,
+    Population,
     PowerCurve,
+    RoundedScores,
     StepCurve,
+    UniformScores,
+    with_atoms,
 )
-from truecal.simulation.population import Population
-from truecal.simulation.scores.atoms import AtomScores
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.empirical import EmpiricalScores
-from truecal.simulation.scores.mixture import MixtureScores, with_atoms
-from truecal.simulation.scores.rounded import RoundedScores
-from truecal.simulation.scores.uniform import UniformScores
 
 SKEWED = BetaScores(2.7752, 0.0478)
 

@@ -6,9 +6,9 @@ import pytest
 
 import truecal
 from truecal.simulation import _draws as _simulation
+from truecal.simulation import miss_rates, population_with_error
 from truecal.simulation._draws import Simulator, detection
-from truecal.simulation.alternatives import population_with_error
-from truecal.simulation.power import miss_rates, power
+from truecal.simulation.power import power
 
 
 def overconfident(d=1.5):

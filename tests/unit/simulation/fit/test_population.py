@@ -7,7 +7,7 @@ import pytest
 import truecal
 from truecal.data import as_sample
 from truecal.exceptions import CalibrationWarning
-from truecal.simulation.fit.population import fit_population
+from truecal.simulation import fit_population
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import truecal
-from truecal.simulation.fit.population import fit_population
+from truecal.simulation import fit_population
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truecal.simulation.scores.atoms import AtomScores
+from truecal.simulation import AtomScores
 
 
 def test_everything_is_a_sum():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truecal.simulation.scores.empirical import EmpiricalScores
+from truecal.simulation import EmpiricalScores
 
 
 def test_draws_are_real_scores():

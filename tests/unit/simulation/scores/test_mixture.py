@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from truecal.simulation.scores.atoms import AtomScores
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.mixture import MixtureScores, with_atoms
-from truecal.simulation.scores.rounded import RoundedScores
-from truecal.simulation.scores.uniform import UniformScores
+from truecal.simulation import AtomScores, BetaScores, MixtureScores, RoundedScores, UniformScores, with_atoms
 
 
 def test_is_linear():

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import betainc, betaln, digamma, roots_jacobi
 
 from truecal.exceptions import CalibrationWarning
-from truecal.simulation.scores.beta import BetaScores
+from truecal.simulation import BetaScores
 
 SHAPES = [
     (2.7752, 0.0478),

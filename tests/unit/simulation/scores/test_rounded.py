@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from scipy.special import betainc
 
-from truecal.simulation.scores.atoms import AtomScores
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.empirical import EmpiricalScores
-from truecal.simulation.scores.mixture import MixtureScores, with_atoms
-from truecal.simulation.scores.rounded import RoundedScores
-from truecal.simulation.scores.uniform import UniformScores
+from truecal.simulation import (
+    AtomScores,
+    BetaScores,
+    EmpiricalScores,
+    MixtureScores,
+    RoundedScores,
+    UniformScores,
+    with_atoms,
+)
 
 STEP = 2.0**-24  # spacing of float32 numbers below 1
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.uniform import UniformScores
+from truecal.simulation import BetaScores, UniformScores
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0.5, 1), (0, 0.3), (0.2, 0.9), (0.7, 0.75)])
