@@ -696,10 +696,11 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
 
 def _holders(units: Units, table: ClusterUnits) -> int:
     """Return the number of clusters in which the rarer outcome occurs."""
+    # Exact up to the differences of scores in a unit, which add up to less than half a row.
     events = table.weight * units.score[table.unit] - table.residual
-    rows = np.bincount(table.cluster, table.weight, table.n_clusters)
+    half = 0.5 * min(float(table.weight.min()), 1.0)
     sides = (np.bincount(table.cluster, side, table.n_clusters) for side in (events, table.weight - events))
-    return min(int(np.count_nonzero(side > 1e-9 * rows)) for side in sides)
+    return min(int(np.count_nonzero(side > half)) for side in sides)
 
 
 def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float) -> UpperLimit:
