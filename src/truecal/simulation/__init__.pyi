@@ -1,5 +1,13 @@
 from truecal.simulation import paper as paper
 from truecal.simulation import suites as suites
+from truecal.simulation._scores import AtomScores as AtomScores
+from truecal.simulation._scores import BetaScores as BetaScores
+from truecal.simulation._scores import EmpiricalScores as EmpiricalScores
+from truecal.simulation._scores import MixtureScores as MixtureScores
+from truecal.simulation._scores import RoundedScores as RoundedScores
+from truecal.simulation._scores import ScoreDistribution as ScoreDistribution
+from truecal.simulation._scores import UniformScores as UniformScores
+from truecal.simulation._scores import with_atoms as with_atoms
 from truecal.simulation.advice import Advice as Advice
 from truecal.simulation.advice import AdviceRow as AdviceRow
 from truecal.simulation.alternatives import population_with_error as population_with_error
@@ -20,13 +28,5 @@ from truecal.simulation.population import Population as Population
 from truecal.simulation.power import MissRates as MissRates
 from truecal.simulation.power import Power as Power
 from truecal.simulation.power import miss_rates as miss_rates
-from truecal.simulation.scores._base import ScoreDistribution as ScoreDistribution
-from truecal.simulation.scores.atoms import AtomScores as AtomScores
-from truecal.simulation.scores.beta import BetaScores as BetaScores
-from truecal.simulation.scores.empirical import EmpiricalScores as EmpiricalScores
-from truecal.simulation.scores.mixture import MixtureScores as MixtureScores
-from truecal.simulation.scores.mixture import with_atoms as with_atoms
-from truecal.simulation.scores.rounded import RoundedScores as RoundedScores
-from truecal.simulation.scores.uniform import UniformScores as UniformScores
 from truecal.simulation.study import Study as Study
 from truecal.simulation.study import bias_study as bias_study

@@ -13,10 +13,9 @@ from truecal._lib.checks import check_choice, check_norm, check_real
 from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray
 from truecal.exceptions import InputError
+from truecal.simulation._scores import ScoreDistribution, UniformScores
 from truecal.simulation.curves import Curve, FunctionCurve, GLMCurve, IdentityCurve, PowerCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores._base import ScoreDistribution
-from truecal.simulation.scores.uniform import UniformScores
 
 _STEPS = 4
 _WAVES = 3

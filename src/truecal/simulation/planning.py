@@ -19,11 +19,10 @@ from truecal.multiscale.analysis import analyse
 from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.results import Result
 from truecal.simulation._draws import Detection, Simulator
+from truecal.simulation._scores import ScoreDistribution, UniformScores
 from truecal.simulation.alternatives import describe, largest_error, population_with_error
 from truecal.simulation.monte_carlo import keyed_generator
 from truecal.simulation.population import Population
-from truecal.simulation.scores._base import ScoreDistribution
-from truecal.simulation.scores.uniform import UniformScores
 
 #: The largest sample that is considered.
 _LARGEST_SAMPLE = 10**12

@@ -15,10 +15,8 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
+from truecal.simulation._scores import BetaScores, ScoreDistribution, UniformScores
 from truecal.simulation.curves import Curve, GLMCurve, IdentityCurve, PowerCurve
-from truecal.simulation.scores._base import ScoreDistribution
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.uniform import UniformScores
 
 # true_error is accurate to 1e-8; the quadrature aims at this to leave a margin.
 _ACCURACY = 1e-11

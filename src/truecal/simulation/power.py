@@ -16,9 +16,9 @@ from truecal.estimators._registry import DEFAULT_TEST
 from truecal.exceptions import InputError
 from truecal.results import Result
 from truecal.simulation._draws import Simulator
+from truecal.simulation._scores import ScoreDistribution
 from truecal.simulation.alternatives import population_with_error
 from truecal.simulation.population import Population
-from truecal.simulation.scores._base import ScoreDistribution
 
 
 @dataclass(frozen=True)

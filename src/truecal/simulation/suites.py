@@ -25,14 +25,16 @@ from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import TRUE_ERROR, list_estimators
 from truecal.simulation import paper
+from truecal.simulation._scores import (
+    AtomScores,
+    BetaScores,
+    MixtureScores,
+    RoundedScores,
+    ScoreDistribution,
+    UniformScores,
+)
 from truecal.simulation.curves import Curve, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
 from truecal.simulation.population import Population
-from truecal.simulation.scores._base import ScoreDistribution
-from truecal.simulation.scores.atoms import AtomScores
-from truecal.simulation.scores.beta import BetaScores
-from truecal.simulation.scores.mixture import MixtureScores
-from truecal.simulation.scores.rounded import RoundedScores
-from truecal.simulation.scores.uniform import UniformScores
 
 NAMES = ("A", "B", "C", "C1", "C2", "D", "D1", "D2")
 #: Sample sizes at which estimators are evaluated.

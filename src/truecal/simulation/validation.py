@@ -25,7 +25,7 @@ from truecal._lib.roots import find_root
 from truecal._lib.types import FloatArray, ScoreFunction
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.results import Result
-from truecal.simulation.scores._base import ScoreDistribution
+from truecal.simulation._scores import ScoreDistribution
 
 #: How many times the odds of the prevalence may differ from those that the scores imply.
 _MOST_ODDS = 5.0

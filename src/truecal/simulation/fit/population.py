@@ -23,12 +23,12 @@ from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.resample import bootstrap
+from truecal.simulation._scores import BetaScores
 from truecal.simulation.curves import Curve, GLMCurve
 from truecal.simulation.fit.beta import BetaFit, fit_beta, fit_beta_as_paper, ks_distance
 from truecal.simulation.fit.glm import PAIRS, TERMS, GLMFit, fit_glms
 from truecal.simulation.fit.results import GLMRow, GoodnessOfFit, PopulationFit
 from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
 
 __all__ = ["GLMRow", "GoodnessOfFit", "PopulationFit", "fit_population"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NotRequired, TypedDict, cast
 
 from truecal.results import Result
+from truecal.simulation._scores import BetaScores
 from truecal.simulation.curves import GLMCurve
 from truecal.simulation.fit.beta import BetaFit
 from truecal.simulation.population import Population
-from truecal.simulation.scores.beta import BetaScores
 
 
 class GLMRow(TypedDict):

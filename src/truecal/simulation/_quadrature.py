@@ -68,17 +68,8 @@ class _Panels:
 class PowerWeight:
     """The density exp(-log_norm) c^(a-1) (1-c)^(b-1) on [low, high] within [0, 1].
 
-    Parameters
-    ----------
-    a, b : float
-        Exponents, positive.
-    log_norm : float
-        Logarithm of the integral of c^(a-1) (1-c)^(b-1) over [low, high].
-    low, high : float
-        Ends of the support.
-    cuts : (array of scores, array of complements)
-        Ends of the first panels, for example quantiles, as scores and as complements. Values above one half are
-        ignored.
+    The first panels end at `cuts`, for example quantiles, given as scores and as complements; those above one half are
+    ignored.
     """
 
     a: float
@@ -100,15 +91,15 @@ class PowerWeight:
             if not np.isfinite(value).all():
                 raise InputError("must be finite. Got NaN or infinite values instead", argument="function")
             halves = panels.bisected()
-            parts, hidden = (part.reshape(2, -1) for part in self._gauss(function, halves))
-            refined = parts.sum(axis=0)
+            pieces, hidden = (of_halves.reshape(2, -1) for of_halves in self._gauss(function, halves))
+            refined = pieces.sum(axis=0)
             # The halves are more accurate than this difference, which is conservative for smooth functions.
             difference = np.abs(refined - value) + hidden.sum(axis=0)
             open_ = ~(difference <= allowed)
             total += float(refined[~open_].sum())
             if not open_.any():
                 return total
-            panels, value = halves.where(np.tile(open_, 2)), parts[:, open_].ravel()
+            panels, value = halves.where(np.tile(open_, 2)), pieces[:, open_].ravel()
             if len(value) > _MAX_PANELS:
                 break
         doubt = float(difference[open_].sum())
@@ -142,9 +133,9 @@ class PowerWeight:
         v = panels.left[:, None] + width[:, None] * _POINTS
         small, score, complement = self._locate(v, upper)
         beta = self._exponents[upper]
-        own, other = np.array([self.a, self.b])[upper], np.array([self.b, self.a])[upper]
+        near, far = np.array([self.a, self.b])[upper], np.array([self.b, self.a])[upper]
         with np.errstate(under="ignore"):
-            density = np.exp(xlogy(own / beta - 1, v) + xlog1py(other - 1, -small) - self.log_norm) / beta
+            density = np.exp(xlogy(near / beta - 1, v) + xlog1py(far - 1, -small) - self.log_norm) / beta
             height = np.asarray(function(score, complement), dtype=np.float64) * density
         inner, ends = height[:, :-2], height[:, -2:]
         hidden = np.abs(inner @ _TO_ENDS - ends).sum(axis=1)
