@@ -33,7 +33,7 @@ from truecal.plotdata.reliability import reliability_curve as reliability_curve
 from truecal.recalibration.selection import select_recalibrator as select_recalibrator
 from truecal.simulation import paper as paper
 from truecal.simulation.advice import advise as advise
-from truecal.simulation.fit.population import fit_population as fit_population
+from truecal.simulation._fit import fit_population as fit_population
 from truecal.simulation.planning import required_sample_size as required_sample_size
 from truecal.simulation.population import Population as Population
 from truecal.simulation.power import power as power

@@ -13,7 +13,7 @@ import pytest
 
 from truecal.data import as_sample
 from truecal.simulation import fit_population
-from truecal.simulation.fit.beta import fit_beta_as_paper
+from truecal.simulation._likelihood import fit_beta_as_paper
 
 BETA_PRINTED = {
     "resnet110_c10": (2.7752, 0.0478),

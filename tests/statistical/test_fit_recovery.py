@@ -11,6 +11,7 @@ from scipy import stats
 
 import truecal
 from truecal.simulation import fit_population
+from truecal.simulation._likelihood import fit_beta
 
 N = 40_000
 DTYPES = (np.float64, np.float32)
@@ -98,7 +99,7 @@ def test_many_draws_show_no_bias_of_the_censored_fit():
     _, p = population.sample(2_000_000, rng=77)
     for dtype in DTYPES:
         score, count = np.unique(p.astype(dtype), return_counts=True)
-        fit = truecal.simulation.fit.beta.fit_beta(score.astype(float), count.astype(float), np.dtype(dtype))
+        fit = fit_beta(score.astype(float), count.astype(float), np.dtype(dtype))
         assert abs(fit.b - truth.b) < 4 * fit.information_se[1]
         assert abs(fit.a - truth.a) < 4 * fit.information_se[0]
 

@@ -16,7 +16,7 @@ from truecal.reproduce.fits import drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
 from truecal.reproduce.printed_tables import table3 as printed
 from truecal.simulation import GLMCurve, paper
-from truecal.simulation.fit.glm import PAIRS, TERMS, fit_glms
+from truecal.simulation._likelihood import PAIRS, TERMS, fit_glms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,5 +1,7 @@
 from truecal.simulation import paper as paper
 from truecal.simulation import suites as suites
+from truecal.simulation._fit import PopulationFit as PopulationFit
+from truecal.simulation._fit import fit_population as fit_population
 from truecal.simulation._scores import AtomScores as AtomScores
 from truecal.simulation._scores import BetaScores as BetaScores
 from truecal.simulation._scores import EmpiricalScores as EmpiricalScores
@@ -18,8 +20,6 @@ from truecal.simulation.curves import IdentityCurve as IdentityCurve
 from truecal.simulation.curves import LogisticCurve as LogisticCurve
 from truecal.simulation.curves import PowerCurve as PowerCurve
 from truecal.simulation.curves import StepCurve as StepCurve
-from truecal.simulation.fit.population import fit_population as fit_population
-from truecal.simulation.fit.results import PopulationFit as PopulationFit
 from truecal.simulation.planning import SamplePlan as SamplePlan
 from truecal.simulation.planning import detectable_error as detectable_error
 from truecal.simulation.planning import plan_sample_size as plan_sample_size

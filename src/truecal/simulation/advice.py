@@ -21,7 +21,7 @@ from truecal.exceptions import InputError
 from truecal.multiscale.null import LabelNull, Trials
 from truecal.multiscale.omnibus import omnibus_test
 from truecal.results import Result
-from truecal.simulation.fit.population import PopulationFit, fit_population
+from truecal.simulation._fit import PopulationFit, fit_population
 from truecal.simulation.study import bias_study
 
 #: The default estimator first, the usual one last.

@@ -1,6 +1,6 @@
-r"""Maximum-likelihood fit of a Beta distribution to scores, and the paper's own recipe for it.
+r"""Maximum-likelihood fits of the two parts of a population: Beta scores, and twelve curves for E[Y | score].
 
-A confident model gives many scores that differ from 1 by less than the spacing of floating-point numbers:
+*Scores.* A confident model gives many scores that differ from 1 by less than the spacing of floating-point numbers:
 for Beta(2.78, 0.048) 18% of them in float64 and 47% in float32. Such a score was rounded to 1. It is
 interval-censored, and its likelihood is the probability of the interval of all scores that round to it.
 
@@ -9,15 +9,27 @@ of floats just below 1: :math:`h = 2^{-53}` in float64 and :math:`2^{-24}` in fl
 :math:`t = h/2` rounding to even gives 1 as well). The next scores :math:`1 - kh` have the intervals
 :math:`(k \pm \frac12) h`. For small k the density, proportional to :math:`t^{b - 1}`, varies over such an
 interval, so the first `N_INTERVALS` scores are treated as intervals too. Beyond them the density is accurate enough.
+
+*Curves.* A model has a link g and a transform t, each of log c, logflip c = log(1 - c) and logit c:
+
+.. math:: g(p) = b_0 + b_1\, t(c),
+
+and the paper fits four pairs, each with :math:`b_0` only, :math:`b_1` only, and both. Two facts simplify
+the fits. The logflip link is the log link for the other class: :math:`\log(1 - p)` is the log of the
+probability of a 0. A straight line is at most 0 between two points if it is
+at most 0 at both, so that the constraint on p consists of two bounds for the log link: at the smallest and at
+the largest covariate.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betainc, betaln, digamma, polygamma
 
 from truecal._lib.newton import maximise
@@ -85,17 +97,7 @@ class _Intervals:
 
 @dataclass(frozen=True, eq=False)
 class CensoredScores:
-    """Scores reduced to what the Beta likelihood needs.
-
-    Attributes
-    ----------
-    n : float
-        Number of rows.
-    log_score, log_complement : float
-        Sums of log c and log(1 - c) over the rows that are points.
-    near_zero, near_one : _Intervals
-        The other rows, as intervals.
-    """
+    """Scores reduced to what the Beta likelihood needs: sums of log c and log(1 - c) over points, and intervals."""
 
     n: float
     log_score: float
@@ -135,11 +137,12 @@ def _interval_terms(intervals: _Intervals, a: float, b: float) -> tuple[float, F
     """
     value, gradient, hessian = 0.0, np.zeros(2), np.zeros((2, 2))
     end = np.isneginf(intervals.log_lower)
-    for part, nodes in ((~end, _inner_nodes), (end, _end_nodes)):
-        if not part.any():
+    for chosen, nodes in ((~end, _inner_nodes), (end, _end_nodes)):
+        if not chosen.any():
             continue
-        log_t, weight = nodes(intervals.log_lower[part, np.newaxis], intervals.log_upper[part, np.newaxis], b)
-        rows = intervals.count[part, np.newaxis]
+        columns = (intervals.log_lower, intervals.log_upper, intervals.count)
+        low, high, rows = (column[chosen, np.newaxis] for column in columns)
+        log_t, weight = nodes(low, high, b)
         log_s = np.log1p(-np.exp(log_t))
         weight = weight + (a - 1) * log_s
         top = weight.max(axis=1, keepdims=True)
@@ -171,7 +174,7 @@ def _end_nodes(low: FloatArray, high: FloatArray, b: float) -> tuple[FloatArray,
     pieces = [_inner_nodes(ends[k + 1], ends[k], b) for k in range(4)]
     last = ends[4]
     pieces.append((last - _LAGUERRE_NODES / b, b * last - math.log(b) + np.log(_LAGUERRE_WEIGHTS)))
-    log_t, weight = (np.concatenate(part, axis=1) for part in zip(*pieces, strict=True))
+    log_t, weight = (np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True))
     return log_t, weight
 
 
@@ -200,27 +203,7 @@ def fit_beta(score: FloatArray, count: FloatArray, dtype: np.dtype[Any]) -> Beta
                   + \sum_{\text{intervals}} \log P(\text{interval}_j)
 
     Newton's method in :math:`(\log a, \log b)` on sums that are computed once, so that the time hardly depends on n.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n_groups,)
-        Distinct scores in [0, 1], ascending.
-    count : ndarray of shape (n_groups,)
-        Rows, or weight, of each.
-    dtype : numpy.dtype
-        Original type of the scores.
-
-    Returns
-    -------
-    BetaFit
-        `converged` and `message` tell whether there is a maximum; there is none if all scores are equal.
-
-    Examples
-    --------
-    >>> score = np.sort(np.random.default_rng(0).beta(2.0, 3.0, size=20_000))
-    >>> fit = fit_beta(score, np.ones_like(score), score.dtype)
-    >>> f"{fit.a:.2f} {fit.b:.2f}", fit.converged
-    ('2.01 3.01', True)
+    `message` says why if there is no maximum, as when all scores are equal.
     """
     resolution = resolution_of(score, dtype)
     scores = censor(score, count, resolution)
@@ -316,13 +299,6 @@ def fit_beta_as_paper(score: FloatArray, count: FloatArray) -> BetaFit:
     ----------
     R. Roelofs, N. Cain, J. Shlens, M. C. Mozer, "Mitigating Bias in Calibration Error Estimation",
     AISTATS 2022, Appendix A.1.
-
-    Examples
-    --------
-    >>> score = np.sort(np.random.default_rng(0).beta(2.0, 3.0, size=20_000))
-    >>> fit = fit_beta_as_paper(score, np.ones_like(score))
-    >>> f"{fit.a:.2f} {fit.b:.2f}", fit.converged
-    ('2.01 3.01', True)
     """
     shifted = score - 1e-16
     if shifted[0] <= 0:
@@ -374,12 +350,6 @@ def ks_distance(score: FloatArray, count: FloatArray, dtype: np.dtype[Any], a: f
     A score of exactly 1 represents its whole interval. Otherwise the rows at 1 would count as misfit although
     the rounded Beta has as many. There is no p-value, because the parameters were estimated from the same data.
     Above 10,000 groups only 10,000 are evaluated, evenly spaced by rows; the distance is then exact to 1e-4.
-
-    Examples
-    --------
-    >>> score = np.array([0.25, 0.5, 0.75])
-    >>> ks_distance(score, np.ones(3), score.dtype, 1.0, 1.0)
-    0.25
     """
     resolution = resolution_of(score, dtype)
     empirical = np.concatenate(([0.0], np.cumsum(count) / count.sum()))
@@ -399,3 +369,201 @@ def ks_distance(score: FloatArray, count: FloatArray, dtype: np.dtype[Any], a: f
     outer[interval] = betainc(first[interval], second[interval], distance[interval] + half[interval])
     before, after = np.where(right, 1 - outer, inner), np.where(right, 1 - inner, outer)
     return float(max(np.abs(empirical[chosen] - before).max(), np.abs(empirical[chosen + 1] - after).max()))
+
+
+#: The pairs of link and transform in Table 3 of the paper.
+PAIRS = (("logflip", "logflip"), ("logit", "logflip"), ("logit", "logit"), ("log", "log"))
+
+#: Which coefficients a model has: (b0, b1).
+TERMS = ((True, True), (False, True), (True, False))
+
+#: With log1p, so that no digits are lost near 0 and 1.
+TRANSFORMS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "log": np.log,
+    "logflip": lambda score: np.log1p(-score),
+    "logit": lambda score: np.log(score) - np.log1p(-score),
+}
+
+
+@dataclass(frozen=True)
+class GLMFit:
+    """One fitted model of E[Y | score]; a coefficient is None where the model has no such term.
+
+    If the likelihood has no finite and unique maximum, `message` says why, and `log_likelihood` is the upper bound.
+    `boundary`: at the maximum p reaches 0 or 1 at the smallest or largest score.
+    """
+
+    link: str
+    transform: str
+    b0: float | None
+    b1: float | None
+    log_likelihood: float
+    boundary: bool
+    message: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the coefficients are finite, unique and a maximum of the likelihood."""
+        return not self.message
+
+    @property
+    def name(self) -> str:
+        """Name as in the paper: link, transform and coefficients."""
+        terms = ["b0"] * (self.b0 is not None) + ["b1"] * (self.b1 is not None)
+        return "_".join([self.link, self.transform, *terms])
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of coefficients, one or two."""
+        return (self.b0 is not None) + (self.b1 is not None)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion; smaller is better."""
+        return 2 * self.n_coefficients - 2 * self.log_likelihood
+
+
+def fit_glms(score: FloatArray, count: FloatArray, positives: FloatArray) -> tuple[GLMFit, ...]:
+    """Fit all twelve models to the same rows, so that their AICs are comparable; by `PAIRS`, then by `TERMS`."""
+    covariates = {name: transform(score) for name, transform in TRANSFORMS.items()}
+    return tuple(
+        fit_glm(link, transform, terms, covariates[transform], count, positives)
+        for link, transform in PAIRS
+        for terms in TERMS
+    )
+
+
+def fit_glm(
+    link: str,
+    transform: str,
+    terms: tuple[bool, bool],
+    covariate: FloatArray,
+    count: FloatArray,
+    positives: FloatArray,
+) -> GLMFit:
+    """Fit one model to grouped rows; `covariate` is the transformed score.
+
+    Newton's method, in (b0, b1) for the logit link. For the log and logflip links the parameters are the values
+    of the line at the smallest and largest covariate, which must be at most 0.
+    """
+    hits, misses = positives, count - positives
+    if link == "logflip":
+        hits, misses = misses, hits
+    has_b0, has_b1 = terms
+    level = _constant(link, float(hits.sum()), float(misses.sum()))
+    if not has_b1:
+        line = level
+    elif has_b0 and covariate[0] == covariate[-1]:
+        line = replace(level, problem="b0 and b1 are not identified with a single distinct score")
+    elif link == "logit":
+        line = _logit_line(covariate, hits, misses, level.b0 if has_b0 else None)
+    else:
+        line = _log_line(covariate, hits, misses, has_b0)
+    b0, b1 = line.b0 if has_b0 else None, line.b1 if has_b1 else None
+    return GLMFit(link, transform, b0, b1, line.log_likelihood, line.boundary, line.problem)
+
+
+@dataclass(frozen=True)
+class _Line:
+    b0: float
+    b1: float
+    log_likelihood: float
+    boundary: bool = False
+    problem: str = ""
+
+
+#: Replaces infinity where a coefficient diverges: p is then 0 or 1 to machine precision.
+_FAR = 53 * math.log(2)
+
+_ONE_CLASS = "all rows have the same label, so the coefficients grow without bound"
+_SEPARATED = "the score separates the labels, so the coefficients grow without bound"
+_NOT_CONVERGED = "the search did not converge"
+
+
+def _constant(link: str, hits: float, misses: float) -> _Line:
+    """Return the model without a slope, which has a closed form: p is the mean label."""
+    if hits > 0 and misses > 0:
+        n = hits + misses
+        value = hits * math.log(hits / n) + misses * math.log(misses / n)
+        return _Line(math.log(hits / misses) if link == "logit" else math.log(hits / n), 0.0, value)
+    if hits > 0 and link != "logit":
+        return _Line(0.0, 0.0, 0.0, boundary=True)  # log p = 0 is finite, and the maximum
+    return _Line(_FAR if hits > 0 else -_FAR, 0.0, 0.0, problem=_ONE_CLASS)
+
+
+def _logit_line(x: FloatArray, hits: FloatArray, misses: FloatArray, level: float | None) -> _Line:
+    """Return the line logit p = b0 + b1 x, from b0 = `level`; without an intercept if that is None."""
+    intercept = level is not None
+    basis = np.stack([np.ones_like(x), x] if intercept else [x])
+    count = hits + misses
+    linear = basis @ hits
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        eta = theta @ basis
+        small = np.exp(-np.abs(eta))  # does not overflow
+        p = np.where(eta >= 0, 1.0, small) / (1 + small)
+        loss = count @ np.log1p(small) + hits @ np.maximum(-eta, 0) + misses @ np.maximum(eta, 0)
+        return float(-loss), linear - basis @ (count * p), -(basis * (count * p * (1 - p))) @ basis.T
+
+    top = maximise(objective, np.array([0.0] if level is None else [level, 0.0]))
+    b0, b1 = top.x.tolist() if intercept else (0.0, float(top.x[0]))
+    problem = _why_logit_diverges(x, hits > 0, misses > 0, intercept)
+    return _Line(b0, b1, top.value, problem=problem or ("" if top.converged else _NOT_CONVERGED))
+
+
+def _why_logit_diverges(
+    x: FloatArray, hit: NDArray[np.bool_], miss: NDArray[np.bool_], intercept: bool
+) -> str:
+    """Return a problem if some line separates the labels: any multiple of it then has a higher likelihood."""
+    if not intercept:
+        right = hit & ~miss & (x > 0) | miss & ~hit & (x < 0) | (x == 0)
+        wrong = hit & ~miss & (x < 0) | miss & ~hit & (x > 0) | (x == 0)
+        return _SEPARATED if right.all() or wrong.all() else ""
+    if not (hit.any() and miss.any()):
+        return _ONE_CLASS
+    of_hits, of_misses = x[hit], x[miss]
+    apart = of_hits.min() >= of_misses.max() or of_misses.min() >= of_hits.max()
+    return _SEPARATED if apart else ""
+
+
+def _log_line(x: FloatArray, hits: FloatArray, misses: FloatArray, intercept: bool) -> _Line:
+    """Return the line log p = b0 + b1 x, for x < 0, that is at most 0 at every row."""
+    if not misses.any():
+        return _Line(0.0, 0.0, 0.0, boundary=True)
+    # The negative of the line is a convex combination of its ends, which must be non-negative.
+    if intercept:
+        share = (x - x[0]) / (x[-1] - x[0])
+        basis = np.stack([1 - share, share])
+    else:
+        farthest = float(x.min())
+        basis = (x / farthest)[np.newaxis]
+    linear = basis @ hits
+    missed = misses > 0  # elsewhere log(1 - p) has no weight, and the line may reach 0
+    basis_missed, weight = basis[:, missed], misses[missed]
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        minus_log_p = theta @ basis_missed
+        with np.errstate(divide="ignore", invalid="ignore"):  # p = 1 has likelihood 0 for a miss
+            p, not_p = np.exp(-minus_log_p), -np.expm1(-minus_log_p)
+            value = weight @ np.log(not_p) - theta @ linear
+            gradient = basis_missed @ (weight * p / not_p) - linear
+            hessian = -(basis_missed * (weight * p / not_p**2)) @ basis_missed.T
+        return float(value), gradient, hessian
+
+    problem = _why_log_diverges(basis, hits > 0)
+    level = -_constant("log", max(float(hits.sum()), 0.5), float(misses.sum())).b0
+    top = maximise(objective, np.full(len(basis), level) / basis.mean(axis=1).sum(), lower=0.0)
+    if intercept:
+        b1 = float((top.x[0] - top.x[1]) / (x[-1] - x[0]))
+        b0 = float(-top.x[0] - b1 * x[0])
+    else:
+        b0, b1 = 0.0, float(-top.x[0] / farthest)
+    problem = problem or ("" if top.converged else _NOT_CONVERGED)
+    return _Line(b0, b1, top.value, boundary=bool(top.at_bound.any()), problem=problem)
+
+
+def _why_log_diverges(basis: FloatArray, hit: NDArray[np.bool_]) -> str:
+    """Return a problem if an end of the line can go to minus infinity without affecting any hit."""
+    if not hit.any():
+        return _ONE_CLASS
+    return _SEPARATED if (basis[:, hit] == 0).all(axis=1).any() else ""

@@ -1,1 +1,0 @@
-"""Fits of populations to data."""
