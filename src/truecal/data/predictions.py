@@ -543,9 +543,9 @@ def _out_of_range(proba: NDArray[np.floating[Any]], name: str, logits: Remedy) -
     values = look_at([finite(proba)])
     remedy = fitting_remedy(values)
     outside = (proba < 0) | (proba > 1)
-    error = bad_values(
-        outside, proba, name, "value", "outside [0, 1]", remedy=logits if remedy is Remedy.LOGITS else remedy
-    )
+    if remedy is Remedy.LOGITS or (remedy is Remedy.LOG_PROBABILITIES and logits is Remedy.SCORES_ARE_LOGITS):
+        remedy = logits  # log probabilities are logits of several classes
+    error = bad_values(outside, proba, name, "value", "outside [0, 1]", remedy=remedy)
     if remedy is not Remedy.MISSING_CODE:
         return error
     first = int((proba == values.code).reshape(len(proba), -1).any(axis=1).argmax())

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -143,7 +144,7 @@ class UpperLimit:
     def least(self) -> float:
         """Quantile of T for a calibrated model, by a gamma law."""
         mean, variance, *_ = self._moments(np.zeros(len(self))).sum(axis=1)
-        if mean <= 0 or variance <= 0:
+        if mean <= 0 or variance <= sys.float_info.min:
             return 0.0
         return float(scipy.special.gammaincinv(mean**2 / variance, _FLOOR) * variance / mean)
 

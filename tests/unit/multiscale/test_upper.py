@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import polars as pl
@@ -198,3 +199,10 @@ def test_clusters_of_one_label_do_not_pass_at_their_own_error():
         test = truecal.calibration_test(label, rng.random(1200) * 1e-4, clusters=cluster, at_most=0.02)
         passed += test.pvalue <= 0.05
     assert passed <= 200 * 0.06
+
+
+def test_scores_that_hardly_differ_from_0_give_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        interval = truecal.confidence_interval([0, 0, 0], [5e-324, 1e-310, 1e-310])
+    assert 0 <= interval.low <= interval.high <= 1

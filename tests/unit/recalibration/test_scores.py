@@ -9,9 +9,9 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
-from truecal.exceptions import CalibrationWarning
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.recalibration import IsotonicCalibration, TemperatureScaling
-from truecal.recalibration._scores import one_against_rest
+from truecal.recalibration._scores import one_against_rest, read_scores
 
 
 @pytest.mark.parametrize(
@@ -123,3 +123,8 @@ def test_one_against_rest_is_exact():
     for k in range(4):
         rest = logsumexp(np.delete(z, k, axis=1), axis=1)
         np.testing.assert_allclose(one_against_rest(z)[:, k], z[:, k] - rest, rtol=1e-12, atol=1e-12)
+
+
+def test_log_probabilities_are_logits_of_several_classes():
+    with pytest.raises(InputError, match="set input='logits'"):
+        read_scores(np.log([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), "probabilities")
