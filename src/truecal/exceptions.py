@@ -18,6 +18,7 @@ class Remedy(Enum):
     SCALE_10 = "Pass fractions: divide scores from 0 to 10 by 10."
     SCALE = "Pass fractions: divide the scores by the largest possible score."
     ONE_SCALE = "Some values look like fractions and others do not: write all of them as fractions."
+    SCORES_ARE_LOG_PROBABILITIES = "Pass numpy.exp of log probabilities, or set input='logits' for logits."
     LOG_PROBABILITIES = (
         "Pass probabilities: numpy.exp of log probabilities; for logits use truecal.Sample.from_logits."
     )

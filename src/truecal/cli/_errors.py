@@ -21,6 +21,7 @@ _REMEDIES = {
     "SCALE": "If the scores run from 0 to a largest score, pass it with --scale, such as --scale 1000.",
     "ONE_SCALE": "Some values look like fractions and others do not: write all of them on one scale.",
     "LOG_PROBABILITIES": "For log probabilities add --log-probabilities; for logits add --logits.",
+    "SCORES_ARE_LOG_PROBABILITIES": "For log probabilities add --log-probabilities; for logits add --logits.",
     "MISSING_CODE": "If {value} stands for a missing value, add --missing {value} --drop-missing.",
     "CLIP": "If this is rounding, add --clip.",
     "NORMALIZE": "Pass one probability for each class; if this is rounding, add --normalize; for logits add --logits.",

@@ -543,8 +543,10 @@ def _out_of_range(proba: NDArray[np.floating[Any]], name: str, logits: Remedy) -
     values = look_at([finite(proba)])
     remedy = fitting_remedy(values)
     outside = (proba < 0) | (proba > 1)
-    if remedy is Remedy.LOGITS or (remedy is Remedy.LOG_PROBABILITIES and logits is Remedy.SCORES_ARE_LOGITS):
-        remedy = logits  # log probabilities are logits of several classes
+    if remedy is Remedy.LOGITS:
+        remedy = logits
+    elif remedy is Remedy.LOG_PROBABILITIES and logits is Remedy.SCORES_ARE_LOGITS:
+        remedy = Remedy.SCORES_ARE_LOG_PROBABILITIES
     error = bad_values(outside, proba, name, "value", "outside [0, 1]", remedy=remedy)
     if remedy is not Remedy.MISSING_CODE:
         return error

@@ -213,3 +213,9 @@ def test_reversed_scores_are_named(tmp_path, logits):
     (sentence,) = json.loads(run("recalibrate", path, *options, "--format", "json").stdout)["warnings"]
     assert sentence in spoken
     assert sentence in " ".join(run("recalibrate", path, *options).stdout.split())
+
+
+def test_log_probabilities_are_named(tmp_path):
+    path = tmp_path / "logs.csv"
+    path.write_text("label,score\n" + "".join(f"{k % 2},{-0.1 * (1 + k % 7)}\n" for k in range(60)))
+    assert "add --log-probabilities" in run("recalibrate", path, code=2).stderr

@@ -125,6 +125,6 @@ def test_one_against_rest_is_exact():
         np.testing.assert_allclose(one_against_rest(z)[:, k], z[:, k] - rest, rtol=1e-12, atol=1e-12)
 
 
-def test_log_probabilities_are_logits_of_several_classes():
-    with pytest.raises(InputError, match="set input='logits'"):
+def test_log_probabilities_are_named():
+    with pytest.raises(InputError, match=r"numpy\.exp of log probabilities, or set input='logits'"):
         read_scores(np.log([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), "probabilities")
