@@ -16,7 +16,7 @@ from truecal.data.block import Block
 from truecal.estimators._registry import get_estimator
 from truecal.multiscale.null import LabelNull, Trials
 from truecal.multiscale.omnibus import Omnibus, omnibus_test
-from truecal.simulation._draws import detection
+from truecal.simulation._power import detection
 
 LEVEL = 0.05
 ESTIMATORS = ("em_sweep", "ks", "skce")

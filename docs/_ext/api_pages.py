@@ -50,7 +50,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Simulate",
         "Populations whose true calibration error is known, fits to your data, and studies of bias.",
-        ("Population", "fit_population", "bias_study", "simulation.paper.*", "simulation.suites.*", "simulation.*"),
+        ("Population", "fit_population", "bias_study", "paper.*", "simulation.suites.*", "simulation.*"),
     ),
     ("Read data", "Input that is not two arrays, and demo data.", ("Sample", "data.*", "datasets.*")),
     ("Other libraries", "Each module needs the library it is named after.",

@@ -1,6 +1,7 @@
 from truecal import datasets as datasets
 from truecal import display as display
 from truecal import integrations as integrations
+from truecal import paper as paper
 from truecal import recalibration as recalibration
 from truecal import simulation as simulation
 from truecal.assessment.assess import assess as assess
@@ -31,13 +32,12 @@ from truecal.inference.stream import WindowedStream as WindowedStream
 from truecal.inference.weak_calibration import weak_calibration as weak_calibration
 from truecal.plotdata.reliability import reliability_curve as reliability_curve
 from truecal.recalibration.selection import select_recalibrator as select_recalibrator
-from truecal.simulation import paper as paper
-from truecal.simulation.advice import advise as advise
+from truecal.simulation._advice import advise as advise
 from truecal.simulation._fit import fit_population as fit_population
-from truecal.simulation.planning import required_sample_size as required_sample_size
-from truecal.simulation.population import Population as Population
-from truecal.simulation.power import power as power
-from truecal.simulation.study import bias_study as bias_study
-from truecal.simulation.validation import validation_sample_size as validation_sample_size
+from truecal.simulation._planning import required_sample_size as required_sample_size
+from truecal.simulation._population import Population as Population
+from truecal.simulation._power import power as power
+from truecal.simulation._study import bias_study as bias_study
+from truecal.simulation._validation import validation_sample_size as validation_sample_size
 
 __version__: str

@@ -21,7 +21,7 @@ from truecal.simulation import (
     StepCurve,
     UniformScores,
 )
-from truecal.simulation.curves import LINKS
+from truecal.simulation._curves import LINKS
 
 shapes = st.floats(-3, 4).map(lambda x: float(np.exp(x)))
 unit = st.floats(0, 1)

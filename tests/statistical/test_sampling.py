@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from scipy.special import betainc
 
+from truecal import paper
 from truecal.simulation import (
     AtomScores,
     BetaScores,
@@ -17,7 +18,6 @@ from truecal.simulation import (
     RoundedScores,
     StepCurve,
     UniformScores,
-    paper,
     with_atoms,
 )
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.simulation import BetaScores, PowerCurve, UniformScores, paper
+from truecal import paper
+from truecal.simulation import BetaScores, PowerCurve, UniformScores
 
 REPEATS = 15
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from truecal import paper
 from truecal.recalibration.selection import select_recalibrator
-from truecal.simulation import BetaScores, IdentityCurve, Population, PowerCurve, paper
+from truecal.simulation import BetaScores, IdentityCurve, Population, PowerCurve
 
 CALIBRATED = {
     "uniform": Population(BetaScores(1, 1), IdentityCurve()),

@@ -12,7 +12,7 @@ from scipy import stats
 import truecal
 from truecal.inference.calibration_test import calibration_test
 from truecal.simulation import miss_rates, population_with_error
-from truecal.simulation.power import power
+from truecal.simulation._power import power
 
 SCORES = {
     "uniform": truecal.simulation.UniformScores(),

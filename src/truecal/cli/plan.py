@@ -74,7 +74,7 @@ def command(
     error. With --at-most: the sample size needed to show that the error is below a limit.
     """
     from truecal.simulation import BetaScores, detectable_error, plan_sample_size
-    from truecal.simulation.planning import design_effect
+    from truecal.simulation._planning import design_effect
 
     if at_most is not None:
         if sizes or plot is not None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from truecal import paper
 from truecal._lib.checks import check_choice
 from truecal.exceptions import InputError
 from truecal.simulation import (
@@ -36,7 +37,6 @@ from truecal.simulation import (
     ScoreDistribution,
     StepCurve,
     UniformScores,
-    paper,
 )
 
 CURVES: dict[str, Callable[..., Curve]] = {

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truecal import paper
 from truecal._lib.types import FloatArray
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import label_of, new_figure
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
-from truecal.simulation import paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import softmax
 from scipy.stats import invwishart
 
+from truecal import paper
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
@@ -27,8 +28,7 @@ from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settin
 from truecal.reproduce.draw import BLUE, RED, legend_below, line, new_figure, size_axis, style_of, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.real_sets import hit_sets
-from truecal.simulation import paper
-from truecal.simulation.monte_carlo import keyed_generator
+from truecal.simulation._draws import keyed_generator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

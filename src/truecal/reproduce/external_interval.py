@@ -22,7 +22,7 @@ from truecal.reproduce.draw import BLUE, ORANGE, legend_below, line, new_figure,
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import rows_in_parallel
 from truecal.simulation import BetaScores, GLMCurve, Population, ScoreDistribution, UniformScores
-from truecal.simulation.monte_carlo import keyed_generator
+from truecal.simulation._draws import keyed_generator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

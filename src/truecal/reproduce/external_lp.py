@@ -21,7 +21,7 @@ from truecal.reproduce.draw import label_of, legend_below, line, new_figure, siz
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import run_study
 from truecal.simulation import BetaScores, Curve, FunctionCurve, GLMCurve, IdentityCurve, Population
-from truecal.simulation.monte_carlo import draw_blocks
+from truecal.simulation._draws import draw_blocks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,7 +24,7 @@ from truecal.reproduce.populations import pick
 from truecal.reproduce.real_sets import hit_sets
 from truecal.reproduce.simulate import rows_in_parallel
 from truecal.simulation import FunctionCurve, Population, UniformScores
-from truecal.simulation.monte_carlo import keyed_generator
+from truecal.simulation._draws import keyed_generator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

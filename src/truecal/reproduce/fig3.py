@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truecal import paper
 from truecal.data.sample import Sample
 from truecal.estimators._binning import EqualMass, partition, summarize_bins
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
@@ -13,7 +14,6 @@ from truecal.reproduce.draw import BLACK, GREY, IMAGE_SET_COLOURS, new_figure, t
 from truecal.reproduce.fits import paper_sets, real_fits
 from truecal.reproduce.populations import image_set_of
 from truecal.reproduce.table4 import ece_rows
-from truecal.simulation import paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

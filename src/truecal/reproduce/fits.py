@@ -7,11 +7,12 @@ from functools import cache
 
 import numpy as np
 
+from truecal import paper
 from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.reproduce.contract import Settings
 from truecal.reproduce.real_sets import top_label_sets
-from truecal.simulation import PopulationFit, fit_population, paper
+from truecal.simulation import PopulationFit, fit_population
 from truecal.simulation._likelihood import fit_beta_as_paper
 
 #: Scores within this of 1 are 1 in a softmax exp(x - log sum exp x) of float32 logits between 8 and 32.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truecal import paper
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import label_of, legend_below, line, new_figure, size_axis, style_of, tidy
 from truecal.reproduce.populations import pick
 from truecal.reproduce.simulate import draw_estimates
-from truecal.simulation import paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

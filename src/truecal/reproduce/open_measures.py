@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truecal import paper
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import IMAGE_SET_COLOURS, line, new_figure, size_axis, tidy, zero_line
 from truecal.reproduce.populations import image_set_of, quantile_grid, sizes
 from truecal.reproduce.simulate import draw_estimates
-from truecal.simulation import Population, paper
+from truecal.simulation import Population
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

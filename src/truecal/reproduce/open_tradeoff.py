@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truecal import paper
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import label_of, legend_below, new_figure, size_axis, style_of, tidy
 from truecal.reproduce.populations import SEVEN, paper_study, pick, sizes
 from truecal.reproduce.simulate import run_study
-from truecal.simulation import paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import betaincinv
 
+from truecal import paper
 from truecal._lib.types import FloatArray
 from truecal.reproduce.contract import Records, Settings
 from truecal.reproduce.simulate import run_study
-from truecal.simulation import BetaScores, Population, paper
+from truecal.simulation import BetaScores, Population
 
 #: The estimators of the paper's Figures 4 and 6.
 SEVEN: Final = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")

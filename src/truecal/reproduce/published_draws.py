@@ -14,13 +14,14 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import paper
 from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.reproduce.contract import Settings
 from truecal.reproduce.simulate import in_parallel
-from truecal.simulation import BetaScores, Population, paper
+from truecal.simulation import BetaScores, Population
 
 FIRST_SEED = 47
 

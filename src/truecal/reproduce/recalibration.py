@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from truecal import paper
 from truecal.data import LogitSplits, as_sample
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.inference.decompose import decompose
 from truecal.recalibration import HistogramBinning, IsotonicCalibration, TemperatureScaling
 from truecal.reproduce.populations import quantile_grid
-from truecal.simulation import Population, fit_population, paper
+from truecal.simulation import Population, fit_population
 
 RECALIBRATORS = {
     "histogram": HistogramBinning,

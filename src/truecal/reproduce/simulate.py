@@ -13,7 +13,7 @@ from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import choose_estimators
 from truecal.reproduce.contract import Records, Settings
-from truecal.simulation import Population, bias_study, monte_carlo
+from truecal.simulation import Population, _draws, bias_study
 
 Outcome = TypeVar("Outcome")
 
@@ -66,9 +66,9 @@ def draw_estimates(
     choices = choose_estimators(estimators)
     jobs = [
         (population, n, block, choices, norm, settings.seed, key)
-        for block in monte_carlo.blocks_of(range(repeats), n)
+        for block in _draws.blocks_of(range(repeats), n)
     ]
-    blocks = list(in_parallel(settings, name, monte_carlo.draw_estimates, jobs))
+    blocks = list(in_parallel(settings, name, _draws.draw_estimates, jobs))
     estimates = dict(zip(estimators, np.concatenate(blocks, axis=2)[:, 0], strict=True))
     with whole_file(path, "wb") as file:
         np.savez(file, **estimates)
@@ -79,9 +79,7 @@ def in_parallel(
     settings: Settings, name: str, function: Callable[..., Outcome], jobs: Sequence[tuple[Any, ...]]
 ) -> Iterator[Outcome]:
     """Yield the outcome of a function for each tuple of arguments, in order, with progress."""
-    return monte_carlo.in_parallel(
-        function, jobs, name=name, n_jobs=settings.n_jobs, progress=settings.progress
-    )
+    return _draws.in_parallel(function, jobs, name=name, n_jobs=settings.n_jobs, progress=settings.progress)
 
 
 def rows_in_parallel(

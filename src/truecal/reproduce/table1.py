@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truecal import paper
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, GREY, RED, label_of, new_figure, tidy
 from truecal.reproduce.real_sets import split_sets
 from truecal.reproduce.recalibration import CRITERIA, real_choice, simulated_choice
 from truecal.reproduce.simulate import in_parallel
-from truecal.simulation import paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truecal import paper
 from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce.draw import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
 from truecal.reproduce.fits import beta_by_recipe, drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
 from truecal.reproduce.printed_tables import table2 as printed
-from truecal.simulation import BetaScores, paper
+from truecal.simulation import BetaScores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

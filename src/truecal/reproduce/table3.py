@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truecal import paper
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.inference.resample import bootstrap
@@ -15,7 +16,7 @@ from truecal.reproduce.draw import BLACK, BLUE, new_figure, tidy
 from truecal.reproduce.fits import drawn_sets, paper_sets, real_fits
 from truecal.reproduce.fits import fit as fit_sample
 from truecal.reproduce.printed_tables import table3 as printed
-from truecal.simulation import GLMCurve, paper
+from truecal.simulation import GLMCurve
 from truecal.simulation._likelihood import PAIRS, TERMS, fit_glms
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truecal import paper
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.inference.resample import bootstrap
@@ -23,7 +24,7 @@ from truecal.reproduce.draw import BLACK, BLUE, RED, new_figure, tidy
 from truecal.reproduce.fits import paper_sets, real_fits
 from truecal.reproduce.printed_tables import table4 as printed
 from truecal.reproduce.simulate import run_study
-from truecal.simulation import Population, paper
+from truecal.simulation import Population
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ttest_rel
 
+from truecal import paper
 from truecal._lib.types import FloatArray
 from truecal.reproduce.contract import Outcome, PaperComparison, Settings, compare_with_paper, part
 from truecal.reproduce.draw import BLACK, IMAGE_SET_COLOURS, new_figure, tidy
 from truecal.reproduce.populations import image_set_of, paper_study, pick
 from truecal.reproduce.published_draws import published_estimates
-from truecal.simulation import paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,6 +20,7 @@ from truecal.data.sample import Sample
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.resample import bootstrap
 from truecal.results import Result
+from truecal.simulation._curves import Curve, GLMCurve
 from truecal.simulation._likelihood import (
     PAIRS,
     TERMS,
@@ -30,9 +31,8 @@ from truecal.simulation._likelihood import (
     fit_glms,
     ks_distance,
 )
+from truecal.simulation._population import Population
 from truecal.simulation._scores import BetaScores
-from truecal.simulation.curves import Curve, GLMCurve
-from truecal.simulation.population import Population
 
 #: Approximate minimum number of expected events of either label in a bin of the goodness-of-fit test.
 _EVENTS_PER_BIN = 5

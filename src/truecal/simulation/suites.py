@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from truecal import paper
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import TRUE_ERROR, list_estimators
-from truecal.simulation import paper
+from truecal.simulation._curves import Curve, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
+from truecal.simulation._population import Population
 from truecal.simulation._scores import (
     AtomScores,
     BetaScores,
@@ -33,8 +35,6 @@ from truecal.simulation._scores import (
     ScoreDistribution,
     UniformScores,
 )
-from truecal.simulation.curves import Curve, FunctionCurve, GLMCurve, LogisticCurve, PowerCurve, StepCurve
-from truecal.simulation.population import Population
 
 NAMES = ("A", "B", "C", "C1", "C2", "D", "D1", "D2")
 #: Sample sizes at which estimators are evaluated.

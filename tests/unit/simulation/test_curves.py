@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from truecal.simulation import FunctionCurve, GLMCurve, IdentityCurve, LogisticCurve, PowerCurve, StepCurve
-from truecal.simulation.curves import LINKS, inverse_link, transform_score
+from truecal.simulation._curves import LINKS, inverse_link, transform_score
 
 getcontext().prec = 60
 

@@ -8,9 +8,8 @@ from scipy.stats import norm
 import truecal
 from truecal.exceptions import InputError
 from truecal.simulation import detectable_error, plan_sample_size, population_with_error, required_sample_size
-from truecal.simulation._draws import Detection, Simulator
-from truecal.simulation.planning import _solve
-from truecal.simulation.power import power
+from truecal.simulation._planning import _solve
+from truecal.simulation._power import Detection, Simulator, power
 
 
 def noiseless(effect, alpha=0.05, shift=0.0):

@@ -17,7 +17,7 @@ from truecal.estimators import _registry
 from truecal.estimators._registry import choose_estimators, get_estimator
 from truecal.exceptions import InputError
 from truecal.simulation import Study, bias_study
-from truecal.simulation.study import COLUMNS, behaviour, fingerprint
+from truecal.simulation._study import COLUMNS, behaviour, fingerprint
 
 UNIFORM = truecal.simulation.UniformScores()
 SQUARE = truecal.Population(UNIFORM, truecal.simulation.PowerCurve(2))

@@ -1,8 +1,8 @@
 import pytest
 
 import truecal
+from truecal import paper
 from truecal.estimators._registry import TRUE_ERROR, get_estimator
-from truecal.simulation import paper
 from truecal.simulation.suites import NAMES, suite, suite_study
 
 

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 import truecal
 from truecal.simulation import BetaScores
-from truecal.simulation.validation import validation_sample_size
+from truecal.simulation._validation import validation_sample_size
 
 COMMON = {"prevalence": 0.018, "c_statistic": 0.8}
 

@@ -167,7 +167,7 @@ def select_recalibrator(
 
     Examples
     --------
-    >>> from truecal.simulation import paper
+    >>> from truecal import paper
     >>> from truecal.recalibration.selection import select_recalibrator
     >>> model = paper.population("resnet110_c100")
     >>> y_true, y_proba = model.sample(2000, rng=0)

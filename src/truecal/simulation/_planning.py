@@ -18,11 +18,10 @@ from truecal.exceptions import InputError
 from truecal.multiscale.analysis import analyse
 from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.results import Result
-from truecal.simulation._draws import Detection, Simulator
+from truecal.simulation._draws import keyed_generator
+from truecal.simulation._population import Population, describe, largest_error, population_with_error
+from truecal.simulation._power import Detection, Simulator
 from truecal.simulation._scores import ScoreDistribution, UniformScores
-from truecal.simulation.alternatives import describe, largest_error, population_with_error
-from truecal.simulation.monte_carlo import keyed_generator
-from truecal.simulation.population import Population
 
 #: The largest sample that is considered.
 _LARGEST_SAMPLE = 10**12

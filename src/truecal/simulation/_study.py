@@ -25,9 +25,9 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.estimators._registry import TRUE_ERROR, Choice, choose_estimators, list_estimators
 from truecal.exceptions import InputError
 from truecal.results import Result
+from truecal.simulation._draws import blocks_of, draw_estimates, in_parallel
+from truecal.simulation._population import Population
 from truecal.simulation._scores import GRID
-from truecal.simulation.monte_carlo import blocks_of, draw_estimates, in_parallel
-from truecal.simulation.population import Population
 
 
 class StudyRow(TypedDict):

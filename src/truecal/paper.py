@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from truecal._lib.checks import check_choice
-from truecal.simulation._scores import BetaScores
-from truecal.simulation.curves import GLMCurve
-from truecal.simulation.population import Population
+from truecal.simulation import BetaScores, GLMCurve, Population
 
 # name: (a, b), (link, transform, b0, b1)
 _FITS: Final[dict[str, tuple[tuple[float, float], tuple[str, str, float | None, float | None]]]] = {

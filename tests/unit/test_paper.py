@@ -2,7 +2,8 @@
 
 import pytest
 
-from truecal.simulation import IdentityCurve, paper
+from truecal import paper
+from truecal.simulation import IdentityCurve
 
 # True calibration error (l2, l1) in percent, by an independent quadrature to three decimals.
 KNOWN = {

@@ -22,7 +22,7 @@ from truecal.multiscale.null import LabelNull, Trials
 from truecal.multiscale.omnibus import omnibus_test
 from truecal.results import Result
 from truecal.simulation._fit import PopulationFit, fit_population
-from truecal.simulation.study import bias_study
+from truecal.simulation._study import bias_study
 
 #: The default estimator first, the usual one last.
 ESTIMATORS = (DEFAULT_ESTIMATOR, "em_sweep", "em_debias", "em_bin", "ew_bin")
