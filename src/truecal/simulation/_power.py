@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from itertools import count as count_from
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -22,7 +22,7 @@ from truecal.inference.calibration_test import method_names
 from truecal.multiscale.null import LabelNull, Trials
 from truecal.multiscale.omnibus import Omnibus
 from truecal.results import Result
-from truecal.simulation._draws import draw_blocks, keyed_generator
+from truecal.simulation._draws import apply, draw_blocks, keyed_generator
 from truecal.simulation._population import Population, population_with_error
 from truecal.simulation._scores import ScoreDistribution
 
@@ -49,13 +49,21 @@ class Detection:
     critical_value: float
 
 
+class _Blocks(NamedTuple):
+    """Scores rounded to blocks: their values, probabilities and chances of a positive label."""
+
+    score: FloatArray
+    mass: FloatArray
+    chance: FloatArray
+
+
 @dataclass(frozen=True)
 class Simulator:
     """Draws data sets, applies statistics to them, and compares these with the calibrated twin's.
 
     Every data set has a generator of its own, seeded by its purpose, its size and its number. Populations
     with the same scores therefore share the scores and the randomness of each data set, and differ by their curves.
-    For the multiscale test several data sets share their scores, which saves most of the time.
+    For the multiscale test (None) several data sets share their scores, which saves most of the time.
     """
 
     statistics: tuple[Choice | None, ...]
@@ -78,18 +86,14 @@ class Simulator:
         alpha = check_fraction("alpha", alpha)
         # With fewer, no draw of the calibrated twin lies above the critical value.
         repeats = check_count("repeats", repeats, at_least=math.ceil(1 / alpha))
-        return cls(
-            statistics=tuple({_label(one): one for one in map(choose_method, methods)}.values()),
-            alpha=alpha,
-            norm=check_norm(norm),
-            repeats=repeats,
-            seed=int(as_generator(rng).integers(2**63)),
-        )
+        statistics = {_label(statistic): statistic for statistic in map(choose_method, methods)}
+        seed = int(as_generator(rng).integers(2**63))
+        return cls(tuple(statistics.values()), alpha, check_norm(norm), repeats, seed)
 
     @property
     def labels(self) -> list[str]:
         """Names of the tests, with their options."""
-        return [_label(one) for one in self.statistics]
+        return list(map(_label, self.statistics))
 
     def null(self, population: Population, n: int, repeats: int | None = None) -> FloatArray:
         """Return the statistics on data of the calibrated twin, of shape (statistics, repeats), sorted."""
@@ -98,66 +102,60 @@ class Simulator:
     def detections(self, population: Population, n: int, null: FloatArray) -> list[Detection]:
         """Return for each statistic how often it exceeds its critical value, on as many data sets."""
         ranks = self._ranks(population, n, null.shape[1], _ALTERNATIVE)
-        return [detection(own, twin, self.alpha) for own, twin in zip(ranks, null, strict=True)]
+        return [detection(with_error, twin, self.alpha) for with_error, twin in zip(ranks, null, strict=True)]
 
     def _ranks(self, population: Population, n: int, repeats: int, stream: int) -> FloatArray:
+        blocks = None if n <= _DRAWN_ROWS else _blocks_of(population, self._generator(_SCORES))
         ranks = np.empty((len(self.statistics), repeats))
-        choices = [(row, choice) for row, choice in enumerate(self.statistics) if choice is not None]
+        choices = {row: choice for row, choice in enumerate(self.statistics) if choice is not None}
         if choices:
-            draw = self._drawn if n <= _DRAWN_ROWS else self._from_blocks
-            first = 0
-            for samples in draw(population, n, repeats, stream):
-                columns = slice(first, first := first + len(samples.sizes))
-                for row, choice in choices:
-                    ranks[row, columns] = choice.many(samples, norm=self.norm).rank_value
-        if len(choices) < len(self.statistics):
-            ranks[self.statistics.index(None)] = self._multiscale(population, n, repeats, stream)
+            samples = self._samples(population, blocks, n, repeats, stream)
+            ranks[list(choices)] = apply(list(choices.values()), samples, self.norm, attrgetter("rank_value"))
+        if None in self.statistics:
+            ranks[self.statistics.index(None)] = self._multiscale(population, blocks, n, repeats, stream)
         return ranks
 
-    def _multiscale(self, population: Population, n: int, repeats: int, stream: int) -> FloatArray:
+    def _samples(
+        self, population: Population, blocks: _Blocks | None, n: int, repeats: int, stream: int
+    ) -> Iterator[ScoreGroups]:
+        """Yield data sets; of scores that are rounded to blocks they are binomials, whatever n is."""
+        if blocks is None:
+            yield from draw_blocks(population, n, range(repeats), seed=self.seed, key=(stream, n))
+            return
+        for number in range(repeats):
+            rng = self._generator(stream, n, number)
+            count = rng.multinomial(n, blocks.mass)
+            positives = rng.binomial(count, blocks.chance)
+            seen = count > 0
+            columns = (blocks.score[seen], count[seen].astype(np.float64), positives[seen].astype(np.float64))
+            yield Sample(*columns, population.scores.output_dtype)
+
+    def _multiscale(
+        self, population: Population, blocks: _Blocks | None, n: int, repeats: int, stream: int
+    ) -> FloatArray:
         """Return the multiscale statistic on data sets that share scores in groups."""
-        draw = self._rows if n <= _DRAWN_ROWS else self._blocks
-        found: list[FloatArray] = []
-        for first, (score, count, chance) in zip(
-            range(0, repeats, _LABELS_PER_SCORES), draw(population, n), strict=False
-        ):
+        ranks: list[FloatArray] = []
+        for number, first in enumerate(range(0, repeats, _LABELS_PER_SCORES)):
+            score, count, chance = self._scores(population, blocks, n, number)
             shown = score.astype(population.scores.output_dtype).astype(np.float64)
             null = LabelNull(Trials(shown, count, np.zeros(len(count))))
             omnibus, rng = Omnibus(null), self._generator(stream, n, first)
             size = min(_LABELS_PER_SCORES, repeats - first)
-            found.extend(omnibus.statistic(block) for block in null.draws(size, rng, chance))
-        return np.concatenate(found)
+            ranks.extend(omnibus.statistic(labels) for labels in null.draws(size, rng, chance))
+        return np.concatenate(ranks)
 
-    def _rows(self, population: Population, n: int) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Yield scores, counts of 1 and chances of a positive label, for one set of scores after another."""
-        for number in count_from(0):
-            score, complement = population.draw(n, self._generator(_SCORES, n, number))
+    def _scores(
+        self, population: Population, blocks: _Blocks | None, n: int, number: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return scores, their counts and their chances of a positive label."""
+        rng = self._generator(_SCORES, n, number)
+        if blocks is None:
+            score, complement = population.draw(n, rng)
             order = np.argsort(score, kind="stable")
-            yield score[order], np.ones(n), population.curve(score[order], complement[order])
-
-    def _blocks(self, population: Population, n: int) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Yield the same for scores that are rounded to blocks."""
-        score, mass, chance = _blocks_of(population, self._generator(_SCORES))
-        for number in count_from(0):
-            drawn = self._generator(_SCORES, n, number).multinomial(n, mass)
-            seen = drawn > 0
-            yield score[seen], drawn[seen].astype(np.float64), chance[seen]
-
-    def _drawn(self, population: Population, n: int, repeats: int, stream: int) -> Iterator[ScoreGroups]:
-        return draw_blocks(population, n, range(repeats), seed=self.seed, key=(stream, n))
-
-    def _from_blocks(
-        self, population: Population, n: int, repeats: int, stream: int
-    ) -> Iterator[ScoreGroups]:
-        """Yield data sets of a population whose scores are rounded to blocks: binomials, whatever n is."""
-        score, mass, chance = _blocks_of(population, self._generator(_SCORES))
-        dtype = population.scores.output_dtype
-        for number in range(repeats):
-            rng = self._generator(stream, n, number)
-            count = rng.multinomial(n, mass)
-            positives = rng.binomial(count, chance).astype(np.float64)
-            seen = count > 0
-            yield Sample(score[seen], count[seen].astype(np.float64), positives[seen], dtype)
+            return score[order], np.ones(n), population.curve(score[order], complement[order])
+        count = rng.multinomial(n, blocks.mass)
+        seen = count > 0
+        return blocks.score[seen], count[seen].astype(np.float64), blocks.chance[seen]
 
     def _generator(self, *key: int) -> np.random.Generator:
         return keyed_generator(self.seed, *key)
@@ -177,8 +175,8 @@ def choose_method(method: str | Mapping[str, Any]) -> Choice | None:
     return choose_estimators([{"estimator": name, **options}])[0]
 
 
-def _blocks_of(population: Population, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return score, probability and chance of a positive label of blocks that are small in mass and width."""
+def _blocks_of(population: Population, rng: np.random.Generator) -> _Blocks:
+    """Return blocks that are small in mass and width."""
     score, complement = population.draw(_BLOCK_DRAWS, rng)
     order = np.lexsort((-complement, score))
     score, complement = score[order], complement[order]
@@ -193,26 +191,26 @@ def _blocks_of(population: Population, rng: np.random.Generator) -> tuple[FloatA
     shown = score[middle].astype(population.scores.output_dtype).astype(np.float64)
     distinct, group = np.unique(shown, return_inverse=True)
     mass = np.bincount(group, size)
-    return distinct, mass / _BLOCK_DRAWS, np.clip(np.bincount(group, size * chance) / mass, 0.0, 1.0)
+    return _Blocks(distinct, mass / _BLOCK_DRAWS, np.clip(np.bincount(group, size * chance) / mass, 0.0, 1.0))
 
 
 def detection(ranks: FloatArray, null: FloatArray, alpha: float) -> Detection:
     """Compare statistics with those of the calibrated twin, which are sorted."""
     repeats = len(null)
-    place = math.ceil((1 - alpha) * (repeats + 1)) - 1
+    position = math.ceil((1 - alpha) * (repeats + 1)) - 1
 
-    def share_above(place: int) -> float:
-        critical = null[min(max(place, 0), repeats - 1)]
+    def share_above(position: int) -> float:
+        critical = null[min(max(position, 0), repeats - 1)]
         return float(np.mean(ranks > critical + 1e-12 * abs(critical)))
 
-    share = share_above(place)
-    # The draws are binomial. So is the place of the true critical value among the sorted draws of the twin:
+    share = share_above(position)
+    # The draws are binomial. So is the position of the true critical value among the sorted draws of the twin:
     # it is moved by one standard deviation in both directions.
-    kept = (share * repeats + 0.5) / (repeats + 1)
-    off = math.ceil(math.sqrt(repeats * alpha * (1 - alpha)))
-    by_critical = (share_above(place - off) - share_above(place + off)) / 2
-    error = math.hypot(math.sqrt(kept * (1 - kept) / repeats), by_critical)
-    return Detection(share, error, float(null[min(place, repeats - 1)]))
+    smoothed = (share * repeats + 0.5) / (repeats + 1)
+    shift = math.ceil(math.sqrt(repeats * alpha * (1 - alpha)))
+    by_critical = (share_above(position - shift) - share_above(position + shift)) / 2
+    error = math.hypot(math.sqrt(smoothed * (1 - smoothed) / repeats), by_critical)
+    return Detection(share, error, float(null[min(position, repeats - 1)]))
 
 
 @dataclass(frozen=True)
@@ -462,17 +460,19 @@ def _powers(simulator: Simulator, populations: Sequence[Population], n: int) -> 
     return [
         [
             Power(
-                value=found.share,
-                standard_error=found.standard_error,
+                value=detected.share,
+                standard_error=detected.standard_error,
                 n=n,
                 true_error=population.true_error(simulator.norm),
                 alpha=simulator.alpha,
-                critical_value=found.critical_value,
+                critical_value=detected.critical_value,
                 method=label,
                 norm=simulator.norm,
                 repeats=simulator.repeats,
             )
-            for label, found in zip(simulator.labels, simulator.detections(population, n, null), strict=True)
+            for label, detected in zip(
+                simulator.labels, simulator.detections(population, n, null), strict=True
+            )
         ]
         for population in populations
     ]

@@ -106,7 +106,8 @@ def test_atoms_stay_what_they_are_in_blocks(dtype):
         truecal.simulation.EmpiricalScores(values), truecal.simulation.IdentityCurve()
     )
     simulator = Simulator.checked(["ew_bin"], alpha=0.05, norm=2, repeats=20, rng=1)
-    sample = next(simulator._from_blocks(population, 10**6, 1, 0))
+    blocks = _power._blocks_of(population, np.random.default_rng(1))
+    sample = next(simulator._samples(population, blocks, 10**6, 1, 0))
     assert sample.dtype == dtype
     np.testing.assert_array_equal(sample.score, np.unique(values).astype(float))
     assert sample.n == 10**6
