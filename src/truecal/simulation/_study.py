@@ -9,7 +9,7 @@ import csv
 import hashlib
 import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -54,6 +54,8 @@ COLUMNS = tuple(StudyRow.__annotations__)
 _TEXT = ("population", "estimator", "fingerprint")
 _WHOLE = ("n", "repeats", "seed")
 _LARGEST_SIZE = 1_000_000_000
+#: Scores by which populations are told apart.
+_FINGERPRINT_DRAWS = 200
 
 
 @dataclass(frozen=True)
@@ -224,9 +226,9 @@ def bias_study(
     if path is None:
         return _Plan(populations, sizes, choices, repeats, norm, _seed(rng)).run([], None, n_jobs, progress)
     with exclusive(path):
-        known = Study.from_csv(path).rows if Path(path).exists() else []
-        plan = _Plan(populations, sizes, choices, repeats, norm, _seed(rng, known))
-        return plan.run(known, Path(path), n_jobs, progress)
+        stored = Study.from_csv(path).rows if Path(path).exists() else []
+        plan = _Plan(populations, sizes, choices, repeats, norm, _seed(rng, stored))
+        return plan.run(stored, Path(path), n_jobs, progress)
 
 
 @dataclass(frozen=True)
@@ -253,27 +255,43 @@ class _Plan:
     norm: float
     seed: int
 
-    def run(self, known: Sequence[StudyRow], path: Path | None, n_jobs: int, progress: bool | None) -> Study:
-        """Compute the rows that are not known yet, and write the file after each population and size."""
+    def run(self, stored: Sequence[StudyRow], path: Path | None, n_jobs: int, progress: bool | None) -> Study:
+        """Compute the rows that are not stored yet, and write the file after each population and size."""
         truths = {name: population.true_error(self.norm) for name, population in self.populations.items()}
-        behaviours = {name: behaviour(one, truths[name]) for name, one in self.populations.items()}
-        prints = {
-            (name, choice.label): fingerprint(text, choice)
-            for name, text in behaviours.items()
-            for choice in self.choices
-        }
-        if path is not None:
-            self._check_known(path, known, truths, prints)
-        finished = {(row["population"], row["n"], row["estimator"]): row for row in known}
+        prints = self._fingerprints(truths)
+        self._check_stored(path, stored, truths, prints)
+        rows = {(row["population"], row["n"], row["estimator"]): row for row in stored}
         tasks = [_Task(name, n) for name in self.populations for n in self.sizes]
         missing = {
-            task: [choice for choice in self.choices if (task.name, task.n, choice.label) not in finished]
+            task: [choice for choice in self.choices if (task.name, task.n, choice.label) not in rows]
             for task in tasks
         }
+        for task, values in self._estimates(missing, n_jobs, progress):
+            for choice, (estimates, bins) in zip(missing[task], values, strict=True):
+                key = task.name, task.n, choice.label
+                truth = self._truth(choice, task.name, truths)
+                rows[key] = self._row(task, choice, truth, estimates, bins, prints[task.name, choice.label])
+            if path is not None:
+                Study(list(rows.values())).to_csv(path)
+        return Study([rows[task.name, task.n, choice.label] for task in tasks for choice in self.choices])
+
+    def _fingerprints(self, truths: Mapping[str, float]) -> dict[tuple[str, str], str]:
+        """Return the fingerprint of each population and estimator."""
+        behaviours = {name: behaviour(self.populations[name], truth) for name, truth in truths.items()}
+        return {
+            (name, choice.label): fingerprint(numbers, choice)
+            for name, numbers in behaviours.items()
+            for choice in self.choices
+        }
+
+    def _estimates(
+        self, missing: Mapping[_Task, list[Choice]], n_jobs: int, progress: bool | None
+    ) -> Iterator[tuple[_Task, FloatArray]]:
+        """Yield estimates and numbers of bins of each task, of shape (estimators, 2, repeats)."""
         jobs = [
             (task, block)
-            for task in tasks
-            if missing[task]
+            for task, choices in missing.items()
+            if choices
             for block in blocks_of(range(self.repeats), task.n)
         ]
         outcomes = in_parallel(
@@ -287,45 +305,27 @@ class _Plan:
             n_jobs=n_jobs,
             progress=progress,
         )
-        pairs = zip(jobs, outcomes, strict=True)
-        for task, blocks in groupby(pairs, key=lambda pair: pair[0][0]):
-            values = np.concatenate([block for _, block in blocks], axis=2)
-            for choice, (estimates, bins) in zip(missing[task], values, strict=True):
-                truth: float | None = truths[task.name]
-                if choice.spec.estimand != TRUE_ERROR:
-                    population = self.populations[task.name]
-                    truth = population.true_value(choice.spec.name, norm=self.norm, **choice.options)
-                finished[task.name, task.n, choice.label] = self._row(
-                    task, choice, truth, estimates, bins, prints[task.name, choice.label]
-                )
-            if path is not None:
-                Study(list(finished.values())).to_csv(path)
-        return Study([finished[task.name, task.n, choice.label] for task in tasks for choice in self.choices])
+        for task, pairs in groupby(zip(jobs, outcomes, strict=True), key=lambda pair: pair[0][0]):
+            yield task, np.concatenate([values for _, values in pairs], axis=-1)
 
-    def _check_known(
+    def _check_stored(
         self,
-        path: Path,
-        known: Sequence[StudyRow],
+        path: Path | None,
+        stored: Sequence[StudyRow],
         truths: Mapping[str, float],
         prints: Mapping[tuple[str, str], str],
     ) -> None:
         """Refuse to mix results with those of other settings, populations or versions."""
         of_the_error = {spec.name for spec in list_estimators() if spec.estimand == TRUE_ERROR}
-        for row in known:
+        for row in stored:
             for key in ("norm", "repeats", "seed"):
                 if row[key] != getattr(self, key):
                     raise InputError(
                         f"{path} contains results for {key} = {row[key]}, not {getattr(self, key)}. Use another file"
                     )
             name, label = row["population"], row["estimator"]
-            truth = row["true_error"]
-            same_estimand = label.partition("(")[0] in of_the_error
-            if (
-                same_estimand
-                and name in truths
-                and truth is not None
-                and not math.isclose(truths[name], truth, abs_tol=1e-9)
-            ):
+            truth = row["true_error"] if label.partition("(")[0] in of_the_error else None
+            if truth is not None and not math.isclose(truths.get(name, truth), truth, abs_tol=1e-9):
                 raise InputError(
                     f"{path} contains results for another population called {name!r}: its true error is "
                     f"{truth:.6g}, not {truths[name]:.6g}. Use another file or another name"
@@ -336,6 +336,12 @@ class _Plan:
                     f"version of truecal. Use another file"
                 )
 
+    def _truth(self, choice: Choice, name: str, truths: Mapping[str, float]) -> float | None:
+        """Return the value of what an estimator estimates, in most cases the true error; None if it is not known."""
+        if choice.spec.estimand == TRUE_ERROR:
+            return truths[name]
+        return self.populations[name].true_value(choice.spec.name, norm=self.norm, **choice.options)
+
     def _row(
         self,
         task: _Task,
@@ -343,7 +349,7 @@ class _Plan:
         truth: float | None,
         estimates: FloatArray,
         bins: FloatArray,
-        identity: str,
+        fingerprint: str,
     ) -> StudyRow:
         mean = float(estimates.mean())
         sd = float(estimates.std(ddof=1)) if len(estimates) > 1 else math.nan
@@ -362,47 +368,44 @@ class _Plan:
             "rmse": None if truth is None else float(np.sqrt(np.mean((estimates - truth) ** 2))),
             "median_bias": None if truth is None else float(np.median(estimates)) - truth,
             "mean_bins": None if np.isnan(bins).any() else float(bins.mean()),
-            "fingerprint": identity,
+            "fingerprint": fingerprint,
         }
 
 
-def behaviour(population: Population, true_error: float) -> str:
-    """Return what a population does, as text.
+def behaviour(population: Population, true_error: float) -> bytes:
+    """Return numbers that tell populations apart, whose curves may be functions that cannot be compared.
 
-    A curve may be any function, which cannot be compared by its text. Populations are therefore compared by
-    scores drawn with a fixed seed, point masses, the distribution function and the curve on a grid that is dense
-    near 0 and 1.
+    They are scores drawn with a fixed seed, point masses, the distribution function, and the curve there and on a grid
+    that is dense near 0 and 1.
     """
-    score, complement = population.draw(2000, np.random.default_rng(0))
+    score, complement = population.draw(_FINGERPRINT_DRAWS, np.random.default_rng(0))
     numbers = np.concatenate(
         [
             [true_error, population.scores.mean],
             score,
-            complement,
             population.curve(score, complement),
             population.curve(*GRID),
             population.scores.cdf(GRID[0]),
             *population.scores.point_masses,
         ]
     )
-    # Nine digits: other processors may round the last ones differently.
-    return " ".join(f"{value:.9g}" for value in numbers.tolist())
+    return numbers.astype(np.float32).tobytes()  # other processors may round the last digits differently
 
 
-def fingerprint(behaviour: str, choice: Choice) -> str:
+def fingerprint(behaviour: bytes, choice: Choice) -> str:
     """Return a short hash of a population's behaviour, an estimator with its options, and the version of truecal."""
     options = {**choice.spec.options, **choice.options}
-    text = f"{behaviour} {choice.spec.name} {sorted(options.items())!r} {truecal.__version__}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    text = f"{choice.spec.name} {sorted(options.items())!r} {truecal.__version__}"
+    return hashlib.sha256(behaviour + text.encode()).hexdigest()[:16]
 
 
-def _seed(rng: RNGLike, known: Sequence[StudyRow] = ()) -> int:
-    """Return a seed for `rng`; None continues with the seed of the rows that are known."""
+def _seed(rng: RNGLike, stored: Sequence[StudyRow] = ()) -> int:
+    """Return a seed for `rng`; None continues with the seed of the stored rows."""
     if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
         as_generator(rng)  # refuses a negative one
         return int(rng)
-    if rng is None and known:
-        return int(known[0]["seed"])
+    if rng is None and stored:
+        return int(stored[0]["seed"])
     return int(as_generator(rng).integers(2**63))
 
 
