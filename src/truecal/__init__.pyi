@@ -35,9 +35,9 @@ from truecal.recalibration.selection import select_recalibrator as select_recali
 from truecal.simulation._advice import advise as advise
 from truecal.simulation._fit import fit_population as fit_population
 from truecal.simulation._planning import required_sample_size as required_sample_size
+from truecal.simulation._planning import validation_sample_size as validation_sample_size
 from truecal.simulation._population import Population as Population
 from truecal.simulation._power import power as power
 from truecal.simulation._study import bias_study as bias_study
-from truecal.simulation._validation import validation_sample_size as validation_sample_size
 
 __version__: str

@@ -46,8 +46,8 @@ class Curve(ABC):
 
     def gap(self, score: ArrayLike, complement: ArrayLike | None = None) -> FloatArray:
         """Return E[Y | score] - score, whose mean p-th power is the calibration error; see `unclipped`."""
-        own, other = _complement_of(score, complement)
-        return self(own, other) - own
+        c, t = _complement_of(score, complement)
+        return self(c, t) - c
 
     @property
     def breakpoints(self) -> Sequence[float]:
@@ -301,8 +301,8 @@ class FunctionCurve(Curve):
 
 def _complement_of(score: ArrayLike, complement: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
     """Return both as float64 arrays; the complement is 1 - score by default."""
-    own = np.asarray(score, dtype=np.float64)
-    return own, (1 - own if complement is None else np.asarray(complement, dtype=np.float64))
+    c = np.asarray(score, dtype=np.float64)
+    return c, (1 - c if complement is None else np.asarray(complement, dtype=np.float64))
 
 
 def _scalar_or_array(value: FloatArray) -> FloatArray:

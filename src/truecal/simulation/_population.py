@@ -253,9 +253,9 @@ class Population:
             if share[cell] > 1e-15:
                 chance[cell] = self._mean_chance(edge, cell > 0) / share[cell]
         kept = share > 1e-15
-        score, place = np.unique(score[kept], return_inverse=True)
+        score, group = np.unique(score[kept], return_inverse=True)
         count, positives = (
-            np.bincount(place, weight[kept]).astype(np.float64) for weight in (share, share * chance)
+            np.bincount(group, weight[kept]).astype(np.float64) for weight in (share, share * chance)
         )
         return Sample(score, count, np.minimum(positives, count))
 

@@ -65,13 +65,13 @@ def suite(name: str) -> dict[str, Population]:
         return {key: paper.population(key) for key in paper.NAMES}
     if name == "B":
         return {f"{key} calibrated": paper.population(key, calibrated=True) for key in paper.NAMES}
-    chosen = {
-        **(_first_half() if name in ("C", "C1") else {}),
-        **(_second_half() if name in ("C", "C2") else {}),
-        **(_hard_first_half() if name in ("D", "D1") else {}),
-        **(_hard_second_half() if name in ("D", "D2") else {}),
+    halves = {"C1": _first_half, "C2": _second_half, "D1": _hard_first_half, "D2": _hard_second_half}
+    return {
+        key: Population(scores, curve)
+        for half, members in halves.items()
+        if half.startswith(name)
+        for key, (scores, curve) in members().items()
     }
-    return {key: Population(scores, curve) for key, (scores, curve) in chosen.items()}
 
 
 def suite_study(names: Iterable[str]) -> dict[str, Any]:
