@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 
 import truecal
 from benchmarks._tables import machine, markdown, write
+from truecal.data import Question
 from truecal.data.block import Block
 from truecal.inference.interval import interval_of
 from truecal.multiscale.analysis import analyse
@@ -104,7 +105,7 @@ def _cell(name: str, key: str, population: truecal.Population, n: int, repeats: 
     for first in range(0, repeats, 50):
         for sample in Block.from_rows(*population.sample_many(n, rngs[first : first + 50])):
             for norm in (1, 2):
-                interval = interval_of([sample], norm, LEVEL)
+                interval = interval_of(Question((sample,)), norm, LEVEL)
                 covered[norm].append(interval.low - 1e-12 <= truth[norm] <= interval.high + 1e-12)
                 width[norm].append(interval.high - interval.low)
             above.append(analyse(sample).lower_limit(1 - LEVEL) > truth[2] + 1e-12)

@@ -12,7 +12,7 @@ from scipy.special import chdtrc, expit, fdtrc, logit
 
 from truecal._lib.logistic import fit_logistic
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import Rows
+from truecal.data.question import Rows
 from truecal.data.sample import Sample
 from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.results import Result

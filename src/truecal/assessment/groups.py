@@ -11,7 +11,7 @@ import numpy as np
 from truecal._lib.text import as_table, format_pvalue, level, p_equals
 from truecal.assessment.difference import Difference, clustered_difference, group_difference
 from truecal.data.groups import Split
-from truecal.data.predictions import EQUAL_CLUSTERS, Rows
+from truecal.data.question import EQUAL_CLUSTERS, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.inference._test_result import NOT_TESTED, TestResult

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.text import counted
-from truecal.data.predictions import Rows
+from truecal.data.question import Rows
 from truecal.exceptions import InputError
 from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
 from truecal.inference.monitor.change import ChangePoint

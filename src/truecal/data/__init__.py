@@ -1,17 +1,20 @@
 """From whatever holds predictions to `Sample`: the one place where input is checked.
 
-`as_sample` and `as_samples` take arrays, Series, columns and tensors, or a `Sample`; `load_logits` reads the
-pickled logit files that go with the paper.
+`ask` takes arrays, Series, columns and tensors, or a `Sample`; `as_sample` returns the one sample of them;
+`load_logits` reads the pickled logit files that go with the paper.
 """
 
 from truecal.data.logit_files import LogitSplits, load_logits
-from truecal.data.predictions import Rows, as_sample, as_samples, probabilities_from_logits, read_rows
+from truecal.data.predictions import probabilities_from_logits
+from truecal.data.question import Question, Rows, as_sample, as_samples, ask, read_rows
 
 __all__ = [
     "LogitSplits",
+    "Question",
     "Rows",
     "as_sample",
     "as_samples",
+    "ask",
     "load_logits",
     "probabilities_from_logits",
     "read_rows",

@@ -13,7 +13,7 @@ from truecal.data._expressions import Frame, collect
 from truecal.data.cells import Cells
 from truecal.data.cluster_sums import MOST_PAIRS, N_BLOCKS, cluster_keys, make_clusters, number_clusters
 from truecal.data.groups import rows_by_key
-from truecal.data.predictions import EQUAL_CLUSTERS
+from truecal.data.question import EQUAL_CLUSTERS
 from truecal.exceptions import InputError
 
 _BLOCK = "_block"

@@ -14,7 +14,7 @@ from truecal.exceptions import InputError
 if TYPE_CHECKING:
     import narwhals as nw
 
-    from truecal.data.predictions import Rows
+    from truecal.data.question import Rows
     from truecal.data.sample import Sample
 
 #: How a group with a missing value is shown.

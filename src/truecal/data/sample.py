@@ -207,7 +207,7 @@ class Sample(ScoreGroups):
         >>> Sample.from_predictions(["no", "yes", "yes"], [0.2, 0.7, 0.9], pos_label="yes")
         Sample(n=3, groups=3, target="P(y = 'yes')")
         """
-        from truecal.data.predictions import as_sample
+        from truecal.data.question import as_sample
 
         return as_sample(
             y_true,
@@ -245,7 +245,7 @@ class Sample(ScoreGroups):
         >>> Sample.from_logits([1, 0], [40.0, -1000.0]).score
         array([0., 1.])
         """
-        from truecal.data.predictions import as_sample
+        from truecal.data.question import as_sample
 
         return as_sample(y_true, logits, logits=True, **reading)
 

@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import Rows
+from truecal.data.question import Question
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
@@ -29,54 +29,27 @@ from truecal.inference.resample import (
 from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
 from truecal.multiscale.flips import FlipScale, flip_scale
 from truecal.multiscale.omnibus import rank_pvalue
-from truecal.results import Estimate, mean_over_classes
+from truecal.results import Estimate
 
 
 def estimator_test(
-    samples: tuple[Sample, ...],
-    rows: Sequence[Rows] | None,
+    question: Question,
     method: str,
     norm: float,
     options: dict[str, Any],
     n_resamples: int,
     rng: np.random.Generator,
 ) -> TestResult:
-    """Return the test whose statistic is an estimator, of one sample or of all classes at once.
-
-    Parameters
-    ----------
-    samples, rows
-        One sample and its rows, or those of each class; None for rows that are not known.
-    method, norm, options
-        Name of the estimator, order of the norm, and other options.
-    n_resamples : int
-        Number of Monte Carlo resamples.
-    rng : numpy.random.Generator
-        Source of randomness.
-    """
-    spec = get_estimator(method)
+    """Return the test whose statistic is an estimator, of one sample or of all classes at once."""
+    spec, samples = get_estimator(method), question.samples
     spec.check_options(options)
     if spec.random:
         options = {"rng": rng, **options}
-    clustered = samples[0].clusters is not None
-    for sample in samples:
-        if not (clustered and spec.limit is not None):
+    if samples[0].clusters is None or spec.limit is None:
+        for sample in samples:
             _require_counts(sample, spec.name)
-    draws: Iterable[tuple[Sample, ...]]
-    scales: list[FlipScale] = []
-    if clustered:
-        scales = [flip_scale(*cluster_rows(sample)) for sample in samples]
-        draws = _sign_flips(samples, scales, n_resamples, rng)
-        beside = z_of_clusters(samples)
-    elif rows is None or len(samples) == 1:
-        draws = ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng))
-        beside = z_of(samples[0])
-    else:
-        proba, weight = np.column_stack([one.score for one in rows]).astype(np.float64), rows[0].weight
-        if weight is not None:
-            proba = np.repeat(proba, weight.astype(np.intp), axis=0)
-        draws = _joint_redraws(samples, proba, n_resamples, rng)
-        beside = z_of_classes(samples, proba)
+    scales = [] if samples[0].clusters is None else [flip_scale(*cluster_rows(sample)) for sample in samples]
+    draws, beside = _draws(question, scales, n_resamples, rng)
 
     def measure(each: tuple[Sample, ...]) -> list[Estimate]:
         return [spec(sample, norm=norm, **options) for sample in each]
@@ -88,26 +61,45 @@ def estimator_test(
         _compare(one, one.rank_value, null[:, k], rng, z_of(sample), impossible_labels(sample))
         for k, (one, sample) in enumerate(zip(observed, samples, strict=True))
     ]
-    if spec.limit is not None and not clustered:
+    reasons = [scale.reason(test.pvalue) for scale, test in zip(scales, tests, strict=False)]
+    if scales:
+        tests = [test.not_tested(reason) for test, reason in zip(tests, reasons, strict=True)]
+    elif spec.limit is not None:
         tests = [
             replace(test, asymptotic_pvalue=_asymptotic(spec.limit, test.statistic, sample))
             for test, sample in zip(tests, samples, strict=True)
         ]
-    reasons = [scale.reason(test.pvalue) for scale, test in zip(scales, tests, strict=True)] if scales else []
-    for k, reason in enumerate(reasons):
-        tests[k] = tests[k].not_tested(reason) if reason else tests[k]
-    if len(tests) == 1:
-        outcome, notes = tests[0], observed[0].notes
-    else:
-        mean = mean_over_classes(observed)
-        rank, mean_null = float(np.mean([one.rank_value for one in observed])), null.mean(axis=1)
-        mean_null[:, 0] = np.mean(null[:, :, 0] ** (mean.norm or 1), axis=1) ** (1 / (mean.norm or 1))
-        whole = _compare(mean, rank, mean_null, rng, beside, impossible_labels(*samples))
-        whole = whole.not_tested(reasons[0]) if reasons and all(reasons) else whole
+    outcome, notes = tests[0], observed[0].notes
+    if not question.single:
+        mean = question.combine(observed)
+        whole = _compare(mean, *_mean_null(mean, observed, null), rng, beside, impossible_labels(*samples))
+        whole = whole.not_tested(reasons[0] if reasons and all(reasons) else "")
         outcome, notes = replace(whole, classes=corrected_by_holm(tests)), mean.notes
     for note in notes:
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
     return outcome
+
+
+def _draws(
+    question: Question, scales: Sequence[FlipScale], n_resamples: int, rng: np.random.Generator
+) -> tuple[Iterable[tuple[Sample, ...]], SpiegelhalterResult]:
+    """Return samples under the null hypothesis, and Spiegelhalter's test beside them."""
+    samples = question.samples
+    if scales:
+        return _sign_flips(samples, scales, n_resamples, rng), z_of_clusters(samples)
+    if question.rows is None or question.single:
+        return ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng)), z_of(samples[0])
+    proba, weight = question.proba, question.weight
+    if weight is not None:
+        proba = np.repeat(proba, weight.astype(np.intp), axis=0)
+    return _joint_redraws(samples, proba, n_resamples, rng), z_of_classes(samples, proba)
+
+
+def _mean_null(mean: Estimate, observed: Sequence[Estimate], null: FloatArray) -> tuple[float, FloatArray]:
+    """Return the ranking value of the mean over classes, and (value, ranking value) of it in each draw."""
+    order, draws = mean.norm or 1, null.mean(axis=1)
+    draws[:, 0] = np.mean(null[:, :, 0] ** order, axis=1) ** (1 / order)
+    return float(np.mean([one.rank_value for one in observed])), draws
 
 
 def _sign_flips(

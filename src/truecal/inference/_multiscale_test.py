@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from truecal.data.cells import Cells
-from truecal.data.predictions import Rows
+from truecal.data.question import Question, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE
 from truecal.inference._test_result import TestResult
+from truecal.inference.multiplicity import adjusted_together
 from truecal.inference.resample import cluster_rows, impossible_labels, require_whole_counts
 from truecal.inference.reversal import reversed_scores
 from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
@@ -26,39 +28,18 @@ from truecal.multiscale.null import (
     Trials,
     variance_excess,
 )
-from truecal.multiscale.omnibus import Outcome, joint_test, omnibus_test, tail_pvalue
-from truecal.results import classes_target
+from truecal.multiscale.omnibus import Outcome, joint_test, omnibus_test, rank_pvalue, tail_pvalue
 
 
-def multiscale_test(
-    samples: Sequence[Sample], rows: Sequence[Rows] | None, n_resamples: int, rng: np.random.Generator
-) -> TestResult:
-    """Return the multiscale test of one sample, or of all classes at once.
-
-    Parameters
-    ----------
-    samples, rows
-        One sample and its rows, or those of each class; None for rows that are not known.
-    n_resamples : int
-        Number of Monte Carlo resamples.
-    rng : numpy.random.Generator
-        Source of randomness.
-    """
-    if rows is None or len(samples) == 1:
-        null = _null_of(samples[0], None if rows is None else rows[0])
+def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generator) -> TestResult:
+    """Return the multiscale test of one sample, of all classes at once, or of all predicted classes."""
+    samples = question.samples
+    if question.apart:
+        return _test_of_parts(question, n_resamples, rng)
+    if question.rows is None or question.single:
+        null = _null_of(samples[0], None if question.rows is None else question.rows[0])
         return _as_result(omnibus_test(null, n_resamples, rng), samples[0])
-    beside: SpiegelhalterResult | None = None
-    if samples[0].clusters is not None:
-        joint: JointNull = JointClusterNull([ClusterNull(*cluster_rows(sample)) for sample in samples])
-        beside = z_of_clusters(samples)
-    else:
-        proba = np.column_stack([one.score for one in rows]).astype(np.float64)
-        truth, weight = np.column_stack([one.label for one in rows]).astype(bool), rows[0].weight
-        if weight is not None and samples[0].squares is None:
-            each = weight.astype(np.intp)
-            proba, truth, weight = np.repeat(proba, each, axis=0), np.repeat(truth, each, axis=0), None
-        joint = JointLabelNull(proba, truth, weight)
-        beside = z_of_classes(samples, proba, weight)
+    joint, beside = _joint_null(question, question.rows)
     whole, parts, adjusted = joint_test(joint, n_resamples, rng)
     results = tuple(
         replace(_as_result(part, sample), adjusted_pvalue=1.0 if part.too_little else pvalue)
@@ -67,13 +48,70 @@ def multiscale_test(
     worst = max(results, key=lambda result: result.statistic)
     result = replace(
         _as_result(replace(whole, too_little=""), samples[0]),
-        target=classes_target(len(samples)),
+        target=question.target,
         component=f"{worst.component} ({worst.target})",
         notes=(*whole.notes, *impossible_labels(*samples)),
         spiegelhalter=beside,
         classes=results,
     )
-    return result.not_tested(whole.too_little) if whole.too_little else result
+    return result.not_tested(whole.too_little)
+
+
+def _joint_null(question: Question, rows: Sequence[Rows]) -> tuple[JointNull, SpiegelhalterResult]:
+    """Return how to resample all classes at once, and Spiegelhalter's test of them."""
+    samples = question.samples
+    if samples[0].clusters is not None:
+        nulls = [ClusterNull(*cluster_rows(sample)) for sample in samples]
+        return JointClusterNull(nulls), z_of_clusters(samples)
+    proba, weight = question.proba, question.weight
+    truth = np.column_stack([one.label for one in rows]).astype(bool)
+    if weight is not None and samples[0].squares is None:
+        each = weight.astype(np.intp)
+        proba, truth, weight = np.repeat(proba, each, axis=0), np.repeat(truth, each, axis=0), None
+    return JointLabelNull(proba, truth, weight), z_of_classes(samples, proba, weight)
+
+
+def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generator) -> TestResult:
+    """Test the calibration of the top label in all predicted classes at once, and in each.
+
+    Predicted classes have different rows, so their labels are drawn one class after the other. The statistic is the
+    mean of the classes' statistics; with clusters, which can have rows in several classes, the p-value is the smallest
+    of the adjusted ones instead.
+    """
+    dependent = question.cluster is not None
+    tests = adjusted_together(
+        [multiscale_test(part, n_resamples, rng) for part in question.of_each()], dependent=dependent
+    )
+    worst = min(tests, key=lambda test: (test.adjusted_pvalue or 0.0, -test.statistic))
+    notes = impossible_labels(*question.samples)
+    whole: dict[str, Any] = {
+        "n": sum(test.n for test in tests),
+        "n_clusters": question.size_fields["n_clusters"],
+        "target": question.target,
+        "component": f"{worst.component} ({worst.target})",
+        "components": (),
+        "spiegelhalter": None,
+        "adjusted_pvalue": None,
+        "classes": tests,
+    }
+    if dependent:
+        pvalue = worst.adjusted_pvalue
+        assert pvalue is not None
+        reason = "The p-value is the smallest of the classes', by Holm's method: clusters may join them."
+        return replace(worst, pvalue=pvalue, pvalue_range=(pvalue, pvalue), notes=(*notes, reason), **whole)
+    statistic = float(np.mean([test.statistic for test in tests]))
+    null = np.mean([test.null for test in tests], axis=0)
+    pvalue, bounds = rank_pvalue(statistic, null, rng)
+    return replace(
+        tests[0],
+        statistic=statistic,
+        null=null,
+        pvalue=pvalue,
+        pvalue_range=bounds,
+        tail_pvalue=pvalue,
+        notes=notes,
+        **whole,
+    )
 
 
 def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
@@ -93,7 +131,7 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         notes=(*outcome.notes, *impossible_labels(sample), *([] if reversal is None else [reversal])),
         **sample.size_fields,
     )
-    return result.not_tested(outcome.too_little) if outcome.too_little else result
+    return result.not_tested(outcome.too_little)
 
 
 def _null_of(sample: Sample, rows: Rows | None = None) -> Null:

@@ -142,13 +142,9 @@ class TestResult(Result):
         object.__setattr__(self, "null", null)
 
     def not_tested(self, reason: str) -> TestResult:
-        """Return the result of a test that cannot be made, with a note on why.
-
-        Parameters
-        ----------
-        reason : str
-            It completes the sentence.
-        """
+        """Return the result as that of a test that cannot be made, with a note on why; unchanged without a reason."""
+        if not reason:
+            return self
         note = f"{_NO_TEST}{reason}."
         return replace(
             self,

@@ -29,7 +29,7 @@ from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted, p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.features import Feature, read_features
-from truecal.data.predictions import read_rows
+from truecal.data.question import read_rows
 from truecal.exceptions import InputError
 from truecal.inference._test_result import NOT_TESTED
 from truecal.inference.multiplicity import adjusted_pvalues

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample
+from truecal.data.question import Question, as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.dependence import warn_of_dependence
@@ -116,7 +116,7 @@ def calibration_index(
     most = np.maximum(core.units.score, 1 - core.units.score)  # no curve is farther from the score
     e50, e90, emax = _quantiles(np.minimum(distance, most), weight, (0.5, 0.9, 1.0))
     return CalibrationIndex(
-        ici, interval_of([sample], 1, confidence_level), e50, e90, emax, sample.n, sample.target
+        ici, interval_of(Question((sample,)), 1, confidence_level), e50, e90, emax, sample.n, sample.target
     )
 
 

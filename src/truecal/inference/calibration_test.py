@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_choice, check_count, unknown_option
 from truecal._lib.types import RNGLike
-from truecal.data.predictions import TOP_BY_CLASS, samples_and_rows
+from truecal.data.predictions import TOP_BY_CLASS
+from truecal.data.question import ask
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_TEST, MULTISCALE, list_estimators
 from truecal.exceptions import InputError
@@ -20,7 +21,6 @@ from truecal.inference._multiscale_test import multiscale_test
 from truecal.inference._test_result import TestResult
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.reversal import reversed_scores
-from truecal.inference.top_by_class import parts_test, read_parts
 
 
 def calibration_test(
@@ -172,33 +172,28 @@ def calibration_test(
         bandwidth = canonical.check_arguments(method, options, at_most=at_most)
         vectors = canonical.read_vectors(y_true, y_proba, reading)
         return canonical.canonical_test(vectors, n_resamples, generator, bandwidth)
-    if multiclass == TOP_BY_CLASS:
-        if method != MULTISCALE or options:
-            raise InputError(
-                f"must be 'multiscale' with multiclass={TOP_BY_CLASS!r}, without options",
-                argument="method",
-                value=method,
-            )
-        parts = read_parts(y_true, y_proba, reading)
-        if at_most is not None:
-            return equivalence_test(
-                [one.group() for one in parts], parts, at_most, norm, separate=True, resolution=resolution
-            )
-        return parts_test(parts, n_resamples, generator)
-    samples, rows = samples_and_rows(y_true, y_proba, **reading)
+    if multiclass == TOP_BY_CLASS and (method != MULTISCALE or options):
+        raise InputError(
+            f"must be 'multiscale' with multiclass={TOP_BY_CLASS!r}, without options",
+            argument="method",
+            value=method,
+        )
+    question = ask(y_true, y_proba, **reading)
     if method != MULTISCALE:
         check_choice("method", method, method_names())
         if at_most is not None:
             raise InputError("needs method='multiscale'", argument="at_most")
-        result = estimator_test(samples, rows, method, norm, options, n_resamples, generator)
+        result = estimator_test(question, method, norm, options, n_resamples, generator)
     elif options:
         raise unknown_option(next(iter(options)), "the multiscale test")
     elif at_most is not None:
-        result = equivalence_test(samples, rows, at_most, norm, resolution=resolution)
+        result = equivalence_test(question, at_most, norm, resolution)
     else:
-        result = multiscale_test(samples, rows, n_resamples, generator)
-    notes = [*result.notes, *warn_of_dependence(samples[0], stacklevel=2)]
-    reversal = reversed_scores(samples[0]) if len(samples) == 1 else None
+        result = multiscale_test(question, n_resamples, generator)
+    if question.apart:
+        return result
+    notes = [*result.notes, *warn_of_dependence(question.samples[0], stacklevel=2)]
+    reversal = reversed_scores(question.samples[0]) if question.single else None
     if reversal is not None and reversal not in notes:
         notes.append(reversal)
     return replace(result, notes=tuple(notes))

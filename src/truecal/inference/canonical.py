@@ -25,7 +25,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from truecal._lib.checks import unknown_option
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import Rows, read_rows
+from truecal.data.question import Rows, read_rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from truecal._lib.checks import check_fraction, check_norm
 from truecal._lib.text import level as percent_of
 from truecal._lib.text import p_equals, shorten
-from truecal.data import Rows, read_rows
+from truecal.data import Question, Rows, read_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
@@ -309,7 +309,7 @@ class _Model:
         return cls(name, rows[0].group(), rows[0])
 
     def interval(self, norm: float, level: float, resolution: int | None) -> Interval:
-        return interval_of((self.sample,), norm, level, resolution=resolution)
+        return interval_of(Question((self.sample,)), norm, level, resolution=resolution)
 
 
 def _two_samples(

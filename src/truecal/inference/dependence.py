@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample
+from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Clusters, Sample
 from truecal.exceptions import CalibrationWarning, InputError

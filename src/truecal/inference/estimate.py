@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_count, check_fraction, check_norm
 from truecal._lib.types import RNGLike
-from truecal.data.predictions import TOP_BY_CLASS, Rows, samples_and_rows
+from truecal.data.counting import Counting
+from truecal.data.question import Question, ask
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, EstimatorSpec, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.results import Estimate, mean_over_classes
+from truecal.results import Estimate
 
 
 def estimate(
@@ -123,7 +124,7 @@ def estimate(
     if resolution is not None and confidence_level is None:
         raise InputError("goes with confidence_level", argument="resolution", value=resolution)
     outcome = _measure(
-        y_true, y_proba, reading, estimator, norm, n_bins, confidence_level, rng, options, resolution
+        y_true, y_proba, reading, estimator, norm, n_bins, rng, options, confidence_level, resolution
     )
     if isinstance(y_true, Sample):
         from truecal.data.cell_error import cell_error
@@ -187,7 +188,7 @@ def calibration_error(
         raise InputError(
             f"is for the l2 error; {estimator} is not computed with norm=2 here", argument="squared"
         )
-    value = _measure(y_true, y_proba, reading, estimator, norm, n_bins, None, rng, options).value
+    value = _measure(y_true, y_proba, reading, estimator, norm, n_bins, rng, options).value
     return value**2 if squared else value
 
 
@@ -198,9 +199,9 @@ def _measure(
     estimator: str,
     norm: float,
     n_bins: int | None,
-    confidence_level: float | None,
     rng: RNGLike,
     options: dict[str, Any],
+    confidence_level: float | None = None,
     resolution: int | None = None,
 ) -> Estimate:
     # Most estimates need neither an interval nor several classes, and a first one should not wait for their imports.
@@ -214,60 +215,63 @@ def _measure(
         return canonical.canonical_error(canonical.read_vectors(y_true, y_proba, reading), bandwidth)
     if confidence_level is not None:
         _check_interval(spec, norm, confidence_level)
-    if rng is not None and "rng" in spec.options:
-        options = {"rng": rng, **options}
-    if n_bins is not None:
-        if "n_bins" not in spec.options:
-            raise InputError(
-                f"is not an option of {spec.name}: it has no bins, or it chooses their number itself",
-                argument="n_bins",
-            )
-        options = {"n_bins": n_bins, **options}
-    counting = None
-    if spec.counting is not None:
-        given = {**spec.options, **options}.get("n_bins")
-        counting = (
-            spec.counting(check_count("n_bins", given)) if "n_bins" in spec.options else spec.counting()
-        )
-    separate = reading["multiclass"] == TOP_BY_CLASS
-    rows: Sequence[Rows] | None
-    if separate:
-        from truecal.inference.top_by_class import parts_target, read_parts, sizes_of
-
-        rows = read_parts(y_true, y_proba, reading)
-        samples = tuple(one.group(counting=counting) for one in rows)
-    else:
-        samples, rows = samples_and_rows(y_true, y_proba, counting=counting, **reading)
-    outcomes = [spec(sample, norm=norm, **options) for sample in samples]
+    options = _options(spec, n_bins, rng, options)
+    question = ask(y_true, y_proba, counting=_counting(spec, options), **reading)
+    estimates = [spec(sample, norm=norm, **options) for sample in question.samples]
     if spec.name == DEFAULT_ESTIMATOR:  # it, and its interval, take rows to be independent
         from truecal.inference.dependence import warn_of_dependence
 
-        warn_of_dependence(samples[0], stacklevel=3)
-    if confidence_level is not None:
-        from truecal.inference.interval import check_resolution, interval_of
-
-        resolution = check_resolution(resolution)
-        outcomes = [
-            replace(one, interval=interval_of([sample], norm, confidence_level, resolution=resolution))
-            for one, sample in zip(outcomes, samples, strict=True)
-        ]
-    outcome = outcomes[0]
-    if len(outcomes) > 1 or separate:
-        rows_in_all = sum(sample.n for sample in samples)
-        outcome = mean_over_classes(
-            outcomes, [sample.n / rows_in_all for sample in samples] if separate else None
-        )
-        if separate:
-            outcome = replace(outcome, target=parts_target(len(samples)), **sizes_of(samples, rows or ()))
-        if confidence_level is not None:
-            interval = interval_of(
-                samples, norm, confidence_level, resolution=resolution, rows=rows, separate=separate
-            )
-            outcome = replace(outcome, interval=interval)
+        warn_of_dependence(question.samples[0], stacklevel=3)
+    if confidence_level is None:
+        outcome = question.combine(estimates)
+    else:
+        outcome = _with_intervals(question, estimates, norm, confidence_level, resolution)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
     return outcome
+
+
+def _options(
+    spec: EstimatorSpec, n_bins: int | None, rng: RNGLike, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the options of an estimator, with those that have a keyword of their own."""
+    if n_bins is not None and "n_bins" not in spec.options:
+        raise InputError(
+            f"is not an option of {spec.name}: it has no bins, or it chooses their number itself",
+            argument="n_bins",
+        )
+    if rng is not None and "rng" in spec.options:
+        options = {"rng": rng, **options}
+    return options if n_bins is None else {"n_bins": n_bins, **options}
+
+
+def _counting(spec: EstimatorSpec, options: dict[str, Any]) -> Counting | None:
+    """Return how rows can be counted for an estimator that only needs sums over bins."""
+    if spec.counting is None:
+        return None
+    if "n_bins" not in spec.options:
+        return spec.counting()
+    return spec.counting(check_count("n_bins", {**spec.options, **options}["n_bins"]))
+
+
+def _with_intervals(
+    question: Question,
+    estimates: list[Estimate],
+    norm: float,
+    confidence_level: float,
+    resolution: int | None,
+) -> Estimate:
+    """Return the estimate with its interval, and with those of the classes."""
+    from truecal.inference.interval import check_resolution, interval_of
+
+    resolution = check_resolution(resolution)
+
+    def with_interval(estimate: Estimate, asked: Question) -> Estimate:
+        return replace(estimate, interval=interval_of(asked, norm, confidence_level, resolution=resolution))
+
+    each = [with_interval(*pair) for pair in zip(estimates, question.of_each(), strict=True)]
+    return each[0] if question.single else with_interval(question.combine(each), question)
 
 
 def _check_interval(spec: EstimatorSpec, norm: float, confidence_level: float) -> None:

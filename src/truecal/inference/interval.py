@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_count, check_fraction, check_norm
-from truecal._lib.types import FloatArray
-from truecal.data.predictions import TOP_BY_CLASS, Rows, samples_and_rows
+from truecal.data.question import Question, ask
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.top_by_class import read_parts
 from truecal.multiscale.analysis import Multiscale, analyse
 from truecal.multiscale.clusters import MIN_CLUSTERS
 from truecal.multiscale.intervals import Limits
@@ -112,15 +110,9 @@ def confidence_interval(
     resolution = check_resolution(resolution)
     if check_norm(norm) not in (1, 2):
         raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
-    if separate := reading.get("multiclass") == TOP_BY_CLASS:
-        rows: Sequence[Rows] | None = read_parts(y_true, y_proba, dict(reading))
-        samples = tuple(one.group() for one in rows or ())
-    else:
-        samples, rows = samples_and_rows(y_true, y_proba, **reading)
-    warn_of_dependence(samples[0], stacklevel=2)
-    return interval_of(
-        samples, norm, level, assume=assume, resolution=resolution, rows=rows, separate=separate
-    )
+    question = ask(y_true, y_proba, **reading)
+    warn_of_dependence(question.samples[0], stacklevel=2)
+    return interval_of(question, norm, level, assume=assume, resolution=resolution)
 
 
 def check_resolution(resolution: int | None) -> int | None:
@@ -129,146 +121,78 @@ def check_resolution(resolution: int | None) -> int | None:
 
 
 def interval_of(
-    samples: Sequence[Sample],
+    question: Question,
     norm: float,
     level: float,
     *,
     assume: str | None = None,
     resolution: int | None = None,
-    rows: Sequence[Rows] | None = None,
-    separate: bool = False,
 ) -> Interval:
-    """Return the interval of one sample, or of the lp mean over several classes.
-
-    Parameters
-    ----------
-    samples : sequence of Sample
-        One, or one for each class.
-    norm, level, assume, resolution
-        As in `confidence_interval`.
-    rows : sequence of Rows, optional
-        The rows of the samples, whose classes depend on each other.
-    separate : bool
-        Whether the samples have different rows, and count by their number of rows.
-    """
-    cores = [analyse(sample) for sample in samples]
-    limits = limits_of(cores, norm, rows, separate=separate, resolution=resolution)
+    """Return the interval of one sample, or of the lp mean over several."""
+    limits = limits_of(question, norm, resolution)
     if not limits.reliable:
-        return Interval(0.0, limits.largest, level, _too_few(samples))
+        return Interval(0.0, limits.largest, level, _too_few(question.samples))
     if assume is None:
-        return Interval(*limits.interval(level), level, assumption_of(cores, limits), limits.above.resolution)
-    share = shares(samples) if separate else np.full(len(samples), 1 / len(samples))
+        assumption = assumption_of(question.samples, limits)
+        return Interval(*limits.interval(level), level, assumption, limits.above.resolution)
     alpha = 1 - level
     if assume == "monotone":
-        low, high = _any_curve(cores, norm, alpha / 2, share), _rising(samples, norm, alpha / 2, share)
+        low, high = _any_curve(question, norm, alpha / 2), _rising(question, norm, alpha / 2)
         assumption = "the curve rises"
     else:
-        low, high = _any_curve(cores, norm, alpha, share), limits.largest
+        low, high = _any_curve(question, norm, alpha), limits.largest
         assumption = "any curve; lower limit only"
     low = min(low, limits.error) if limits.pvalue <= alpha / 2 else 0.0
     return Interval(low, min(max(high, limits.error), limits.largest), level, assumption)
 
 
-def limits_of(
-    cores: Sequence[Multiscale],
-    norm: float,
-    rows: Sequence[Rows] | None = None,
-    *,
-    separate: bool = False,
-    resolution: int | None = None,
-) -> Limits:
-    """Return the confidence limits of one sample, or of the lp mean over several classes.
-
-    Parameters
-    ----------
-    cores : sequence of Multiscale
-        One, or one for each class.
-    norm : {1, 2}
-        Order of the norm.
-    rows : sequence of Rows, optional
-        Their rows.
-    separate, resolution
-        As in `interval_of`.
-    """
-    size = sum(core.size for core in cores) if separate else cores[0].size
-    limits = _limits_of(cores, norm, rows, separate=separate, resolution=resolution)
+def limits_of(question: Question, norm: float, resolution: int | None = None) -> Limits:
+    """Return the confidence limits of one sample, or of the lp mean over several."""
+    cores = [analyse(sample) for sample in question.samples]
+    size = sum(core.size for core in cores) if question.apart else cores[0].size
+    limits = cores[0].limits_for(norm, resolution)
+    if len(cores) > 1:
+        limits = _joint_limits(cores, question, norm, resolution)
     return limits if size >= _FEWEST_ROWS else replace(limits, reliable=False)
 
 
-def _limits_of(
-    cores: Sequence[Multiscale],
-    norm: float,
-    rows: Sequence[Rows] | None,
-    *,
-    separate: bool,
-    resolution: int | None,
+def _joint_limits(
+    cores: Sequence[Multiscale], question: Question, norm: float, resolution: int | None
 ) -> Limits:
-    if len(cores) == 1:
-        return cores[0].limits_for(norm, resolution)
-    if separate and rows is not None:
-        return _separate_limits(cores, norm, rows, resolution)
-    if rows is None:
+    """Return the limits of the lp mean over classes, or over parts of the rows."""
+    if question.rows is None:
         return joint_limits(cores, norm=norm, resolution=resolution)
-    influence = np.zeros(len(rows[0].label))
-    for core, one in zip(cores, rows, strict=True):
-        influence += core.influence(one.label, one.score, norm=norm) / len(cores)
-    first = rows[0]
+    each = (
+        core.influence(rows.label, rows.score, norm=norm)
+        for core, rows in zip(cores, question.rows, strict=True)
+    )
+    if question.apart:
+        influence, dependence = np.concatenate(list(each)), 0.0
+    else:
+        influence = np.zeros(len(question.rows[0].label))
+        for values in each:
+            influence += values / len(cores)
+        dependence = class_dependence([rows.score for rows in question.rows])
     return joint_limits(
         cores,
         influence,
         norm=norm,
-        weight=first.weight,
-        cluster=first.cluster,
-        counts=first.counts,
+        weight=question.weight,
+        cluster=question.cluster,
+        counts=question.counts,
+        independent=question.apart,
+        share=question.share,
         resolution=resolution,
-        dependence=class_dependence([one.score for one in rows]),
+        dependence=dependence,
     )
 
 
-def shares(samples: Sequence[Sample]) -> FloatArray:
-    """Return the share of each sample in all rows, or in their total weight."""
-    n = np.array([sample.n for sample in samples])
-    return np.asarray(n / n.sum())
-
-
-def _separate_limits(
-    cores: Sequence[Multiscale], norm: float, rows: Sequence[Rows], resolution: int | None
-) -> Limits:
-    """Return the limits of the mean over parts with different rows; clusters may have rows in several parts."""
-    first = rows[0]
-    influence = [
-        core.influence(one.label, one.score, norm=norm) for core, one in zip(cores, rows, strict=True)
-    ]
-    weight = [one.weight for one in rows if one.weight is not None]
-    cluster = [one.cluster for one in rows if one.cluster is not None]
-    joined = None if not cluster else np.unique(np.concatenate(cluster), return_inverse=True)[1]
-    return joint_limits(
-        cores,
-        np.concatenate(influence),
-        norm=norm,
-        weight=np.concatenate(weight) if weight else None,
-        cluster=joined,
-        counts=first.counts,
-        independent=True,
-        share=shares([core.sample for core in cores]),
-        resolution=resolution,
-    )
-
-
-def assumption_of(cores: Sequence[Multiscale], limits: Limits) -> str:
-    """Return what the limits of one sample, or of several classes, assume about the calibration curve.
-
-    Parameters
-    ----------
-    cores : sequence of Multiscale
-        One, or one for each class.
-    limits : Limits
-        Their confidence limits.
-    """
+def assumption_of(samples: Sequence[Sample], limits: Limits) -> str:
+    """Return what the limits of one sample, or of several classes, assume about the calibration curve."""
     if not limits.reliable:
-        return f"none: {_too_few([core.sample for core in cores])}"
-    units = "rows" if cores[0].sample.clusters is None else "clusters"
-    of_class = " of each class" if len(cores) > 1 else ""
+        return f"none: {_too_few(samples)}"
+    units = "rows" if samples[0].clusters is None else "clusters"
+    of_class = " of each class" if len(samples) > 1 else ""
     number = limits.above.resolution
     if limits.above.every_score:
         scores = "the score" if number == 1 else f"each of the {number} scores"
@@ -292,11 +216,12 @@ def _too_few(samples: Sequence[Sample]) -> str:
     )
 
 
-def _any_curve(cores: Sequence[Multiscale], norm: float, tail: float, share: FloatArray) -> float:
+def _any_curve(question: Question, norm: float, tail: float) -> float:
     """Return a lower limit that holds for any curve; over classes, the limit of the class that has the largest."""
+    cores = [analyse(sample) for sample in question.samples]
     square = max(
-        float(part) * core.lower_limit(tail / len(cores)) ** 2
-        for core, part in zip(cores, share, strict=True)
+        float(share) * core.lower_limit(tail / len(cores)) ** 2
+        for core, share in zip(cores, question.share, strict=True)
     )
     if norm == 2:
         return float(square**0.5)
@@ -305,14 +230,16 @@ def _any_curve(cores: Sequence[Multiscale], norm: float, tail: float, share: Flo
     return float(square / farthest)
 
 
-def _rising(samples: Sequence[Sample], norm: float, tail: float, share: FloatArray) -> float:
+def _rising(question: Question, norm: float, tail: float) -> float:
+    """Return the largest error of a rising curve inside a simultaneous confidence band."""
     total = 0.0
-    for sample, part in zip(samples, share, strict=True):
+    for sample, share in zip(question.samples, question.share, strict=True):
         if sample.squares is not None or sample.clusters is not None or not sample.whole:
             raise InputError(
                 "'monotone' needs independent rows without sampling weights",
                 argument="assume",
                 value="monotone",
             )
-        total += float(part) * largest_error(sample, *band(sample, tail / len(samples)), norm) ** norm
+        limits = band(sample, tail / len(question.samples))
+        total += float(share) * largest_error(sample, *limits, norm) ** norm
     return float(total ** (1 / norm))

@@ -21,7 +21,7 @@ from truecal._lib.checks import check_fraction
 from truecal._lib.logistic import fit_logistic
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample
+from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from truecal._lib.checks import check_fraction
 from truecal._lib.text import level, percent
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample
+from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Clusters, Sample
 from truecal.exceptions import InputError

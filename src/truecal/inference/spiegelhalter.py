@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import samples_and_rows
+from truecal.data.predictions import check_multiclass
+from truecal.data.question import ask
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.resample import cluster_rows, require_whole_counts
@@ -100,16 +101,17 @@ def spiegelhalter_test(
     >>> print(spiegelhalter_test([0, 1, 0, 0], [0.1, 0.6, 0.8, 0.9]))
     Spiegelhalter's Z = 2.44, p = 0.015
     """
-    samples, rows = samples_and_rows(y_true, y_proba, **reading)
+    check_multiclass(reading.get("multiclass"))  # not class by class
+    question = ask(y_true, y_proba, **reading)
+    samples = question.samples
     if samples[0].clusters is not None:
         return z_of_clusters(samples)
     for sample in samples:
         if sample.squares is None:
             require_whole_counts(sample, "Spiegelhalter's test")
-    if rows is None or len(samples) == 1:
+    if question.rows is None or question.single:
         return z_of(samples[0])
-    proba = np.column_stack([one.score for one in rows]).astype(np.float64)
-    return z_of_classes(samples, proba, rows[0].weight)
+    return z_of_classes(samples, question.proba, question.weight)
 
 
 def z_of(sample: Sample) -> SpiegelhalterResult:

@@ -24,7 +24,7 @@ from truecal._lib.logistic import FAR, fit_logistic, logistic_objective
 from truecal._lib.roots import find_root
 from truecal._lib.text import counted, level, p_equals, percent
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample
+from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.resample import count_impossible

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample
+from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.c_statistic import c_statistic

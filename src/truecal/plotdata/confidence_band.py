@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_fraction
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample, refuse_clusters
+from truecal.data.question import as_sample, refuse_clusters
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
-from truecal.data.predictions import as_sample, no_use_for_clusters
+from truecal.data.question import as_sample, no_use_for_clusters
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.resolution import N_INTERVALS, Resolution, resolution_of
 from truecal.data.sample import Sample

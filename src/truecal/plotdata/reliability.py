@@ -13,7 +13,7 @@ from truecal._lib.checks import as_generator, check_choice, check_count, check_f
 from truecal._lib.isotonic import isotonic_rate
 from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.predictions import as_sample
+from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (

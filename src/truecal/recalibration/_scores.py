@@ -17,12 +17,8 @@ from truecal._lib.types import FloatArray
 from truecal.data.arrays import bad_values
 from truecal.data.floor import NO_FLOOR, Floor, floor_of, limits_of
 from truecal.data.labels import Codes, Labels
-from truecal.data.predictions import (
-    finite_numbers,
-    probabilities_from_logits,
-    read_probabilities,
-    refuse_counted_from_one,
-)
+from truecal.data.predictions import finite_numbers, probabilities_from_logits, read_probabilities
+from truecal.data.question import refuse_counted_from_one
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 #: How scores may be given. They are never guessed from their range.

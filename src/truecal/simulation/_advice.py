@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import as_generator, check_norm
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.predictions import as_sample, refuse_clusters
+from truecal.data.question import as_sample, refuse_clusters
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator

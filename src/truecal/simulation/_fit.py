@@ -14,7 +14,7 @@ from scipy.special import chdtrc
 
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.predictions import as_sample, refuse_clusters
+from truecal.data.question import as_sample, refuse_clusters
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import CalibrationWarning, InputError

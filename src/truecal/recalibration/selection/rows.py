@@ -13,7 +13,8 @@ from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.labels import Codes, read_clusters
-from truecal.data.predictions import as_samples, equal_weights, read_weights, weights_are_counts
+from truecal.data.predictions import equal_weights, read_weights, weights_are_counts
+from truecal.data.question import as_samples
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
 from truecal.exceptions import InputError

@@ -1,0 +1,525 @@
+r"""What is asked of predictions: which probability, of which rows, and how several answers combine.
+
+A question is one of: the positive class, the top label, the k most probable classes, each class against the rest
+(classwise), and the top label class by class. It has one sample, or several, which are either classes of the same rows
+or parts with rows of their own.
+
+With the predicted class c and its probability h, the top label asks for :math:`P(Y = c \mid h) = h`, and so lets an
+error in one predicted class cancel that in another. Class by class it asks for :math:`P(Y = c \mid h, c) = h` (Gupta
+and Ramdas 2022). With :math:`e_k` the error among rows with the predicted class k, the error is
+:math:`\big(\sum_k P(c = k)\, e_k^p\big)^{1/p}`, at least that of the top label.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.checks import did_you_mean, hint_at_seed
+from truecal._lib.types import FloatArray
+from truecal.data.arrays import to_array, to_python, warn_of_other_order
+from truecal.data.counting import Counting
+from truecal.data.labels import Codes, Labels, read_clusters
+from truecal.data.predictions import (
+    AGAINST_THE_REST,
+    TOP_BY_CLASS,
+    check_multiclass,
+    class_target,
+    equal_weights,
+    read_logits,
+    read_probabilities,
+    read_weights,
+    weights_are_counts,
+)
+from truecal.data.reading import Reading
+from truecal.data.sample import Sample
+from truecal.data.scales import warn_of_classes
+from truecal.exceptions import InputError, Remedy
+from truecal.results import Estimate, classes_target, mean_over_classes
+
+#: How a target says that clusters count the same, and not rows.
+EQUAL_CLUSTERS = ", every cluster counted once"
+#: Fewest rows, and standard errors of a mean, from which to conclude that labels are counted from 1.
+_FEW_ROWS, _CLEAR = 10, 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Checked predictions, row by row: 0/1 labels, scores in [0, 1], weights and clusters where there are any.
+
+    Attributes
+    ----------
+    label : ndarray of shape (n,)
+        Labels, 0 or 1.
+    score : ndarray of shape (n,)
+        Scores in [0, 1], in the type that they came in.
+    weight : ndarray of shape (n,), or None
+        Weights; None where every row counts once.
+    target : str
+        What the score is the probability of, in words.
+    counts : bool
+        Whether a weight of 2 stands for two rows, also where uncertainty is reported.
+    cluster : ndarray of shape (n,), or None
+        Number of the cluster of each row.
+    equal_clusters : bool
+        Whether the weights make every cluster count the same, instead of every row.
+    """
+
+    label: NDArray[Any]
+    score: NDArray[Any]
+    weight: FloatArray | None
+    target: str
+    counts: bool = False
+    cluster: Codes | None = None
+    equal_clusters: bool = False
+
+    def take(self, chosen: NDArray[Any]) -> Rows:
+        """Return some of the rows."""
+        columns = {name: value[chosen] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **columns)
+
+    def kept(self) -> Rows:
+        """Return the rows without those of weight 0."""
+        return self if self.weight is None or self.weight.all() else self.take(self.weight > 0)
+
+    @property
+    def plain(self) -> bool:
+        """Whether there are neither weights nor clusters."""
+        return self.weight is None and self.cluster is None
+
+    def group(self, *, counting: Counting | None = None) -> Sample:
+        """Return the sample; rows of weight 0 are left out.
+
+        Parameters
+        ----------
+        counting : Counting, optional
+            How rows can be counted in bins, if the purpose only needs sums over them. Where that is quicker, a group
+            of the sample then has all rows of a bin or of a part of it, with their mean score.
+        """
+        counted = counting.count(self.label, self.score, self.target) if counting and self.plain else None
+        if counted is not None:
+            return counted
+        rows = self.kept()
+        sampling = rows.weight is not None and not rows.counts
+        return Sample.from_rows(
+            rows.label,
+            rows.score,
+            rows.weight,
+            target=rows.target,
+            sampling=sampling,
+            clusters=rows.cluster,
+            equal_clusters=rows.equal_clusters,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows(Sequence[Rows]):
+    """The rows of each class against the rest, made when they are asked for.
+
+    Attributes
+    ----------
+    column : ndarray of shape (n,)
+        Number of the true class of each row.
+    proba : ndarray of shape (n, K)
+        Probabilities of the classes.
+    targets : list of str
+        What the score of each class is the probability of, in words.
+    common : dict
+        The other attributes of `Rows`, which are the same for all classes.
+    """
+
+    column: NDArray[Any]
+    proba: NDArray[Any]
+    targets: list[str]
+    common: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @overload
+    def __getitem__(self, k: int) -> Rows: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Rows]: ...
+    def __getitem__(self, k: int | slice) -> Rows | Sequence[Rows]:
+        if isinstance(k, slice):
+            return [self[one] for one in range(*k.indices(len(self)))]
+        k = range(len(self))[k]
+        return Rows(self.column == k, self.proba[:, k], target=self.targets[k], **self.common)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked of predictions, with the samples that answer it.
+
+    Attributes
+    ----------
+    samples : tuple of Sample
+        One, one for each class of the same rows, or one for each part of the rows.
+    rows : sequence of Rows, or None
+        Their rows; None for a Sample, whose rows are gone.
+    apart : bool
+        Whether the samples have different rows, those of each predicted class, and count by their numbers.
+    """
+
+    samples: tuple[Sample, ...]
+    rows: Sequence[Rows] | None = None
+    apart: bool = False
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one sample, and nothing to combine."""
+        return len(self.samples) == 1 and not self.apart
+
+    @property
+    def target(self) -> str:
+        """What is measured, in words."""
+        if self.apart:
+            return f"top label, class by class ({len(self.samples)} predicted classes)"
+        return self.samples[0].target if self.single else classes_target(len(self.samples))
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """Share of each sample in what is measured: by its rows if these are its own, else all the same."""
+        size = np.array([sample.n if self.apart else 1.0 for sample in self.samples])
+        return np.asarray(size / size.sum())
+
+    @cached_property
+    def size_fields(self) -> dict[str, Any]:
+        """Number of rows, effective number of rows and number of clusters, as results have them."""
+        if not self.apart:
+            return self.samples[0].size_fields
+        n, cluster = sum(sample.n for sample in self.samples), self.cluster
+        squares = [sample.squares.sum() for sample in self.samples if sample.squares is not None]
+        return {
+            "n": n,
+            "effective_size": n**2 / float(sum(squares)) if squares else None,
+            "n_clusters": None if cluster is None else int(cluster.max()) + 1,
+        }
+
+    @cached_property
+    def weight(self) -> FloatArray | None:
+        """Weight of each row, part by part; None if every row counts once, or is gone."""
+        weights = [rows.weight for rows in self._own_rows if rows.weight is not None]
+        return np.concatenate(weights) if weights else None
+
+    @cached_property
+    def cluster(self) -> NDArray[np.intp] | None:
+        """Number of the cluster of each row, part by part: a cluster may have rows in several parts."""
+        clusters = [rows.cluster for rows in self._own_rows if rows.cluster is not None]
+        return np.unique(np.concatenate(clusters), return_inverse=True)[1] if clusters else None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a weight of 2 stands for two rows."""
+        return self.rows is not None and self.rows[0].counts
+
+    @property
+    def _own_rows(self) -> Sequence[Rows]:
+        """Every row once."""
+        return () if self.rows is None else self.rows if self.apart else self.rows[:1]
+
+    @property
+    def proba(self) -> FloatArray:
+        """Probabilities of the classes, of shape (n, K)."""
+        assert self.rows is not None
+        return np.column_stack([rows.score for rows in self.rows]).astype(np.float64)
+
+    def of_each(self) -> list[Question]:
+        """Return the question about each class or part by itself."""
+        rows: Sequence[Sequence[Rows] | None] = [None] * len(self.samples)
+        if self.rows is not None:
+            rows = [(one,) for one in self.rows]
+        return [Question((sample,), one) for sample, one in zip(self.samples, rows, strict=True)]
+
+    def combine(self, estimates: Sequence[Estimate]) -> Estimate:
+        """Return the estimate of the whole from those of the samples."""
+        if self.single:
+            return estimates[0]
+        mean = mean_over_classes(estimates, [float(part) for part in self.share] if self.apart else None)
+        return replace(mean, target=self.target, **self.size_fields)
+
+
+def ask(y_true: Any, y_proba: Any = None, *, counting: Counting | None = None, **reading: Any) -> Question:
+    """Check predictions, and return what is asked of them.
+
+    Parameters
+    ----------
+    y_true, y_proba, **reading
+        As for `truecal.Sample.from_predictions`; or a `Sample` alone.
+    counting : Counting, optional
+        As for `Rows.group`.
+
+    Examples
+    --------
+    >>> ask([2, 0], [[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]], multiclass="classwise").target
+    'mean over 3 classes, each against the rest'
+    """
+    if reading.get("multiclass") == TOP_BY_CLASS:
+        rows: Sequence[Rows] = _parts(y_true, y_proba, reading)
+        return Question(tuple(part.group(counting=counting) for part in rows), rows, apart=True)
+    if isinstance(y_true, Sample):
+        return Question(as_samples(y_true, y_proba, **reading))
+    rows = read_rows(y_true, y_proba, **reading)
+    if rows[0].weight is not None:
+        rows = [one.kept() for one in rows]
+    return Question(_group(rows, counting), rows)
+
+
+def _group(rows: Sequence[Rows], counting: Counting | None = None) -> tuple[Sample, ...]:
+    """Return the sample of each set of rows; classes may be counted all at once."""
+    if counting is not None and len(rows) > 1 and isinstance(rows, ClassRows) and rows[0].plain:
+        counted = counting.count_classes(rows.column, rows.proba, rows.targets)
+        if counted is not None:
+            return tuple(counted)
+    return tuple(one.group(counting=counting) for one in rows)
+
+
+def as_samples(
+    y_true: Any, y_proba: Any = None, *, logits: bool = False, **reading: Any
+) -> tuple[Sample, ...]:
+    """Check predictions and group them; one sample, or for ``multiclass="classwise"`` one for each class.
+
+    A `Sample` alone is returned as it is.
+
+    Examples
+    --------
+    >>> as_samples([2, 0], [[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    (Sample(n=2, groups=2, target='top label of 3 classes'),)
+    """
+    if not isinstance(y_true, Sample):
+        return _group(read_rows(y_true, y_proba, logits=logits, **reading))
+    given = [name for name, value in {"y_proba": y_proba, **reading}.items() if value is not None]
+    if given:
+        raise InputError(
+            "cannot be given beside a Sample, which already holds labels, scores, weights and clusters",
+            argument=" and ".join(given),
+            remedy="Give them when the Sample is built: Sample.from_predictions(...).",
+        )
+    return (y_true,)
+
+
+def as_sample(y_true: Any, y_proba: Any = None, **reading: Any) -> Sample:
+    """Return the one sample of the predictions; several, as for classwise, are refused.
+
+    Examples
+    --------
+    >>> as_sample([0, 1], [0.2, 0.9])
+    Sample(n=2, groups=2, target='P(y = 1)')
+    """
+    samples = as_samples(y_true, y_proba, **reading)
+    if len(samples) > 1:
+        raise InputError(
+            f"'classwise' gives {len(samples)} samples, and only one can be used here",
+            argument="multiclass",
+            value="classwise",
+            remedy=Remedy.ONE_CLASS,
+        )
+    return samples[0]
+
+
+def refuse_clusters(sample: Sample, purpose: str) -> None:
+    """Refuse a sample with clusters where rows are taken to be independent."""
+    if sample.clusters is not None:
+        raise InputError(
+            f"are not supported by {purpose}, which takes rows to be independent",
+            argument="clusters",
+            remedy=Remedy.NO_CLUSTERS,
+        )
+
+
+def no_use_for_clusters(clusters: Any, function: str) -> None:
+    """Refuse `clusters` where no uncertainty is reported, instead of ignoring them."""
+    if clusters is not None:
+        raise InputError(
+            f"have no effect on {function}, which reports no uncertainty",
+            argument="clusters",
+            remedy=Remedy.NO_CLUSTERS,
+        )
+
+
+# --- From arrays to rows ---------------------------------------------------------------------------
+
+
+def read_rows(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    sample_weight: Any = None,
+    weights: str | None = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    multiclass: str | None = None,
+    clusters: Any = None,
+    logits: bool = False,
+    **unknown: Any,
+) -> Sequence[Rows]:
+    """Check predictions, and return their rows in the order in which they came; K of them for classwise.
+
+    Examples
+    --------
+    >>> (rows,) = read_rows([2, 0], [[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    >>> rows.score.tolist(), rows.label.tolist()
+    ([0.7, 0.5], [True, False])
+    """
+    _refuse_unknown(unknown)
+    if y_proba is None:
+        raise InputError(
+            "is missing", argument="y_proba", remedy="Pass labels and probabilities, or one Sample."
+        )
+    warn_of_other_order(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight, clusters=clusters)
+    check_multiclass(multiclass, pos_label)
+    proba, names = _read_scores(y_proba, logits=logits)
+    truth = Labels(y_true, len(proba))
+    _refuse_other_order(names, truth.column_names)
+    common = _weights_and_clusters(sample_weight, weights, clusters, len(proba))
+    classes = None if labels is None else to_array(labels, "labels")[0].ravel().tolist()
+    if proba.ndim == 1 and classes is None and (multiclass is None or pos_label is not None):
+        target = f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
+        return (_rows(truth.binary(pos_label), proba, target, common),)
+    if proba.ndim == 1:
+        proba = np.column_stack([1 - proba, proba])
+        if classes is not None and pos_label is not None:  # the one column is that of pos_label
+            classes.sort(key=lambda label: bool(label == pos_label))
+    column, found = truth.columns(proba.shape[1], pos_label=pos_label, classes=classes, names=names)
+    if classes is None and found == list(range(len(found))):
+        refuse_counted_from_one(column, proba)
+    positive = None if pos_label is None else found.index(truth.as_label(pos_label))
+    return _rows_of_classes(proba, column, found, multiclass, positive, common)
+
+
+def _rows_of_classes(
+    proba: NDArray[np.floating[Any]],
+    column: NDArray[Any],
+    classes: list[Any],
+    multiclass: str | None,
+    positive: int | None,
+    common: dict[str, Any],
+) -> Sequence[Rows]:
+    """Return what is asked of the probabilities of several classes."""
+    if multiclass is not None and multiclass.startswith("top_"):
+        return (Rows(**_top_k(proba, column, multiclass), **common),)
+    if multiclass == "top" or (multiclass is None and positive is None and len(classes) > 2):
+        top = proba.argmax(axis=1)
+        score = np.take_along_axis(proba, top[:, np.newaxis], axis=1)[:, 0]
+        return (_rows(top == column, score, f"top label of {len(classes)} classes", common),)
+    if multiclass == "classwise" and positive is None:
+        targets = [class_target(classes, k) + _suffix(common) for k in range(len(classes))]
+        return ClassRows(column, proba, targets, common)
+    k = 1 if positive is None else positive
+    return (_rows(column == k, proba[:, k], class_target(classes, k), common),)
+
+
+def _rows(label: NDArray[Any], score: NDArray[Any], target: str, common: dict[str, Any]) -> Rows:
+    return Rows(label, score, target=target + _suffix(common), **common)
+
+
+def _suffix(common: dict[str, Any]) -> str:
+    return EQUAL_CLUSTERS if common["equal_clusters"] else ""
+
+
+def _refuse_unknown(keywords: dict[str, Any]) -> None:
+    """Refuse keywords that a function passed on and that nobody knows."""
+    for name in keywords:
+        hint = hint_at_seed(name) or did_you_mean(name, Reading.__annotations__)
+        raise TypeError(f"unexpected keyword argument {name!r}{f'. {hint}' if hint else ''}")
+
+
+def _read_scores(y_proba: Any, *, logits: bool) -> tuple[NDArray[np.floating[Any]], list[Any] | None]:
+    """Return probabilities, in one dimension if they have one column, and the names of several columns."""
+    proba, names = read_logits(y_proba) if logits else read_probabilities(y_proba)
+    if not logits:  # of which some round to 1
+        warn_of_classes(proba)
+    return proba[:, 0] if proba.ndim == 2 and proba.shape[1] == 1 else proba, names
+
+
+def _refuse_other_order(names: list[Any] | None, others: list[Any] | None) -> None:
+    """Refuse one-hot labels and probabilities with the same columns in another order."""
+    if names and others and names != others and set(names) == set(others):
+        raise InputError(
+            "have the same columns in another order",
+            remedy="Give them one order.",
+            argument="y_true and y_proba",
+        )
+
+
+def _weights_and_clusters(sample_weight: Any, kind: str | None, clusters: Any, n: int) -> dict[str, Any]:
+    """Return the attributes of `Rows` that do not depend on the class."""
+    cluster = None if clusters is None else read_clusters(clusters, n)
+    weight = read_weights(sample_weight, n)
+    counts = weights_are_counts(weight, kind, cluster)
+    common = {"weight": weight, "counts": counts, "cluster": cluster, "equal_clusters": False}
+    if kind == "clusters" and cluster is not None:
+        common |= {"weight": equal_weights(weight, cluster), "equal_clusters": True}
+    return common
+
+
+def _parts(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, ...]:
+    """Return the rows of each class that is predicted, without those of weight 0."""
+    if isinstance(y_true, Sample):
+        raise InputError(
+            f"{TOP_BY_CLASS!r} needs the probabilities of all classes, and a Sample has one column",
+            argument="multiclass",
+        )
+    if reading.get("pos_label") is not None:
+        raise InputError(
+            f"cannot be combined with multiclass={TOP_BY_CLASS!r}: the top class differs from row to row",
+            argument="pos_label",
+        )
+    classes = [rows.kept() for rows in read_rows(y_true, y_proba, **{**reading, "multiclass": "classwise"})]
+    top = np.column_stack([rows.score for rows in classes]).argmax(axis=1)
+    chosen = [(rows, np.flatnonzero(top == k)) for k, rows in enumerate(classes)]
+    return tuple(replace(rows.take(which), target=_top_target(rows)) for rows, which in chosen if len(which))
+
+
+def _top_target(rows: Rows) -> str:
+    """Return the target of the rows of one predicted class."""
+    name = rows.target.removesuffix(EQUAL_CLUSTERS).removesuffix(AGAINST_THE_REST)
+    return f"{name} where it is the top label{EQUAL_CLUSTERS if rows.equal_clusters else ''}"
+
+
+def refuse_counted_from_one(
+    column: NDArray[Any],
+    proba: NDArray[np.floating[Any]],
+    argument: str = "y_true",
+    remedy: str | Remedy = Remedy.LABELS,
+) -> None:
+    """Refuse labels without 0 if the class of the column before is clearly the more probable one.
+
+    Labels from 1 to K lie outside the classes 0 to K - 1, unless the last one does not occur.
+    """
+    if len(column) < _FEW_ROWS or proba.shape[1] < 3 or column.min() < 1:
+        return
+    rows, column = np.arange(len(column)), column.astype(np.intp)
+    given, before = proba[rows, column].astype(np.float64), proba[rows, column - 1].astype(np.float64)
+    gain = before - given
+    if gain.mean() <= _CLEAR * gain.std() / math.sqrt(len(gain)):
+        return
+    raise InputError(
+        f"has no label 0, and the probabilities fit labels that are counted from 1: the mean probability of the true "
+        f"class is then {before.mean():.3g}, and {given.mean():.3g} if the first column is class 0",
+        argument=argument,
+        remedy=remedy,
+    )
+
+
+def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str) -> dict[str, Any]:
+    """Return whether the true class is among the k most probable ones, and their total probability."""
+    classes = proba.shape[1]
+    k = min(5, classes - 1) if multiclass == "top_k" else int(multiclass.removeprefix("top_"))
+    if not 1 <= k < classes:
+        raise InputError(
+            f"'top_{k}' needs more than {k} classes. Got {classes} instead",
+            argument="multiclass",
+            value=multiclass,
+        )
+    # A stable order of the negative values: of equal probabilities the first columns count, as for the top label.
+    best = np.argsort(-proba, axis=1, kind="stable")[:, :k]
+    score = np.minimum(np.take_along_axis(proba, best, axis=1).sum(axis=1, dtype=np.float64), 1.0)
+    label = (best == column[:, np.newaxis]).any(axis=1)
+    return {"label": label, "score": score, "target": f"top {k} of {classes} classes"}
