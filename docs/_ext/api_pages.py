@@ -67,7 +67,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
       "inference.risk_coverage.RiskCoverage",
       "plotdata.confidence_band.ConfidenceBand", "simulation.Advice", "simulation.AdviceRow",
       "simulation.PopulationFit", "simulation.Study", "simulation.Power", "simulation.MissRates",
-      "simulation.SamplePlan")),
+      "simulation.SamplePlan", "simulation.ValidationSize", "simulation.BetaFit", "simulation.GoodnessOfFit")),
     ("Errors and warnings", "", ("InputError", "CalibrationWarning", "MissingExtraError")),
 )  # fmt: skip
 
