@@ -1,8 +1,10 @@
 """The paper's ten populations: their parameters and their true errors."""
 
+import importlib
+
 import pytest
 
-from truecal import paper
+from truecal import paper, simulation
 from truecal.simulation import IdentityCurve
 
 # True calibration error (l2, l1) in percent, by an independent quadrature to three decimals.
@@ -67,3 +69,7 @@ def test_calibrated_twin(name):
 def test_unknown_name():
     with pytest.raises(ValueError, match=r"name must be one of .* Did you mean 'resnet110_c10'\?"):
         paper.population("resnet110_c1O")
+
+
+def test_it_is_a_module_below_truecal():
+    assert importlib.import_module("truecal.paper") is paper is simulation.paper
