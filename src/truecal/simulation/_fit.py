@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
 from truecal._lib.checks import as_generator, check_choice, check_count
+from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.question import as_sample, refuse_clusters
 from truecal.data.reading import Reading, takes_predictions
@@ -153,7 +154,7 @@ class PopulationFit(Result):
         )
         test = self.goodness
         fit_of_curve = (
-            f"chi-square {test.chi_square:.1f} on {test.degrees_of_freedom} df, p = {test.pvalue:.2g}"
+            f"chi-square {test.chi_square:.1f} on {test.degrees_of_freedom} df, {p_equals(test.pvalue)}"
         )
         return "\n".join(
             [

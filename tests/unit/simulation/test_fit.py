@@ -1,7 +1,9 @@
 """Populations fitted to predictions: what they contain, and how they print."""
 
 import json
+import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -244,3 +246,10 @@ def test_it_is_plain_data(predictions):
     assert data["converged"] is True
     assert data["goodness"]["ks_distance"] == fit.goodness.ks_distance
     assert len(data["glm_table"]) == 12
+
+
+def test_small_p_values_print_as_everywhere(fit):
+    poor = replace(fit, goodness=replace(fit.goodness, pvalue=1e-7))
+    assert "df, p < 0.001\n" in str(poor)
+    untested = replace(fit, goodness=replace(fit.goodness, degrees_of_freedom=0, pvalue=math.nan))
+    assert "0 df, p = n/a\n" in str(untested)
