@@ -1,23 +1,5 @@
-"""Recalibrators, one per file: they learn the observed frequency at each score and correct the scores."""
+"""Recalibrators learn the observed frequency at each score and correct the scores; `selection` chooses one."""
 
-from truecal.recalibration.beta import BetaCalibration
-from truecal.recalibration.dirichlet import DirichletCalibration
-from truecal.recalibration.histogram import HistogramBinning
-from truecal.recalibration.identity import IdentityCalibration
-from truecal.recalibration.isotonic import IsotonicCalibration
-from truecal.recalibration.platt import PlattScaling
-from truecal.recalibration.temperature import TemperatureScaling
-from truecal.recalibration.vector import VectorScaling
-from truecal.recalibration.venn_abers import VennAbersCalibration
+from truecal._lib.lazy import attach
 
-__all__ = [
-    "BetaCalibration",
-    "DirichletCalibration",
-    "HistogramBinning",
-    "IdentityCalibration",
-    "IsotonicCalibration",
-    "PlattScaling",
-    "TemperatureScaling",
-    "VectorScaling",
-    "VennAbersCalibration",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

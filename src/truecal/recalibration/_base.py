@@ -63,6 +63,9 @@ class Recalibrator(ABC):
     n_features_in_: int
     floor_: Floor
 
+    def __init__(self, input: str = "probabilities") -> None:
+        self.input = input
+
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from scores and labels.
 

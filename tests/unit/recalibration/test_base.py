@@ -242,30 +242,27 @@ def test_weights_of_any_size_are_fast_and_without_warnings_of_numpy(make, weight
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
+    ("recalibrator", "name"),
     [
-        ("platt", "fit_logistic"),
-        ("beta", "fit_logistic"),
-        ("temperature", "maximise"),
-        ("_softmax", "maximise"),
+        (PlattScaling, "fit_logistic"),
+        (BetaCalibration, "fit_logistic"),
+        (TemperatureScaling, "maximise"),
+        (VectorScaling, "maximise"),
     ],
 )
 @pytest.mark.parametrize("value", [-1e9, np.nan])
-def test_a_solver_that_fails_leaves_the_scores_as_they_are(monkeypatch, module, name, value):
-    kind = {"platt": PlattScaling, "beta": BetaCalibration, "temperature": TemperatureScaling}.get(
-        module, VectorScaling
-    )
-    found = importlib.import_module(f"truecal.recalibration.{module}")
-    solve = getattr(found, name)
+def test_a_solver_that_fails_leaves_the_scores_as_they_are(monkeypatch, recalibrator, name, value):
+    module = importlib.import_module(recalibrator.__module__)
+    solve = getattr(module, name)
 
     def fail(*data, **options):
         return dataclasses.replace(
             solve(*data, **options), x=np.full_like(options.get("start", data[1]), 7.0), value=value
         )
 
-    monkeypatch.setattr(found, name, fail)
+    monkeypatch.setattr(module, name, fail)
     rng = np.random.default_rng(0)
     p = rng.random(200)
     with pytest.warns(CalibrationWarning, match="better than the scores themselves"):
-        fit = kind(input="probabilities").fit(p, rng.random(200) < p**2)
+        fit = recalibrator(input="probabilities").fit(p, rng.random(200) < p**2)
     np.testing.assert_allclose(fit.transform(p), p, atol=1e-12)

@@ -11,7 +11,6 @@ calibration error, less what the candidate blurs; the log loss is more sensitive
 *Which corrects it best?* Of the candidates that pass and the model itself, the one with the smallest criterion.
 """
 
-from truecal.recalibration.selection.choose import select_recalibrator
-from truecal.recalibration.selection.results import CandidateScore, Selection
+from truecal._lib.lazy import attach
 
-__all__ = ["CandidateScore", "Selection", "select_recalibrator"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

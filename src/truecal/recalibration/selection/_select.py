@@ -1,11 +1,12 @@
-"""Compare candidates on rows that they were not fitted to, and choose."""
+"""Choose a recalibrator by rows that it was not fitted to."""
 
 from __future__ import annotations
 
 import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +14,11 @@ from scipy.special import log_ndtr, ndtri
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
 from truecal._lib.roots import find_root
-from truecal._lib.text import counted
+from truecal._lib.text import counted, level
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.floor import shown_by
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.inference.resample import row_factors
 from truecal.recalibration import (
     BetaCalibration,
     DirichletCalibration,
@@ -34,16 +33,15 @@ from truecal.recalibration import (
 from truecal.recalibration._base import Recalibrator
 from truecal.recalibration._scores import read_scores
 from truecal.recalibration._softmax import FEW_CLASSES
-from truecal.recalibration.selection.criterion import (
+from truecal.recalibration.selection._compare import (
+    IDENTITY,
     PROPER_SCORES,
+    CandidateScore,
+    Contest,
     Criterion,
-    Gain,
-    gain_over,
-    held_out_error,
-    of_classes,
 )
-from truecal.recalibration.selection.results import IDENTITY, CandidateScore, Selection
-from truecal.recalibration.selection.rows import FitRows
+from truecal.recalibration.selection._rows import FitRows
+from truecal.results import Result
 
 #: The default candidates, from the least to the most flexible.
 CANDIDATES = {
@@ -74,6 +72,149 @@ _Z_FOLDS = 1.5
 
 #: On a validation set: probability that a calibrated model is changed, over all candidates.
 _RISK = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Selection(Result):
+    """The recalibrator that was chosen, and why.
+
+    Attributes
+    ----------
+    chosen : str
+        Name of the choice; ``"identity"`` to leave the model unchanged.
+    recalibrator : object
+        The choice, fitted to all rows (not those of `validation`). For ``"identity"`` it returns the model's
+        own probabilities, so that `transform` can be called whatever was chosen.
+    candidates : tuple of CandidateScore
+        One for each candidate, the identity first.
+    criterion : str
+        What was minimised, and for what.
+    z : float
+        Threshold of the evidence.
+    design : str
+        How rows were held out.
+    compared_on : str
+        The rows on which candidates were compared: all of them, merged or drawn if there are more than 10,000.
+    gain : float
+        How much the criterion is expected to fall on new rows. It is smaller than the gain of the held-out rows, which
+        was large enough to be chosen by chance, too; 0 for ``"identity"``.
+    near_ties : tuple of str
+        Other candidates that pass and whose criterion exceeds that of the choice by at most one standard error of the
+        difference: the data do not tell them apart.
+    n_failed : float
+        Number of held-out rows, or their weight, that have a label to which the choice gives a probability of exactly
+        0. The log loss of such a row is infinite; the criterion counts it as in `truecal.recalibration`.
+    n : int or float
+        Number of held-out rows, or their weight.
+    n_resamples : int
+        Number of resamples behind standard errors and shares.
+    held_out : Sample or None
+        The held-out rows with the probabilities of the choice, from fits without these rows; None for more than two
+        classes.
+    """
+
+    _omitted: ClassVar[tuple[str, ...]] = ("held_out",)
+    _derived: ClassVar[tuple[str, ...]] = ("leave_alone", "verdict")
+
+    chosen: str
+    recalibrator: Any
+    candidates: tuple[CandidateScore, ...]
+    criterion: str
+    z: float
+    design: str
+    n: float
+    n_resamples: int
+    held_out: Sample | None = None
+    compared_on: str = ""
+    gain: float = 0.0
+    near_ties: tuple[str, ...] = ()
+    n_failed: float = 0.0
+
+    @property
+    def leave_alone(self) -> bool:
+        """Whether to leave the model as it is."""
+        return self.chosen == IDENTITY
+
+    def transform(self, scores: ArrayLike) -> FloatArray:
+        """Return the probabilities that the choice makes of new scores.
+
+        Parameters
+        ----------
+        scores : array-like
+            Scores of the kind and shape that the choice was fitted to.
+        """
+        return np.asarray(self.recalibrator.transform(scores), dtype=np.float64)
+
+    def __getitem__(self, name: str) -> CandidateScore:
+        check_choice("a candidate", name, [candidate.name for candidate in self.candidates])
+        return next(candidate for candidate in self.candidates if candidate.name == name)
+
+    @property
+    def outlook(self) -> str:
+        """What to expect of the choice on new rows, and what does about as well; empty for ``"identity"``."""
+        if self.leave_alone:
+            return ""
+        sentences = []
+        if f"{self.gain:.4f}" != f"{-self[self.chosen].difference:.4f}":
+            size = f"about {self.gain:.4f}" if self.gain >= 5e-5 else "next to nothing"
+            sentences.append(f"Expect a gain of {size} on new rows: large gains are chosen, also by chance.")
+        if self.near_ties:
+            does = "do" if len(self.near_ties) > 1 else "does"
+            sentences.append(f"{' and '.join(self.near_ties)} {does} about as well (a near tie).")
+        if self.n_failed:
+            rows = counted(self.n_failed, "held-out row")
+            sentences.append(
+                f"For {rows} it gave the label a probability of 0: the log loss itself is infinite."
+            )
+        return " ".join(sentences)
+
+    @property
+    def verdict(self) -> str:
+        """The choice and its reason, in two sentences."""
+        rest = self.candidates[1:]
+        if not self.leave_alone:
+            best = self[self.chosen]
+            worse = f" The log loss grows by {-best.log_loss_gain:.2g}." if best.log_loss_gain < 0 else ""
+            outlook = f" {self.outlook}" if self.outlook else ""
+            return (
+                f"Use {self.chosen}: {self.criterion} is {best.criterion:.4f} instead of "
+                f"{self.candidates[0].criterion:.4f} (z = {best.evidence:.1f} against the null hypothesis of a "
+                f"calibrated model).{worse}{outlook} Calibration error of held-out rows: {best.error:.4f}, "
+                f"{best.interval}, instead of {self.candidates[0].error:.4f}."
+            )
+        passed = ", ".join(candidate.name for candidate in rest if candidate.passes)
+        if passed:
+            return f"Leave the model alone. {passed} would improve a proper score, but not {self.criterion}."
+        best = max(rest, key=lambda candidate: candidate.evidence)
+        if best.evidence <= 0:
+            return "Leave the model alone. No candidate improves it on rows that it was not fitted to."
+        return (
+            f"Leave the model alone. The largest gain, of {best.name}, has z = {best.evidence:.1f} against the null "
+            f"hypothesis of a calibrated model; {self.z:.3g} is required."
+        )
+
+    def __str__(self) -> str:
+        width = max(len(candidate.name) for candidate in self.candidates) + 1
+        heading = f"{level(self.candidates[0].interval.level)} interval"
+        lines = [
+            f"{self.criterion}, {self.design}, n = {self.n:g}",
+            f"{'':{width}}    value (se)      difference (se)         z  chosen   error  {heading}",
+        ]
+        for row in self.candidates:
+            mark = "*" if row.name == self.chosen else " "
+            lines.append(
+                f"{mark + row.name:{width}} {row.criterion:8.4f} ({row.criterion_se:.4f})  "
+                f"{row.difference:+8.4f} ({row.difference_se:.4f})  "
+                f"{row.evidence:8.1f}  {row.chosen_share:6.0%}  {row.error:.4f}  "
+                f"{row.interval.low:.4f} to {row.interval.high:.4f}"
+            )
+        return "\n".join([*lines, self.verdict])
+
+    def __repr__(self) -> str:
+        return f"<Selection {self.chosen!r} of {len(self.candidates)} by {self.criterion}>"
+
+    def _fields(self) -> dict[str, Any]:
+        return super()._fields() | {"recalibrator": repr(self.recalibrator)}
 
 
 def select_recalibrator(
@@ -211,7 +352,7 @@ def select_recalibrator(
         predictions = {name: _predict(candidate, rows, judged) for name, candidate in entrants.items()}
         z, about = float(ndtri(1 - _RISK / len(entrants))), counted(len(judged.label), "validation row")
         design = f"{len(judged.label)} validation rows"
-    contest = _Contest(predictions, judged, fold, measure, z)
+    contest = Contest(predictions, judged, fold, measure, z)
     chosen, results, ties = contest.decide(confidence_level, n_resamples, generator)
     probability = contest.probability[chosen]
     final = IdentityCalibration(input) if chosen == IDENTITY else copy.deepcopy(entrants[chosen])
@@ -314,9 +455,6 @@ def _check_same_columns(rows: FitRows, judged: FitRows) -> None:
         )
 
 
-# --- Predictions of the candidates -----------------------------------------------------------------------
-
-
 def _fit(candidate: Any, rows: FitRows) -> Any:
     if isinstance(candidate, Recalibrator):  # the rows are checked, and have their floor
         classes = np.arange(rows.scores.n_classes)
@@ -348,96 +486,6 @@ def _cross_predict(entrants: dict[str, Any], rows: FitRows, fold: NDArray[np.int
     return predictions
 
 
-# --- Comparison ---------------------------------------------------------------------------------
-
-
-class _Contest:
-    """The predictions of the model and of all candidates for the same held-out rows."""
-
-    def __init__(
-        self,
-        predictions: dict[str, FloatArray],
-        rows: FitRows,
-        fold: NDArray[np.intp],
-        criterion: Criterion,
-        z: float,
-    ) -> None:
-        self.rows, self.fold, self.criterion, self.z = rows, fold, criterion, z
-        self.probability = {IDENTITY: rows.scores.probabilities, **predictions}
-        # In proper scores an exact 0 of the model counts as no less than the rows can show, and one of a candidate too,
-        # unless the model was nearly as certain.
-        model = rows.scores.limits(rows.weight).table(rows.scores.probabilities)
-        certain = np.minimum(shown_by(model.shape, rows.weight), of_classes(model) / 2)
-        scored = [model if criterion.spec is None else rows.scores.probabilities, *predictions.values()]
-        self.prepared = [criterion.prepare(q, rows.label, fold, certain) for q in scored]
-        self.gains = Gain.stack(
-            [
-                Gain.stack([gain_over(model, q, rows.label, score, certain) for score in PROPER_SCORES])
-                for q in (model, *predictions.values())
-            ]
-        )
-
-    def measure(self, factor: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return the criterion and the gains of all; `factor` says how much more each row counts."""
-        weight = np.ones(len(self.fold)) if self.rows.weight is None else self.rows.weight
-        weight = weight if factor is None else factor * weight
-        value = [self.criterion.measure(one, weight) for one in self.prepared]
-        return np.array(value), self.gains.summarize(self.rows, factor)
-
-    def decide(
-        self, level: float, n_resamples: int, rng: np.random.Generator
-    ) -> tuple[str, tuple[CandidateScore, ...], tuple[str, ...]]:
-        """Return the name of the choice, how each candidate did, and which do about as well as the choice."""
-        names, rows = list(self.probability), self.rows
-        value, gain = self.measure()
-        evidence = _evidence(gain)
-        choice = _choose(value, evidence, self.z)
-        resampled, share = np.empty((n_resamples, len(names))), np.zeros(len(names))
-        counts = rows.weight if rows.counts else None
-        draws = row_factors(len(self.fold), n_resamples, counts=counts, clusters=rows.cluster, rng=rng)
-        for i, factor in enumerate(draws):
-            resampled[i], resampled_gain = self.measure(factor)
-            share[_choose(resampled[i], _evidence(resampled_gain), self.z)] += 1 / n_resamples
-        spread, spread_of_difference = resampled.std(axis=0), (resampled - resampled[:, :1]).std(axis=0)
-        scores = []
-        for k, name in enumerate(names):
-            # The unchanged model was fitted to none of these rows, so they are one fold.
-            fold = np.zeros_like(self.fold) if name == IDENTITY else self.fold
-            error, interval = held_out_error(
-                self.probability[name], rows, fold, self.criterion.multiclass, level
-            )
-            scores.append(
-                CandidateScore(
-                    name=name,
-                    criterion=float(value[k]),
-                    criterion_se=float(spread[k]),
-                    difference=float(value[k] - value[0]),
-                    difference_se=float(spread_of_difference[k]),
-                    brier_gain=float(gain[k, 0, 0]),
-                    log_loss_gain=float(gain[k, 1, 0]),
-                    evidence=float(evidence[k]),
-                    passes=bool(evidence[k] > self.z),
-                    chosen_share=float(share[k]),
-                    error=error,
-                    interval=interval,
-                )
-            )
-        ties = []
-        for k, one in enumerate(scores):
-            spread_of_tie = float((resampled[:, k] - resampled[:, choice]).std())
-            if k not in (0, choice) and one.passes and value[k] - value[choice] <= spread_of_tie:
-                ties.append(one.name)
-        return names[choice], tuple(scores), tuple(ties) if choice else ()
-
-    def count_impossible(self, name: str) -> float:
-        """Return how many held-out rows have the label to which a candidate gives a probability of exactly 0."""
-        q, label = self.probability[name], self.rows.label
-        failed = np.where(label == 1, q, 1 - q) == 0 if q.ndim == 1 else q[np.arange(len(label)), label] == 0
-        return float(
-            np.ones(len(label))[failed].sum() if self.rows.weight is None else self.rows.weight[failed].sum()
-        )
-
-
 def _expected_gain(chosen: CandidateScore, z: float) -> float:
     r"""Return how much the criterion is expected to fall on new rows: the gain, corrected for having been chosen.
 
@@ -454,18 +502,3 @@ def _expected_gain(chosen: CandidateScore, z: float) -> float:
         return float(log_ndtr((mean - gain) / spread) - log_ndtr((mean - threshold) / spread) + np.log(2))
 
     return 0.0 if excess(0.0) >= 0 else find_root(excess, 0.0, gain)
-
-
-def _evidence(gain: FloatArray) -> FloatArray:
-    """Return the larger z statistic of the gains; axes are candidate, score, (gain, standard deviation)."""
-    mean, chance = gain[..., 0], gain[..., 1]
-    # Without variance the gain comes from events that the model called impossible, or there is none.
-    sure = np.where(mean > 0, np.inf, 0.0)
-    return np.asarray(np.where(chance > 0, mean / np.where(chance > 0, chance, 1), sure).max(axis=1))
-
-
-def _choose(value: FloatArray, evidence: FloatArray, z: float) -> int:
-    """Return which has the smallest criterion, of the identity, which is the first, and of all with evidence."""
-    allowed = evidence > z
-    allowed[0] = True
-    return int(np.where(allowed, value, np.inf).argmin())

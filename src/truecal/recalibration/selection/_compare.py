@@ -1,4 +1,4 @@
-"""How candidates are compared: by a criterion, and by the gain in a proper score."""
+"""How candidates are compared on held-out rows: by a criterion, and by the gain in a proper score."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.data.floor import shown_by
 from truecal.data.labels import Codes
 from truecal.data.sample import Sample
 from truecal.estimators._registry import EstimatorSpec
 from truecal.inference.interval import assumption_of
+from truecal.inference.resample import row_factors
 from truecal.multiscale.analysis import analyse
 from truecal.multiscale.joint import joint_limits
-from truecal.recalibration.selection.rows import FitRows
-from truecal.results import Interval
+from truecal.recalibration.selection._rows import FitRows
+from truecal.results import Interval, Result
 
 #: Proper scores, smaller is better. For two classes Brier's is (p - y)^2; for more it sums over the classes.
 PROPER_SCORES = ("brier", "log_loss")
 
 _EPS = float(np.finfo(np.float64).eps)
+
+#: The name of the unchanged model.
+IDENTITY = "identity"
 
 
 def of_classes(probability: FloatArray) -> FloatArray:
@@ -271,3 +276,147 @@ def held_out_error(
     return limits.error, Interval(
         *limits.interval(level), level, assumption_of([core.sample for core in cores], limits)
     )
+
+
+@dataclass(frozen=True)
+class CandidateScore(Result):
+    """How one candidate did on rows that it was not fitted to.
+
+    Attributes
+    ----------
+    name : str
+        Its name; ``"identity"`` is the unchanged model.
+    criterion, criterion_se : float
+        The criterion, smaller is better, and its bootstrap standard error.
+    difference, difference_se : float
+        The criterion minus that of the identity, with its standard error; negative is better.
+    brier_gain, log_loss_gain : float
+        How much the proper score improves over the identity; positive is better.
+    evidence : float
+        The larger of the two gains, each divided by its standard deviation under the null hypothesis that the
+        model is calibrated: a z statistic.
+    passes : bool
+        Whether that exceeds the threshold `Selection.z`.
+    chosen_share : float
+        Share of the resamples in which it was chosen.
+    error : float
+        Calibration error on held-out rows by the default estimator: the root mean square over folds. It is that of
+        recalibrators fitted without one fold; the one that is returned has seen all rows and does slightly better.
+    interval : Interval
+        Confidence interval of that error.
+    """
+
+    name: str
+    criterion: float
+    criterion_se: float
+    difference: float
+    difference_se: float
+    brier_gain: float
+    log_loss_gain: float
+    evidence: float
+    passes: bool
+    chosen_share: float
+    error: float
+    interval: Interval
+
+
+class Contest:
+    """The predictions of the model and of all candidates for the same held-out rows."""
+
+    def __init__(
+        self,
+        predictions: dict[str, FloatArray],
+        rows: FitRows,
+        fold: NDArray[np.intp],
+        criterion: Criterion,
+        z: float,
+    ) -> None:
+        self.rows, self.fold, self.criterion, self.z = rows, fold, criterion, z
+        self.probability = {IDENTITY: rows.scores.probabilities, **predictions}
+        # In proper scores an exact 0 of the model counts as no less than the rows can show, and one of a candidate too,
+        # unless the model was nearly as certain.
+        model = rows.scores.limits(rows.weight).table(rows.scores.probabilities)
+        certain = np.minimum(shown_by(model.shape, rows.weight), of_classes(model) / 2)
+        scored = [model if criterion.spec is None else rows.scores.probabilities, *predictions.values()]
+        self.prepared = [criterion.prepare(q, rows.label, fold, certain) for q in scored]
+        self.gains = Gain.stack(
+            [
+                Gain.stack([gain_over(model, q, rows.label, score, certain) for score in PROPER_SCORES])
+                for q in (model, *predictions.values())
+            ]
+        )
+
+    def measure(self, factor: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return the criterion and the gains of all; `factor` says how much more each row counts."""
+        weight = np.ones(len(self.fold)) if self.rows.weight is None else self.rows.weight
+        weight = weight if factor is None else factor * weight
+        value = [self.criterion.measure(one, weight) for one in self.prepared]
+        return np.array(value), self.gains.summarize(self.rows, factor)
+
+    def decide(
+        self, level: float, n_resamples: int, rng: np.random.Generator
+    ) -> tuple[str, tuple[CandidateScore, ...], tuple[str, ...]]:
+        """Return the name of the choice, how each candidate did, and which do about as well as the choice."""
+        names, rows = list(self.probability), self.rows
+        value, gain = self.measure()
+        evidence = _evidence(gain)
+        choice = _choose(value, evidence, self.z)
+        resampled, share = np.empty((n_resamples, len(names))), np.zeros(len(names))
+        counts = rows.weight if rows.counts else None
+        draws = row_factors(len(self.fold), n_resamples, counts=counts, clusters=rows.cluster, rng=rng)
+        for i, factor in enumerate(draws):
+            resampled[i], resampled_gain = self.measure(factor)
+            share[_choose(resampled[i], _evidence(resampled_gain), self.z)] += 1 / n_resamples
+        spread, spread_of_difference = resampled.std(axis=0), (resampled - resampled[:, :1]).std(axis=0)
+        scores = []
+        for k, name in enumerate(names):
+            # The unchanged model was fitted to none of these rows, so they are one fold.
+            fold = np.zeros_like(self.fold) if name == IDENTITY else self.fold
+            error, interval = held_out_error(
+                self.probability[name], rows, fold, self.criterion.multiclass, level
+            )
+            scores.append(
+                CandidateScore(
+                    name=name,
+                    criterion=float(value[k]),
+                    criterion_se=float(spread[k]),
+                    difference=float(value[k] - value[0]),
+                    difference_se=float(spread_of_difference[k]),
+                    brier_gain=float(gain[k, 0, 0]),
+                    log_loss_gain=float(gain[k, 1, 0]),
+                    evidence=float(evidence[k]),
+                    passes=bool(evidence[k] > self.z),
+                    chosen_share=float(share[k]),
+                    error=error,
+                    interval=interval,
+                )
+            )
+        ties = []
+        for k, one in enumerate(scores):
+            spread_of_tie = float((resampled[:, k] - resampled[:, choice]).std())
+            if k not in (0, choice) and one.passes and value[k] - value[choice] <= spread_of_tie:
+                ties.append(one.name)
+        return names[choice], tuple(scores), tuple(ties) if choice else ()
+
+    def count_impossible(self, name: str) -> float:
+        """Return how many held-out rows have the label to which a candidate gives a probability of exactly 0."""
+        q, label = self.probability[name], self.rows.label
+        failed = np.where(label == 1, q, 1 - q) == 0 if q.ndim == 1 else q[np.arange(len(label)), label] == 0
+        return float(
+            np.ones(len(label))[failed].sum() if self.rows.weight is None else self.rows.weight[failed].sum()
+        )
+
+
+def _evidence(gain: FloatArray) -> FloatArray:
+    """Return the larger z statistic of the gains; axes are candidate, score, (gain, standard deviation)."""
+    mean, chance = gain[..., 0], gain[..., 1]
+    # Without variance the gain comes from events that the model called impossible, or there is none.
+    sure = np.where(mean > 0, np.inf, 0.0)
+    return np.asarray(np.where(chance > 0, mean / np.where(chance > 0, chance, 1), sure).max(axis=1))
+
+
+def _choose(value: FloatArray, evidence: FloatArray, z: float) -> int:
+    """Return which has the smallest criterion, of the identity, which is the first, and of all with evidence."""
+    allowed = evidence > z
+    allowed[0] = True
+    return int(np.where(allowed, value, np.inf).argmin())
