@@ -42,8 +42,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Large data, streams, monitoring",
         "Summaries of fixed size that can be merged, from any engine.",
-        ("summarize", "cells_query", "read_cells", "Cells", "CalibrationStream", "WindowedStream",
-         "CalibrationMonitor"),
+        ("summarize", "cells_query", "read_cells", "Cells", "CalibrationStream", "CalibrationMonitor"),
     ),
     ("Plot", "Displays follow scikit-learn's conventions: ``from_predictions(...)``, then ``plot(ax=None)``.",
      ("display.*", "plotdata.confidence_band.confidence_band", "plotdata.calibration_plot.calibration_plot")),

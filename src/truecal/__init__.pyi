@@ -28,7 +28,6 @@ from truecal.inference.monitor.calibration_monitor import CalibrationMonitor as 
 from truecal.inference.net_benefit import net_benefit as net_benefit
 from truecal.inference.spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from truecal.inference.stream import CalibrationStream as CalibrationStream
-from truecal.inference.stream import WindowedStream as WindowedStream
 from truecal.inference.weak_calibration import weak_calibration as weak_calibration
 from truecal.plotdata.reliability import reliability_curve as reliability_curve
 from truecal.recalibration.selection import select_recalibrator as select_recalibrator

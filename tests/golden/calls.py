@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import truecal
-from golden.cases import CLOSED, FIT, REGISTER, WINDOWED, Case, call, public, resampled, weighted
+from golden.cases import CLOSED, FIT, REGISTER, Case, call, public, resampled, weighted
 from golden.data import arguments, binary, classes, uniform
 
 EXTRAS = ("counts", "weights", "clusters", "uneven", "equal")
@@ -529,14 +529,7 @@ def streams() -> Iterator[Case]:
         two.update(*binary("calibrated", 300))
         return one.merge(two).compute()
 
-    def windowed() -> Any:
-        found = public(WINDOWED)(window=24.0, step=1.0)
-        for hour in range(30):
-            found.update(*binary("square" if hour > 20 else "calibrated", 100), time=float(hour))
-        return [found.compute(), found.n_late, str(found), len(found.steps)]
-
     yield flow(kind, "CalibrationStream merge", FIT)(merged)
-    yield flow(kind, WINDOWED, FIT)(windowed)
 
 
 def frame_of(data: str) -> Any:

@@ -12,7 +12,6 @@ import truecal
 #: Keywords and names that are going to change (see the design); a rename is made here and nowhere else.
 WEIGHTING = "weights"
 REGISTER = "estimator"
-WINDOWED = "WindowedStream"
 
 #: Relative tolerance of formulas, and of values that an iteration finds.
 CLOSED, FIT = "closed", "fit"

@@ -88,7 +88,7 @@ class CalibrationMonitor:
 
     See Also
     --------
-    WindowedStream : the error in a moving window, without error control.
+    CalibrationStream : any estimate of a stream, without error control.
 
     References
     ----------
