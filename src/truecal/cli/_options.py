@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from truecal.cli._examples import EXAMPLES
 from truecal.cli._output import VERBOSE
-from truecal.cli.input.sniffing import FORMATS
+from truecal.cli.input.formats import FORMATS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -210,7 +210,7 @@ def _write(
 
 def _check_format(target: Path) -> str:
     """Return the format that the name of a file implies, which must be one that can be written."""
-    from truecal.cli.input.sniffing import format_by_name
+    from truecal.cli.input.formats import format_by_name
 
     suffix = target.suffix.lower()
     format = (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 #: Beyond so many rows, or bytes of text, a file is summarised in passes and not loaded into memory.
 MANY_ROWS, MANY_BYTES = 20_000_000, 1_000_000_000
+
+
+#: Where the bytes of a table are: files, or memory.
+Content = list[Path] | bytes
 
 
 def first_line(error: BaseException) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.cli.input.columns import label_as_group
-from truecal.cli.input.scanning import unique_keys
+from truecal.cli.input.text_tables import unique_keys
 from truecal.exceptions import InputError
 from truecal.inference.monitor.times import last_by_cluster, number_steps, read_moments
 

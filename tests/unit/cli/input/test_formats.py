@@ -2,13 +2,15 @@ import gzip
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 from support.command_line import COLUMNS, refuse, run, value_of, write_csv
-from truecal.cli.input.files import open_table
+from truecal.cli.input.files import encoding_of, open_table
+from truecal.cli.input.formats import format_by_content, format_by_name
 
 
 def test_npy(truth, tmp_path):
@@ -55,7 +57,7 @@ def test_files_that_cannot_be_read_end_in_one_line_that_names_them(name, content
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", label=np.zeros(10_000), score=np.zeros(10_000))
-    monkeypatch.setattr("truecal.cli.input.scanning._MOST_UNPACKED", 40_000)
+    monkeypatch.setattr("truecal.cli.input.formats._MOST_UNPACKED", 40_000)
     assert "it unpacks to 0.0 GB" in refuse("measure", tmp_path / "a.npz")
 
 
@@ -145,3 +147,28 @@ def test_the_line_that_is_not_json_is_named(text, where, tmp_path):
 def test_objects_are_not_loaded(tmp_path):
     np.savez(tmp_path / "a.npz", label=np.array([{}, {}], dtype=object))
     assert "pickled objects, which are not loaded" in refuse("measure", tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("a.csv", "csv"), ("a.CSV.GZ", "csv"), ("a.b.parquet", "parquet"), ("a.json", "jsonl"), ("a", None)],
+)
+def test_the_name_gives_the_format(name, format):
+    assert format_by_name(Path(name)) == format
+
+
+def test_spreadsheets_are_refused_by_name():
+    with pytest.raises(ValueError, match="Save the sheet as CSV"):
+        format_by_name(Path("a.xlsx"))
+
+
+def test_the_content_gives_the_format():
+    heads = {
+        b"PAR1": "parquet",
+        b"\x93NUMPY": "npy",
+        b'\xef\xbb\xbf {"a"': "jsonl",
+        b"[{": "jsonl",
+        b"a,b": "csv",
+    }
+    assert [format_by_content(head) for head in heads] == list(heads.values())
+    assert encoding_of("a".encode("utf-16")) == "utf-16"

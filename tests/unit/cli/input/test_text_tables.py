@@ -1,7 +1,7 @@
 import pytest
 
-from truecal.cli.input import quotes
-from truecal.cli.input.quotes import has_quoted_fields
+from truecal.cli.input import text_tables
+from truecal.cli.input.text_tables import has_quoted_fields, read_dialect
 from truecal.exceptions import InputError
 
 
@@ -20,7 +20,7 @@ from truecal.exceptions import InputError
 )
 @pytest.mark.parametrize("chunk", [1 << 26, 3])
 def test_quotation_marks_around_fields_or_as_plain_characters(text, quoted, chunk, tmp_path, monkeypatch):
-    monkeypatch.setattr(quotes, "_CHUNK", chunk)
+    monkeypatch.setattr(text_tables, "_CHUNK", chunk)
     assert has_quoted_fields(text.encode(), ",") == quoted
     (tmp_path / "a.csv").write_text(text, encoding="utf-8", newline="")
     assert has_quoted_fields([tmp_path / "a.csv"], ",") == quoted
@@ -30,3 +30,26 @@ def test_quotation_marks_around_fields_or_as_plain_characters(text, quoted, chun
 def test_quotation_marks_that_readers_disagree_about_are_refused(text):
     with pytest.raises(InputError, match="line 3 has a quotation mark"):
         has_quoted_fields(text.encode(), ",")
+
+
+@pytest.mark.parametrize(
+    ("head", "separator", "names", "skipped"),
+    [
+        (b"a,b\n1,2\n", ",", ("a", "b"), 0),
+        (b'"a;b",c\n', ",", ("a;b", "c"), 0),
+        (b"a;b\n", ";", ("a", "b"), 0),
+        (b'sep=|\n"a,b"|c\n', "|", ("a,b", "c"), 1),
+        (b"# one\n# two\na\tb\n", "\t", ("a", "b"), 2),
+        (b"# a b,c\n1,2\n", ",", ("a b", "c"), 1),
+        (b"only\n1\n", ",", ("only",), 0),
+        (b"a,b", ",", ("a", "b"), 0),
+    ],
+)
+def test_separators_names_and_lines_before_the_header(head, separator, names, skipped):
+    dialect = read_dialect(head, "csv")
+    assert (dialect.separator, dialect.names, dialect.skip_lines) == (separator, names, skipped)
+    assert dialect.has_header == (head != b"# a b,c\n1,2\n")
+
+
+def test_a_letter_cut_in_two_by_the_end_of_the_head_is_no_error():
+    assert read_dialect("a,é\n1,é".encode()[:-1], "csv").names == ("a", "é")

@@ -1,0 +1,337 @@
+"""Text as a table: lines of fields, or JSON. Nothing is known of them but their first bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import mmap
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.cli.input.table import Content, first_line, repeated
+from truecal.exceptions import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+UTF8_MARK = b"\xef\xbb\xbf"
+_SEPARATORS = ",\t;|"
+_NUMBER = re.compile(r"\s*[+-]?[\d.]+(e[+-]?\d+)?\s*", re.IGNORECASE)
+_QUOTE, _CHUNK = ord('"'), 1 << 26
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is laid out.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    separator : str
+        What separates the fields.
+    end_of_line : str
+        What ends a line: a line feed (a carriage return before it does not matter), or a carriage return.
+    skip_lines : int
+        Lines before the header.
+    has_header : bool
+        Whether the first line after these is the header.
+    """
+
+    names: tuple[str, ...]
+    separator: str = ","
+    end_of_line: str = "\n"
+    skip_lines: int = 0
+    has_header: bool = True
+
+
+def read_dialect(head: bytes, format: str) -> Dialect:
+    r"""Return the layout of a text table from its first bytes, or refuse what is not a text table.
+
+    Examples
+    --------
+    >>> read_dialect(b"label;score\n1;0,25\n", "csv")
+    Dialect(names=('label', 'score'), separator=';', end_of_line='\n', skip_lines=0, has_header=True)
+    >>> read_dialect(b"sep=;\nlabel;score\n1;0,25\n", "csv").skip_lines
+    1
+    """
+    if b"\0" in head:
+        raise InputError("contains NUL bytes; not a text file")
+    end = "\r" if b"\r" in head and b"\n" not in head else "\n"
+    lines = _whole_lines(head, end)
+    skipped, declared = _before_header(lines)
+    header = lines[skipped]
+    if header.count('"') % 2:
+        raise InputError("the header has a line break within quotation marks, or one of these too many")
+    if "\N{REPLACEMENT CHARACTER}" in header:
+        raise InputError("the column names are not UTF-8. Pass --encoding, such as --encoding latin-1")
+    separator = declared or ("\t" if format == "tsv" else _separator(header))
+    names = _fields(header, separator)
+    if not all(_NUMBER.fullmatch(name) for name in names):
+        return Dialect(_stripped(names), separator, end, skipped)
+    comment = _fields(lines[skipped - 1].lstrip("# "), separator) if skipped else []
+    if len(comment) != len(names):
+        raise InputError("the first line contains only numbers. Add a header line with column names")
+    return Dialect(_stripped(comment), separator, end, skipped, has_header=False)
+
+
+def _before_header(lines: list[str]) -> tuple[int, str | None]:
+    """Return the number of lines before the header: comments, blank ones, and one that declares a separator."""
+    match = re.fullmatch(r"sep=(.)", lines[0].strip('"').strip())
+    skipped = 1 if match else 0
+    while skipped < len(lines) - 1 and (lines[skipped].startswith("#") or not lines[skipped].strip()):
+        skipped += 1
+    return skipped, match[1] if match else None
+
+
+def _whole_lines(head: bytes, end: str) -> list[str]:
+    """Return the lines of the first bytes without the last one, which may be cut off."""
+    plain = head.removeprefix(UTF8_MARK)
+    try:
+        text = plain.rpartition(end.encode())[0].decode() or head.decode()
+    except UnicodeDecodeError:
+        text = plain.decode("utf-8", "replace")
+    return [line.strip("\r") for line in text.split(end)]
+
+
+def _separator(header: str) -> str:
+    bare = re.sub(r'"[^"]*"', "", header)
+    return max(_SEPARATORS, key=bare.count)
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error as error:
+        raise InputError(f"the header cannot be read: {error}") from error
+
+
+def _stripped(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names)
+
+
+def scan_text(content: Content, dialect: Dialect, *, is_packed: bool) -> pl.LazyFrame:
+    """Return a text table, every column as text: a type that fits the first rows may not fit the others."""
+    import polars as pl
+
+    frame = pl.scan_csv(
+        content,
+        separator=dialect.separator,
+        has_header=dialect.has_header,
+        skip_lines=dialect.skip_lines,
+        eol_char=dialect.end_of_line,
+        quote_char='"' if is_packed or has_quoted_fields(content, dialect.separator) else None,
+        infer_schema=False,
+        encoding="utf8-lossy",  # invalid bytes in columns that are not used do not matter
+        glob=False,
+    )
+    if _has_blank_lines(content):
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    return frame
+
+
+def _has_blank_lines(content: Content) -> bool:
+    marks = (b"\n\n", b"\n\r\n", b"\r\r")
+    if isinstance(content, bytes):
+        return any(mark in content for mark in marks)
+    for path in content:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            if any(data.find(mark) >= 0 for mark in marks):
+                return True
+    return False
+
+
+def explain_text(content: Content, dialect: Dialect, error: BaseException) -> str:
+    """Return which line has too many fields, the usual reason; else what Polars found."""
+    n_columns = len(dialect.names)
+    for text in _texts(content):
+        with text, suppress(csv.Error):
+            lines = csv.reader(text, delimiter=dialect.separator)
+            long = next((lines.line_num for row in lines if len(row) > n_columns), None)
+            if long is not None:
+                return f"line {long} has more fields than the header, which has {n_columns}"
+    return first_line(error)
+
+
+def _texts(content: Content) -> Iterator[io.TextIOWrapper]:
+    for part in [content] if isinstance(content, bytes) else content:
+        data = io.BytesIO(part) if isinstance(part, bytes) else part.open("rb")
+        yield io.TextIOWrapper(cast("IO[bytes]", data), "utf-8", "replace", newline="")
+
+
+def explain_json(content: Content, error: BaseException) -> str:
+    """Return which line is not valid JSON, the usual reason; else what Polars found."""
+    for text in _texts(content):
+        with text:
+            lines = ((number, line) for number, line in enumerate(text, start=1) if line.strip())
+            number, line = next(lines, (1, "null"))
+            try:
+                while True:
+                    json.loads(line)
+                    number, line = next(lines)
+            except StopIteration:
+                continue
+            except (ValueError, RecursionError) as problem:
+                if number > 1:
+                    return f"line {number} is not valid JSON ({problem.args[0]})"
+            try:  # one value over several lines
+                json.loads(line + text.read())
+            except (ValueError, RecursionError) as problem:
+                return f"not valid JSON ({problem.args[0]})"
+    return first_line(error)
+
+
+def scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame:
+    """Return a table of JSON: one object for each line, or one value."""
+    import polars as pl
+
+    first = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    _refuse_repeated_keys(first)
+    lines = first.split(b"\n", 2)
+    if first[:1] == b"[" or len(lines) == 1 or not lines[0].rstrip().endswith(b"}"):
+        return _one_json_value(content, is_object=first[:1] == b"{").lazy()
+    if not is_large:
+        return pl.scan_ndjson(content, infer_schema_length=None)
+    # A type that fits the first rows may not fit the others.
+    schema = pl.scan_ndjson(content, infer_schema_length=10_000).collect_schema()
+    text = {name: pl.String for name, dtype in schema.items() if not dtype.is_nested()}
+    return pl.scan_ndjson(content, infer_schema_length=10_000, schema_overrides=text)
+
+
+def _one_json_value(content: Content, *, is_object: bool) -> pl.DataFrame:
+    """Return the table that one value of JSON holds: a list of rows, or an object of columns."""
+    import polars as pl
+
+    parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
+    if is_object and (rows := _rows_of_pandas(parts[0])) is not None:
+        return pl.read_ndjson(rows, infer_schema_length=None)
+    frame = pl.concat([pl.read_json(part, infer_schema_length=None) for part in parts])
+    nested = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
+    is_table = len(nested) > 1 or len(nested) == frame.width
+    if not (is_object and frame.height == 1 and is_table):  # {"label": [...], "score": [...]}
+        return frame
+    lengths = frame.select(pl.col(name).list.len() for name in nested).row(0)
+    if len(set(lengths)) > 1:
+        each = ", ".join(f"{name!r} {n}" for name, n in zip(nested, lengths, strict=True))
+        raise InputError(f"its columns differ in length: {each}")
+    return frame.select(nested).explode(nested)
+
+
+def _rows_of_pandas(part: io.BytesIO | Path) -> io.BytesIO | None:
+    """Return the rows of a table that pandas wrote as one object, as JSON lines; None for anything else.
+
+    Polars would make a column of each row.
+    """
+    try:
+        table = json.loads(part.getvalue() if isinstance(part, io.BytesIO) else part.read_bytes())
+    except (ValueError, RecursionError):
+        return None  # Polars reports it
+    rows = _unpivot(table) if isinstance(table, dict) else None
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        return None
+    return io.BytesIO("\n".join(map(json.dumps, rows)).encode())
+
+
+def _unpivot(table: dict[str, Any]) -> Any:
+    """Return the rows of the orientations "columns", the default, "index", "split" and "table" of pandas."""
+    rows, names = table.get("data"), table.get("columns")
+    if isinstance(rows, list):
+        widths = {len(row) if isinstance(row, list) else None for row in rows}
+        if isinstance(names, list) and widths <= {len(names)}:
+            return [dict(zip(names, row, strict=True)) for row in rows]
+        return rows
+    values = list(table.values())
+    if not all(isinstance(value, dict) and value and value.keys() == values[0].keys() for value in values):
+        return None
+    if all(name.isdecimal() for name in table):
+        return values
+    return [
+        dict(zip(table, row, strict=True)) for row in zip(*(each.values() for each in values), strict=True)
+    ]
+
+
+def _refuse_repeated_keys(head: bytes) -> None:
+    """Refuse rows that give a key twice, of which programs take the first or the last.
+
+    A program that writes such rows writes all of them so; the first ones are enough to see it.
+    """
+    reader = json.JSONDecoder(object_pairs_hook=unique_keys)
+    text = head.decode("utf-8", "replace").lstrip("[")
+    while text:
+        try:
+            _, end = reader.raw_decode(text)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
+            return  # damaged, or cut off: Polars reports the former
+        text = text[end:].lstrip(" \t\r\n,")
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of JSON with these keys and values, or refuse a key that is given twice."""
+    names = repeated([name for name, _ in pairs])
+    if names:
+        raise InputError(f"the key {names[0]!r} is given more than once in a row")
+    return dict(pairs)
+
+
+def has_quoted_fields(content: list[Path] | bytes, separator: str) -> bool:
+    r"""Return whether quotation marks stand around fields; if all of them are plain characters, they do not.
+
+    A mark inside a field, as in ``5"2``, turns the next line breaks into text for some readers, and rows vanish. A
+    table that has such marks beside quoted fields is refused.
+
+    Examples
+    --------
+    >>> has_quoted_fields(b'label,score,text\n1,0.5,"yes, please"\n', ",")
+    True
+    >>> has_quoted_fields(b'label,score,size\n1,0.5,5"2\n', ",")
+    False
+    """
+    quoted = False
+    for part in [content] if isinstance(content, bytes) else content:
+        data = (
+            np.frombuffer(part, np.uint8) if isinstance(part, bytes) else np.memmap(part, np.uint8, mode="r")
+        )
+        opened, stray = _examine(data, separator)
+        if opened and stray is not None:
+            line = int(np.count_nonzero(data[:stray] == ord("\n"))) + 1
+            raise InputError(
+                f"line {line} has a quotation mark that neither begins nor ends a field. Double it, and put the "
+                f"field in quotation marks"
+            )
+        quoted |= opened
+    return quoted
+
+
+def _examine(data: NDArray[np.uint8], separator: str) -> tuple[bool, int | None]:
+    """Return whether any mark begins a field, and where the first stands that neither begins nor ends one."""
+    around, begin = np.zeros((2, 256), bool)  # whether a byte may stand beside a mark, and before a field
+    around[[*separator.encode(), *b"\r\n \t", _QUOTE]] = True
+    begin[[*separator.encode(), *b"\r\n", 0xBF]] = True  # the last is that of a byte order mark
+    opened, stray, n_before, last = False, None, 0, 0
+    for start in range(0, len(data), _CHUNK):
+        at = np.flatnonzero(data[start : start + _CHUNK] == _QUOTE) + start
+        if not len(at):
+            continue
+        newline = np.uint8(ord("\n"))
+        before = np.where(at > 0, data[at - 1], newline)
+        after = np.where(at + 1 < len(data), data[np.minimum(at + 1, len(data) - 1)], newline)
+        opening = (n_before + np.arange(len(at))) % 2 == 0
+        is_begin = begin[before]
+        opened |= bool(is_begin.any())
+        wrong = np.where(opening, ~(is_begin | around[before]), ~around[after])
+        if stray is None and wrong.any():
+            stray = int(at[wrong.argmax()])
+        n_before, last = n_before + len(at), int(at[-1])
+    if stray is None and n_before % 2:
+        stray = last
+    return opened, stray
