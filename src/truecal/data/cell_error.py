@@ -58,12 +58,12 @@ def lay_out(cells: Cells, rng: np.random.Generator) -> Sample:
     quarters, quarter = _halved(halves, np.where(is_right, second[1][source], second[0][source]))
     score, count, positives, _, _ = quarters
     squares: dict[str, Any] = {}
-    if cells.squares is not None and cells.positive_squares is not None:
+    if not cells.counted:
         # The weights are spread alike over the parts of a cell, among its positive rows as among all.
         cell = source[quarter]
-        squares["squares"] = cells.squares[cell] * (count / cells.count[cell])
+        squares["squares"] = cells.weight2[cell] * (count / cells.count[cell])
         hits = np.maximum(cells.positives[cell], np.finfo(np.float64).tiny)
-        squares["positive_squares"] = cells.positive_squares[cell] * (positives / hits)
+        squares["positive_squares"] = cells.positives2[cell] * (positives / hits)
     return Sample(score, count, positives, cells.dtype, cells.target, **squares)
 
 

@@ -261,9 +261,9 @@ class Cells(Sample):
             return self
         parts = (self, *others)
         check_same_target(parts)
-        weighted = any(part.squares is not None for part in parts)
-        squares = [part.count if part.squares is None else part.squares for part in parts]
-        hits = [part.positives if part.positive_squares is None else part.positive_squares for part in parts]
+        weighted = any(not part.counted for part in parts)
+        squares = [part.weight2 for part in parts]
+        hits = [part.positives2 for part in parts]
         cells = Cells.from_sums(
             np.concatenate([part.cell for part in parts]),
             count=np.concatenate([part.count for part in parts]),
@@ -289,7 +289,7 @@ class Cells(Sample):
         return np.where(same, self.score, np.clip(end, self.score, 1.0))
 
     def _columns(self) -> tuple[str, ...]:
-        return _COLUMNS if self.squares is None else (*_COLUMNS, *_SQUARES)
+        return _COLUMNS if self.counted else (*_COLUMNS, *_SQUARES)
 
     # -- Files ----------------------------------------------------------------------------------------
 

@@ -195,7 +195,7 @@ class Question:
         if not self.apart:
             return self.samples[0].size_fields
         n, cluster = sum(sample.n for sample in self.samples), self.cluster
-        squares = [sample.squares.sum() for sample in self.samples if sample.squares is not None]
+        squares = [sample.weight2.sum() for sample in self.samples if not sample.counted]
         return {
             "n": n,
             "effective_size": n**2 / float(sum(squares)) if squares else None,

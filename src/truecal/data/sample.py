@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.codes import number_values, order_of, sum_pairs
@@ -258,14 +260,66 @@ class Sample(ScoreGroups):
     @cached_property
     def effective_size(self) -> float:
         """Kish's effective number of rows, (sum w)^2 / sum w^2; the number of rows if they are counted."""
-        return self.n if self.squares is None else self.n**2 / float(self.squares.sum())
+        return self.n if self.counted else self.n**2 / float(self.weight2.sum())
+
+    @property
+    def counted(self) -> bool:
+        """Whether rows are counted, and do not have sampling weights."""
+        return self.squares is None
+
+    @property
+    def weight2(self) -> FloatArray:
+        """Sums of w^2 over the rows of each group: the count where rows are counted."""
+        return self.count if self.squares is None else self.squares
+
+    @property
+    def positives2(self) -> FloatArray:
+        """Sums of w^2 over the rows labelled 1 of each group."""
+        return self.positives if self.positive_squares is None else self.positive_squares
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Degrees of freedom of an estimated variance: infinite without clusters, else one less than these."""
+        return math.inf if self.clusters is None else max(self.clusters.n_clusters - 1.0, 1.0)
+
+    def quantile(self, tail: float) -> float:
+        """Return how many standard errors an interval extends to one side: Student's t, or normal."""
+        return -float(scipy.special.stdtrit(self.degrees_of_freedom, tail))
+
+    def sum_covariance(self, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
+        r"""Return the covariance matrix of k weighted sums over rows, by rows or by clusters.
+
+        A row of group g adds w times the value ``if_0[:, g]`` or ``if_1[:, g]``, according to its label, to each sum.
+        The values have mean 0. With :math:`E_c` the sums of cluster c of G, it is
+        :math:`\frac{G}{G-1} \sum_c E_c E_c'`.
+
+        Parameters
+        ----------
+        if_0, if_1 : ndarray of shape (k, n_groups)
+            Value of a row with label 0, and with label 1.
+        """
+        table = self.clusters
+        if table is None:
+            misses = if_0 * (self.weight2 - self.positives2)
+            return np.asarray(misses @ if_0.T + (if_1 * self.positives2) @ if_1.T)
+        each = (table.weight - table.positives) * if_0[:, table.group] + table.positives * if_1[
+            :, table.group
+        ]
+        sums = np.stack([np.bincount(table.cluster, values, table.n_clusters) for values in each])
+        return np.asarray(sums @ sums.T) * (table.n_clusters / max(table.n_clusters - 1, 1))
+
+    def standard_error(self, if_0: FloatArray, if_1: FloatArray) -> float:
+        """Return the standard error of the mean of a value that depends on the group and the label of a row."""
+        mean = float(((self.count - self.positives) * if_0 + self.positives * if_1).sum()) / self.n
+        variance = self.sum_covariance((if_0 - mean)[np.newaxis], (if_1 - mean)[np.newaxis])
+        return math.sqrt(max(float(variance[0, 0]), 0.0)) / self.n
 
     @property
     def size_fields(self) -> dict[str, Any]:
         """Number of rows, effective number of rows and number of clusters, as results have them."""
         return {
             "n": self.n,
-            "effective_size": None if self.squares is None else self.effective_size,
+            "effective_size": None if self.counted else self.effective_size,
             "n_clusters": None if self.clusters is None else self.clusters.n_named,
         }
 
@@ -274,7 +328,7 @@ class Sample(ScoreGroups):
 
         Such weights, which may sum to 1, cannot be counts, and rules that depend on the number of rows need one.
         """
-        if self.squares is None or self.n >= len(self):
+        if self.counted or self.n >= len(self):
             return self
         return self.scaled(self.effective_size / self.n)
 

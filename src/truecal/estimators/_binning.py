@@ -370,7 +370,7 @@ def thinned(sample: Sample, most: int = 1024) -> Sample:
     >>> thinned(as_sample(score > 0.5, score), most=100)
     Sample(n=10001, groups=170, target='P(y = 1)')
     """
-    if len(sample) <= 2 * most or sample.squares is not None or sample.clusters is not None:
+    if len(sample) <= 2 * most or not sample.counted or sample.clusters is not None:
         return sample
     # Below -708 the sigmoid is 0, beyond 37 it is 1.
     edges = np.append(np.nextafter(0, 1), expit(np.arange(-708, 37.25, 0.25)))

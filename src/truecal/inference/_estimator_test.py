@@ -133,7 +133,7 @@ def _require_counts(sample: Sample, name: str) -> None:
         "clusters"
         if sample.clusters is not None
         else "sampling weights"
-        if sample.squares is not None
+        if not sample.counted
         else ""
     )
     if problem:

@@ -65,7 +65,7 @@ def _joint_null(question: Question, rows: Sequence[Rows]) -> tuple[JointNull, Sp
         return JointClusterNull(nulls), z_of_clusters(samples)
     proba, weight = question.proba, question.weight
     truth = np.column_stack([one.label for one in rows]).astype(bool)
-    if weight is not None and samples[0].squares is None:
+    if weight is not None and samples[0].counted:
         each = weight.astype(np.intp)
         proba, truth, weight = np.repeat(proba, each, axis=0), np.repeat(truth, each, axis=0), None
     return JointLabelNull(proba, truth, weight), z_of_classes(samples, proba, weight)
@@ -138,7 +138,7 @@ def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
     """Return how to resample a sample; `rows` tell apart weights that differ within a score."""
     if sample.clusters is not None:
         return ClusterNull(*cluster_rows(sample))
-    if sample.squares is None:
+    if sample.counted:
         require_whole_counts(sample, "the test")
         return LabelNull(Trials(sample.score, sample.count, sample.positives, None, _excess_of(sample)))
     if rows is not None and rows.weight is not None:
@@ -147,7 +147,7 @@ def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
         label, weight = rows.label[order].astype(np.float64), rows.weight[order]
         return LabelNull(Trials(rows.score[order].astype(np.float64), np.ones(len(order)), label, weight))
     # Weights within a group are not known one by one: as many rows of equal weight have the same variance.
-    size = np.maximum(np.round(sample.count**2 / sample.squares), 1.0)
+    size = np.maximum(np.round(sample.count**2 / sample.weight2), 1.0)
     weight = sample.count / size
     return LabelNull(Trials(sample.score, size, sample.positives / weight, weight))
 

@@ -114,33 +114,30 @@ def c_statistic(
     unknown, found = Interval(0.0, 1.0, confidence_level), placements(sample)
     if found is None:
         return Parameter(math.nan, math.nan, unknown)
-    hits, events, others, value = sample.positives, found.events, found.others, found.value
+    events, others, value = found.events, found.others, found.value
     hit, miss = found.influence(value)
     table, tail = sample.clusters, (1 - confidence_level) / 2
     if table is not None:
-        group = table.group
-        each = table.positives * hit[group] + (table.weight - table.positives) * miss[group]
-        sums = np.bincount(table.cluster, each, table.n_clusters)
-        degrees = max(table.n_clusters - 1, 1)
-        variance, quantile = float(sums @ sums) * (degrees + 1) / degrees, stdtrit(degrees, 1 - tail)
+        variance = float(sample.sum_covariance(miss[np.newaxis], hit[np.newaxis])[0, 0])
+        quantile = sample.quantile(tail)
         rarer: float = min(
             len(np.unique(table.cluster[holds > 0]))
             for holds in (table.positives, table.weight - table.positives)
         )
     else:
-        squares = sample.count if sample.squares is None else sample.squares
-        of_hits = hits if sample.positive_squares is None else sample.positive_squares
+        hits2, misses2 = sample.positives2, sample.weight2 - sample.positives2
         # Rows of equal weight that each outcome is worth.
-        n_hits, n_misses = events**2 / float(of_hits.sum()), others**2 / float((squares - of_hits).sum())
-        parts = np.array([float(of_hits @ hit**2), float((squares - of_hits) @ miss**2)])
+        n_hits, n_misses = events**2 / float(hits2.sum()), others**2 / float(misses2.sum())
+        parts = np.array([float(hits2 @ hit**2), float(misses2 @ miss**2)])
         freedom = np.maximum([n_hits - 1, n_misses - 1], 1)
         parts *= (freedom + 1) / freedom
         variance, rarer = float(parts.sum()), min(n_hits, n_misses)
         # Welch and Satterthwaite: few events tell little about their own variance.
-        quantile = stdtrit(variance**2 / max(float((parts**2 / freedom).sum()), 1e-300), 1 - tail)
+        degrees = variance**2 / max(float((parts**2 / freedom).sum()), 1e-300)
+        quantile = float(stdtrit(degrees, 1 - tail))
     error = math.sqrt(variance)
     if not 0 < value < 1 or rarer < 2 - _ROUNDING:
         return Parameter(value, error, unknown)
-    half = float(quantile) * error / (value * (1 - value))
+    half = quantile * error / (value * (1 - value))
     low, high = expit(logit(value) - half), expit(logit(value) + half)
     return Parameter(value, error, Interval(float(low), float(high), confidence_level, "DeLong, logit scale"))

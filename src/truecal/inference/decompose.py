@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, ndtri, stdtrit, xlogy
+from scipy.special import entr, xlogy
 
 from truecal._lib.checks import check_choice, check_fraction
 from truecal._lib.types import FloatArray
@@ -125,12 +124,11 @@ def decompose(
 
 def _with_intervals(found: Decomposition, sample: Sample, level: float) -> Decomposition:
     """Return the decomposition with its intervals."""
-    tail, table = (1 - level) / 2, sample.clusters
-    reach = -float(ndtri(tail) if table is None else stdtrit(max(table.n_clusters - 1, 1), tail))
+    reach = sample.quantile((1 - level) / 2)
     rate = float(sample.positives.sum()) / sample.n
 
     def around(value: float, if_0: FloatArray, if_1: FloatArray) -> tuple[float, float]:
-        half = reach * _standard_error(sample, if_0, if_1)
+        half = reach * sample.standard_error(if_0, if_1)
         return value - half, value + half
 
     def interval(low: float, high: float) -> Interval:
@@ -155,22 +153,6 @@ def _with_intervals(found: Decomposition, sample: Sample, level: float) -> Decom
         intervals["miscalibration_interval"] = interval(error.low**2, error.high**2)
         intervals["discrimination_interval"] = interval(*around(value, *gain))
     return replace(found, **intervals)
-
-
-def _standard_error(sample: Sample, if_0: FloatArray, if_1: FloatArray) -> float:
-    """Return the standard error of the mean of a value that rows of each score have for labels 0 and 1."""
-    total = (sample.count - sample.positives) * if_0 + sample.positives * if_1
-    mean = float(total.sum()) / sample.n
-    if (table := sample.clusters) is not None:
-        each = (table.weight - table.positives) * (if_0 - mean)[table.group]
-        each += table.positives * (if_1 - mean)[table.group]
-        sums = np.bincount(table.cluster, each, table.n_clusters)
-        variance = table.n_clusters / max(table.n_clusters - 1, 1) * float(sums @ sums)
-        return math.sqrt(variance) / sample.n
-    squares = sample.count if sample.squares is None else sample.squares
-    hits = sample.positives if sample.positive_squares is None else sample.positive_squares
-    variance = float((squares - hits) @ (if_0 - mean) ** 2) + float(hits @ (if_1 - mean) ** 2)
-    return math.sqrt(max(variance, 0.0)) / sample.n
 
 
 def _brier(sample: Sample, score: NDArray[np.float64]) -> float:

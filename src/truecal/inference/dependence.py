@@ -316,7 +316,7 @@ def suspected_dependence(sample: Sample) -> str | None:
     sample : Sample
         The predictions.
     """
-    if sample.one_row_each or sample.clusters is not None or sample.squares is not None or not sample.whole:
+    if sample.one_row_each or sample.clusters is not None or not sample.counted or not sample.whole:
         return None
     tied = sample.count > 1
     count = sample.count[tied]

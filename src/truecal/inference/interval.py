@@ -234,7 +234,7 @@ def _rising(question: Question, norm: float, tail: float) -> float:
     """Return the largest error of a rising curve inside a simultaneous confidence band."""
     total = 0.0
     for sample, share in zip(question.samples, question.share, strict=True):
-        if sample.squares is not None or sample.clusters is not None or not sample.whole:
+        if not sample.counted or sample.clusters is not None or not sample.whole:
             raise InputError(
                 "'monotone' needs independent rows without sampling weights",
                 argument="assume",

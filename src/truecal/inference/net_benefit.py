@@ -15,7 +15,7 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtri, stdtrit
+from scipy.special import expit
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.logistic import fit_logistic
@@ -226,15 +226,11 @@ class _Benefit:
         self.sample = sample
         negatives = sample.count - sample.positives
         self.positives, self.negatives = _sums(sample.positives), _sums(negatives)
-        squares = sample.count if sample.squares is None else sample.squares
-        hits = sample.positives if sample.positive_squares is None else sample.positive_squares
-        self.positives2, self.negatives2 = _sums(hits), _sums(squares - hits)
-        self.squares = float(squares.sum())
-        tail = (1 - confidence_level) / 2
-        table = sample.clusters
-        self.quantile = -float(ndtri(tail) if table is None else stdtrit(max(table.n_clusters - 1, 1), tail))
+        self.positives2, self.negatives2 = _sums(sample.positives2), _sums(sample.weight2 - sample.positives2)
+        self.squares = float(sample.weight2.sum())
+        self.quantile = sample.quantile((1 - confidence_level) / 2)
         # A share of 0 or 1 has no variance: it is known no better than from so many rows, or clusters.
-        self.fewest = sample.n**2 / self.squares if table is None else float(table.n_clusters)
+        self.fewest = min(sample.degrees_of_freedom + 1, sample.n**2 / self.squares)
 
     def value(self, start: NDArray[np.intp], odds: FloatArray) -> FloatArray:
         """Return the net benefit of acting on the groups from `start` on."""

@@ -183,7 +183,7 @@ def cluster_rows(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray, ND
     """
     table = sample.clusters
     assert table is not None
-    scale = 1.0 if sample.squares is None else sample.n / float(sample.squares.sum())
+    scale = 1.0 if sample.counted else sample.n / float(sample.weight2.sum())
     score = sample.score[table.group]
     return score, table.residual(sample.score) * scale, table.weight * scale, table.cluster
 
@@ -208,7 +208,7 @@ def impossible_labels(*samples: Sample) -> tuple[str, ...]:
     if not wrong:
         return ()
     rows = "1 row has" if wrong == 1 else f"{wrong:,.6g} rows have"
-    if samples[0].squares is not None:
+    if not samples[0].counted:
         rows = f"Rows with a total weight of {wrong:,.4g} have"
     return (f"{rows} a label that a score of exactly 0 or 1 rules out.",)
 

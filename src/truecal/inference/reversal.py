@@ -44,9 +44,7 @@ def reversed_scores(sample: Sample) -> str | None:
         sums = np.bincount(table.cluster, each, table.n_clusters) - (c - 0.5) / table.n_clusters
         variance = float(sums @ sums)
     else:
-        squares = sample.count if sample.squares is None else sample.squares
-        of_hits = sample.positives if sample.positive_squares is None else sample.positive_squares
-        variance = float(of_hits @ hit**2 + (squares - of_hits) @ miss**2)
+        variance = float(sample.sum_covariance(miss[np.newaxis], hit[np.newaxis])[0, 0])
     if 0.5 - c < _CLEAR * math.sqrt(variance):
         return None
     value = f"(C statistic {c:.2f})"

@@ -137,7 +137,7 @@ def risk_coverage(
     score, count, positives = sample.score[::-1], sample.count[::-1], sample.positives[::-1]
     kept = np.cumsum(count)
     accuracy = np.minimum(np.cumsum(positives) / kept, 1.0)
-    effective = kept if sample.squares is None else kept**2 / np.cumsum(sample.squares[::-1])
+    effective = kept**2 / np.cumsum(sample.weight2[::-1])
     if sample.clusters is not None:
         effective = _effective_sizes(sample.clusters, kept, accuracy, effective)
     center = (accuracy + z**2 / (2 * effective)) / (1 + z**2 / effective)

@@ -107,7 +107,7 @@ def spiegelhalter_test(
     if samples[0].clusters is not None:
         return z_of_clusters(samples)
     for sample in samples:
-        if sample.squares is None:
+        if sample.counted:
             require_whole_counts(sample, "Spiegelhalter's test")
     if question.rows is None or question.single:
         return z_of(samples[0])
@@ -130,7 +130,7 @@ def z_of_classes(
     excess = sum(_sums(sample)[0] for sample in samples)
     square = (proba**2).sum(axis=1)
     spread = (proba**3).sum(axis=1) - square**2
-    weight2 = np.ones(len(proba)) if weight is None else weight if samples[0].squares is None else weight**2
+    weight2 = np.ones(len(proba)) if weight is None else weight if samples[0].counted else weight**2
     # Rows with a certain class, or with equal probabilities, have no spread except for rounding.
     varies = spread > 1e-14
     variance = 4 * float(weight2[varies] @ spread[varies])
@@ -167,7 +167,7 @@ def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
 
 def _sums(sample: Sample) -> tuple[float, float]:
     """Return by how much the sum of squared errors exceeds its mean under calibration, and its variance."""
-    weight2 = sample.count if sample.squares is None else sample.squares
+    weight2 = sample.weight2
     excess = variance = 0.0
     for start in range(0, len(sample), _BLOCK):
         block = slice(start, start + _BLOCK)

@@ -17,7 +17,7 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc, chdtri, expit, fdtrc, ndtri, stdtrit
+from scipy.special import chdtrc, chdtri, expit, fdtrc
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.logistic import FAR, fit_logistic, logistic_objective
@@ -188,7 +188,7 @@ class _Fit:
 
     def __init__(self, sample: Sample, confidence_level: float) -> None:
         self.n = sample.n
-        if sample.squares is not None:  # the scale of sampling weights means nothing, but tolerances have one
+        if not sample.counted:  # the scale of sampling weights means nothing, but tolerances have one
             sample = sample.scaled(len(sample) / float(sample.count.sum()))
         self.sample = sample
         self.confidence_level = confidence_level
@@ -201,7 +201,7 @@ class _Fit:
         design = np.column_stack([np.ones_like(self.logit), self.logit])
         self.objective = logistic_objective(design, np.zeros_like(self.logit), self.count, self.positives)
         self.design = design
-        self.robust = sample.clusters is not None or sample.squares is not None
+        self.robust = sample.clusters is not None or not sample.counted
         self.profiled = not self.robust and len(sample) <= _MANY_SCORES
 
     def log_likelihood(self, intercept: float, slope: float) -> float:
@@ -240,35 +240,17 @@ class _Fit:
 
     def score_variance(self, mean: FloatArray, basis: FloatArray) -> FloatArray:
         """Return the robust variance of the sums of (y - mean) times each row of `basis`."""
-        sample, k = self.sample, len(basis)
-        table = sample.clusters
-        if table is not None:
-            position = np.full(len(sample), -1)
-            position[self.inside] = np.arange(len(mean))
-            where = position[table.group]
-            kept = where >= 0
-            residual = table.positives[kept] - table.weight[kept] * mean[where[kept]]
-            sums = np.stack(
-                [
-                    np.bincount(table.cluster[kept], residual * row[where[kept]], table.n_clusters)
-                    for row in basis
-                ]
-            )
-            n_clusters, n = table.n_clusters, max(sample.n, k + 1)
-            factor = n_clusters / (n_clusters - 1) * (n - 1) / (n - k)
-            return np.asarray(factor * sums @ sums.T)
-        assert sample.squares is not None
-        assert sample.positive_squares is not None
-        squares, hits = sample.squares[self.inside], sample.positive_squares[self.inside]
-        each = hits * (1 - mean) ** 2 + (squares - hits) * mean**2
-        return np.asarray((basis * each) @ basis.T)
+        if_0, if_1 = np.zeros((2, len(basis), len(self.sample)))
+        if_0[:, self.inside], if_1[:, self.inside] = -mean * basis, (1 - mean) * basis
+        variance, k = self.sample.sum_covariance(if_0, if_1), len(basis)
+        if math.isinf(self.sample.degrees_of_freedom):
+            return variance
+        n = max(self.sample.n, k + 1)
+        return np.asarray(variance * ((n - 1) / (n - k)))
 
     @property
     def quantile(self) -> float:
-        tail = (1 - self.confidence_level) / 2
-        if self.sample.clusters is not None:
-            return -float(stdtrit(max(self.sample.clusters.n_clusters - 1, 1), tail))
-        return -float(ndtri(tail))
+        return self.sample.quantile((1 - self.confidence_level) / 2)
 
     def interval(self, low: float, high: float) -> Interval:
         return Interval(low, high, self.confidence_level, self.method)
@@ -317,22 +299,10 @@ class _Fit:
             size = sample.n if sample.clusters is None else sample.clusters.n_clusters
             high = -math.expm1(math.log(tail) / size) * sample.n / expected
             return Parameter(0.0, math.nan, self.interval(0.0, high))
-        table = sample.clusters
-        if table is not None and table.n_clusters < 2:
+        if sample.clusters is not None and sample.clusters.n_clusters < 2:
             return Parameter(ratio, math.nan, self.interval(0.0, math.inf))
-        if table is not None:
-            each = np.bincount(
-                table.cluster,
-                table.positives - ratio * table.weight * sample.score[table.group],
-                table.n_clusters,
-            )
-            variance = float(each @ each) * table.n_clusters / (table.n_clusters - 1)
-        else:
-            squares = sample.count if sample.squares is None else sample.squares
-            hits = sample.positives if sample.positive_squares is None else sample.positive_squares
-            miss = ratio * sample.score
-            variance = float(hits @ (1 - miss) ** 2 + (squares - hits) @ miss**2)
-        log_error = math.sqrt(variance) / observed
+        miss = ratio * sample.score[np.newaxis]
+        log_error = math.sqrt(float(sample.sum_covariance(-miss, 1 - miss)[0, 0])) / observed
         spread = math.exp(min(self.quantile * log_error, 700.0))
         return Parameter(ratio, ratio * log_error, self.interval(ratio / spread, ratio * spread))
 
@@ -441,7 +411,7 @@ class _Fit:
             wrong = count_impossible(self.sample)
             rows, labels = counted(ends, "row"), counted(wrong, "label")
             if (
-                self.sample.squares is not None or not self.sample.whole
+                not self.sample.counted or not self.sample.whole
             ):  # weights do not tell how many rows there are
                 total = float(self.sample.count.sum())
                 rows = f"{percent(ends / total)} of the weight, rows"

@@ -203,15 +203,15 @@ def make_units(sample: Sample) -> Units:
             return _units_of_cells(sample, cells)
     depth = _depth(size)
     depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
-    counted = sample.squares is None and clusters is None
+    counted = sample.counted and clusters is None
     if counted and n_groups > max(_MOST_SINGLE_SCORES, size / 2) and depth >= 2:
         return _units_of_groups(sample, size, depth)
 
-    weight = sample.count * scale if sample.squares is not None else sample.count
-    positives = sample.positives * scale if sample.squares is not None else sample.positives
+    weight = sample.count if sample.counted else sample.count * scale
+    positives = sample.positives if sample.counted else sample.positives * scale
     residual = weight * sample.score - positives
-    weight2 = weight if sample.squares is None else sample.squares * scale**2
-    positives2 = positives if sample.positive_squares is None else sample.positive_squares * scale**2
+    weight2 = weight if sample.counted else sample.weight2 * scale**2
+    positives2 = positives if sample.counted else sample.positives2 * scale**2
     residual_weight2 = residual if weight2 is weight else weight2 * sample.score - positives2
     residual2 = sample.score**2 * (weight2 - positives2) + (1 - sample.score) ** 2 * positives2
 
