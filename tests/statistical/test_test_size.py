@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import truecal
+from truecal import power
 from truecal.inference.calibration_test import calibration_test
 from truecal.simulation import miss_rates, population_with_error
-from truecal.simulation._power import power
 
 SCORES = {
     "uniform": truecal.simulation.UniformScores(),

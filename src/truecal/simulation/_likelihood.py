@@ -266,39 +266,12 @@ def _information_se(scores: CensoredScores, a: float, b: float) -> tuple[float, 
 
 
 def fit_beta_as_paper(score: FloatArray, count: FloatArray) -> BetaFit:
-    r"""Fit Beta(a, b) by the recipe of Roelofs et al. (2022), Appendix A, step by step.
+    """Fit Beta(a, b) by the recipe of Roelofs et al. (2022), Appendix A, step by step.
 
     All scores are shifted down by 1e-16 and treated as points. The log-likelihood is maximised over an 11 x 11
     grid on a in [0, 200], b in [0, 50]. The grid is halved around its best point, or only moved if that point
     is on its edge, until it is narrower than 1e-5. Scores below 1e-16 have no logarithm after the shift and
-    raise InputError.
-
-    Notes
-    -----
-    The nearest float64 to 1 - 1e-16 is 1 - 2^-53, so a score of 1 becomes a point at t = 1.1e-16. All that is
-    known is that t is below 2^-54 (float64) or 2^-25 (float32). The mean of log t over that interval is
-    log(2^-54) - 1/b, which is -58 for b = 0.048, whereas the recipe uses -37: for float64 scores it
-    underestimates the skew. For float32 the mean is -17 - 1/b, and -37 is too low once b > 0.05. From samples of
-    Beta(2.7752, 0.0478) the recipe gives (3.35, 0.059) in float64 and (2.87, 0.050) in float32.
-
-    On the four public sets of test outputs (float32) it does not give the printed parameters either. It comes
-    close if all scores within 2^-20 of 1 are set to 1, as a softmax exp(x - log sum exp x) in float32 would
-    round them, because near 1 it has the resolution of the logits. That the paper's scores were rounded in this
-    way is inferred from this table:
-
-    ================  ================  ================  ================
-    data set          recipe            rounded           printed
-    ================  ================  ================  ================
-    ResNet-110 C10    (3.4005, 0.0606)  (2.7439, 0.0472)  (2.7752, 0.0478)
-    DenseNet-40 C10   (2.1097, 0.0429)  (1.9854, 0.0398)  (1.9824, 0.0397)
-    ResNet-110 C100   (1.3556, 0.1307)  (1.1859, 0.1085)  (1.1823, 0.1081)
-    DenseNet-40 C100  (1.2194, 0.0960)  (1.1128, 0.0843)  (1.0805, 0.0808)
-    ================  ================  ================  ================
-
-    References
-    ----------
-    R. Roelofs, N. Cain, J. Shlens, M. C. Mozer, "Mitigating Bias in Calibration Error Estimation",
-    AISTATS 2022, Appendix A.1.
+    raise InputError. The theory page on fits shows how far its results are from a maximum of the likelihood.
     """
     shifted = score - 1e-16
     if shifted[0] <= 0:

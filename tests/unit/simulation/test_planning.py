@@ -9,6 +9,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import truecal
+from truecal import power, validation_sample_size
 from truecal.exceptions import InputError
 from truecal.simulation import (
     BetaScores,
@@ -17,8 +18,8 @@ from truecal.simulation import (
     population_with_error,
     required_sample_size,
 )
-from truecal.simulation._planning import _solve, validation_sample_size
-from truecal.simulation._power import Detection, Simulator, power
+from truecal.simulation._planning import _solve
+from truecal.simulation._power import Detection, Simulator
 
 
 def noiseless(effect, alpha=0.05, shift=0.0):

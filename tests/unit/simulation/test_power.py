@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import truecal
+from truecal import power
 from truecal.simulation import _power, miss_rates, population_with_error
-from truecal.simulation._power import Simulator, detection, power
+from truecal.simulation._power import Simulator, detection
 
 
 def overconfident(d=1.5):
