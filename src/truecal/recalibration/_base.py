@@ -245,13 +245,6 @@ def unless_worse(fit: FloatArray, value: float, identity: FloatArray, value_of_i
     """Return the parameters of a fit, or those of the identity, with a warning, if its log-likelihood is lower.
 
     The identity is among the curves of every fit by maximum likelihood, so that the solver has failed then.
-
-    Parameters
-    ----------
-    fit, identity : ndarray
-        Parameters of the fitted curve and of the identity.
-    value, value_of_identity : float
-        Log-likelihood of the rows of the fit with either.
     """
     if value >= value_of_identity - _ROUNDING * abs(value_of_identity):
         return fit

@@ -255,11 +255,6 @@ def with_a_positive(count: FloatArray, positives: FloatArray) -> FloatArray:
     The fitted value is the slope of the greatest convex minorant of the points (rows, positives), both cumulative, with
     all points before the group moved by (-1, -1). From one group to the next only one point moves, so that a stack of
     corners does all groups in linear time (Vovk, Petej, Fedorova 2015, algorithms 1 and 2).
-
-    Parameters
-    ----------
-    count, positives : ndarray of shape (m,)
-        Rows and positive labels of each group, in ascending order of the score.
     """
     x = np.concatenate([[0.0], np.cumsum(count)]).tolist()
     y = np.concatenate([[0.0], np.cumsum(positives)]).tolist()

@@ -84,19 +84,6 @@ def fit_softmax(
 
     The penalty is :math:`\lambda (\sum_{i \ne j} W_{ij}^2 + \sum_j b_j^2)`; the diagonal is free. The problem is
     convex, and its start is the identity.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (n, K)
-        Log probabilities.
-    label : ndarray of shape (n,)
-        Numbers of the classes.
-    weight : ndarray of shape (n,), optional
-        Weights of the rows.
-    penalty : float
-        The factor :math:`\lambda`.
-    full : bool
-        Whether W is a full matrix, or only its diagonal.
     """
     n, classes = logs.shape
     w = np.ones(n) if weight is None else weight

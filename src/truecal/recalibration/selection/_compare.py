@@ -38,14 +38,7 @@ def of_classes(probability: FloatArray) -> FloatArray:
 def losses(probability: FloatArray, score: str, certain: FloatArray | float = 0.0) -> FloatArray:
     """Return the (n, K) losses of each prediction, if class k occurs.
 
-    Parameters
-    ----------
-    probability : ndarray of shape (n,) or (n, K)
-        Probability of the positive class, or of each class.
-    score : {"brier", "log_loss"}
-        The log loss is finite: positive probabilities count as at least 2.2e-16, as in scikit-learn.
-    certain : ndarray of shape (n, K), or float
-        What probabilities of exactly 0 count as in the log loss.
+    In the log loss an exact 0 counts as `certain`, and no probability as less than 2.2e-16, as in scikit-learn.
 
     Examples
     --------
@@ -90,16 +83,8 @@ class Gain:
 
         Rows of a cluster depend on each other. What the model implies for single rows is then not enough, and the
         variance between clusters is used where it is larger.
-
-        Parameters
-        ----------
-        rows : FitRows
-            The rows.
-        factor : ndarray of shape (n,), optional
-            How much more each row counts.
         """
-        each = np.ones(len(rows.label)) if rows.weight is None else rows.weight
-        weight, squares = each, rows.squares
+        weight, squares = rows.each, rows.squares
         if factor is not None:
             weight, squares = factor * weight, factor * squares
         total = float(weight.sum())
@@ -110,7 +95,7 @@ class Gain:
             times = np.ones(int(rows.cluster.max()) + 1)
             if factor is not None:
                 times[rows.cluster] = factor
-            residual = (each * (self.value - mean[..., np.newaxis])).reshape(-1, len(each))
+            residual = (rows.each * (self.value - mean[..., np.newaxis])).reshape(-1, len(rows.label))
             sums = np.stack([np.bincount(rows.cluster, row) for row in residual])
             between = np.einsum("ki,ki,i->k", sums, sums, times)
             variance = np.maximum(variance, between.reshape(variance.shape))
@@ -190,7 +175,7 @@ def parts_of(
         if probability.ndim == 1 and multiclass is None:
             yield (HeldOut.of(rows, truth == 1, table),)
             continue
-        table = np.column_stack([1 - table, table]) if table.ndim == 1 else table
+        table = of_classes(table)
         if multiclass == "classwise":
             yield tuple(HeldOut.of(rows, truth == c, column) for c, column in enumerate(table.T))
         else:
@@ -252,19 +237,6 @@ def held_out_error(
     """Return the calibration error of held-out rows by the default estimator, and its confidence interval.
 
     It is the root mean square of the errors of the folds, for recalibrators that were fitted without them.
-
-    Parameters
-    ----------
-    probability : ndarray
-        Predictions for the rows, each by a recalibrator that was not fitted to its fold.
-    rows : FitRows
-        The rows.
-    fold : ndarray of int
-        Their folds.
-    multiclass : {"top", "classwise"} or None
-        What to measure for several classes.
-    level : float
-        Level of the interval.
     """
     cores, several = [], False
     for parts in parts_of(probability, rows.label, fold, multiclass):
@@ -348,9 +320,8 @@ class Contest:
 
     def measure(self, factor: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return the criterion and the gains of all; `factor` says how much more each row counts."""
-        weight = np.ones(len(self.fold)) if self.rows.weight is None else self.rows.weight
-        weight = weight if factor is None else factor * weight
-        value = [self.criterion.measure(one, weight) for one in self.prepared]
+        weight = self.rows.each if factor is None else factor * self.rows.each
+        value = [self.criterion.measure(prepared, weight) for prepared in self.prepared]
         return np.array(value), self.gains.summarize(self.rows, factor)
 
     def decide(
@@ -400,11 +371,9 @@ class Contest:
 
     def count_impossible(self, name: str) -> float:
         """Return how many held-out rows have the label to which a candidate gives a probability of exactly 0."""
-        q, label = self.probability[name], self.rows.label
-        failed = np.where(label == 1, q, 1 - q) == 0 if q.ndim == 1 else q[np.arange(len(label)), label] == 0
-        return float(
-            np.ones(len(label))[failed].sum() if self.rows.weight is None else self.rows.weight[failed].sum()
-        )
+        label = self.rows.label
+        failed = of_classes(self.probability[name])[np.arange(len(label)), label] == 0
+        return float(self.rows.each[failed].sum())
 
 
 def _evidence(gain: FloatArray) -> FloatArray:

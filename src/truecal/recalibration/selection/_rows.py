@@ -66,17 +66,7 @@ class FitRows:
 
     @classmethod
     def read(cls, y: Any, scores: Any, given: str, **reading: Any) -> FitRows:
-        """Check scores, labels and weights, or take a Sample apart; rows of weight 0 are left out.
-
-        Parameters
-        ----------
-        y, scores
-            Labels and scores; or a `Sample` and None.
-        given : {"probabilities", "logits"}
-            What the scores are.
-        **reading
-            `sample_weight`, `weights`, `pos_label`, `labels` and `clusters`, as in `truecal.estimate`.
-        """
+        """Check scores, labels and weights, or take a Sample apart; rows of weight 0 are left out."""
         if isinstance(y, Sample):
             if given != "probabilities":
                 raise InputError("must be 'probabilities' for a Sample", argument="input", value=given)
@@ -148,11 +138,14 @@ class FitRows:
         return f"P(y = {self.positive!r})" if two else f"top label of {self.scores.n_classes} classes"
 
     @property
+    def each(self) -> FloatArray:
+        """Weight of each row, 1 where none were given."""
+        return np.ones(len(self.label)) if self.weight is None else self.weight
+
+    @property
     def squares(self) -> FloatArray:
         """Sum of the squared weights of the rows that each row stands for."""
-        if self.weight is None:
-            return np.ones(len(self.label))
-        return self.weight if self.counts else self.weight**2
+        return self.each if self.counts else self.each**2
 
     def take(self, rows: NDArray[Any]) -> FitRows:
         """Return some of the rows."""
@@ -178,11 +171,6 @@ class FitRows:
         Counts are taken apart into single rows, so that a `Sample` has the folds that its rows would have. Of more than
         `MOST_ROWS`, the scores are merged into blocks, and all rows take part; of several classes, or of rows in
         clusters, so many are drawn.
-
-        Parameters
-        ----------
-        rng : Generator
-            Draws rows.
         """
         if self.weight is not None and not (self.counts and (self.weight == np.floor(self.weight)).all()):
             return self, counted(len(self.label), "row")
@@ -213,7 +201,7 @@ class FitRows:
 
     def _drawn(self, rng: np.random.Generator) -> FitRows:
         """Return about `MOST_ROWS` rows, drawn at random; of clusters whole ones."""
-        weight = np.ones(len(self.label)) if self.weight is None else self.weight
+        weight = self.each
         if self.cluster is None:
             drawn = rng.choice(int(weight.sum()), MOST_ROWS, replace=False)
             each = np.bincount(np.searchsorted(np.cumsum(weight), drawn, side="right"), minlength=len(weight))
@@ -226,7 +214,7 @@ class FitRows:
 
     def _in_order(self) -> FitRows:
         """Return the rows that have weight, in an order that is the same however they are shuffled."""
-        weight = np.ones(len(self.label)) if self.weight is None else self.weight
+        weight = self.each
         columns = self.scores.columns
         key = columns[0].values if len(columns) == 1 else _rank_by_bytes(self.scores.values)
         cluster = np.zeros(len(weight)) if self.cluster is None else self.cluster
