@@ -169,3 +169,37 @@ def test_merged_groups_hold_the_same_rows():
     np.testing.assert_allclose(merged.score, [(0.1 + 5 * 0.2) / 6, 0.9])
     assert merged.count.tolist() == [6, 4]
     assert merged.positives.tolist() == [2, 4]
+
+
+def test_one_covariance_for_repeated_rows_counts_and_clusters():
+    rng = np.random.default_rng(1)
+    score, label = np.round(rng.random(40), 1), rng.integers(0, 2, 40)
+    each = rng.integers(1, 4, 40)
+
+    def values(sample):
+        return np.stack([-sample.score, 0.3 * sample.score]), np.stack([1 - sample.score, sample.score**2])
+
+    counted = Sample.from_predictions(label, score, sample_weight=each, weights="counts")
+    repeated = Sample.from_predictions(np.repeat(label, each), np.repeat(score, each))
+    expected = repeated.sum_covariance(*values(repeated))
+    assert counted.sum_covariance(*values(counted)) == pytest.approx(expected)
+    # Every row a cluster of its own: the same sums of squares, with the factor of an estimated mean.
+    own = Sample.from_predictions(label, score, clusters=np.arange(40))
+    plain = Sample.from_predictions(label, score)
+    assert own.sum_covariance(*values(own)) == pytest.approx(40 / 39 * plain.sum_covariance(*values(plain)))
+    # Rows that are repeated within clusters are known no better than once.
+    weighted = Sample.from_predictions(label, score, sample_weight=each)
+    together = Sample.from_predictions(
+        np.repeat(label, each), np.repeat(score, each), clusters=np.repeat(np.arange(40), each)
+    )
+    expected = 40 / 39 * weighted.sum_covariance(*values(weighted))
+    assert together.sum_covariance(*values(together)) == pytest.approx(expected)
+    assert plain.degrees_of_freedom == np.inf
+    assert own.degrees_of_freedom == 39
+    assert plain.quantile(0.025) == pytest.approx(1.959964, abs=1e-6)
+
+
+def test_the_standard_error_of_the_rate_is_that_of_a_binomial():
+    sample = Sample.from_predictions([0, 0, 1, 1, 1], [0.1, 0.5, 0.4, 0.7, 0.9])
+    error = sample.standard_error(np.zeros(5), np.ones(5))
+    assert error == pytest.approx((0.6 * 0.4 / 5) ** 0.5)
