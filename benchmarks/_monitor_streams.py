@@ -12,19 +12,24 @@ from scipy.special import expit, logit
 
 from truecal import CalibrationMonitor
 from truecal._lib.types import FloatArray
-from truecal.inference.monitor.alternatives import (
+from truecal.inference.monitor._evidence import (
+    _RATIO_TABLES,
+    _SQUARE_TABLES,
     DEPTH,
     LOG_PRIOR,
     N_ALTERNATIVES,
     N_CELLS,
     N_CURVES,
+    ON_MANY,
     SENSITIVITY,
     SHIFT_PRIOR,
     SHIFTS,
+    Processes,
+    _apply,
     cells_of,
+    later_starts,
+    log_later,
 )
-from truecal.inference.monitor.evidence import _RATIO_TABLES, _SQUARE_TABLES, _apply
-from truecal.inference.monitor.processes import ON_MANY, Processes, later_starts, log_later
 
 LEVEL, LOOK, ROWS = 0.05, 50, 10_000
 _PRIOR = np.exp(LOG_PRIOR)

@@ -24,7 +24,7 @@ from truecal.inference.dependence import describe_clusters as describe_clusters
 from truecal.inference.estimate import calibration_error as calibration_error
 from truecal.inference.estimate import estimate as estimate
 from truecal.inference.interval import confidence_interval as confidence_interval
-from truecal.inference.monitor.calibration_monitor import CalibrationMonitor as CalibrationMonitor
+from truecal.inference.monitor import CalibrationMonitor as CalibrationMonitor
 from truecal.inference.net_benefit import net_benefit as net_benefit
 from truecal.inference.spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from truecal.inference.stream import CalibrationStream as CalibrationStream

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from truecal._lib.text import counted
 from truecal.data.question import Rows
 from truecal.exceptions import InputError
-from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
-from truecal.inference.monitor.change import ChangePoint
-from truecal.inference.monitor.diagnosis import Diagnosis
-from truecal.inference.monitor.look import Look
-from truecal.inference.monitor.times import last_by_cluster, read_moments
+from truecal.inference.monitor import CalibrationMonitor, ChangePoint, Diagnosis, Look
+from truecal.inference.monitor._batch import last_by_cluster, read_moments
 from truecal.results import Result
 
 #: Most windows, and the rows that a window should have.

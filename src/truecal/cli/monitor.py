@@ -21,8 +21,7 @@ from truecal.exceptions import InputError
 from truecal.results import jsonable
 
 if TYPE_CHECKING:
-    from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
-    from truecal.inference.monitor.look import Look
+    from truecal.inference.monitor import CalibrationMonitor, Look
 
 _KIND = "truecal monitor"
 #: Seconds between two writes of the state file.
@@ -118,7 +117,7 @@ def _batches(
 ) -> Iterator[Batch]:
     """Yield the windows of a file that were not counted yet: those of an interrupted run, then new rows."""
     from truecal.cli.input.predictions import load
-    from truecal.inference.monitor.times import read_moments
+    from truecal.inference.monitor._batch import read_moments
 
     with stage("reading"):
         predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
@@ -184,8 +183,8 @@ class _Watch:
             self._load(state)
 
     def _load(self, path: Path) -> None:
-        from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
-        from truecal.inference.monitor.state_file import check_kinds, read_state, restoring
+        from truecal.inference.monitor import CalibrationMonitor
+        from truecal.inference.monitor._state import check_kinds, read_state, restoring
 
         content = read_state(path, _KIND)
         with restoring(path):
@@ -299,7 +298,7 @@ class _Watch:
                 self._show(name, look)
 
     def _new(self, name: str) -> CalibrationMonitor:
-        from truecal.inference.monitor.calibration_monitor import CalibrationMonitor
+        from truecal.inference.monitor import CalibrationMonitor
 
         settings = dict(self.settings)
         if self.grouped and self.control == "family":
@@ -380,7 +379,7 @@ class _Watch:
     def _save(self) -> None:
         if self.path is None:
             return
-        from truecal.inference.monitor.state_file import write_state
+        from truecal.inference.monitor._state import write_state
 
         content = {
             "options": self.options,

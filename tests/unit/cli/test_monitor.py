@@ -12,7 +12,7 @@ import pytest
 from support.command_line import refuse, run, write_csv
 from truecal import CalibrationMonitor
 from truecal.cli.input.windows import split_windows
-from truecal.inference.monitor.state_file import read_state, write_state
+from truecal.inference.monitor._state import read_state, write_state
 
 _rng = np.random.default_rng(0)
 N = 6000
@@ -149,7 +149,7 @@ def test_a_file_that_was_overwritten_is_refused(tmp_path, changed, value, rows):
 
 def test_state_of_an_earlier_version_is_refused(path, tmp_path, monkeypatch):
     state = tmp_path / "state.json"
-    monkeypatch.setattr("truecal.inference.monitor.state_file._VERSION", 2)
+    monkeypatch.setattr("truecal.inference.monitor._state._VERSION", 2)
     run("monitor", path, *NAMES, "--state", state)
     monkeypatch.undo()
     assert "version 2; expected 'truecal monitor', version 3" in refuse(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from truecal.cli.input.columns import label_as_group
 from truecal.cli.input.text_tables import unique_keys
 from truecal.exceptions import InputError
-from truecal.inference.monitor.times import last_by_cluster, number_steps, read_moments
+from truecal.inference.monitor._batch import last_by_cluster, number_steps, read_moments
 
 if TYPE_CHECKING:
     from truecal.data.sample import Sample

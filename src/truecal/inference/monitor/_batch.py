@@ -1,39 +1,122 @@
-"""Times of rows and of batches."""
+"""A batch of rows, reduced to what a monitor needs of it, and the times of its rows."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import check_real
 from truecal._lib.types import FloatArray
+from truecal.data import as_sample, read_rows
 from truecal.data.arrays import to_array, to_python
+from truecal.data.cluster_sums import Keys, cluster_keys
+from truecal.data.sample import Sample
 from truecal.exceptions import InputError
+from truecal.inference.monitor._evidence import N_REGIONS, Evidence, tally, weigh, weigh_clusters
+from truecal.inference.monitor._state import SeenClusters
 
 #: Moments this close to the beginning of a step, in steps, belong to it.
 _SAME_MOMENT = 1e-9
 
 
-def read_moments(time: Any, *, argument: str = "time") -> NDArray[Any]:
-    """Return the times of rows as numbers or as dates in UTC, or say which cannot be read.
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a monitor needs of a batch.
 
-    Parameters
+    Attributes
     ----------
-    time : array-like of shape (n,)
-        Numbers, dates, or ISO 8601 text. Text with a time zone is converted to UTC; text without is taken as UTC.
-    argument : str
-        What to call it in an error.
+    evidence : Evidence or None
+        What the rows say about each alternative; None if no row counts.
+    sums : ndarray of shape (3, N_REGIONS)
+        Number of units, and sums of their labels and scores, by region; each row of a cluster is a part of a unit.
+    gap : float
+        Observed frequency less mean score.
+    failures : int
+        Labels that contradict scores of exactly 0 or 1.
+    target : str
+        What the scores are probabilities of.
+    clusters : ndarray of uint64, or None
+        Keys of the clusters that count.
+    rows_left_out : float
+        Rows of clusters that do not count, for example because they were counted before.
+    """
 
-    Examples
-    --------
-    >>> read_moments(["2026-03-01T00:30:00+01:00", "2026-03-01"])
-    array(['2026-02-28T23:30:00.000000', '2026-03-01T00:00:00.000000'],
-          dtype='datetime64[us]')
+    evidence: Evidence | None
+    sums: FloatArray
+    gap: float
+    failures: int
+    target: str
+    clusters: Keys | None = None
+    rows_left_out: float = 0.0
+
+    @classmethod
+    def read(
+        cls,
+        y_true: Any,
+        y_proba: Any,
+        clusters: Any,
+        reading: dict[str, Any],
+        seen: SeenClusters,
+    ) -> Self:
+        """Return the batch of labels and probabilities, or of a `Sample`, without the clusters that were `seen`."""
+        score, count, positives, key, target = _entries(y_true, y_proba, clusters, reading)
+        cluster, left_out = None, 0.0
+        if key is not None:
+            counts = seen.may_count(key)
+            left_out = float(count[~counts].sum())
+            score, count, positives = score[counts], count[counts], positives[counts]
+            key, cluster = np.unique(key[counts], return_inverse=True)
+        if not len(score):
+            return cls(None, np.zeros((3, N_REGIONS)), 0.0, 0, target, key, left_out)
+        cells = tally(score, count, positives)
+        rows, labels, scores = cells.sum(axis=1).tolist()
+        failures = 0
+        if score.min() == 0 or score.max() == 1:
+            failures = int(positives[score == 0].sum() + (count - positives)[score == 1].sum())
+        if cluster is None:
+            evidence = weigh(cells)
+        else:
+            evidence = weigh_clusters(score, count, positives, cluster)
+            size = np.bincount(cluster, count)[cluster]
+            cells = tally(score, count / size, positives / size)
+        sums = cells.reshape(3, N_REGIONS, -1).sum(axis=2)
+        return cls(evidence, sums, (labels - scores) / rows, failures, target, key, left_out)
+
+
+def _entries(
+    y_true: Any, y_proba: Any, clusters: Any, reading: dict[str, Any]
+) -> tuple[FloatArray, FloatArray, FloatArray, Keys | None, str]:
+    """Return scores, counts, positive labels and keys of clusters, and the target."""
+    if not isinstance(y_true, Sample):
+        (rows,) = read_rows(y_true, y_proba, clusters=clusters, **reading)
+        score = rows.score.astype(np.float64)
+        key = None if clusters is None else cluster_keys(clusters, len(score))
+        return score, np.ones(len(score)), rows.label.astype(np.float64), key, rows.target
+    sample = as_sample(y_true, y_proba, clusters=clusters)
+    if sample.squares is not None:
+        raise InputError("The monitor takes no sampling weights", remedy="Pass rows, or counts.")
+    entries = sample.clusters
+    if entries is None:
+        return sample.score, sample.count, sample.positives, None, sample.target
+    if entries.keys is None:
+        raise InputError(
+            "The clusters of this sample have no names, so that a cluster that comes back later cannot be recognised",
+            remedy="Pass labels, probabilities and clusters, or cells that truecal.summarize made of up to 2^24 rows.",
+        )
+    key = entries.keys[entries.cluster]
+    return sample.score[entries.group], entries.weight, entries.positives, key, sample.target
+
+
+def read_moments(time: Any, *, argument: str = "time") -> NDArray[Any]:
+    """Return the times of rows, given as numbers, dates or ISO 8601 text, as numbers or dates.
+
+    Text with a time zone is converted to UTC; text without is taken as UTC.
     """
     given = to_array(time, argument)[0].ravel()
     if given.dtype.kind == "M":
@@ -56,7 +139,7 @@ def read_moments(time: Any, *, argument: str = "time") -> NDArray[Any]:
 
 
 def _parse_all(text: NDArray[np.str_]) -> NDArray[np.datetime64]:
-    """Return the moments that ISO 8601 text gives, or NaT; by NumPy, which is faster, where it reads all of it."""
+    """Return the dates of ISO 8601 text, or NaT. NumPy is faster, and is used where it reads all of it."""
     width = text.dtype.itemsize // 4
     if len(text) and width >= 10:
         letters = np.ascontiguousarray(text).view("U1").reshape(len(text), width)
@@ -64,8 +147,8 @@ def _parse_all(text: NDArray[np.str_]) -> NDArray[np.datetime64]:
             with contextlib.suppress(ValueError, DeprecationWarning, UserWarning), warnings.catch_warnings():
                 warnings.simplefilter("error")  # NumPy warns where there is a time zone
                 return text.astype("datetime64[us]")
-    distinct, place = np.unique(text, return_inverse=True)
-    return np.array([_parse(one) for one in distinct.tolist()], dtype="datetime64[us]")[place]
+    distinct, index = np.unique(text, return_inverse=True)
+    return np.array([_parse(value) for value in distinct.tolist()], dtype="datetime64[us]")[index]
 
 
 def _parse(text: str) -> np.datetime64:
@@ -82,11 +165,6 @@ def number_steps(moments: FloatArray, step: float) -> FloatArray:
     """Return the number of the step that each moment is in, where the first begins at 0.
 
     A moment that rounding leaves just below the beginning of a step belongs to it.
-
-    Examples
-    --------
-    >>> number_steps(np.array([0.29, 0.3, 0.7]), 0.1)
-    array([2., 3., 7.])
     """
     exact = moments / step
     nearest = np.rint(exact)  # 0.3 / 0.1 is a little less than 3
@@ -95,13 +173,7 @@ def number_steps(moments: FloatArray, step: float) -> FloatArray:
 
 
 def last_by_cluster(cluster: NDArray[np.intp], moments: NDArray[Any]) -> NDArray[Any]:
-    """Return for each row the last moment of its cluster, as all rows of a cluster must be in one batch.
-
-    Examples
-    --------
-    >>> last_by_cluster(np.array([0, 1, 0]), np.array([1, 2, 5]))
-    array([5, 2, 5])
-    """
+    """Return for each row the last moment of its cluster, as all rows of a cluster must be in one batch."""
     last = np.full(int(cluster.max(initial=-1)) + 1, moments.min())
     np.maximum.at(last, cluster, moments)
     return np.asarray(last[cluster])

@@ -1,4 +1,4 @@
-r"""When a change began: an estimate, and a confidence set for it.
+r"""What changed, and when: the change point with a confidence set, and the diagnosis.
 
 Sums of the evidence are kept at a bounded number of past times. A change at time t to alternative j is refused if
 
@@ -21,12 +21,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal._lib.text import level
+from truecal._lib.text import counted, level, percent
 from truecal._lib.types import FloatArray
-from truecal.inference.monitor.alternatives import LOG_PRIOR, N_CURVES, SHIFTS
-from truecal.inference.monitor.batch import N_REGIONS
-from truecal.inference.monitor.processes import Processes, log_sum_exp
-from truecal.inference.monitor.state_file import check_kinds, decode, encode
+from truecal.inference.monitor._evidence import (
+    LOG_PRIOR,
+    N_CURVES,
+    N_REGIONS,
+    N_SHAPES,
+    N_SLOPES,
+    SHIFTS,
+    SLOPES,
+    Processes,
+    log_sum_exp,
+    node_edges,
+)
+from truecal.inference.monitor._state import check_kinds, decode, encode
 from truecal.results import Result
 
 #: Checkpoints are kept at ages of 2^k windows, so many for each k.
@@ -39,12 +48,9 @@ _PRIOR: FloatArray = LOG_PRIOR[KEPT] - log_sum_exp(LOG_PRIOR[KEPT])
 
 
 def kept_evidence(processes: Processes) -> FloatArray:
-    """Return the sums of the evidence for `KEPT`: less what an allowed error can contribute, and as they are.
-
-    They are the same for perfect calibration, and are given once.
-    """
+    """Return the sums of the evidence for `KEPT`: less what an allowed error (if any) can contribute, and in full."""
     sums = [processes.gain, processes.total] if processes.at_most else [processes.total]
-    return np.stack([one[KEPT] for one in sums])
+    return np.stack(sums)[:, KEPT]
 
 
 @dataclass(frozen=True)
@@ -111,18 +117,15 @@ class Checkpoints:
     sums: list[FloatArray] = field(default_factory=list)
 
     def add(self, window: int, rows: float, time: Any, evidence: FloatArray, sums: FloatArray) -> None:
-        """Take in a checkpoint, and drop those that are no longer needed."""
-        self.window.append(window)
-        self.rows.append(rows)
-        self.time.append(time)
-        self.evidence.append(evidence)
-        self.sums.append(sums)
+        """Add a checkpoint, and drop those that are no longer needed."""
+        lists: tuple[list[Any], ...] = (self.window, self.rows, self.time, self.evidence, self.sums)
+        for values, value in zip(lists, (window, rows, time, evidence, sums), strict=True):
+            values.append(value)
         if window % _PER_OCTAVE:
             return
-        kept = [place for place, past in enumerate(self.window) if past % _step(window - past) == 0]
-        lists: tuple[list[Any], ...] = (self.window, self.rows, self.time, self.evidence, self.sums)
+        kept = [index for index, past in enumerate(self.window) if past % _step(window - past) == 0]
         for values in lists:
-            values[:] = [values[place] for place in kept]
+            values[:] = [values[index] for index in kept]
 
     def to_state(self) -> dict[str, Any]:
         """Return the content as JSON can hold it."""
@@ -146,19 +149,7 @@ class Checkpoints:
         return cls(state["windows"], state["rows"], state["times"], evidence, list(sums))
 
     def locate(self, evidence: FloatArray, rows: float, time: Any, alpha: float) -> tuple[ChangePoint, int]:
-        """Return when the change began, and the number of its checkpoint.
-
-        Parameters
-        ----------
-        evidence : ndarray
-            The sums now, as `kept_evidence` gives them.
-        rows : float
-            Rows so far.
-        time : object
-            Time of the last row.
-        alpha : float
-            1 less the level of the interval.
-        """
+        """Return the change point and the index of its checkpoint, from the evidence, rows and time now."""
         past, window = np.array(self.evidence), np.array(self.window)
         since = evidence - past
         mixture, best = log_sum_exp(since[:, -1] + _PRIOR), since[:, -1].max(axis=1)
@@ -176,21 +167,89 @@ class Checkpoints:
         start = int(log_sum_exp(since[:, 0] + _PRIOR).argmax())
         first, last = (min(possible), max(possible)) if possible else (0, len(past) - 1)
         # The change may lie between two checkpoints, so the interval goes on to the next on either side.
-        ends = [*self.rows, rows], [*self.time, time]
         low, high = max(first - 1, 0), last + 1
-        dated = self.time[start] is not None
-        return (
-            ChangePoint(
-                self.rows[start],
-                ends[0][low],
-                ends[0][high],
-                1 - alpha,
-                *((self.time[start], ends[1][low], ends[1][high]) if dated else ()),
-            ),
-            start,
-        )
+        ends, times = [*self.rows, rows], [*self.time, time]
+        dates = (times[start], times[low], times[high]) if times[start] is not None else ()
+        return ChangePoint(ends[start], ends[low], ends[high], 1 - alpha, *dates), start
 
 
 def _step(age: int) -> int:
     """Return the distance of checkpoints of an age, in windows: a power of 2."""
     return 1 << max((age // _PER_OCTAVE).bit_length() - 1, 0)
+
+
+#: How near to the first or last alternative a mean slope is no more than a bound.
+_AT_END = 0.02
+
+
+@dataclass(frozen=True)
+class Diagnosis(Result):
+    """What changed.
+
+    Attributes
+    ----------
+    change : {"level", "slope", "shape", "region", "certain"}
+        What the evidence points to: all probabilities are too low or too high; too extreme or not extreme enough;
+        another smooth curve; an error in a region of scores; or labels that contradict scores of exactly 0 or 1.
+    share : float
+        Share of the evidence that is due to this kind of change, given that there is one.
+    low, high : float
+        The scores concerned.
+    gap : float
+        Observed frequency less mean score of these scores since the change, or of all rows for certain failures.
+    rows : float
+        Rows with such scores since then; of clusters, each row is a part of a unit.
+    slope : float or None
+        For a change of slope, what it is now on the logit scale, averaged over the alternatives.
+    failures : int
+        Labels that contradict scores of exactly 0 or 1.
+    """
+
+    change: str
+    share: float
+    low: float
+    high: float
+    gap: float
+    rows: float
+    slope: float | None = None
+    failures: int = 0
+
+    def __str__(self) -> str:
+        if self.change == "certain":
+            return f"{counted(self.failures, 'label')} contradicted a score of exactly 0 or 1"
+        direction = "above" if self.gap > 0 else "below"
+        gap = f"the observed frequency is {percent(abs(self.gap))} {direction} the mean score"
+        if self.change == "level":
+            return f"the level changed: {gap}"
+        if self.change == "region":
+            return f"scores from {self.low:.3g} to {self.high:.3g} changed: {gap} there"
+        if self.slope is not None:
+            extreme = "too extreme" if self.slope < 1 else "not extreme enough"
+            # The alternatives end there, and the slope may lie beyond, even below 0.
+            beyond = " or less" if self.slope < SLOPES.min() + _AT_END else ""
+            beyond = " or more" if self.slope > SLOPES.max() - _AT_END else beyond
+            return f"the slope changed to about {self.slope:.2f}{beyond} (scores {extreme}), and {gap}"
+        return f"the shape of the calibration curve changed: {gap}"
+
+
+def diagnose(detector: FloatArray, sums: FloatArray, failures: int) -> Diagnosis:
+    """Return what changed, from the log e-detector of each alternative and the sums of regions since the change."""
+    weight = LOG_PRIOR + detector
+    weight = np.exp(weight - weight.max())
+    weight /= weight.sum()
+    nodes = weight[N_CURVES:].reshape(-1, len(SHIFTS)).sum(axis=1)
+    shares = {
+        "level": nodes[0] + weight[N_SLOPES + N_SHAPES : N_CURVES].sum(),
+        "slope": weight[:N_SLOPES].sum(),
+        "shape": weight[N_SLOPES : N_SLOPES + N_SHAPES].sum(),
+        "region": nodes[1:].sum(),
+    }
+    change = "certain" if failures else max(shares, key=lambda name: float(shares[name]))
+    low, high = node_edges(1 + int(nodes[1:].argmax())) if change == "region" else (0.0, 1.0)
+    rows, labels, scores = sums
+    edges = [node_edges(N_REGIONS - 1 + k) for k in range(N_REGIONS)]
+    inside = np.array([start < high and end > low for start, end in edges])
+    n = float(rows[inside].sum())
+    gap = float((labels - scores)[inside].sum()) / n if n else 0.0
+    slope = float(weight[:N_SLOPES] @ SLOPES / shares["slope"]) if change == "slope" else None
+    return Diagnosis(change, float(shares.get(change, 1.0)), low, high, gap, n, slope, failures)

@@ -19,26 +19,30 @@ from truecal.data.arrays import to_array, to_python
 from truecal.data.sample import Sample
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference.interval import confidence_interval
-from truecal.inference.monitor.batch import N_REGIONS, Batch
-from truecal.inference.monitor.bounds import frequency_bounds, largest_error, smallest_error
-from truecal.inference.monitor.change import ChangePoint, Checkpoints, kept_evidence
-from truecal.inference.monitor.diagnosis import Diagnosis, diagnose
-from truecal.inference.monitor.history import History
-from truecal.inference.monitor.look import Look, exp_or_infinity
-from truecal.inference.monitor.processes import Processes
-from truecal.inference.monitor.seen_clusters import SeenClusters
-from truecal.inference.monitor.state_file import (
+from truecal.inference.monitor._batch import Batch, span
+from truecal.inference.monitor._change import ChangePoint, Checkpoints, Diagnosis, diagnose, kept_evidence
+from truecal.inference.monitor._evidence import (
+    N_REGIONS,
+    Processes,
+    frequency_bounds,
+    largest_error,
+    smallest_error,
+)
+from truecal.inference.monitor._state import (
+    History,
+    Look,
+    SeenClusters,
     check_kinds,
     decode,
     encode,
+    exp_or_infinity,
     read_state,
     restoring,
     write_state,
 )
-from truecal.inference.monitor.times import span
 
 _KIND = "calibration monitor"
-#: Parts of the state that JSON can hold as they are.
+#: Attributes that JSON can hold as they are, with their types.
 _PLAIN: dict[str, Any] = {
     "failures": int,
     "windows": int,
@@ -218,12 +222,12 @@ class CalibrationMonitor:
         self._target = target
 
     def _begin(self, start: Any) -> None:
-        """Keep what is known before a batch."""
+        """Add a checkpoint before a batch."""
         before = self._processes
         self._checkpoints.add(self._windows, before.rows, start, kept_evidence(before), self._sums)
 
     def _finish(self, rows: float, gap: float, sums: FloatArray, failures: int, end: Any) -> Look:
-        """Count a batch whose evidence was taken in, and return what is known now."""
+        """Count a batch whose evidence was added, and return the look after it."""
         self._sums = self._sums + sums
         self._failures += failures
         self._windows += 1
@@ -322,7 +326,7 @@ class CalibrationMonitor:
     @property
     def log_evalue(self) -> float:
         """Natural logarithm of the e-value."""
-        if self._failures and self.at_most is None:
+        if self._contradictions:
             return math.inf
         return self._processes.log_evalue if self._windows else 0.0
 
@@ -349,7 +353,7 @@ class CalibrationMonitor:
     @property
     def log_detector(self) -> float:
         """Natural logarithm of the e-detector, which is compared with `average_run_length`."""
-        if self._failures and self.at_most is None:
+        if self._contradictions:
             return math.inf
         return self._processes.log_detector if self._windows else -math.inf
 
@@ -366,18 +370,27 @@ class CalibrationMonitor:
     @property
     def change(self) -> ChangePoint | None:
         """When the change began, if there has been an alarm of either kind; None with one batch, which cannot tell."""
-        return self._locate()[0] if (self.alarm or self._change_alarm) and self._windows > 1 else None
+        return self._locate()[0] if self._any_alarm and self._windows > 1 else None
 
     @property
     def diagnosis(self) -> Diagnosis | None:
         """What changed, if there has been an alarm of either kind."""
-        if not (self.alarm or self._change_alarm):
+        if not self._any_alarm:
             return None
         _, since = self._locate()
-        failures = self._failures if self.at_most is None else 0
-        return diagnose(self._processes.detector, since, failures)
+        return diagnose(self._processes.detector, since, self._contradictions)
+
+    @property
+    def _any_alarm(self) -> bool:
+        return self.alarm or self._change_alarm
+
+    @property
+    def _contradictions(self) -> int:
+        """Number of labels that are impossible under perfect calibration, if that is the null hypothesis."""
+        return self._failures if self.at_most is None else 0
 
     def _locate(self) -> tuple[ChangePoint, FloatArray]:
+        """Return the change point, and the sums of regions since then."""
         now = kept_evidence(self._processes)
         change, start = self._checkpoints.locate(now, self.n, self._time, self.alpha)
         return change, self._sums - self._checkpoints.sums[start]
@@ -388,7 +401,7 @@ class CalibrationMonitor:
         )
         if not self._windows:
             return f"No rows yet; watching for evidence against {null}."
-        said = f"{counted(self.n, 'row')}, e-value {self.evalue:.3g} against {null}"
+        evidence = f"{counted(self.n, 'row')}, e-value {self.evalue:.3g} against {null}"
         left_out = ""
         if self._rows_left_out:
             left_out = (
@@ -397,12 +410,12 @@ class CalibrationMonitor:
         if self._seen.halvings:
             share = 2**self._seen.halvings
             left_out += f" There are too many clusters to remember, and one in {share} counts by now."
-        if not (self.alarm or self._change_alarm):
-            return f"No alarm: {said} (alarm at {self.threshold:.4g}).{left_out}"
-        certain = self._failures and self.at_most is None
-        change = "" if certain or self.change is None else f" {self.change.sentence}"
+        if not self._any_alarm:
+            return f"No alarm: {evidence} (alarm at {self.threshold:.4g}).{left_out}"
+        change = None if self._contradictions else self.change
+        began = "" if change is None else f" {change.sentence}"
         diagnosis = str(self.diagnosis)
-        return f"ALARM: {said}.{change} {diagnosis[0].upper()}{diagnosis[1:]}.{left_out}"
+        return f"ALARM: {evidence}.{began} {diagnosis[0].upper()}{diagnosis[1:]}.{left_out}"
 
     def __repr__(self) -> str:
         return f"CalibrationMonitor(n={self.n:.10g}, evalue={self.evalue:.3g}, alarm={self.alarm})"
@@ -467,9 +480,9 @@ class CalibrationMonitor:
         settings, state : dict
             The content of a state file.
         """
-        given = dict(settings)
-        spent = given.pop("spent")
-        monitor = cls(**given)
+        options = dict(settings)
+        spent = options.pop("spent")
+        monitor = cls(**options)
         if spent not in (0, monitor.alpha / 2):
             raise ValueError(f"spent cannot be {spent!r}")
         monitor._spent = spent

@@ -10,7 +10,7 @@ import pytest
 
 import truecal
 from truecal import CalibrationMonitor, CalibrationWarning, Cells, InputError, Sample, summarize
-from truecal.inference.monitor.state_file import read_state, write_state
+from truecal.inference.monitor._state import read_state, write_state
 
 
 def _batch(rng, n=500, drift=0.0):
