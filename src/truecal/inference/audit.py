@@ -43,7 +43,7 @@ _MOST_SEGMENTS = 20_000
 #: More combinations of features than this are refused, before any is looked at.
 _MOST_COMBINATIONS = 50_000
 #: Variance of the logarithm of drawn statistics, as a multiple of the doubt about the variance between clusters.
-_DOUBT = 2.0
+_DOUBT = 4.0
 #: Name of the segment of all rows.
 ALL_ROWS = "all rows"
 
@@ -466,11 +466,15 @@ def _flip_scales(
     label: FloatArray,
     clusters: NDArray[np.intp] | None,
 ) -> list[FlipScale]:
-    """Return how the signs of clusters are scaled in each segment; none without clusters."""
+    """Return how the signs of clusters are scaled in each segment, all rows last; none without clusters.
+
+    If all rows hold too little information, so does every segment: of many some would seem to hold enough by chance.
+    """
     if clusters is None:
         return []
     residual, ones = score - label, np.ones(len(score))
-    return [flip_scale(score[one], residual[one], ones[one], clusters[one]) for one in members]
+    known = flip_scale(score, residual, ones, clusters).too_little
+    return [flip_scale(score[one], residual[one], ones[one], clusters[one], known) for one in members]
 
 
 def _doubts(scales: Sequence[FlipScale], size: int, generator: np.random.Generator) -> FloatArray:

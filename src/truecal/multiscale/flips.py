@@ -65,7 +65,7 @@ class FlipScale:
         Why the clusters hold too little information for a test; empty if they hold enough.
     doubt : float
         Relative variance of the variance between clusters beyond that of normal sums, :math:`1 / G_e - 3 / (G + 2)`,
-        or 0.
+        and at least 1 / G: far out in the tail skewed sums make random signs too certain even if no few stand out.
     """
 
     factor: float
@@ -85,7 +85,7 @@ class FlipScale:
 
 
 def flip_scale(
-    score: FloatArray, residual: FloatArray, weight: FloatArray, cluster: NDArray[np.intp]
+    score: FloatArray, residual: FloatArray, weight: FloatArray, cluster: NDArray[np.intp], known: str = ""
 ) -> FlipScale:
     """Return how residual sums with random signs must be scaled.
 
@@ -95,6 +95,8 @@ def flip_scale(
         Score, and w (f - y) and w, of rows or of sums over rows of the same cluster and score.
     cluster : ndarray of int, of shape (m,)
         Number of the cluster, from 0.
+    known : str
+        Why all rows, of which these are a part, hold too little information; empty if they hold enough.
 
     Examples
     --------
@@ -106,7 +108,7 @@ def flip_scale(
     columns = [np.bincount(cluster, values) for values in (weight, residual, weight * score * (1 - score))]
     size, sums, information = (column[columns[0] > 0] for column in columns)
     count, own, noise = len(sums), float(sums @ sums), float(information.sum())
-    reason = _few(count)
+    reason = known or _few(count)
     if not own > 0 or not noise > 0:  # nothing to scale: no residual, or none that the scores allow
         return FlipScale(1.0, math.sqrt(own), reason)
     total, expected, common = float(size.sum()), float(weight @ score), float(sums.sum())
@@ -124,7 +126,7 @@ def flip_scale(
     power = _POWER[0] + _POWER[1] / min(count, _MOST)
     between = squares / min(max(ratio, 1e-9), 1.0) ** power * count / max(count - 1, 1)
     variance = max(most if reason else min(max(noise, between), most), own)
-    doubt = max(1 / effective - 3 / (count + 2), 0.0)
+    doubt = max(1 / effective - 3 / (count + 2), 1 / count)
     return FlipScale(math.sqrt(variance / own), math.sqrt(variance), reason, doubt)
 
 

@@ -53,6 +53,17 @@ def test_few_clusters_have_few_patterns_of_signs(count):
     assert ("no p-value can be below" in found.too_little) == (count < 6)
 
 
+def test_clusters_alike_leave_the_doubt_of_as_many_and_a_known_reason_the_largest_variance():
+    rng = np.random.default_rng(3)
+    score, cluster = np.full(4000, 0.3), np.arange(4000) % 40
+    label = rng.random(4000) < score
+    found = scale(label, score, cluster)
+    assert found.doubt == pytest.approx(1 / 40)
+    known = flip_scale(score, score - label, np.ones(4000), cluster, "known")
+    assert known.too_little == "known"
+    assert known.deviation == pytest.approx(np.sqrt(40 * 100**2 * 0.3 * 0.7))
+
+
 def test_missing_numbers_of_clusters_do_not_count():
     rng = np.random.default_rng(2)
     score, cluster = rng.random(300), np.arange(300) % 20
