@@ -39,7 +39,7 @@ class Feature:
         Level of each row.
     identifier : bool
         Whether its values only name rows: text that hardly ever repeats, whole numbers that count rows, and numbers
-        called ``id``, ``index`` or the like, which mean nothing when they are cut at quantiles.
+        called ``id``, ``index`` or the like, which mean nothing when they are cut at quantiles. It then has no levels.
     """
 
     name: str
@@ -111,10 +111,11 @@ def _as_objects(column: Any) -> NDArray[Any]:
 
 
 def _feature(name: str, values: NDArray[Any], n_bins: int | None) -> Feature:
-    missing = np.array([_is_missing(value) for value in values.tolist()])
+    missing = _missing(values)
     present = values[~missing]
+    if n_bins is not None and _is_identifier(name, present, n_bins):
+        return Feature(name, (), np.empty(0, dtype=np.intp), identifier=True)
     code = np.empty(len(values), dtype=np.intp)
-    identifier = n_bins is not None and _is_identifier(name, present, n_bins)
     if present.dtype.kind in "fiu" and n_bins is not None and len(np.unique(present)) > n_bins:
         levels, code[~missing] = _quantile_bins(present.astype(np.float64), n_bins)
     else:
@@ -127,7 +128,7 @@ def _feature(name: str, values: NDArray[Any], n_bins: int | None) -> Feature:
     if missing.any():
         code[missing] = len(levels)
         levels = [*levels, MISSING]
-    return Feature(name, tuple(levels), code, identifier)
+    return Feature(name, tuple(levels), code)
 
 
 def _is_identifier(name: str, values: NDArray[Any], n_bins: int) -> bool:
@@ -150,6 +151,12 @@ def _quantile_bins(values: NDArray[np.float64], n_bins: int) -> tuple[list[str],
     used, code = np.unique(code, return_inverse=True)
     members = [values[code == position] for position in range(len(used))]
     return [f"{part.min():.6g} to {part.max():.6g}" for part in members], code
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind in "fiub":
+        return np.asarray(values != values)
+    return np.array([_is_missing(value) for value in values.tolist()], dtype=bool)
 
 
 def _is_missing(value: Any) -> bool:

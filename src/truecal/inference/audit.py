@@ -15,6 +15,7 @@ is off in most segments. With clusters the signs of whole clusters of residuals 
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ from truecal.results import Result
 _BLOCK = 8_000_000
 #: More segments than this are refused: nobody reads them, and the level of each would be tiny.
 _MOST_SEGMENTS = 20_000
+#: So are segments with more rows in total, which would need several GB.
+_MOST_PLACES = 150_000_000
 #: More combinations of features than this are refused, before any is looked at.
 _MOST_COMBINATIONS = 50_000
 #: Variance of the logarithm of drawn statistics, as a multiple of the doubt about the variance between clusters.
@@ -190,8 +193,7 @@ class Audit(Result):
                 f"with few events."
             )
         if self.identifiers:
-            names = ", ".join(self.identifiers)
-            found.append(f"Not searched, because the values only name rows: {names}.")
+            found.append(f"Not searched, because the values only name rows: {_names(self.identifiers)}.")
         if self.n_skipped:
             found.append(
                 f"{counted(self.n_skipped, 'segment')} with fewer than {self.min_rows} rows left out."
@@ -298,7 +300,7 @@ def audit(
     columns = tuple(column for column in columns if not column.identifier)
     if not columns:
         raise InputError(
-            "only name rows: there is nothing to search", argument="features", value=", ".join(identifiers)
+            "only name rows: there is nothing to search", argument="features", value=_names(identifiers)
         )
     check_combinations(len(columns), max_depth)
     found, skipped = _segments(columns, max_depth, min_rows)
@@ -391,19 +393,20 @@ def check_combinations(n_features: int, max_depth: int) -> None:
 
 
 #: Conditions of a segment, and the rows in it.
-_Membership = tuple[dict[str, str], NDArray[np.intp]]
+_Membership = tuple[dict[str, str], NDArray[Any]]
 
 
 def _segments(columns: Sequence[Feature], max_depth: int, min_rows: int) -> tuple[list[_Membership], int]:
     """Return all segments with enough rows, each set of rows once, and the number of those with too few."""
     found: dict[bytes, _Membership] = {}
-    skipped = 0
+    index = np.int32 if len(columns[0].code) < 2**31 else np.int64
+    skipped = places = 0
     for depth in range(1, min(max_depth, len(columns)) + 1):
         for chosen in itertools.combinations(columns, depth):
             code = np.zeros(len(chosen[0].code), dtype=np.int64)
             for column in chosen:
                 code = code * len(column.levels) + column.code
-            order = np.argsort(code, kind="stable")
+            order = np.argsort(code, kind="stable").astype(index)
             distinct, start = np.unique(code[order], return_index=True)
             for value, rows in zip(distinct.tolist(), np.split(order, start[1:]), strict=True):
                 if len(rows) < min_rows:
@@ -414,20 +417,29 @@ def _segments(columns: Sequence[Feature], max_depth: int, min_rows: int) -> tupl
                     value, number = divmod(value, len(column.levels))
                     conditions[column.name] = column.levels[number]
                 # The same rows under more conditions are the same hypothesis.
-                found.setdefault(rows.tobytes(), (dict(reversed(conditions.items())), rows))
-            if len(found) > _MOST_SEGMENTS:
-                raise InputError(
-                    f"make more than {_MOST_SEGMENTS:,} segments",
-                    argument="features",
-                    remedy="Pass fewer features, or lower max_depth or n_bins, or raise min_rows.",
-                )
+                key = hashlib.blake2b(rows.tobytes(), digest_size=16).digest()
+                if key not in found:
+                    # A copy, because a part of `order` would keep all of it.
+                    found[key] = dict(reversed(conditions.items())), rows.copy()
+                    places += len(rows)
+            _check_most(len(found), _MOST_SEGMENTS, "segments")
+            _check_most(places, _MOST_PLACES, "rows of segments, which need too much memory")
     return list(found.values()), skipped
+
+
+def _check_most(number: int, most: int, what: str) -> None:
+    if number > most:
+        raise InputError(
+            f"make more than {most:,} {what}",
+            argument="features",
+            remedy="Pass fewer features, or lower max_depth or n_bins, or raise min_rows.",
+        )
 
 
 class _Statistic:
     """The score statistics of all segments, for residuals in columns."""
 
-    def __init__(self, score: FloatArray, members: Sequence[NDArray[np.intp]]) -> None:
+    def __init__(self, score: FloatArray, members: Sequence[NDArray[Any]]) -> None:
         rows = np.concatenate(members)
         start = np.cumsum([0, *map(len, members)])
         ones = np.ones(len(rows), dtype=np.float32)
@@ -461,7 +473,7 @@ class _Statistic:
 
 
 def _flip_scales(
-    members: Sequence[NDArray[np.intp]],
+    members: Sequence[NDArray[Any]],
     score: FloatArray,
     label: FloatArray,
     clusters: NDArray[np.intp] | None,
@@ -506,6 +518,11 @@ def _null_residuals(
         else:
             sign = generator.integers(0, 2, (int(clusters.max()) + 1, size)).astype(np.float32) * 2 - 1
             yield sign[clusters] * residual.astype(np.float32)[:, np.newaxis]
+
+
+def _names(names: Sequence[str], most: int = 6) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} others"
 
 
 def _equals(pvalue: float, n_resamples: int | None = None) -> str:

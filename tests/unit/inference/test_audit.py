@@ -131,6 +131,37 @@ def test_ten_thousand_features_are_refused_at_once():
         audit(rng.random(60) < p, p, rng.integers(0, 2, (60, 10_000)))
 
 
+def test_segments_with_too_many_rows_in_total_are_refused(monkeypatch):
+    monkeypatch.setattr("truecal.inference.audit._MOST_PLACES", 1000)
+    rng = np.random.default_rng(12)
+    p, few = rng.random(300), {f"x{k}": rng.integers(0, 2, 300) for k in range(3)}
+    y = rng.random(300) < p
+    assert audit(y, p, few, max_depth=1, n_resamples=19, rng=0).n_searched == 6
+    with pytest.raises(truecal.InputError, match="more than 1,000 rows of segments"):
+        audit(y, p, few | {"x3": rng.integers(0, 2, 300)}, max_depth=1)
+
+
+def test_many_columns_that_only_name_rows_are_not_all_printed():
+    rng = np.random.default_rng(13)
+    p, text = rng.random(200), [f"row {k}" for k in range(200)]
+    names = {f"name {k}": text for k in range(50)}
+    result = audit(rng.random(200) < p, p, names | {"x": np.arange(200) % 2}, n_resamples=19, rng=0)
+    assert len(result.identifiers) == 50
+    assert "name 4, name 5 and 44 others." in str(result)
+
+
+def test_a_segment_holds_no_more_information_than_all_rows():
+    # One cluster has most of the events, and none of them in the second half of its rows.
+    rng = np.random.default_rng(14)
+    who, half = np.arange(6000) // 300, np.arange(6000) % 300 < 150
+    p = np.full(6000, 0.1)
+    y = rng.random(6000) < np.where(who == 0, 0.95 * half, 0.06)
+    result = audit(y, p, {"half": half}, clusters=who, n_resamples=199, rng=0)
+    assert not result.whole.tested
+    assert not any(segment.tested for segment in result.segments)
+    assert truecal.calibration_test(y[~half], p[~half], clusters=who[~half], rng=0).tested
+
+
 @pytest.mark.parametrize("clustered", [False, True])
 def test_an_adjusted_pvalue_is_never_below_the_unadjusted_one(clustered):
     rng = np.random.default_rng(10)
