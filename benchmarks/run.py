@@ -24,6 +24,7 @@ from benchmarks import (
     monitor,
     peers,
     power,
+    rare_events,
     study,
 )
 
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "clinical": clinical.main,
     "clusters": clusters.main,
     "power": power.main,
+    "rare_events": rare_events.main,
     "engines": engines.main,
     "monitor": monitor.main,
 }
