@@ -5,30 +5,6 @@ draws it and returns the display, whose `ax_` and `figure_` are then matplotlib'
 matplotlib is imported when something is drawn.
 """
 
-from truecal.display.audit import AuditDisplay
-from truecal.display.bias import BiasDisplay
-from truecal.display.bin_count import BinCountDisplay
-from truecal.display.calibration_plot import CalibrationPlotDisplay
-from truecal.display.comparison import ComparisonDisplay
-from truecal.display.curve import CurveDisplay
-from truecal.display.decision import DecisionCurveDisplay
-from truecal.display.miss_rate import MissRateDisplay
-from truecal.display.monitor import MonitorDisplay
-from truecal.display.reliability import ReliabilityDisplay
-from truecal.display.risk_coverage import RiskCoverageDisplay
-from truecal.display.scores import ScoreDisplay
+from truecal._lib.lazy import attach
 
-__all__ = [
-    "AuditDisplay",
-    "BiasDisplay",
-    "BinCountDisplay",
-    "CalibrationPlotDisplay",
-    "ComparisonDisplay",
-    "CurveDisplay",
-    "DecisionCurveDisplay",
-    "MissRateDisplay",
-    "MonitorDisplay",
-    "ReliabilityDisplay",
-    "RiskCoverageDisplay",
-    "ScoreDisplay",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

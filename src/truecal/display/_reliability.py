@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from truecal._lib.checks import check_choice
 from truecal._lib.text import level
-from truecal._lib.types import FloatArray, RNGLike
+from truecal._lib.types import RNGLike
 from truecal.data import as_sample
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
@@ -43,9 +42,8 @@ KINDS = ("isotonic", "bins", "sweep")
 
 #: Curves of fewer points than this show them.
 _FEW = 25
-#: How curves are recognised in axes, and the histograms below them.
+#: How curves and their bands are recognised in axes.
 _CURVE, _BAND = "truecal-reliability", "truecal-band"
-_HISTOGRAMS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 class ReliabilityDisplay(Display):
@@ -301,73 +299,73 @@ class ReliabilityDisplay(Display):
         Self
             With its axes in `ax_` and `histogram_ax_`, and its figure in `figure_`.
         """
-        curve, shown = self.curve, self.histogram if histogram else None
+        shown = self.histogram if histogram else None
         name = self.name if name is None else name
         ax = axes_or_new(ax, figsize=(4.2, 4.6) if shown else (4.2, 3.9))
-        before = [other for other in ax.lines if other.get_gid() == _CURVE]
-        color = CYCLE[len(before) % len(CYCLE)] if color is None else color
-        below = _HISTOGRAMS.get(ax) if before else split_below(ax, 0.26) if shown else None
-        if below is not None:
-            _HISTOGRAMS[ax] = below
+        before = sum(other.get_gid() == _CURVE for other in ax.lines)
+        color = CYCLE[before % len(CYCLE)] if color is None else color
+        self.histogram_ax_ = below = self._histogram_axes(ax, before, shown)
         if not before:
             draw_diagonal(ax)
-        if name is not None:
-            line = {"label": wrapped(name, ax), **line}
-        line = {"gid": _CURVE, **line}
         if self.confidence is not None:
             self._draw_confidence(ax, self.confidence, color, name)
-        if self.kind == "isotonic":
-            self._draw(ax, curve.score, curve.label, curve.lower, curve.upper, color, line)
-        else:
-            bins = curve.bins
-            self._draw(ax, bins.mean_score, bins.mean_label, curve.bins_lower, curve.bins_upper, color, line)
-        title = "" if before else wrapped(f"{name or curve.target}, n = {curve.n:,.10g}", ax)
-        tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
-        if before:  # the band is that of one model, and so is the title
-            ax.set_title("", loc="left")
-            for part in [part for part in ax.collections if part.get_gid() == _BAND]:
-                part.remove()
-        scale = shown.scale if shown else "linear"
-        floor = axis_floor(shown)
-        score_axis(ax, scale, floor)
-        # A frequency nearer to an end than one row in n cannot be told from it.
-        score_axis(ax, scale, max(10.0 ** -math.ceil(math.log10(max(curve.n, 10))), floor), "y")
+        self._draw_curve(
+            ax, color, {} if name is None else {"label": wrapped(name, ax)}, line, band=not before
+        )
+        self._label(ax, below, before, name)
+        self._set_scales(ax, shown)
         if shown and below:
             draw_counts(below, shown, color, fill=not before)
             tidy(below, xlabel="score", ylabel="rows")
             ax.tick_params(labelbottom=False)
             ax.figure.align_ylabels([ax, below])
-        if legend and before:
-            if ax.get_legend() is not None:
-                ax.get_legend().remove()
-            legend_below([below or ax], handles=ax.get_legend_handles_labels()[0])
-        elif legend:
-            self._draw_legend(ax)
-        self.histogram_ax_ = below
+        if legend:
+            self._draw_legend(ax, below, before)
         return self._drawn(ax)
 
-    def _draw(
-        self,
-        ax: Axes,
-        score: FloatArray,
-        label: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        color: str,
-        line: dict[str, Any],
+    @staticmethod
+    def _histogram_axes(ax: Any, before: int, histogram: ScoreHistogram | None) -> Any:
+        """Return the axes below a diagram: the ones that its first curve made, or new ones for a histogram."""
+        if not before:
+            ax._truecal_histogram = split_below(ax, 0.26) if histogram else None
+        return getattr(ax, "_truecal_histogram", None)
+
+    def _draw_curve(
+        self, ax: Axes, color: Any, label: dict[str, Any], line: dict[str, Any], *, band: bool
     ) -> None:
+        """Draw the curve, and if it is the first one its consistency band."""
+        curve, bins = self.curve, self.curve.bins
+        score, value, lower, upper = (
+            (curve.score, curve.label, curve.lower, curve.upper)
+            if self.kind == "isotonic"
+            else (bins.mean_score, bins.mean_label, curve.bins_lower, curve.bins_upper)
+        )
         few = len(score) <= _FEW
-        alone = not any(other.get_gid() == _CURVE for other in ax.lines)
-        if self.curve.has_band and alone:
-            band = f"{level(self.curve.confidence_level)} consistency band, if calibrated"
-            ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=band, gid=_BAND)
+        if curve.has_band and band:
+            text = f"{level(curve.confidence_level)} consistency band, if calibrated"
+            ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=text, gid=_BAND)
             if few:  # a band between two scores is nothing that a score can be in; show where they are
                 ax.vlines(score, lower, upper, color=INK, alpha=0.35, linewidth=2.5, gid=_BAND)
-        names = {"isotonic": "isotonic (CORP)", "sweep": f"{self.curve.n_bins} bins of the sweep"}
-        options = {"linewidth": 1.6, "label": names.get(self.kind, f"{self.curve.n_bins} bins")}
+        names = {"isotonic": "isotonic (CORP)", "sweep": f"{curve.n_bins} bins of the sweep"}
+        options = {"linewidth": 1.6, "label": names.get(self.kind, f"{curve.n_bins} bins"), "gid": _CURVE}
         if few:
             options |= {"marker": "o", "markersize": 4}
-        ax.plot(score, label, color=color, **{**options, **line})
+        ax.plot(score, value, color=color, **{**options, **label, **line})
+
+    def _label(self, ax: Axes, below: Axes | None, before: int, name: str | None) -> None:
+        """Label the axes; the title and the band are those of one model, and go when there are several."""
+        title = "" if before else wrapped(f"{name or self.curve.target}, n = {self.curve.n:,.10g}", ax)
+        tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
+        if before:
+            ax.set_title("", loc="left")
+            for artist in [artist for artist in ax.collections if artist.get_gid() == _BAND]:
+                artist.remove()
+
+    def _set_scales(self, ax: Axes, histogram: ScoreHistogram | None) -> None:
+        scale, floor = histogram.scale if histogram else "linear", axis_floor(histogram)
+        score_axis(ax, scale, floor)
+        # A frequency nearer to an end than one row in n cannot be told from it.
+        score_axis(ax, scale, max(10.0 ** -math.ceil(math.log10(max(self.curve.n, 10))), floor), "y")
 
     def _draw_confidence(self, ax: Axes, band: ConfidenceBand, color: Any, name: str | None) -> None:
         """Draw where the true curve may lie, in the colour of the curve."""
@@ -382,7 +380,13 @@ class ReliabilityDisplay(Display):
         else:
             ax.vlines(band.score, band.lower, band.upper, color=color, linewidth=1.2, label=label)
 
-    def _draw_legend(self, ax: Axes) -> None:
+    def _draw_legend(self, ax: Axes, below: Axes | None, before: int) -> None:
+        """Draw the legend: inside for one model, below for several."""
+        if before:
+            if (old := ax.get_legend()) is not None:
+                old.remove()
+            legend_below([below or ax], handles=ax.get_legend_handles_labels()[0])
+            return
         # An over-confident model leaves the upper left free, an under-confident one the lower right; an axis that
         # is stretched towards 1 squeezes everything to the left.
         under = float(np.average(self.curve.bins.gap, weights=self.curve.bins.count)) < 0

@@ -1,25 +1,32 @@
-"""Bias of estimators against the number of rows."""
+"""Studies of estimators and tests: bias, miss rates, and the error against the number of bins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from truecal._lib.checks import check_choice
+from truecal.data import as_sample
 from truecal.display._base import Display, check_rows, column, describe_plot
 from truecal.display._style import (
+    BLUE,
     INK,
+    axes_or_new,
     estimator_legend,
     estimator_style,
     label_outer,
+    legend_below,
     panels,
     percent_axis,
+    short_count,
     size_axis,
     tidy,
 )
 from truecal.exceptions import InputError
+from truecal.plotdata.bin_counts import BinCounts, bin_counts, bin_counts_of_study
 from truecal.simulation import Study
 
 _LABELS = {
@@ -28,6 +35,8 @@ _LABELS = {
     "sd": "sd (% points)",
     "rmse": "rmse (% points)",
 }
+#: What error bars show, for legends.
+_BARS = "bars: \N{PLUS-MINUS SIGN}2 Monte Carlo s.e."
 _NEEDED = ("population", "n", "estimator", "bias", "bias_se", "sd", "rmse")
 
 
@@ -110,30 +119,251 @@ class BiasDisplay(Display):
             )
         populations, estimators = column(known, "population"), column(known, "estimator")
         axes = panels(ax, len(populations))
-        for one, population in zip(axes, populations, strict=True):
+        for panel, population in zip(axes, populations, strict=True):
             if quantity.endswith("bias"):
-                one.axhline(0, color=INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
-            for place, name in enumerate(estimators):
-                rows = [row for row in known if row["population"] == population and row["estimator"] == name]
-                rows.sort(key=lambda row: float(row["n"]))
+                panel.axhline(0, color=INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
+            shown = [row for row in known if row["population"] == population]
+            for name, rows, style in _lines(shown, estimators, "n", line):
                 values = np.array([row[quantity] for row in rows])
                 error = 2 * np.array([row["bias_se"] for row in rows]) if quantity == "bias" else None
-                style = {
-                    "linewidth": 1.3,
-                    "markersize": 4,
-                    "elinewidth": 1,
-                    **estimator_style(name, place),
-                    **line,
-                }
-                one.errorbar([row["n"] for row in rows], values, yerr=error, label=name, **style)
-            tidy(one, title=str(population) if len(populations) > 1 or population else "")
-            size_axis(one, column(known, "n"))
-            percent_axis(one.yaxis, sign=quantity.endswith("bias"))
+                panel.errorbar([row["n"] for row in rows], values, yerr=error, label=name, **style)
+            tidy(panel, title=str(population) if len(populations) > 1 or population else "")
+            size_axis(panel, column(known, "n"))
+            percent_axis(panel.yaxis, sign=quantity.endswith("bias"))
         if quantity in ("sd", "rmse"):
-            for one in axes:  # after all are drawn: panels share their scale, and this fixes its upper end
-                one.set_ylim(bottom=0)
+            for panel in axes:  # after all are drawn: panels share their scale, and this fixes its upper end
+                panel.set_ylim(bottom=0)
         label_outer(axes, "n (rows)", _LABELS[quantity])
         if legend:
-            known_error = quantity == "bias"
-            estimator_legend(axes, "bars: \N{PLUS-MINUS SIGN}2 Monte Carlo s.e." if known_error else "")
+            estimator_legend(axes, _BARS if quantity == "bias" else "")
         return self._drawn(*axes)
+
+
+class MissRateDisplay(Display):
+    """Miss rates of tests, one panel for each true error, or for each number of rows.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        With the keys ``n``, ``estimator``, ``true_error``, ``miss_rate`` and ``se``, its standard error.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from truecal.display import MissRateDisplay
+    >>> rows = [
+    ...     {"n": 200, "estimator": "em_sweep", "true_error": 0.1, "miss_rate": 0.21, "se": 0.01},
+    ...     {"n": 500, "estimator": "em_sweep", "true_error": 0.1, "miss_rate": 0.00, "se": 0.00},
+    ... ]
+    >>> MissRateDisplay(rows).plot(ax=Figure().subplots()).ax_.get_title(loc="left")
+    'true error 10%'
+    """
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        table = [_as_row(row) for row in rows]
+        self.rows = check_rows(table, ("n", "estimator", "true_error", "miss_rate", "se"), "MissRateDisplay")
+        for row in self.rows:
+            # Errors that were solved for differ in their last digits.
+            row["true_error"] = float(f"{row['true_error']:.6g}")
+
+    @classmethod
+    def from_miss_rates(cls, result: Any) -> Self:
+        """Make the display from what `truecal.simulation.miss_rates` returned.
+
+        Parameters
+        ----------
+        result : MissRates
+            The miss rates.
+
+        Returns
+        -------
+        Self
+        """
+        return cls(result.rows)
+
+    @describe_plot
+    def plot(self, ax: Any = None, *, x: str = "n", legend: bool = True, **line: Any) -> Self:
+        """Draw one panel for each true error, or for each number of rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or several, optional
+            Where to draw; by default a new figure. Axes are divided if there are several panels.
+        x : {"n", "true_error"}
+            What the horizontal axis is; the other has a panel for each value.
+        {legend}
+        **line
+            Passed to matplotlib for the lines.
+
+        {panels}
+        """
+        check_choice("x", x, ("n", "true_error"))
+        other = "true_error" if x == "n" else "n"
+        values, estimators = sorted(column(self.rows, other)), column(self.rows, "estimator")
+        axes = panels(ax, len(values))
+        for panel, value in zip(axes, values, strict=True):
+            shown = [row for row in self.rows if row[other] == value]
+            for name, rows, style in _lines(shown, estimators, x, line):
+                rate, error = (np.array([row[key] for row in rows]) for key in ("miss_rate", "se"))
+                # A rate has no business below 0 or above 1, and neither has its bar.
+                bars = np.array([np.minimum(2 * error, rate), np.minimum(2 * error, 1 - rate)])
+                panel.errorbar([row[x] for row in rows], rate, yerr=bars, label=name, **style)
+            title = f"true error {100 * value:g}%" if x == "n" else f"n = {short_count(value)}"
+            tidy(panel, title=title)
+            if x == "n":
+                size_axis(panel, column(self.rows, "n"))
+            else:
+                panel.set_xlim(left=0)
+                percent_axis(panel.xaxis)
+            panel.set_ylim(-0.03, 1.03)
+            panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
+            percent_axis(panel.yaxis)
+        label_outer(axes, "n (rows)" if x == "n" else "true error (%)", "miss rate (%)")
+        if legend:
+            estimator_legend(axes, _BARS)
+        return self._drawn(*axes)
+
+
+def _as_row(row: Any) -> dict[str, Any]:
+    """Return a row as a dictionary, under the names of this module."""
+    content: dict[str, Any] = row.to_dict() if hasattr(row, "to_dict") else dict(row)
+    if "se" not in content and "standard_error" in content:
+        content["se"] = content["standard_error"]
+    if "estimator" not in content and "method" in content:
+        content["estimator"] = content["method"]
+    return content
+
+
+class BinCountDisplay(Display):
+    """The binned error against the number of bins, with the sweep's choice and, if known, the truth.
+
+    Parameters
+    ----------
+    curve : BinCounts
+        What to draw.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> from matplotlib.figure import Figure
+    >>> population = truecal.paper.population("resnet110_c100")
+    >>> display = truecal.display.BinCountDisplay.from_predictions(
+    ...     *population.sample(1000, rng=0), true_error=population.true_error()
+    ... )
+    >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()
+    'number of bins'
+    """
+
+    def __init__(self, curve: BinCounts) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_proba: Any = None,
+        *,
+        binning: str = "em",
+        norm: float = 2,
+        n_bins: Any = None,
+        true_error: float | None = None,
+        **reading: Any,
+    ) -> Self:
+        """Make the display from labels and probabilities, or from a `Sample`.
+
+        Parameters
+        ----------
+        y_true, y_proba
+            As in `truecal.estimate`.
+        binning, norm, n_bins, true_error
+            As in `truecal.plotdata.bin_counts.bin_counts`.
+        **reading
+            As in `truecal.estimate`.
+
+        Returns
+        -------
+        Self
+        """
+        sample = as_sample(y_true, y_proba, **reading)
+        return cls(bin_counts(sample, binning=binning, norm=norm, n_bins=n_bins, true_error=true_error))
+
+    @classmethod
+    def from_study(cls, study: Study, **which: Any) -> Self:
+        """Make the display of means over simulations.
+
+        Parameters
+        ----------
+        study : Study
+            With the estimators that `truecal.plotdata.bin_counts.bin_counts_of_study` needs.
+        **which
+            `population`, `n` and `binning`, as there.
+
+        Returns
+        -------
+        Self
+        """
+        return cls(bin_counts_of_study(study, **which))
+
+    @describe_plot
+    def plot(self, ax: Any = None, *, name: str | None = None, legend: bool = True, **line: Any) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        {ax}
+        {title}
+        {legend}
+        **line
+            Passed to matplotlib for the curve.
+
+        {drawn}
+        """
+        curve = self.curve
+        ax = axes_or_new(ax)
+        style = estimator_style(f"{curve.binning}_bin")
+        simulated = bool(curve.value_se.any())
+        few = len(curve.n_bins) <= 12
+        options = {
+            **style,
+            "marker": style["marker"] if few else "",
+            "markersize": 4,
+            "linewidth": 1.5,
+            **line,
+        }
+        ax.plot(curve.n_bins, curve.value, label=f"{curve.binning}_bin", **options)
+        if simulated:
+            low, high = curve.value - 2 * curve.value_se, curve.value + 2 * curve.value_se
+            ax.fill_between(curve.n_bins, low, high, color=style["color"], alpha=0.2, linewidth=0)
+        if curve.true_error is not None:
+            ax.axhline(
+                curve.true_error, color=INK, linewidth=1.2, linestyle=(0, (1, 1.5)), label="true error"
+            )
+        if not math.isnan(curve.sweep_bins):
+            text = f"{curve.binning}_sweep, {curve.sweep_bins:.3g} bins"
+            ax.vlines(curve.sweep_bins, 0, curve.sweep_value, color=BLUE, linewidth=1, alpha=0.6)
+            ax.plot(
+                [curve.sweep_bins], [curve.sweep_value], "o", color=BLUE, markersize=6, label=text, zorder=4
+            )
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        ax.set_ylim(bottom=0)
+        tidy(
+            ax,
+            xlabel="number of bins",
+            ylabel=f"{'mean ' if simulated else 'calibration '}error, l{curve.norm:g} (%)",
+            title=f"{name or curve.target}, n = {curve.n:,.10g}",
+        )
+        percent_axis(ax.yaxis)
+        if legend:
+            legend_below([ax])
+        return self._drawn(ax)
+
+
+def _lines(
+    rows: list[dict[str, Any]], estimators: Sequence[str], x: str, line: dict[str, Any]
+) -> Iterator[tuple[str, list[dict[str, Any]], dict[str, Any]]]:
+    """Yield the name of each estimator, its rows in order of `x`, and the style of its line."""
+    style = {"linewidth": 1.3, "markersize": 4, "elinewidth": 1}
+    for number, name in enumerate(estimators):
+        ordered = sorted((row for row in rows if row["estimator"] == name), key=lambda row: float(row[x]))
+        yield name, ordered, {**style, **estimator_style(name, number), **line}

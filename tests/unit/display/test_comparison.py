@@ -1,3 +1,5 @@
+"""Models, groups and segments side by side."""
+
 import math
 
 import numpy as np
@@ -99,3 +101,18 @@ def test_long_names_are_wrapped():
     assert max(map(len, ax.get_yticklabels()[0].get_text().splitlines())) <= 28
     display.figure_.draw_without_rendering()
     assert ax.get_position().width > 0.3
+
+
+def test_segments_have_their_simultaneous_intervals(displays, ax):
+    display = displays["audit"].plot(ax)
+    drawn = {tuple(line.get_xdata()) for line in display.ax_.lines}
+    for segment in display.audit.segments:
+        assert {(segment.low, segment.high), (segment.difference,)} <= drawn
+    assert [label.get_text().split(" (")[0] for label in display.ax_.get_yticklabels()] == [
+        segment.name for segment in display.audit.segments
+    ]
+
+
+def test_most_segments_and_the_method_of_the_result(displays, ax):
+    audit = displays["audit"].audit
+    assert len(audit.plot(ax, most=2).ax_.get_yticklabels()) == 2

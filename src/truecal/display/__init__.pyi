@@ -1,0 +1,12 @@
+from truecal.display._clinical import CalibrationPlotDisplay as CalibrationPlotDisplay
+from truecal.display._clinical import DecisionCurveDisplay as DecisionCurveDisplay
+from truecal.display._comparison import AuditDisplay as AuditDisplay
+from truecal.display._comparison import ComparisonDisplay as ComparisonDisplay
+from truecal.display._monitor import MonitorDisplay as MonitorDisplay
+from truecal.display._population import CurveDisplay as CurveDisplay
+from truecal.display._population import ScoreDisplay as ScoreDisplay
+from truecal.display._reliability import ReliabilityDisplay as ReliabilityDisplay
+from truecal.display._risk_coverage import RiskCoverageDisplay as RiskCoverageDisplay
+from truecal.display._study import BiasDisplay as BiasDisplay
+from truecal.display._study import BinCountDisplay as BinCountDisplay
+from truecal.display._study import MissRateDisplay as MissRateDisplay
