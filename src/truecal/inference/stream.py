@@ -52,7 +52,7 @@ class CalibrationStream:
         if multiclass is not None:
             check_choice("multiclass", multiclass, ("top",))
         self._reading = {"pos_label": pos_label, "labels": labels, "multiclass": multiclass}
-        self._parts: list[Cells] = []
+        self._batches: list[Cells] = []
         self._waiting = 0
 
     def update(
@@ -63,7 +63,7 @@ class CalibrationStream:
         sample_weight: ArrayLike | None = None,
         clusters: Any = None,
     ) -> None:
-        """Take in a batch, which may be empty.
+        """Add a batch, which may be empty.
 
         Parameters
         ----------
@@ -86,10 +86,10 @@ class CalibrationStream:
             if sample_weight is not None:
                 key = key[to_array(sample_weight, "sample_weight")[0] > 0]
             cells = Cells.from_sample(sample, keys=np.unique(key).view(np.uint64))
-        self._take([cells])
+        self._add([cells])
 
     def merge(self, *others: CalibrationStream) -> Self:
-        """Take in what other streams have seen, and return this one.
+        """Add the rows of other streams, and return this one.
 
         Parameters
         ----------
@@ -97,21 +97,21 @@ class CalibrationStream:
             The other streams, which stay as they are.
         """
         for other in others:
-            self._take(other._parts)
+            self._add(other._batches)
         return self
 
     @property
     def n(self) -> float:
         """Number of rows so far, or their total weight."""
-        return sum(part.n for part in self._parts)
+        return sum(cells.n for cells in self._batches)
 
     @property
     def cells(self) -> Cells:
         """What has come in so far, a `Sample` for everything that takes one."""
-        if not self._parts:
+        if not self._batches:
             raise InputError("Nothing has come in yet. Call update first.")
         self._merge()
-        return self._parts[0]
+        return self._batches[0]
 
     def compute(self, estimator: str = DEFAULT_ESTIMATOR, **options: Any) -> Estimate:
         """Return the calibration error so far.
@@ -127,25 +127,25 @@ class CalibrationStream:
 
     def reset(self) -> None:
         """Forget everything."""
-        self._parts, self._waiting = [], 0
+        self._batches, self._waiting = [], 0
 
-    def _take(self, parts: list[Cells]) -> None:
-        both = [*self._parts[:1], *parts]
+    def _add(self, batches: list[Cells]) -> None:
+        both = [*self._batches[:1], *batches]
         check_same_target(both)
-        if len({part.clusters is None for part in both}) > 1:
+        if len({cells.clusters is None for cells in both}) > 1:
             raise InputError("must come with every batch or with none", argument="clusters")
-        self._parts += parts
-        # Merging costs as much for a few rows as for many, so small parts wait until they are some.
-        self._waiting += sum(map(_size, parts))
-        if self._waiting > max(N_CELLS, _size(self._parts[0])):
+        self._batches += batches
+        # Merging costs as much for a few rows as for many, so small batches wait for others.
+        self._waiting += sum(map(_size, batches))
+        if self._waiting > max(N_CELLS, _size(self._batches[0])):
             self._merge()
 
     def _merge(self) -> None:
-        self._parts, self._waiting = [merge_all(self._parts)], 0
+        self._batches, self._waiting = [merge_all(self._batches)], 0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n={self.n:.10g})"
 
 
-def _size(part: Cells) -> int:
-    return len(part) if part.clusters is None else len(part.clusters.weight)
+def _size(cells: Cells) -> int:
+    return len(cells) if cells.clusters is None else len(cells.clusters.weight)

@@ -332,14 +332,14 @@ class Processes:
     regions_stopped: float | None = None
 
     def add(self, batch: Evidence) -> None:
-        """Take in a batch."""
+        """Add a batch."""
         gain = self._gain(batch.log_ratio, batch.squares, batch.units)
         self.mixed = np.logaddexp(self.mixed, log_later(self.rows, batch.rows)) + gain
         self.detector = np.logaddexp(self.detector, math.log(batch.rows)) + gain
         self._count(batch)
 
     def merge(self, other: Processes) -> None:
-        """Take in what another process saw, as if its rows came after those of this one."""
+        """Add the evidence of another process, as if its rows came after those of this one."""
         gain = self._gain(other.total, other.squares, other.units)
         # Where in the other the batches began is not known, so its later starts begin with its first row.
         self.mixed = np.logaddexp(self.mixed, log_later(self.rows, other.rows)) + gain

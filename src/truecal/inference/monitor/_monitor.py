@@ -170,7 +170,7 @@ class CalibrationMonitor:
         time: Any = None,
         clusters: Any = None,
     ) -> Look | None:
-        """Take in a batch, and return what is known now; None if no row of it counts.
+        """Add a batch, and return what is known now; None if no row of it counts.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class CalibrationMonitor:
         )
 
     def merge(self, *others: CalibrationMonitor) -> Self:
-        """Take in what other monitors with the same settings have seen, and return this one.
+        """Add the evidence of other monitors with the same settings, and return this one.
 
         Log-likelihood ratios add up, so the result is that of one monitor which saw the rows of the others after its
         own. That is valid if the label of each row is Bernoulli(score) given the rows of all shards, as for shards
