@@ -8,6 +8,7 @@ Every component is a sum of squares of linear functions of the residuals :math:`
 - **smooth**: Neyman's smooth tests with 4, 8 and 16 terms. The terms are 1, :math:`\mathrm{logit} f`,
   :math:`\ln f(1-f)` and cosines in information time :math:`t(f) = \sum_{f_i \le f} v_i / \sum v_i`, made orthonormal
   under the weight :math:`v = f(1-f) + 1/n`, the variance of a label and one row's worth more in all;
+- **waves**: terms 3 to 8 of these, all but intercept and slope, 6 degrees of freedom;
 - **bins**: :math:`\sum_k R_k^2 / (W_k + 1/2)` over :math:`2^j` bins of equal mass, :math:`W_k = \sum f(1-f)`, for each
   level j from 2 until bins have six rows, and if scores repeat with every distinct score as a bin.
 
@@ -40,9 +41,11 @@ from truecal.multiscale.units import place_of
 from truecal.results import Result
 
 #: Weights of the families of components; those of smooth tests and of levels of bins are shared among their members.
-WEIGHTS = {"level": 1.0, "spread": 1.5, "logistic": 1.0, "smooth": 1.0, "bins": 1.0}
+WEIGHTS = {"level": 1.0, "spread": 1.1, "logistic": 0.4, "smooth": 0.4, "waves": 0.8, "bins": 0.5}
 #: Number of terms of the smooth tests.
 SMOOTH = (4, 8, 16)
+#: Which of the smooth terms are those of waves.
+_WAVES = slice(2, 8)
 _NESTED = {1: "level", 2: "logistic"}
 #: Mass per bin, on average, at the finest level.
 ROWS_PER_BIN = 6
@@ -65,7 +68,7 @@ class Component(Result):
 
     Attributes
     ----------
-    family : {"level", "spread", "logistic", "smooth", "bins"}
+    family : {"level", "spread", "logistic", "smooth", "waves", "bins"}
         Which kind.
     terms : int
         Number of terms, or of bins.
@@ -136,10 +139,14 @@ class Omnibus:
         self._nested = [
             count for count in (1, 2, *SMOOTH) if count <= self._terms.shape[1] and null.resolves(None, count)
         ]
+        self._waves = _WAVES.stop in self._nested
         self._levels = _levels(null) if self._nested else []
         # Family, number of terms, and mean and variance of the sum of squares, for each component in this order.
         moments = null.moments(self._terms, self._nested)
         rows = [(_NESTED.get(c, "smooth"), c, *m) for c, m in zip(self._nested, moments, strict=True)]
+        if self._waves:
+            waves = self._terms[:, _WAVES]
+            rows.append(("waves", waves.shape[1], *null.moments(waves, [waves.shape[1]])[0]))
         rows += [
             ("bins", len(level.scale), *null.bin_moments(level.start, level.scale)) for level in self._levels
         ]
@@ -157,8 +164,10 @@ class Omnibus:
         """Return the sum of squares of each component, of shape (draws, components)."""
         found = [np.zeros((0, len(residual)))]
         if self._nested:
-            squares = np.cumsum(np.square(_product(residual, self._terms)), axis=1)
-            found.append(squares[:, np.array(self._nested) - 1].T)
+            squares = np.square(_product(residual, self._terms))
+            found.append(np.cumsum(squares, axis=1)[:, np.array(self._nested) - 1].T)
+            if self._waves:
+                found.append(squares[:, _WAVES].sum(axis=1)[np.newaxis])
         sums, by_level = residual, []
         for level in reversed(self._levels):  # from fine to coarse, each from the sums of the one before
             sums = level.sums(sums)
@@ -239,8 +248,9 @@ class Omnibus:
             return f"local deviations around {middle[worst]:.2g}"
         if best.family == "smooth" and best.terms == SMOOTH[0]:
             return "the shape of the curve"
-        if best.family == "smooth":
-            fitted = np.abs(self._terms[:, : best.terms] @ coefficient[: best.terms]) * score * (1 - score)
+        if best.family in ("smooth", "waves"):
+            chosen = _WAVES if best.family == "waves" else slice(best.terms)
+            fitted = np.abs(self._terms[:, chosen] @ coefficient[chosen]) * score * (1 - score)
             return f"local deviations around {score[int(np.argmax(fitted))]:.2g}"
         if best.family == "logistic":
             return "a level shift" if coefficient[0] ** 2 > coefficient[1] ** 2 else "the slope"

@@ -19,8 +19,8 @@ def test_reversed_scores_are_found_and_the_slope_is_named():
 
 def test_local_errors_are_named_with_their_place():
     rng = np.random.default_rng(0)
-    p = rng.random(5000)
-    y = rng.random(5000) < np.where((p > 0.61) & (p < 0.63), p - 0.5, p)
+    p = rng.random(20_000)
+    y = rng.random(20_000) < np.where((p > 0.61) & (p < 0.63), p - 0.5, p)
     result = calibration_test(y.astype(int), p, n_resamples=99, rng=0)
     assert result.pvalue == 0.01
     place = float(result.component.removeprefix("local deviations around "))

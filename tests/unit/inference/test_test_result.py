@@ -22,6 +22,7 @@ def test_the_result_prints_and_becomes_json():
         "spread",
         "logistic",
         "smooth",
+        "waves",
         "bins",
     }
 

@@ -151,6 +151,24 @@ def test_logistic_component_is_the_score_test_of_intercept_and_slope():
     assert found["logistic"].pvalue == pytest.approx(expected, rel=0.05)
 
 
+def test_waves_are_a_smooth_test_without_intercept_and_slope():
+    score, label = draw(np.random.default_rng(8), 2000, lambda p: p + 0.08 * np.sin(6 * np.pi * p))
+    test = Omnibus(LabelNull(Trials(score, np.ones(2000), label)))
+    found = {(one.family, one.terms): one.pvalue for one in test.components}
+    # With 2,000 rows the noise that is added to the variance hardly matters: terms are standard normal.
+    waves, whole = chi2.isf(found["waves", 6], 6), chi2.isf(found["smooth", 8], 8)
+    assert waves == pytest.approx(whole - chi2.isf(found["logistic", 2], 2), rel=0.03)
+
+
+@pytest.mark.parametrize("n_scores", [1, 2, 5, 7])
+def test_few_distinct_scores_have_no_waves(n_scores):
+    score = np.repeat(np.linspace(0.2, 0.8, n_scores), 20)
+    label = np.tile([0.0, 1.0], 10 * n_scores)
+    families = {one.family for one in Omnibus(LabelNull(trials(score, label))).components}
+    assert "waves" not in families
+    assert "level" in families
+
+
 def test_grouping_rows_of_equal_score_changes_nothing():
     rng = np.random.default_rng(11)
     score = np.round(rng.random(400), 1)
