@@ -137,7 +137,7 @@ class CalibrationStream:
         self._batches += batches
         # Merging costs as much for a few rows as for many, so small batches wait for others.
         self._waiting += sum(map(_size, batches))
-        if self._waiting > max(N_CELLS, _size(self._batches[0])):
+        if self._waiting > N_CELLS and self._waiting > _size(self._batches[0]):
             self._merge()
 
     def _merge(self) -> None:

@@ -78,6 +78,7 @@ def test_empty_batches_and_reset():
     assert repr(stream) == "CalibrationStream(n=2)"
     stream.reset()
     assert stream.n == 0
+    assert stream.merge(CalibrationStream()).n == 0
 
 
 def test_text_labels_several_classes_and_weights():
