@@ -202,23 +202,7 @@ def _what_is_missing(header: Mapping[str, Any], n_logged: int, where: str) -> st
 def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[str, dict[str, Any]]]]:
     """Return the header of a log, and its samples one by one, each with its place."""
     if not zipfile.is_zipfile(path):
-        content = read_whole(path)
-        if content.startswith(b"PK"):
-            raise InputError(
-                f"{path} is a zip file without its end",
-                remedy="Copy the log again from where it was written.",
-            )
-        try:
-            log = read_json(content, "it")
-        except InputError as error:
-            raise InputError(
-                f"{path} is not a log of Inspect: neither a zip file nor JSON ({error.problem})"
-            ) from None
-        if not isinstance(log, dict) or "samples" not in log:
-            raise InputError(f"{path} is not a log of Inspect: it has no samples")
-        samples = field(log, "samples", list, path.name) or []
-        places = (f"{path.name}, sample {number}" for number in range(1, len(samples) + 1))
-        return log, ((place, as_object(one, place)) for place, one in zip(places, samples, strict=True))
+        return _open_json(path)
     members = list_members(path)
     first = next((members[name] for name in ("header.json", "_journal/start.json") if name in members), None)
     if first is None:
@@ -226,7 +210,27 @@ def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[str, dict[str, Any
     ((_, header),) = read_members(path, [first])
     if first.filename != "header.json":
         header["status"] = "started"  # the journal of an evaluation that did not end
-    samples_of = [
+    samples = [
         member for name, member in members.items() if name.startswith("samples/") and name.endswith(".json")
     ]
-    return header, read_members(path, samples_of)
+    return header, read_members(path, samples)
+
+
+def _open_json(path: Path) -> tuple[dict[str, Any], Iterator[tuple[str, dict[str, Any]]]]:
+    """Return the same of a log in one JSON file."""
+    content = read_whole(path)
+    if content.startswith(b"PK"):
+        raise InputError(
+            f"{path} is a zip file without its end", remedy="Copy the log again from where it was written."
+        )
+    try:
+        log = read_json(content, "it")
+    except InputError as error:
+        raise InputError(
+            f"{path} is not a log of Inspect: neither a zip file nor JSON ({error.problem})"
+        ) from None
+    if not isinstance(log, dict) or "samples" not in log:
+        raise InputError(f"{path} is not a log of Inspect: it has no samples")
+    samples = field(log, "samples", list, path.name) or []
+    places = (f"{path.name}, sample {number}" for number in range(1, len(samples) + 1))
+    return log, ((place, as_object(sample, place)) for place, sample in zip(places, samples, strict=True))
