@@ -82,30 +82,36 @@ class Columns:
     feature: tuple[str, ...] = ()
     detected: tuple[str, ...] = ()
 
+    @property
+    def used(self) -> list[str]:
+        """All of these columns."""
+        single = [name for name in (self.weight, self.cluster, self.predicted) if name]
+        return [*self.label, *self.score, *self.group, *self.feature, *single]
+
     def complete(self, table: Table, *, logits: bool = False) -> Columns:
         """Expand patterns and detect the columns of labels and scores where they were not given."""
-        given = replace(self, label=_expand(table, self.label), score=_expand(table, self.score))
-        others = [*given.group, *(name for name in (self.weight, self.cluster, self.predicted) if name)]
+        given = replace(self, label=_expand(table, self.label), score=_expand(table, self.score), feature=())
+        others = replace(given, label=(), score=()).used
         label = given.label or _detect_label(table, [*others, *given.score])
         score = given.score or _detect_scores(table, label, others, logits=logits)
-        for option, names in (("label", label), ("score", score), ("group", given.group)):
+        chosen = replace(given, label=label, score=score)
+        chosen._refuse_conflicts()
+        feature = tuple(name for name in _expand(table, self.feature) if name not in chosen.used)
+        detected = (
+            [f"{listing(score)} as the score{'s' if len(score) > 1 else ''}"] if not given.score else []
+        )
+        detected += [f"{listing(label)} as the label"] if not given.label else []
+        note = (f"using {' and '.join(detected)}",) if detected else ()
+        return replace(chosen, feature=feature, detected=note)
+
+    def _refuse_conflicts(self) -> None:
+        for option, names in (("label", self.label), ("score", self.score), ("group", self.group)):
             if repeated(names):
                 raise InputError(f"{repeated(names)[0]} is given more than once", argument=f"--{option}")
-        if set(label) & set(score):
-            raise InputError(
-                f"column {next(name for name in label if name in score)!r} is both the label and the score"
-            )
-        if set(label) & set(given.group):
-            raise label_as_group(next(name for name in label if name in given.group))
-        parts = []
-        if not given.score:
-            parts.append(f"{listing(score)} as the score{'s' if len(score) > 1 else ''}")
-        if not given.label:
-            parts.append(f"{listing(label)} as the label")
-        detected = (f"using {' and '.join(parts)}",) if parts else ()
-        used = {*label, *score, *others}
-        feature = tuple(name for name in _expand(table, self.feature) if name not in used)
-        return replace(given, label=label, score=score, feature=feature, detected=detected)
+        if both := [name for name in self.label if name in self.score]:
+            raise InputError(f"column {both[0]!r} is both the label and the score")
+        if both := [name for name in self.label if name in self.group]:
+            raise label_as_group(both[0])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the names of the columns."""
@@ -159,18 +165,25 @@ def _detect_scores(
     usual = [name for name in free if name.lower() in _SCORE_NAMES]
     if len(usual) == 1:
         return (usual[0],)
-    numbered = [(int(match[2]), match[1], name) for name in free if (match := _NUMBERED.fullmatch(name))]
-    numbered = [entry for entry in numbered if logits == (entry[1] or "").lower().startswith("logit")]
-    numbers = sorted(number for number, _, _ in numbered)
-    is_family = len({(stem or "").lower() for _, stem, _ in numbered}) == 1
-    is_complete = len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1))
-    if not usual and is_family and (is_complete or numbers in ([1], [0, 1])):
-        return tuple(name for _, _, name in sorted(numbered))
-    if not usual and len(free) > 1 and len(label) == 1:
-        seen = _text_labels(table, label[0])
+    if not usual:
+        if family := _numbered(free, logits=logits):
+            return family
+        seen = _text_labels(table, label[0]) if len(free) > 1 and len(label) == 1 else set()
         if len(seen) > 1 and seen <= set(free):
             return tuple(name for name in free if name in seen)
     raise _undetected(table, "score", usual)
+
+
+def _numbered(names: Sequence[str], *, logits: bool) -> tuple[str, ...]:
+    """Return the columns of one family such as p0, p1, p2, in this order; none if numbers are left out."""
+    matches = [match for name in names if (match := _NUMBERED.fullmatch(name))]
+    family = [(int(match[2]), (match[1] or "").lower(), match[0]) for match in matches]
+    family = sorted(member for member in family if logits == member[1].startswith("logit"))
+    numbers = [number for number, _, _ in family]
+    is_complete = len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1))
+    if len({stem for _, stem, _ in family}) == 1 and (is_complete or numbers in ([1], [0, 1])):
+        return tuple(name for _, _, name in family)
+    return ()
 
 
 def _text_labels(table: Table, label: str) -> set[str]:

@@ -19,45 +19,67 @@ if TYPE_CHECKING:
 _PAIRS = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos"))
 
 
-class LabelReader:
-    """The rules by which the labels of a table are read; what was detected is added to `notes`."""
+def read_labels(
+    frame: Frame, columns: Columns, reading: Reading, scores: Sequence[Field]
+) -> tuple[pl.Expr, dict[str, Any], list[str]]:
+    """Return the labels, the arguments pos_label and labels of the library, and what was detected."""
+    rules = _Rules(frame, columns, reading)
+    values, options = rules.read(scores)
+    return values, options, rules.notes
 
-    def __init__(self, frame: Frame, columns: Columns, reading: Reading, notes: list[str]) -> None:
-        self.frame, self.columns, self.reading, self.notes = frame, columns, reading, notes
+
+class _Rules:
+    """The rules by which the labels of a table are read."""
+
+    def __init__(self, frame: Frame, columns: Columns, reading: Reading) -> None:
+        self.frame, self.columns, self.reading = frame, columns, reading
+        self.notes: list[str] = []
 
     def read(self, scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
-        """Return the labels, and the arguments pos_label and labels of the library."""
-        columns, reading = self.columns, self.reading
-        parts = [part for name in columns.label for part in self.frame.expand(name)]
-        if columns.predicted:
+        """Return the labels and options: right or wrong, one-hot, or one column."""
+        predicted = self.columns.predicted
+        parts = [part for name in self.columns.label for part in self.frame.expand(name)]
+        if predicted:
             if len(parts) > 1 or len(scores) > 1:
                 raise InputError("needs one column of labels and one of scores", argument="--predicted")
-            return self._was_right(parts[0], self.frame.field(columns.predicted)), {}
+            return self._was_right(parts[0], self.frame.field(predicted)), {}
         if len(parts) > 1:
             return self._one_hot(parts, scores)
         labels = self.frame.labels(parts[0])
-        if self.frame.missing and len(labels.seen) < 2 <= len(
-            self.frame.labels(self.frame.field(parts[0].name)).seen
-        ):
-            raise InputError(
-                f"leaves only the label {listing(labels.seen)} in {called([parts[0].name])}",
-                argument="--missing",
-            )
+        self._refuse_one_left(parts[0].name, labels)
+        if self.reading.classes is None and len(scores) == 1:
+            return self._single(labels, scores[0].name)
+        return labels.values, self._of_classes(labels, scores)
+
+    def _refuse_one_left(self, name: str, labels: Labels) -> None:
+        """Refuse codes for missing values that are all labels but one."""
+        if not self.frame.missing or len(labels.seen) > 1:
+            return
+        if len(self.frame.labels(self.frame.field(name)).seen) > 1:
+            problem = f"leaves only the label {listing(labels.seen)} in {called([name])}"
+            raise InputError(problem, argument="--missing")
+
+    def _of_classes(self, labels: Labels, scores: Sequence[Field]) -> dict[str, Any]:
+        """Return the positive label and the class of each column."""
+        reading = self.reading
         pos_label = _as_label(reading.pos_label, labels.kind, "--pos-label")
         if reading.classes is not None:
             names = next(csv.reader([reading.classes], skipinitialspace=True), [])
             classes = [_as_label(name.strip(), labels.kind, "--classes") for name in names]
-            return labels.values, {"pos_label": pos_label, "labels": classes}
-        if len(scores) > 1:
-            found = self._classes(scores, labels)
-            if found and len(found) == 2 and not (reading.pos_label or reading.multiclass):
-                pos_label = _positive_of(found, labels.kind)  # and not the class of the second column
-            return labels.values, {"pos_label": pos_label, "labels": found}
+            return {"pos_label": pos_label, "labels": classes}
+        found = self._classes(scores, labels)
+        if found and len(found) == 2 and not (reading.pos_label or reading.multiclass):
+            pos_label = _positive_of(found, labels.kind)  # and not the class of the second column
+        return {"pos_label": pos_label, "labels": found}
+
+    def _single(self, labels: Labels, score: str) -> tuple[pl.Expr, dict[str, Any]]:
+        """Return the labels of one column of scores."""
+        pos_label = _as_label(self.reading.pos_label, labels.kind, "--pos-label")
         if pos_label is None and labels.kind == "text":
             return self._words(labels), {}
-        if pos_label is None and re.fullmatch(r".*[a-z_]0", scores[0].name):
+        if pos_label is None and re.fullmatch(r".*[a-z_]0", score):
             self.notes.append(
-                f"column {scores[0].name!r} is read as the probability of label 1; if it is that of label 0, add "
+                f"column {score!r} is read as the probability of label 1; if it is that of label 0, add "
                 f"--pos-label 0"
             )
         return labels.values, {"pos_label": pos_label}
@@ -130,6 +152,18 @@ class LabelReader:
         if set(label_ends) == set(score_ends):
             parts = [parts[label_ends.index(end)] for end in score_ends]
         hot = self.frame.numbers(parts)
+        self._refuse_not_hot(parts, hot)
+        weighted = (value * k for k, value in enumerate(hot))
+        number = pl.sum_horizontal(*weighted, ignore_nulls=False).cast(pl.Int64)
+        if scores[0].name.endswith("]") or not all(score_ends):
+            return number, {"pos_label": _as_label(self.reading.pos_label, "number", "--pos-label")}
+        named = number.replace_strict(dict(enumerate(score_ends)), return_dtype=pl.String)
+        return named, {"pos_label": self.reading.pos_label, "labels": score_ends}
+
+    def _refuse_not_hot(self, parts: Sequence[Field], hot: Sequence[pl.Expr]) -> None:
+        """Refuse rows without a single 1; those with missing values may be dropped later."""
+        import polars as pl
+
         known = pl.all_horizontal(*((value == 0) | (value == 1) for value in hot))
         wrong = (pl.sum_horizontal(*(value == 1 for value in hot)) != 1) | ~known
         if self.reading.drop_missing:
@@ -138,15 +172,8 @@ class LabelReader:
         if n:
             names = called([part.name for part in parts])
             row, _ = self.frame.first(wrong)
-            raise InputError(
-                f"has {counted(n, 'row')} without a single 1 among 0s", argument=names, first_row=row
-            )
-        weighted = (value * k for k, value in enumerate(hot))
-        number = pl.sum_horizontal(*weighted, ignore_nulls=False).cast(pl.Int64)
-        if scores[0].name.endswith("]") or not all(score_ends):
-            return number, {"pos_label": _as_label(self.reading.pos_label, "number", "--pos-label")}
-        named = number.replace_strict(dict(enumerate(score_ends)), return_dtype=pl.String)
-        return named, {"pos_label": self.reading.pos_label, "labels": score_ends}
+            problem = f"has {counted(n, 'row')} without a single 1 among 0s"
+            raise InputError(problem, argument=names, first_row=row)
 
 
 def _as_label(text: str | None, kind: str, option: str) -> Any:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from truecal.cli._errors import naming
 from truecal.cli.input.columns import Columns
+from truecal.cli.input.plan import CLUSTER, WEIGHT
 from truecal.cli.input.table import Table
 from truecal.cli.input.values import called
 from truecal.data.scales import CLASSES, are_classes
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from truecal.data.sample import Sample
     from truecal.inference._test_result import TestResult
     from truecal.results import Estimate
-
-#: Names of columns in the frame that predictions are made from.
-WEIGHT, CLUSTER = "weight of the row", "cluster of the row"
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,20 +24,30 @@ _MANY = 20
 _LARGE_LOGIT = 30
 
 
-def read_scores(frame: Frame, fields: Sequence[Field], reading: Reading, notes: list[str]) -> list[pl.Expr]:
-    """Return columns of scores as numbers: fractions, or logits with --logits; what is odd is added to `notes`.
+def read_scores(
+    frame: Frame, fields: Sequence[Field], reading: Reading, *, as_models: bool = False
+) -> tuple[list[pl.Expr], list[str]]:
+    """Return columns of scores as numbers, fractions or with --logits logits, and notes on what is odd."""
+    scores, notes = _on_scale(frame, fields, reading)
+    if not reading.normalize:
+        return scores, notes
+    if as_models or len(fields) < 2:
+        raise InputError("needs a column of scores for each class", argument="--normalize")
+    import polars as pl
 
-    Parameters
-    ----------
-    frame : Frame
-        The table.
-    fields : sequence of Field
-        The columns.
-    reading : Reading
-        The options.
-    notes : list of str
-        What was found.
-    """
+    total = pl.sum_horizontal(*scores)
+    bad = total <= 0
+    found = frame.ask(low=total.min(), high=total.max(), n=bad.sum())
+    if found["n"]:
+        problem = f"has {counted(found['n'], 'row')} whose sum is not positive and cannot be normalised"
+        names = called([part.name for part in fields])
+        raise InputError(problem, argument=names, first_row=frame.first(bad)[0])
+    note = f"divided rows by their sum, from {found['low']:.6g} to {found['high']:.6g}"
+    return [score / total for score in scores], [*notes, note]
+
+
+def _on_scale(frame: Frame, fields: Sequence[Field], reading: Reading) -> tuple[list[pl.Expr], list[str]]:
+    """Return the scores on the scale from 0 to 1, or as logits, after a look at their values."""
     _check_options(reading)
     scale = reading.largest
     raw = frame.numbers(fields, percent=scale == 100)
@@ -47,18 +57,16 @@ def read_scores(frame: Frame, fields: Sequence[Field], reading: Reading, notes: 
     if reading.clip and not reading.logits:
         scores = [_clipped(score) for score in scores]
     if not (scale or reading.log_probabilities or reading.logits):
-        return scores
+        return scores, []
     values = look_at(raw, ask=lambda questions: frame.ask(**questions))
     names = called([part.name for part in fields])
     if reading.logits:
-        _check_logits(values, names, len(fields), notes)
-    else:
-        _refuse_outside(frame, fields, raw, scores, values, reading)
-        if scale:
-            _check_scale(values, names, scale, reading, notes)
-        else:
-            _check_log_probabilities(values, names)
-    return scores
+        return scores, _check_logits(values, names, len(fields))
+    _refuse_outside(frame, fields, raw, scores, values, reading)
+    if scale:
+        return scores, _check_scale(values, names, scale, reading)
+    _check_log_probabilities(values, names)
+    return scores, []
 
 
 def _check_options(reading: Reading) -> None:
@@ -95,38 +103,48 @@ def _refuse_outside(
     """Refuse values that are not on the scale that was given."""
     outside = [score.is_not_nan() & ((score < 0) | (score > 1)) for score in scores]
     found = frame.ask(**{f"n{k}": bad.sum() for k, bad in enumerate(outside)})
-    for k, part in enumerate(fields):
-        n = found[f"n{k}"]
-        if not n:
-            continue
-        row, value = frame.first(outside[k], part.values)
-        remedy: Remedy | str = "Remove or fix these rows; add --clip if this is rounding."
-        if reading.log_probabilities:
-            rule = "above 0, which log probabilities cannot be"
-            if values.negative:
-                remedy = "For logits use --logits instead of --log-probabilities."
-            elif values.high <= 1:
-                remedy = "They look like probabilities: leave out --log-probabilities."
-        else:
-            largest = reading.largest
-            rule = "outside 0% to 100%" if largest == 100 else f"outside 0 to {largest:g}"
-            if values.code is not None and (values.code < 0 or values.code > (largest or 1)):
-                row, value, remedy = frame.first(raw[k] == values.code)[0], values.code, Remedy.MISSING_CODE
-            elif values.low < 0 and values.negative > 1:
-                remedy = "For logits use --logits instead, for log probabilities --log-probabilities."
-            elif _MANY * n > values.n and values.high <= 100:
-                largest = 10 if values.high <= 10 else 100
-                remedy = f"If the scores run from 0 to {largest}, use {_option(values)} instead."
-        raise part.error(
-            f"has {counted(n, 'value')} {rule}", count=n, first_row=row, value=value, remedy=remedy
+    k = next((k for k in range(len(fields)) if found[f"n{k}"]), None)
+    if k is None:
+        return
+    n, largest = found[f"n{k}"], reading.largest
+    if reading.log_probabilities:
+        rule, remedy = "above 0, which log probabilities cannot be", _remedy_of_logs(values)
+    else:
+        rule = "outside 0% to 100%" if largest == 100 else f"outside 0 to {largest:g}"
+        remedy = _remedy_of_scale(values, n, largest or 1)
+    row, value = frame.first(outside[k], fields[k].values)
+    if remedy is Remedy.MISSING_CODE:
+        row, value = frame.first(raw[k] == values.code)[0], values.code
+    problem = f"has {counted(n, 'value')} {rule}"
+    raise fields[k].error(problem, count=n, first_row=row, value=value, remedy=remedy)
+
+
+_FIX = "Remove or fix these rows; add --clip if this is rounding."
+
+
+def _remedy_of_logs(values: ScoreValues) -> Remedy | str:
+    if values.negative:
+        return "For logits use --logits instead of --log-probabilities."
+    return "They look like probabilities: leave out --log-probabilities." if values.high <= 1 else _FIX
+
+
+def _remedy_of_scale(values: ScoreValues, n_outside: int, largest: float) -> Remedy | str:
+    if values.code is not None and (values.code < 0 or values.code > largest):
+        return Remedy.MISSING_CODE
+    if values.low < 0 and values.negative > 1:
+        return "For logits use --logits instead, for log probabilities --log-probabilities."
+    if _MANY * n_outside > values.n and values.high <= 100:
+        return (
+            f"If the scores run from 0 to {10 if values.high <= 10 else 100}, use {_option(values)} instead."
         )
+    return _FIX
 
 
-def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading, notes: list[str]) -> None:
-    """Refuse fractions that are called something else, and note what is odd."""
+def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading) -> list[str]:
+    """Refuse fractions that are called something else; return notes on what is odd."""
     option = "--percent" if reading.percent else f"--scale {scale:g}"
     if scale <= 1 or not values.n or values.high <= 0:
-        return
+        return []
     if values.is_mixed:
         raise InputError(
             f"has {counted(values.between, 'value')} between 0 and 1 and {values.above:,} above: some look like "
@@ -147,22 +165,22 @@ def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading
             remedy=f"Use --scale 10 instead of {option}.",
         )
     if values.high <= 0.5:
-        notes.append(
-            f"no value of {names} is above 0.5: are they probabilities, and not on a scale of {scale:g}?"
-        )
-    elif scale == 100 and values.high <= 10:
-        notes.append(f"no value of {names} is above 10%: are they percentages, and not from 0 to 10?")
-    elif 10 * values.between >= values.n and 10 * values.doubles < values.between:
-        notes.append(
+        return [f"no value of {names} is above 0.5: are they probabilities, and not on a scale of {scale:g}?"]
+    if scale == 100 and values.high <= 10:
+        return [f"no value of {names} is above 10%: are they percentages, and not from 0 to 10?"]
+    if 10 * values.between >= values.n and 10 * values.doubles < values.between:
+        note = (
             f"{values.between:,} values of {names} are below 1, and few are from 1 to 2: are some of them "
             f"probabilities, and not on a scale of {scale:g}?"
         )
+        return [note]
+    return []
 
 
-def _check_logits(values: ScoreValues, names: str, n_columns: int, notes: list[str]) -> None:
-    """Refuse logits that are probabilities, percentages, log probabilities or codes; note those that may be."""
+def _check_logits(values: ScoreValues, names: str, n_columns: int) -> list[str]:
+    """Refuse logits that are probabilities, percentages, log probabilities or codes; return notes on doubts."""
     if not values.n:
-        return
+        return []
     if values.code is not None and (n_columns == 1 or not values.above):
         raise InputError(
             f"has {counted(values.at_low if values.code == values.low else values.at_high, 'value')} of "
@@ -178,7 +196,8 @@ def _check_logits(values: ScoreValues, names: str, n_columns: int, notes: list[s
             remedy="Leave out --logits.",
         )
     if n_columns > 1:
-        return  # the softmax of log probabilities is right, too
+        return []  # the softmax of log probabilities is right, too
+    notes = []
     if values.high <= 0:
         if _MANY * values.nearly_zero >= values.n:
             raise InputError(
@@ -191,15 +210,15 @@ def _check_logits(values: ScoreValues, names: str, n_columns: int, notes: list[s
         )
     if values.low >= 0:
         if values.high > _LARGE_LOGIT or not values.fractional:
-            kind = {"--scale 10": "scores from 0 to 10", "--percent": "percentages"}.get(
-                _option(values), "scores"
-            )
+            option = _option(values)
+            scores = {"--scale 10": "scores from 0 to 10", "--percent": "percentages"}.get(option, "scores")
             raise InputError(
-                f"has no negative value, and values up to {values.high:g}, so they look like {kind}",
+                f"has no negative value, and values up to {values.high:g}, so they look like {scores}",
                 argument=names,
-                remedy=f"Use {_option(values)} instead of --logits.",
+                remedy=f"Use {option} instead of --logits.",
             )
         notes.append(f"no value of {names} is negative: are they something else, and not logits?")
+    return notes
 
 
 def _option(values: ScoreValues) -> str:
