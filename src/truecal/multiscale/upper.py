@@ -395,6 +395,7 @@ class UpperLimit:
             self.tilt[interval],
             self.share[interval],
         )
+        rate = np.clip(rate, 0.0, 1.0)  # a score less an error of its own size may round to less than 0
         flip = rate > 0.5  # the rarer label is counted
         q = np.where(flip, 1 - rate, rate)
         middle = rows * np.where(flip, 1 - score, score) + np.where(flip, -tilt, tilt) / 2

@@ -206,3 +206,10 @@ def test_scores_that_hardly_differ_from_0_give_no_warning():
         warnings.simplefilter("error", RuntimeWarning)
         interval = truecal.confidence_interval([0, 0, 0], [5e-324, 1e-310, 1e-310])
     assert 0 <= interval.low <= interval.high <= 1
+
+
+def test_an_error_that_takes_all_the_room_of_a_score_is_no_negative_rate():
+    sample = Sample(
+        np.array([0.001, 0.005, 0.01, 0.05]), np.array([77.0, 63, 42, 18]), np.array([1.0, 3, 4, 2])
+    )
+    assert 0 < analyse(sample).limits.at_most(0.05) <= 1

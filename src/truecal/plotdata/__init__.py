@@ -1,1 +1,0 @@
-"""What displays and the report draw, computed here and drawn there."""
