@@ -21,7 +21,7 @@ import truecal
 from truecal.exceptions import InputError
 from truecal.integrations.inspect_ai import calibration
 from truecal.integrations.llm import read_eval_log
-from truecal.integrations.llm.log_files import list_members, read_members
+from truecal.integrations.llm._log_files import list_members, read_members
 
 N_QUESTIONS, EPOCHS = 40, 3
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")

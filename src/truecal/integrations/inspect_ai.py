@@ -25,9 +25,9 @@ from typing import Any
 
 from truecal._lib.checks import check_choice, require
 from truecal.exceptions import InputError
-from truecal.integrations.llm.answers import Answer, Answers
-from truecal.integrations.llm.eval_log import grade, is_refusal, stated
-from truecal.integrations.llm.verbal import SCALES
+from truecal.integrations.llm._answers import Answer, Answers
+from truecal.integrations.llm._eval_log import grade, is_refusal, stated
+from truecal.integrations.llm._verbal import SCALES
 
 
 def calibration(

@@ -3,10 +3,10 @@
 The readers need the standard library only; the packages that write the logs do not have to be installed.
 """
 
-from truecal.integrations.llm.answers import AnswerComparison, Answers, compare_answers
-from truecal.integrations.llm.eval_log import read_eval_log
-from truecal.integrations.llm.lm_eval_samples import read_lm_eval_samples
-from truecal.integrations.llm.verbal import parse_confidence
+from truecal.integrations.llm._answers import AnswerComparison, Answers, compare_answers
+from truecal.integrations.llm._eval_log import read_eval_log
+from truecal.integrations.llm._lm_eval_samples import read_lm_eval_samples
+from truecal.integrations.llm._verbal import parse_confidence
 
 __all__ = [
     "AnswerComparison",

@@ -5,7 +5,7 @@ from scipy.special import stdtrit
 import truecal
 from truecal.exceptions import InputError
 from truecal.integrations.llm import Answers, compare_answers
-from truecal.integrations.llm.answers import Answer, right_or_wrong
+from truecal.integrations.llm._answers import Answer, right_or_wrong
 
 
 def answers(n_questions=60, repeats=4, seed=0, gap=0.2, model="m", first=0):

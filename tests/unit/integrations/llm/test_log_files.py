@@ -6,9 +6,8 @@ import zipfile
 import pytest
 
 from truecal.exceptions import InputError
-from truecal.integrations.llm import log_files
-from truecal.integrations.llm.answers import Answer
-from truecal.integrations.llm.log_files import (
+from truecal.integrations.llm._answers import Answer
+from truecal.integrations.llm._log_files import (
     field,
     identifier,
     list_members,
@@ -119,7 +118,7 @@ def test_of_a_member_twice_the_last_counts(tmp_path):
 def test_what_unpacks_to_far_more_is_not_read(limit, tmp_path, monkeypatch):
     path = archive(tmp_path / "bomb.eval", [(f"{k}.json", b" " * 10**5 + b"{}") for k in range(10)])
     assert len(list_members(path)) == 10
-    monkeypatch.setattr(log_files, limit, 99_999)
+    monkeypatch.setattr(_log_files, limit, 99_999)
     with pytest.raises(InputError, match=r"bomb\.eval has [\d,]+ bytes and would unpack to 1,000,020"):
         list_members(path)
 

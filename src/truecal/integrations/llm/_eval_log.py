@@ -10,8 +10,8 @@ from typing import Any
 
 from truecal._lib.text import listing
 from truecal.exceptions import CalibrationWarning, InputError, show_value
-from truecal.integrations.llm.answers import Answer, Answers, right_or_wrong
-from truecal.integrations.llm.log_files import (
+from truecal.integrations.llm._answers import Answer, Answers, right_or_wrong
+from truecal.integrations.llm._log_files import (
     as_object,
     field,
     identifier,

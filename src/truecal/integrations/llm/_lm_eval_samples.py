@@ -12,8 +12,8 @@ from scipy.special import softmax
 
 from truecal._lib.text import listing
 from truecal.exceptions import InputError, show_value
-from truecal.integrations.llm.answers import Answer, Answers, right_or_wrong
-from truecal.integrations.llm.log_files import field, identifier, paths_of, read_lines, refuse_repeated
+from truecal.integrations.llm._answers import Answer, Answers, right_or_wrong
+from truecal.integrations.llm._log_files import field, identifier, paths_of, read_lines, refuse_repeated
 
 _NUMBER = re.compile(r"-?(inf|[\d.]+(e-?\d+)?)")
 

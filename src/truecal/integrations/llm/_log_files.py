@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from truecal.exceptions import InputError, MissingExtraError, show_value
-from truecal.integrations.llm.answers import Answer
+from truecal.integrations.llm._answers import Answer
 
 T = TypeVar("T", str, int, dict[str, Any], list[Any])
 

@@ -18,7 +18,7 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.exceptions import InputError
 from truecal.inference.estimate import calibration_error, estimate
 from truecal.inference.risk_coverage import RiskCoverage, risk_coverage
-from truecal.integrations.llm.verbal import parse_confidence
+from truecal.integrations.llm._verbal import parse_confidence
 from truecal.results import Estimate, Interval, Result
 
 #: Groups of questions that the jackknife leaves out in turn.
@@ -339,7 +339,7 @@ def compare_answers(
     --------
     >>> import numpy as np
     >>> from truecal.integrations.llm import Answers, compare_answers
-    >>> from truecal.integrations.llm.answers import Answer
+    >>> from truecal.integrations.llm._answers import Answer
     >>> rng = np.random.default_rng(0)
     >>> right = rng.random(400) < 0.7
     >>> sure, modest = (
