@@ -6,6 +6,7 @@ import zipfile
 import pytest
 
 from truecal.exceptions import InputError
+from truecal.integrations.llm import _log_files
 from truecal.integrations.llm._answers import Answer
 from truecal.integrations.llm._log_files import (
     field,
