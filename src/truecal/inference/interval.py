@@ -142,7 +142,7 @@ def interval_of(
     else:
         low, high = _any_curve(question, norm, alpha), limits.largest
         assumption = "any curve; lower limit only"
-    low = min(low, limits.error) if limits.pvalue <= alpha / 2 else 0.0
+    low = min(low, limits.error) if limits.evident(alpha / 2) else 0.0
     return Interval(low, min(max(high, limits.error), limits.largest), level, assumption)
 
 

@@ -97,9 +97,13 @@ class Limits:
             return 0.0
         return 1.0 if bound < self.error or not self.reliable else self.above.pvalue(bound)
 
+    def evident(self, tail: float) -> bool:
+        """Return whether there is enough evidence of error for a positive lower limit."""
+        return self.reliable and self.pvalue <= _EVIDENCE * tail
+
     def lower(self, tail: float) -> float:
         """Return the limit below which the error lies with probability `tail` at most."""
-        if not self.reliable or self.pvalue > _EVIDENCE * tail:
+        if not self.evident(tail):
             return 0.0
         statistic = self._statistic(self.square)
         low = math.sqrt(self._scale * noncentrality(statistic, self._freedom, 1 - tail))
