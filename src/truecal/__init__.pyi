@@ -4,7 +4,7 @@ from truecal import integrations as integrations
 from truecal import paper as paper
 from truecal import recalibration as recalibration
 from truecal import simulation as simulation
-from truecal.assessment.assess import assess as assess
+from truecal.assessment._assess import assess as assess
 from truecal.data.cells import Cells as Cells
 from truecal.data.frames import summarize as summarize
 from truecal.data.sample import Sample as Sample
@@ -29,7 +29,7 @@ from truecal.inference.net_benefit import net_benefit as net_benefit
 from truecal.inference.spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from truecal.inference.stream import CalibrationStream as CalibrationStream
 from truecal.inference.weak_calibration import weak_calibration as weak_calibration
-from truecal.plotdata.reliability import reliability_curve as reliability_curve
+from truecal.inference.reliability import reliability_curve as reliability_curve
 from truecal.recalibration.selection import select_recalibrator as select_recalibrator
 from truecal.simulation._advice import advise as advise
 from truecal.simulation._fit import fit_population as fit_population

@@ -1,1 +1,5 @@
-"""Everything about one set of predictions: estimates, interval, test, groups, recalibration, verdict."""
+"""Everything that one asks about a set of predictions, in one call, and the numbers behind pictures."""
+
+from truecal._lib.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

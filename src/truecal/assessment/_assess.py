@@ -16,12 +16,18 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.assessment.clinical import Clinical, assess_clinical, check_clinical
-from truecal.assessment.groups import Groups, assess_classes, assess_groups, counts_are_fractional
-from truecal.assessment.over_time import OverTime, assess_over_time
-from truecal.assessment.plan import PlannedRows, plan_rows
-from truecal.assessment.recalibration import Recalibration, advise_recalibration, recalibration_rows
-from truecal.assessment.verdict import CONTRADICTED, data_warnings, judge, verdict
+from truecal.assessment._clinical import Clinical, assess_clinical, check_clinical
+from truecal.assessment._groups import Groups, assess_classes, assess_groups, counts_are_fractional
+from truecal.assessment._next_steps import (
+    PlannedRows,
+    Recalibration,
+    advise_recalibration,
+    plan_rows,
+    recalibration_rows,
+)
+from truecal.assessment._over_time import OverTime, assess_over_time
+from truecal.assessment._plotdata import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
+from truecal.assessment._verdict import CONTRADICTED, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import MISSING, split_rows, split_sample
@@ -35,10 +41,9 @@ from truecal.inference.calibration_test import calibration_test
 from truecal.inference.decompose import SCORES, Decomposition, decompose
 from truecal.inference.dependence import ClusterSummary, summary_of
 from truecal.inference.interval import confidence_interval
+from truecal.inference.reliability import Reliability, reliability_curve
 from truecal.inference.weak_calibration import WeakCalibration, weak_calibration
 from truecal.multiscale.clusters import MIN_CLUSTERS
-from truecal.plotdata.histogram import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
-from truecal.plotdata.reliability import Reliability, reliability_curve
 from truecal.results import Estimate, Interval, Result
 
 #: The estimator of the assessment first, then those that other packages and papers report.
@@ -380,30 +385,7 @@ def _assess(
     estimates[0] = replace(estimates[0], interval=interval)
     state = judge(interval, test)
     rows_are_counted = sample.whole and sample.squares is None
-    notes = [*data_warnings(sample), *_notes(estimates)]
-    if test is None:
-        notes.append("The counts are fractional: there is no test.")
-    if clusters is not None and not clusters.enough:
-        few = counted(clusters.n_clusters, "cluster")
-        few += ", of which few hold most of the rows," if clusters.n_clusters >= MIN_CLUSTERS else ""
-        notes.append(
-            f"{few} cannot show how much clusters differ: there is no interval of the error, and the test is "
-            f"approximate. At least {MIN_CLUSTERS} are needed."
-        )
-    if sample.squares is not None and clusters is None:
-        notes.append(
-            f"The weights are sampling weights: intervals and the test are those of "
-            f"{sample.effective_size:,.0f} rows of equal weight. The diagram has no band."
-        )
-    advice = None
-    if recalibration and state != CONTRADICTED:
-        advice = Recalibration("identity", _leave(groups, classes))
-    elif recalibration and not rows_are_counted:  # also where every cluster counts the same
-        advice = Recalibration("identity", "Recalibrators are not compared on weighted rows.")
-    elif recalibration:
-        y_true, y_proba, reading = given
-        rows = recalibration_rows(sample, y_true, y_proba, **reading)
-        advice = advise_recalibration(sample, rows, confidence_level=level, rng=selecting)
+    advice = _advise(sample, state, groups, classes, given, level, selecting) if recalibration else None
     sentences = [verdict(sample, estimates[0], interval, test, design_effect=design_effect)]
     sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
     weak = weak_calibration(thinned(sample) if thresholds is None else sample, confidence_level=level)
@@ -428,9 +410,48 @@ def _assess(
         clusters=clusters,
         clinical=None if thresholds is None else assess_clinical(sample, weak, thresholds, level),
         over_time=over_time,
-        warnings=tuple(notes),
+        warnings=(*data_warnings(sample), *_notes(estimates), *_limitations(sample, test, clusters)),
         sample=sample,
     )
+
+
+def _limitations(sample: Sample, test: TestResult | None, clusters: ClusterSummary | None) -> list[str]:
+    """Return what the counts, clusters or weights of the rows leave out of the assessment."""
+    notes = []
+    if test is None:
+        notes.append("The counts are fractional: there is no test.")
+    if clusters is not None and not clusters.enough:
+        few = counted(clusters.n_clusters, "cluster")
+        few += ", of which few hold most of the rows," if clusters.n_clusters >= MIN_CLUSTERS else ""
+        notes.append(
+            f"{few} cannot show how much clusters differ: there is no interval of the error, and the test is "
+            f"approximate. At least {MIN_CLUSTERS} are needed."
+        )
+    if sample.squares is not None and clusters is None:
+        notes.append(
+            f"The weights are sampling weights: intervals and the test are those of "
+            f"{sample.effective_size:,.0f} rows of equal weight. The diagram has no band."
+        )
+    return notes
+
+
+def _advise(
+    sample: Sample,
+    state: str,
+    groups: Groups | None,
+    classes: Groups | None,
+    given: tuple[Any, Any, Reading],
+    level: float,
+    rng: np.random.Generator,
+) -> Recalibration:
+    """Return whether and how to recalibrate."""
+    if state != CONTRADICTED:
+        return Recalibration("identity", _leave(groups, classes))
+    if sample.squares is not None or not sample.whole:  # also where every cluster counts the same
+        return Recalibration("identity", "Recalibrators are not compared on weighted rows.")
+    y_true, y_proba, reading = given
+    rows = recalibration_rows(sample, y_true, y_proba, **reading)
+    return advise_recalibration(sample, rows, confidence_level=level, rng=rng)
 
 
 def _leave(groups: Groups | None, classes: Groups | None) -> str:

@@ -1,16 +1,23 @@
-"""Whether and how to recalibrate."""
+"""What to do next: recalibrate or leave alone, and how many rows would show more."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import chdtri, chndtr, expit, logit
 
+from truecal._lib.roots import find_root
+from truecal._lib.types import FloatArray
+from truecal.assessment._groups import inner_scores
 from truecal.data import read_rows
 from truecal.data.sample import Sample
+from truecal.estimators._binning import thinned
 from truecal.exceptions import InputError
-from truecal.plotdata.reliability import Reliability, reliability_curve
+from truecal.inference.reliability import Reliability, reliability_curve
 from truecal.recalibration.selection import CandidateScore, Selection, select_recalibrator
 from truecal.results import Result
 
@@ -67,15 +74,7 @@ class Recalibration(Result):
 
 
 def recalibration_rows(sample: Sample, y_true: Any, y_proba: Any, **reading: Any) -> dict[str, Any]:
-    """Return what to choose a recalibrator on, for `select_recalibrator`: of the top label all classes.
-
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-    y_true, y_proba, **reading
-        What the sample was made of.
-    """
+    """Return what to choose a recalibrator on, for `select_recalibrator`: of the top label all classes."""
     if y_proba is None or not sample.target.startswith("top label"):
         return {"y_true": sample}
     classes = read_rows(y_true, y_proba, **{**reading, "multiclass": "classwise"})
@@ -99,19 +98,7 @@ def _reverses(selection: Selection, sample: Sample) -> bool:
 def advise_recalibration(
     sample: Sample, rows: dict[str, Any], *, confidence_level: float, rng: np.random.Generator
 ) -> Recalibration:
-    """Return whether a recalibrator improves the log loss of held-out rows, and by how much.
-
-    Parameters
-    ----------
-    sample : Sample
-        Predictions whose calibration was rejected.
-    rows : dict
-        The same as `select_recalibrator` takes them.
-    confidence_level : float
-        Level of the intervals.
-    rng : Generator
-        Draws folds and resamples, as in `select_recalibrator`.
-    """
+    """Return whether a recalibrator improves the log loss of held-out rows, and by how much."""
     try:
         selection = select_recalibrator(**rows, confidence_level=confidence_level, rng=rng)
     except InputError as error:  # a handful of rows cannot be cut into folds
@@ -154,3 +141,76 @@ def advise_recalibration(
     if selection.held_out is not None:
         curve = reliability_curve(selection.held_out, band=False, confidence_level=confidence_level)
     return Recalibration(advice=advice, reliability=curve, code=code, **common)
+
+
+#: Power, level and errors of the plan, and the fewest rows that it names.
+_POWER, _ALPHA, _ERRORS = 0.95, 0.05, (0.01, 0.02, 0.05, 0.1)
+_FEWEST = 50
+
+
+@dataclass(frozen=True)
+class PlannedRows(Result):
+    """How many rows with scores like these detect an error of a given size.
+
+    Attributes
+    ----------
+    true_error : float
+        The l2 calibration error to detect.
+    level_shift, slope : int or None
+        Rows needed if all logits are shifted (by the direction that needs more), and if all are too extreme by a
+        factor; at least 50. None if no such curve has this error.
+    power, alpha : float
+        Probability of detection, and significance level of the test.
+    """
+
+    true_error: float
+    level_shift: int | None
+    slope: int | None
+    power: float = _POWER
+    alpha: float = _ALPHA
+
+
+def plan_rows(
+    sample: Sample, errors: Sequence[float] = _ERRORS, *, design_effect: float = 1.0
+) -> tuple[PlannedRows, ...]:
+    r"""Return how many rows detect errors of several sizes, by the noncentral chi-square distribution.
+
+    For a curve g the score test of level and slope has noncentrality :math:`n\,u' I^{-1} u` with
+    :math:`u = E[(g - f) x]`, :math:`I = E[f (1 - f) x x']` and x = (1, logit f). The omnibus test, of which it is a
+    part, needs about as many rows for such curves.
+    """
+    sample = thinned(sample)
+    score, count, _ = inner_scores(sample)
+    if not len(score):
+        return ()
+    share = count / sample.n
+    design = np.column_stack([np.ones_like(score), logit(score)])
+    information = (design.T * (share * score * (1 - score))) @ design
+    inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
+    degrees = int(np.linalg.matrix_rank(information, tol=1e-9 * float(np.trace(information)), hermitian=True))
+    critical = float(chdtri(degrees, _ALPHA))
+    needed = find_root(lambda shift: float(chndtr(critical, degrees, shift)) - (1 - _POWER), 1e-6, 100)
+
+    def rows(direction: FloatArray, error: float) -> int | None:
+        """Return the number of rows for curves that differ from the scores in one direction."""
+
+        def gap(size: float) -> FloatArray:
+            return np.asarray(expit(design @ (np.array([0.0, 1.0]) + size * direction)) - score)
+
+        def excess(size: float) -> float:
+            return math.sqrt(float(share @ gap(size) ** 2)) - error
+
+        largest = 1.0 if direction[1] else 20.0
+        if excess(largest) <= 0:
+            return None
+        moment = gap(find_root(excess, 0.0, largest)) * share @ design
+        strength = float(moment @ inverse @ moment)
+        # The approximation needs some rows.
+        return max(math.ceil(design_effect * needed / strength), _FEWEST) if strength > 0 else None
+
+    up, flat = np.array([1.0, 0.0]), np.array([0.0, -1.0])
+    plans = []
+    for error in errors:
+        shifts = [n for n in (rows(up, error), rows(-up, error)) if n]
+        plans.append(PlannedRows(error, max(shifts, default=None), rows(flat, error)))
+    return tuple(plan for plan in plans if plan.level_shift or plan.slope)

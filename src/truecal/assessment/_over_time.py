@@ -50,17 +50,7 @@ class OverTime(Result):
 
 
 def assess_over_time(rows: Rows, time: Any, alpha: float) -> OverTime:
-    """Return whether rows were calibrated all the time.
-
-    Parameters
-    ----------
-    rows : Rows
-        The predictions, one row each.
-    time : array-like of shape (n,)
-        Their times: numbers, dates, or ISO 8601 text.
-    alpha : float
-        Probability of a false alarm.
-    """
+    """Return whether rows were calibrated all the time."""
     if rows.weight is not None:
         raise InputError("cannot be combined with sample_weight", argument="time")
     moments = read_moments(time)

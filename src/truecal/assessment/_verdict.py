@@ -26,15 +26,7 @@ _CLEAR = 2.5
 
 
 def judge(interval: Interval, test: TestResult | None) -> str:
-    """Return what the data say about perfect calibration: by the test or, without one, by the interval.
-
-    Parameters
-    ----------
-    interval : Interval
-        Of the calibration error.
-    test : TestResult or None
-        Test of perfect calibration, if there is one.
-    """
+    """Return what the data say about perfect calibration: by the test or, without one, by the interval."""
     rejected = interval.low > 0 if test is None else test.pvalue <= 1 - interval.confidence_level + 1e-12
     if rejected:
         return CONTRADICTED
@@ -50,21 +42,7 @@ def verdict(
     *,
     design_effect: float = 1.0,
 ) -> str:
-    """Return the evidence against calibration, the size of the error, and its direction.
-
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-    estimate : Estimate
-        The error that is quoted.
-    interval : Interval
-        Of the calibration error; it agrees with the test.
-    test : TestResult or None
-        None where there is none, as with fractional weights.
-    design_effect : float
-        Variance of means over dependent rows, divided by that over independent ones.
-    """
+    """Return the evidence against calibration, the size of the error, and its direction."""
     state = judge(interval, test)
     low, high, confidence = percent(interval.low), percent(interval.high), level(interval.confidence_level)
     evidence = "" if test is None else f" ({test.evidence})"
@@ -137,13 +115,7 @@ def _finite_loss(sample: Sample) -> float:
 
 
 def data_warnings(sample: Sample) -> tuple[str, ...]:
-    """Return what to know about the data before relying on numbers from them.
-
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-    """
+    """Return what to know about the data before relying on numbers from them."""
     warnings = []
     wrong = count_impossible(sample)
     if wrong:

@@ -77,7 +77,7 @@ def command(
     points.
     """
     from truecal._lib.checks import check_norm
-    from truecal.assessment.verdict import data_warnings
+    from truecal.assessment._verdict import data_warnings
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
     from truecal.inference.calibration_test import calibration_test

@@ -59,7 +59,7 @@ def command(
 ) -> None:
     """Write a calibration report on the predictions in FILE: one self-contained HTML page."""
     from truecal._lib.checks import check_fraction, require
-    from truecal.assessment.assess import assess
+    from truecal.assessment import assess
     from truecal.cli.input.predictions import load
 
     if threshold and not clinical:

@@ -9,6 +9,7 @@ import numpy as np
 
 from truecal._lib.checks import check_choice, check_flag
 from truecal._lib.text import counted, level
+from truecal.assessment._clinical import CalibrationPlot, calibration_plot
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
     BLUE,
@@ -27,7 +28,6 @@ from truecal.display._style import (
 )
 from truecal.inference.net_benefit import NetBenefit, net_benefit
 from truecal.inference.weak_calibration import Parameter
-from truecal.plotdata.calibration_plot import CalibrationPlot, calibration_plot
 
 
 class CalibrationPlotDisplay(Display):
@@ -36,7 +36,7 @@ class CalibrationPlotDisplay(Display):
     Parameters
     ----------
     data : CalibrationPlot
-        What `truecal.plotdata.calibration_plot.calibration_plot` returned.
+        What `truecal.assessment.calibration_plot` returned.
 
     Attributes
     ----------

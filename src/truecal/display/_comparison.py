@@ -35,7 +35,7 @@ from truecal.exceptions import InputError
 from truecal.inference.audit import Audit
 from truecal.inference.compare import Ranking
 from truecal.inference.interval import confidence_interval
-from truecal.plotdata.reliability import Reliability, reliability_curve
+from truecal.inference.reliability import Reliability, reliability_curve
 
 #: Letters of a name in one line.
 _LETTERS = 28

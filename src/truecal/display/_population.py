@@ -9,6 +9,7 @@ import numpy as np
 
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
+from truecal.assessment._plotdata import SCALES, ScoreHistogram, score_histogram
 from truecal.data import as_sample
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
@@ -26,7 +27,6 @@ from truecal.display._style import (
 )
 from truecal.estimators._binning import EqualMass, partition, summarize_bins
 from truecal.exceptions import InputError
-from truecal.plotdata.histogram import SCALES, ScoreHistogram, score_histogram
 from truecal.results import BinTable
 from truecal.simulation import (
     BetaScores,

@@ -10,6 +10,7 @@ import numpy as np
 from truecal._lib.checks import check_choice
 from truecal._lib.text import level
 from truecal._lib.types import RNGLike
+from truecal.assessment._plotdata import ScoreHistogram, score_histogram
 from truecal.data import as_sample
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
@@ -28,15 +29,14 @@ from truecal.display._style import (
 )
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
-from truecal.plotdata.confidence_band import ConfidenceBand, bin_confidence_band, confidence_band
-from truecal.plotdata.histogram import ScoreHistogram, score_histogram
-from truecal.plotdata.reliability import Reliability, reliability_curve
+from truecal.inference.confidence_band import ConfidenceBand, bin_confidence_band, confidence_band
+from truecal.inference.reliability import Reliability, reliability_curve
 from truecal.results import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from truecal.assessment.assess import Assessment
+    from truecal.assessment._assess import Assessment
 
 KINDS = ("isotonic", "bins", "sweep")
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal._lib.checks import check_choice
+from truecal.assessment._plotdata import BinCounts, bin_counts, bin_counts_of_study
 from truecal.data import as_sample
 from truecal.display._base import Display, check_rows, column, describe_plot
 from truecal.display._style import (
@@ -26,7 +27,6 @@ from truecal.display._style import (
     tidy,
 )
 from truecal.exceptions import InputError
-from truecal.plotdata.bin_counts import BinCounts, bin_counts, bin_counts_of_study
 from truecal.simulation import Study
 
 _LABELS = {
@@ -276,7 +276,7 @@ class BinCountDisplay(Display):
         y_true, y_proba
             As in `truecal.estimate`.
         binning, norm, n_bins, true_error
-            As in `truecal.plotdata.bin_counts.bin_counts`.
+            As in `truecal.assessment.bin_counts`.
         **reading
             As in `truecal.estimate`.
 
@@ -294,7 +294,7 @@ class BinCountDisplay(Display):
         Parameters
         ----------
         study : Study
-            With the estimators that `truecal.plotdata.bin_counts.bin_counts_of_study` needs.
+            With the estimators that `truecal.assessment.bin_counts_of_study` needs.
         **which
             `population`, `n` and `binning`, as there.
 

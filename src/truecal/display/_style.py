@@ -17,7 +17,7 @@ from truecal.exceptions import InputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from truecal.plotdata.histogram import ScoreHistogram
+    from truecal.assessment._plotdata import ScoreHistogram
 
 #: Okabe and Ito's palette, which colour-blind people can tell apart, with orange and sky darkened: every one has
 #: a contrast of 3 to 1 or more with white and with near-black paper, so that transparent figures suit both.

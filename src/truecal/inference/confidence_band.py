@@ -21,8 +21,8 @@ from truecal.data.question import as_sample, refuse_clusters
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
+from truecal.inference.reliability import Reliability, clopper_pearson
 from truecal.multiscale.monotone import band as rising_band
-from truecal.plotdata.reliability import Reliability, clopper_pearson
 from truecal.results import Result
 
 KINDS = ("pointwise", "simultaneous")
@@ -93,7 +93,7 @@ def confidence_band(
     Examples
     --------
     >>> import truecal
-    >>> from truecal.plotdata.confidence_band import confidence_band
+    >>> from truecal.inference.confidence_band import confidence_band
     >>> population = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2))
     >>> band = confidence_band(*population.sample(2000, rng=0))
     >>> bool(((band.lower <= band.score**2) & (band.score**2 <= band.upper)).all())

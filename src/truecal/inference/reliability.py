@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import betaincinv
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_flag, check_fraction
 from truecal._lib.isotonic import isotonic_rate
@@ -15,7 +18,7 @@ from truecal._lib.runs import IntArray
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
-from truecal.data.sample import Sample
+from truecal.data.sample import Clusters, Sample
 from truecal.estimators._binning import (
     EqualMass,
     EqualWidth,
@@ -24,9 +27,10 @@ from truecal.estimators._binning import (
     summarize_bins,
 )
 from truecal.exceptions import InputError
+from truecal.inference.dependence import summary_of
 from truecal.inference.resample import redraws
+from truecal.multiscale.analysis import analyse
 from truecal.multiscale.clusters import enough_clusters
-from truecal.plotdata.cluster_bands import bin_clusters, consistent_draws
 from truecal.results import BinTable, Result
 
 #: Samples with more distinct scores are merged into this many blocks of equal mass and as many of equal width.
@@ -220,13 +224,6 @@ def clopper_pearson(
 ) -> tuple[FloatArray, FloatArray]:
     """Return both ends of the exact interval of a binomial probability (Clopper, Pearson 1934).
 
-    Parameters
-    ----------
-    positives, count : ndarray
-        Positive labels, and all labels.
-    confidence_level : float
-        Level of the interval.
-
     Examples
     --------
     >>> low, high = clopper_pearson(np.array([0.0, 5.0]), np.array([10.0, 10.0]), 0.95)
@@ -275,3 +272,93 @@ def _bands(
         for row, redrawn in enumerate(redraws(blocks, n_resamples, rng=rng)):
             keep(row, redrawn.positives)
     return np.quantile(curves, tails, axis=0), np.quantile(means, tails, axis=0)
+
+
+#: Signs that are drawn at a time.
+_MOST_SIGNS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterBins:
+    r"""The clusters of each bin of scores: how many rows they are worth, and how well their variance is known.
+
+    Attributes
+    ----------
+    effective : ndarray of shape (n_bins,)
+        Number of independent rows that would determine the observed rate as well, :math:`\bar y (1 - \bar y) / V` with
+        the jackknife variance V over clusters; at most the number of rows. If all labels of a bin agree, each cluster
+        counts as one row; a bin with a single cluster counts as none.
+    freedom : ndarray of shape (n_bins,)
+        Degrees of freedom of V: one less than the number of clusters, fewer if sizes differ.
+    """
+
+    effective: FloatArray
+    freedom: FloatArray
+
+    def widening(self, confidence_level: float) -> FloatArray:
+        """Return the ratio of the quantile of Student's t to the normal one."""
+        tail = (1 - confidence_level) / 2
+        return np.asarray(stdtrit(self.freedom, tail) / ndtri(tail))
+
+
+def bin_clusters(sample: Sample, table: Clusters, start: NDArray[np.intp]) -> ClusterBins:
+    r"""Return what the clusters of each bin say about its observed rate.
+
+    Cluster c of a bin has weight :math:`m_c` and excess :math:`E_c = \sum_{i \in c} w_i (y_i - \bar y)`. The jackknife
+    variance of the rate is :math:`V = \frac{G-1}{G} \sum_c (E_c / (m - m_c))^2`. The degrees of freedom are those of a
+    sum of squares with variances :math:`v_c = m_c (1 + (m_c - 1) \mathrm{ICC})`, which is
+    :math:`(\sum v_c)^2 / \sum v_c^2`, less 1.
+    """
+    n_bins = len(start)
+    place = np.searchsorted(start, table.group, side="right") - 1
+    key, pair = np.unique(place * table.n_clusters + table.cluster, return_inverse=True)
+    of_pair = key // table.n_clusters
+    rows = table.weight if table.rows is None else table.rows
+    weight, positives, count = (
+        np.bincount(pair, values).astype(np.float64) for values in (table.weight, table.positives, rows)
+    )
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.bincount(of_pair, values, n_bins).astype(np.float64, copy=False)
+
+    clusters, mass = total(np.ones(len(key))), total(weight)
+    rate = total(positives) / mass
+    others = (mass[of_pair] - weight) / mass[of_pair]
+    share = (positives - rate[of_pair] * weight) / mass[of_pair]
+    share = np.divide(share, others, out=np.zeros_like(share), where=others > 1e-12)
+    variance = (clusters - 1) / clusters * total(share**2)
+    effective = np.divide(rate * (1 - rate), variance, out=clusters.copy(), where=variance > 1e-12)
+    icc = summary_of(sample, table).icc
+    spread = count * (1 + (count - 1) * (0.0 if math.isnan(icc) else min(max(icc, 0.0), 1.0)))
+    freedom = np.maximum(total(spread) ** 2 / total(spread**2) - 1, 1.0)
+    return ClusterBins(np.where(clusters > 1, np.minimum(effective, total(count)), 0.0), freedom)
+
+
+def consistent_draws(
+    sample: Sample,
+    table: Clusters,
+    start: NDArray[np.intp],
+    scale: FloatArray,
+    n_resamples: int,
+    rng: np.random.Generator,
+    keep: Callable[[int, FloatArray], None],
+) -> None:
+    """Draw sums of labels of a calibrated model whose clusters vary as much as those of the data.
+
+    The residuals of each cluster around the estimated calibration curve are multiplied by a random sign and added to
+    the scores, which are the observed frequencies of a calibrated model.
+    """
+    curve = sample.score - analyse(sample).gap
+    error = table.residual(sample.score) + table.weight * (curve - sample.score)[table.group]
+    block = np.searchsorted(start, table.group, side="right") - 1
+    sums = sparse.csr_array(
+        (error * scale[block], (table.cluster, block)), shape=(table.n_clusters, len(start))
+    )
+    factor = math.sqrt(table.n_clusters / max(table.n_clusters - 1, 1))
+    expected = np.add.reduceat(sample.count * sample.score, start)
+    size = max(_MOST_SIGNS // table.n_clusters, 1)
+    for first in range(0, n_resamples, size):
+        n = min(size, n_resamples - first)
+        signs = rng.integers(0, 2, (n, table.n_clusters)) * 2.0 - 1.0
+        for row, drawn in enumerate(expected + factor * np.asarray(signs @ sums), start=first):
+            keep(row, drawn)

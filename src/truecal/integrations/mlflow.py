@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import require
 from truecal._lib.text import listing
-from truecal.assessment.assess import Assessment, assess
+from truecal.assessment import Assessment, assess
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.exceptions import InputError
 from truecal.inference.estimate import estimate

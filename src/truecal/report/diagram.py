@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray
+from truecal.assessment._plotdata import ScoreHistogram
 from truecal.data.sample import Sample
-from truecal.plotdata.histogram import ScoreHistogram
-from truecal.plotdata.reliability import Reliability
+from truecal.inference.reliability import Reliability
 
 #: The square of the diagram within the drawing, and the strip of the histogram below it.
 _LEFT, _TOP, _SIDE, _STRIP = 46.0, 10.0, 340.0, 60.0

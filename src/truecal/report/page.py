@@ -11,14 +11,14 @@ from truecal import __version__
 from truecal._lib.checks import require
 from truecal._lib.files import write_text
 from truecal._lib.text import counted, format_pvalue, level, p_equals, percent, printable
-from truecal.assessment.verdict import CONTRADICTED, NOT_CONTRADICTED
+from truecal.assessment._verdict import CONTRADICTED, NOT_CONTRADICTED
 from truecal.estimators._registry import get_estimator
 from truecal.report.decision import decision_curve
 from truecal.report.diagram import by_rank, by_score, thumbnail
 from truecal.report.timeline import timeline
 
 if TYPE_CHECKING:
-    from truecal.assessment.assess import Assessment
+    from truecal.assessment._assess import Assessment
 
 #: Scores are skewed if this share of them lies so near to 0 or 1; they get a second diagram, by rank.
 _SKEWED_SHARE, _NEAR = 0.4, 0.05

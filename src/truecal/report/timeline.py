@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from truecal.assessment.over_time import OverTime
+from truecal.assessment._over_time import OverTime
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _BETWEEN = 58.0, 18.0, 328.0, 120.0, 20.0
 _RIGHT = _LEFT + _WIDTH

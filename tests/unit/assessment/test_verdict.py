@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.assessment.verdict import judge
+from truecal.assessment._verdict import judge
 from truecal.results import Interval
 
 

@@ -123,7 +123,7 @@ def test_an_interrupt_ends_with_its_usual_code(plain, monkeypatch):
         ("measure", "inference.estimate.estimate"),
         ("test", "inference.calibration_test.calibration_test"),
         ("audit", "inference.audit.audit"),
-        ("report", "assessment.assess.assess"),
+        ("report", "assessment.assess"),
         ("recalibrate", "recalibration.selection.select_recalibrator"),
         ("monitor", "cli.monitor.split_windows"),
     ],

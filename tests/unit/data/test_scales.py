@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import truecal
-from truecal.assessment.verdict import data_warnings
+from truecal.assessment._verdict import data_warnings
 from truecal.data.scales import CLASSES, finite, fitting_remedy, look_at
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
 

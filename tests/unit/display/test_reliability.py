@@ -9,7 +9,7 @@ import truecal
 from support.artists import labelled, legend_texts
 from truecal.data import as_sample
 from truecal.display import ReliabilityDisplay
-from truecal.plotdata.reliability import reliability_curve
+from truecal.inference.reliability import reliability_curve
 
 
 def test_reliability_draws_the_isotonic_curve_and_its_band(predictions, ax):

@@ -3,8 +3,8 @@ import pytest
 
 import truecal
 from truecal.exceptions import InputError
-from truecal.plotdata.confidence_band import KINDS, bin_confidence_band, confidence_band
-from truecal.plotdata.reliability import clopper_pearson, reliability_curve
+from truecal.inference.confidence_band import KINDS, bin_confidence_band, confidence_band
+from truecal.inference.reliability import clopper_pearson, reliability_curve
 
 POPULATIONS = {
     "smooth": truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2)),

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import truecal
+from truecal.assessment._plotdata import score_histogram
 from truecal.data import as_sample
-from truecal.plotdata.histogram import score_histogram
 from truecal.report.diagram import by_rank, by_score, thumbnail
 
 

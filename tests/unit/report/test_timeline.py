@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from truecal.assessment.over_time import assess_over_time
+from truecal.assessment._over_time import assess_over_time
 from truecal.data import read_rows
 from truecal.report.timeline import timeline
 

@@ -1,0 +1,17 @@
+from truecal.assessment._assess import Assessment as Assessment
+from truecal.assessment._assess import assess as assess
+from truecal.assessment._clinical import CalibrationPlot as CalibrationPlot
+from truecal.assessment._clinical import Clinical as Clinical
+from truecal.assessment._clinical import calibration_plot as calibration_plot
+from truecal.assessment._groups import Difference as Difference
+from truecal.assessment._groups import Group as Group
+from truecal.assessment._groups import Groups as Groups
+from truecal.assessment._next_steps import PlannedRows as PlannedRows
+from truecal.assessment._next_steps import Recalibration as Recalibration
+from truecal.assessment._over_time import OverTime as OverTime
+from truecal.assessment._plotdata import BinCounts as BinCounts
+from truecal.assessment._plotdata import ScoreHistogram as ScoreHistogram
+from truecal.assessment._plotdata import ScoreSummary as ScoreSummary
+from truecal.assessment._plotdata import bin_counts as bin_counts
+from truecal.assessment._plotdata import bin_counts_of_study as bin_counts_of_study
+from truecal.assessment._plotdata import score_histogram as score_histogram
