@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +16,7 @@ import click
 from truecal._lib.files import write_text
 from truecal._lib.text import WIDTH, printable
 from truecal.exceptions import InputError
-from truecal.results import jsonable
+from truecal.results import SCHEMA_VERSION, jsonable
 
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
@@ -27,8 +27,8 @@ VERBOSE = "truecal.verbose"
 
 def finish(
     command: str,
-    content: dict[str, Any],
-    text: str,
+    content: Callable[[], dict[str, Any]],
+    text: Callable[[], str],
     *,
     style: str,
     output: Path | None,
@@ -37,17 +37,24 @@ def finish(
 ) -> None:
     """Write the result of a command: text, or JSON with the columns used and what was detected."""
     if style == "json":
-        head: dict[str, Any] = {"schema_version": 1, "command": command}
+        head = json_head(command)
         if predictions is not None:
             head |= {"source": predictions.source, "columns": predictions.columns.to_dict()}
             head["detected"] = list(predictions.notes)
-        text = as_json({**head, **content})
+        result = as_json({**head, **content()})
+    else:
+        result = text()
     show_notes(predictions, quiet=quiet)
     if output is None:
-        click.echo(printable(text))
+        click.echo(printable(result))
     else:
-        write_text(output, text + "\n")
+        write_text(output, result + "\n")
         show_written(output)
+
+
+def json_head(command: str) -> dict[str, Any]:
+    """Return what the JSON of every command begins with."""
+    return {"schema_version": SCHEMA_VERSION, "command": command}
 
 
 def show_notes(predictions: Predictions | None, *, quiet: bool = False) -> None:

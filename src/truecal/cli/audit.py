@@ -58,14 +58,7 @@ def command(
 
     check_target(output, file)
     check_target(picture, file)
-    if picture is not None:
-        require("matplotlib", extra="app", purpose="The picture")
-        if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise InputError(f"{picture}: choose a name that ends in .png, .svg or .pdf")
-    if reading["weight"]:
-        raise InputError("audit takes no weights", remedy="Leave out --weight.")
-    if reading["equal_clusters"]:
-        raise InputError("audit counts every row the same", remedy="Leave out --equal-clusters.")
+    _check_options(picture, reading)
     with stage("reading"):
         predictions = load(file, feature=feature or ("*",), **reading)
         predictions.require_rows("audit")
@@ -83,12 +76,29 @@ def command(
     if picture is not None:
         _draw(result, picture)
     warnings = predictions.reversals()
-    text = "\n".join([_text(result), *(wrapped(f"Note: {warning}") for warning in warnings)])
-    content = {**result.to_dict(), "warnings": warnings}
-    finish("audit", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
+    finish(
+        "audit",
+        lambda: {**result.to_dict(), "warnings": warnings},
+        lambda: _text(result, warnings),
+        style=style,
+        output=output,
+        predictions=predictions,
+        quiet=quiet,
+    )
     off = result.found or result.off
     tested = result.whole.tested or result.n_untested < result.n_searched
     raise SystemExit(1 if off else 0 if tested else 2)
+
+
+def _check_options(picture: Path | None, reading: dict[str, Any]) -> None:
+    if picture is not None:
+        require("matplotlib", extra="app", purpose="The picture")
+        if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError(f"{picture}: choose a name that ends in .png, .svg or .pdf")
+    if reading["weight"]:
+        raise InputError("audit takes no weights", remedy="Leave out --weight.")
+    if reading["equal_clusters"]:
+        raise InputError("audit counts every row the same", remedy="Leave out --equal-clusters.")
 
 
 def _draw(audit: Audit, path: Path) -> None:
@@ -103,7 +113,7 @@ def _draw(audit: Audit, path: Path) -> None:
     show_written(path)
 
 
-def _text(audit: Audit) -> str:
+def _text(audit: Audit, warnings: list[str]) -> str:
     """Return the segments found, most significant first, at most 20 of them."""
     from truecal._lib.text import counted, format_pvalue
 
@@ -137,4 +147,4 @@ def _text(audit: Audit) -> str:
         ]
     if len(audit.found) > len(shown):
         lines.append(f"and {len(audit.found) - len(shown)} more; all are in --format json.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(wrapped(f"Note: {warning}") for warning in warnings)])

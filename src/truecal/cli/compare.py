@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from truecal.cli._options import (
 )
 from truecal.cli._output import check_target, finish, stage, wrapped
 from truecal.exceptions import InputError, Remedy
+
+if TYPE_CHECKING:
+    from truecal.inference.compare import Comparison, Ranking
 
 #: What to do about labels of several classes, where each column of scores is a model.
 _SEVERAL_CLASSES = (
@@ -55,7 +58,7 @@ def command(
     from truecal._lib.checks import check_fraction
     from truecal._lib.text import level as percent_of
     from truecal.cli.input.predictions import load
-    from truecal.inference.compare import Ranking, compare
+    from truecal.inference.compare import compare
 
     check_fraction("confidence_level", confidence_level)
     check_target(output, file)
@@ -78,33 +81,40 @@ def command(
             if error.remedy not in (Remedy.COLUMN_PER_CLASS, Remedy.ONE_VERSUS_REST):
                 raise
             raise InputError(error.problem, argument=error.argument, remedy=_SEVERAL_CLASSES) from error
-    if isinstance(comparison, Ranking):
-        pairs, shown = comparison.pairs, comparison.models
-        rows = [(one.name, one.error, one.interval, one.c_statistic) for one in shown]
-        sentences = [comparison.verdict, "", *(one.verdict for one in comparison.pairs)]
-    else:
-        pairs = (comparison,)
-        rows = list(
-            zip(
-                comparison.names,
-                comparison.errors,
-                comparison.intervals,
-                comparison.c_statistics,
-                strict=True,
-            )
-        )
-        sentences = [comparison.verdict]
     notes = [*comparison.notes, *models.reversals()]
-    sentences += [f"Note: {note}" for note in notes]
+    finish(
+        "compare",
+        lambda: _content(comparison, notes),
+        lambda: _text(comparison, notes, f"{percent_of(confidence_level)} interval"),
+        style=style,
+        output=output,
+        predictions=models,
+        quiet=quiet,
+    )
+
+
+def _content(comparison: Comparison | Ranking, notes: list[str]) -> dict[str, Any]:
+    from truecal.inference.compare import Comparison
+
+    if isinstance(comparison, Comparison):
+        return {"results": [comparison.to_dict()], "notes": notes}
+    pairs = [pair.to_dict() for pair in comparison.pairs]
+    return {"results": pairs, "notes": notes, "ranking": [model.to_dict() for model in comparison.models]}
+
+
+def _text(comparison: Comparison | Ranking, notes: list[str], interval_head: str) -> str:
+    from truecal.inference.compare import Comparison
+
+    if isinstance(comparison, Comparison):
+        columns = (comparison.names, comparison.errors, comparison.intervals, comparison.c_statistics)
+        rows = list(zip(*columns, strict=True))
+        sentences = [comparison.verdict]
+    else:
+        rows = [(model.name, model.error, model.interval, model.c_statistic) for model in comparison.models]
+        sentences = [comparison.verdict, "", *(pair.verdict for pair in comparison.pairs)]
     body = [
         [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}", f"{concordance:.3f}"]
         for name, error, interval, concordance in rows
     ]
-    heading = f"{percent_of(confidence_level)} interval"
-    text = "\n".join(
-        [as_table(["model", "error", heading, "C statistic"], body), "", *map(wrapped, sentences)]
-    )
-    content = {"results": [one.to_dict() for one in pairs], "notes": notes}
-    if isinstance(comparison, Ranking):
-        content["ranking"] = [one.to_dict() for one in comparison.models]
-    finish("compare", content, text, style=style, output=output, predictions=models, quiet=quiet)
+    table = as_table(["model", "error", interval_head, "C statistic"], body)
+    return "\n".join([table, "", *map(wrapped, [*sentences, *(f"Note: {note}" for note in notes)])])

@@ -23,9 +23,13 @@ def command(style: str) -> None:
 
     specs = list_estimators()
     keys = ("name", "summary", "estimand", "norms", "reference", "aliases")
-    rows = [{key: getattr(spec, key) for key in keys} for spec in specs]
-    text = "\n".join(line for spec in specs for line in _lines(spec))
-    finish("estimators", {"results": rows}, text, style=style, output=None)
+    finish(
+        "estimators",
+        lambda: {"results": [{key: getattr(spec, key) for key in keys} for spec in specs]},
+        lambda: "\n".join(line for spec in specs for line in _lines(spec)),
+        style=style,
+        output=None,
+    )
 
 
 def _lines(spec: EstimatorSpec) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal._lib.text import as_table
+from truecal._lib.text import as_table, counted, level
 from truecal.cli._options import (
     Command,
     cells_option,
@@ -24,7 +25,8 @@ from truecal.cli._output import check_target, finish, stage, wrapped
 
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
-    from truecal.results import Estimate
+    from truecal.inference._test_result import TestResult
+    from truecal.results import Estimate, Interval
 
 #: For comparison with the recommended estimator: the paper's two, and the usual ECE.
 _OTHERS = ("em_sweep", "em_debias", "ew_bin")
@@ -91,7 +93,8 @@ def command(
         names = ("skce",)
     with stage("reading"):
         predictions = load(file, group=group, **reading)
-        parts: list[tuple[str | None, dict[str, Any]]] = [(None, predictions.arguments())]
+        everything = predictions.arguments()
+        parts: list[tuple[str | None, dict[str, Any]]] = [(None, everything)]
         parts += [(name, {"y_true": sample}) for name, sample in predictions.groups.items()]
     with stage("measuring"), predictions.naming():
         options: dict[str, Any] = {"norm": norm, "n_bins": n_bins, "resolution": resolution, "rng": seed}
@@ -103,27 +106,18 @@ def command(
         test, *tests = (calibration_test(**arguments, rng=seed) for _, arguments in parts)
         adjusted = adjusted_together(tests, dependent=bool(predictions.columns.cluster))
         by_group = dict(zip(predictions.groups, adjusted, strict=True))
-    first = results[0][1].to_dict()
-    content = {key: first[key] for key in ("value", "interval", "estimator", "norm", "n", "target")}
-    rows = [
-        {
-            "group": part,
-            "adjusted_pvalue": None if part is None else by_group[part].adjusted_pvalue,
-            **found.to_dict(),
-        }
-        for part, found in results
-    ]
-    content["results"] = [{key: row[key] for key in row if bins or key != "bins"} for row in rows]
-    content["test"] = {"method": test.method, "pvalue": test.pvalue, "tested": test.tested}
-    content["warnings"] = ()
-    if len(parts[0][1]) == 1:
-        content["warnings"] = (*predictions.reversals(), *data_warnings(predictions.sample))
-    shown = {name: found.shown_pvalue for name, found in by_group.items()}
-    text = _text(predictions, results, test.evidence, shown, ", ".join(group))
-    notes = [*([] if test.tested else [test.why_not_tested]), *content["warnings"]]
-    notes = [note for note in notes if note not in predictions.notes]
-    text = "\n".join([text, *(wrapped(f"Note: {note}") for note in notes)])
-    finish("measure", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
+    is_sample = len(everything) == 1
+    warnings = (*predictions.reversals(), *data_warnings(predictions.sample)) if is_sample else ()
+    measured = _Measured(predictions, results, test, by_group, warnings)
+    finish(
+        "measure",
+        lambda: measured.content(bins=bins),
+        measured.text,
+        style=style,
+        output=output,
+        predictions=predictions,
+        quiet=quiet,
+    )
 
 
 def _measure(
@@ -143,59 +137,115 @@ def _measure(
     return estimate(**arguments, estimator=name, norm=norm, **interval, **options)
 
 
-def _text(
-    predictions: Predictions,
-    results: list[tuple[str | None, Estimate]],
-    shown_pvalue: str,
-    pvalues: dict[str, str],
-    group: str,
-) -> str:
-    from truecal._lib.text import counted, level
-    from truecal.estimators._registry import DEFAULT_ESTIMATOR
+@dataclass(frozen=True)
+class _Measured:
+    """What was measured: estimates of all rows (group None) and of each group, with their tests."""
 
-    first = results[0][1]
-    norm = "" if first.norm is None else f" (l{first.norm:g})"
-    weighted = predictions.has_sampling_weights
-    size = f"effective n = {predictions.size(first)}" if weighted else counted(first.n, "row")
-    if weighted and predictions.n_rows is not None:
-        size = f"{counted(predictions.n_rows, 'row')}, {size}"
-    size += "" if first.n_clusters is None else f" in {counted(first.n_clusters, 'cluster')}"
-    lines = [f"Calibration error{norm} of {first.target} in {predictions.source}, {size}", ""]
-    head = ["estimator", "error", "bins"]
-    body = [[found.estimator, found.shown, str(found.n_bins or "-")] for _, found in results]
-    if group:
-        head = [group, "estimator", "error", "effective n" if weighted else "rows"]
-        body = [
-            ["(all)" if name is None else name, row[0], row[1], predictions.size(found)]
-            for (name, found), row in zip(results, body, strict=True)
-        ]
-    if group and first.interval is not None:
-        head.append(f"{level(first.interval.confidence_level)} interval")
-        for (_, found), row in zip(results, body, strict=True):
-            row.append(f"{found.interval.low:.4f} to {found.interval.high:.4f}" if found.interval else "-")
-    if pvalues:
-        head.append("adjusted p")
-        for (name, _), row in zip(results, body, strict=True):
-            row.append(pvalues.get(name or "", "-"))
-    lines.append(as_table(head, body, text_columns=2 if group else 1))
-    lines.append("")
-    if first.interval is not None and not group:
-        ends = f"{first.interval.low:.4f} to {first.interval.high:.4f}"
-        lines.append(
-            f"{level(first.interval.confidence_level)} confidence interval of the true error: {ends}."
+    predictions: Predictions
+    results: list[tuple[str | None, Estimate]]
+    test: TestResult
+    by_group: dict[str, TestResult]
+    warnings: tuple[str, ...]
+
+    @property
+    def first(self) -> Estimate:
+        """The estimate that is reported."""
+        return self.results[0][1]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether groups were asked for."""
+        return bool(self.predictions.columns.group)
+
+    def content(self, *, bins: bool) -> dict[str, Any]:
+        """Return the result for JSON."""
+        first = self.first.to_dict()
+        content = {key: first[key] for key in ("value", "interval", "estimator", "norm", "n", "target")}
+        content["results"] = []
+        for group, estimate in self.results:
+            pvalue = None if group is None else self.by_group[group].adjusted_pvalue
+            row = {"group": group, "adjusted_pvalue": pvalue, **estimate.to_dict()}
+            content["results"].append({key: row[key] for key in row if bins or key != "bins"})
+        test = self.test
+        content["test"] = {"method": test.method, "pvalue": test.pvalue, "tested": test.tested}
+        return content | {"warnings": self.warnings}
+
+    def text(self) -> str:
+        """Return the table and the sentences below it."""
+        norm = "" if self.first.norm is None else f" (l{self.first.norm:g})"
+        title = f"Calibration error{norm} of {self.first.target} in {self.predictions.source}, {self._size()}"
+        lines = [title, "", self._table(), "", *self._interval_lines(), *self._test_lines()]
+        lines += self._advice()
+        notes = dict.fromkeys(
+            f"{found.estimator}: {note}" for _, found in self.results for note in found.notes
         )
-        if first.interval.resolution is None:  # no interval for so few rows or clusters
-            lines.append(f"{first.interval.assumption[0].upper()}{first.interval.assumption[1:]}.")
-        else:
-            lines.append(wrapped(f"Its upper end allows {first.interval.assumption}."))
-    lines.append(f"Test of perfect calibration: {shown_pvalue}.")
-    if pvalues:
-        lines[-1] = lines[-1][:-1] + f"; adjusted for {counted(len(pvalues), 'group')} in the table."
-        if first.interval is not None and len(pvalues) > 1:
+        further = [*([] if self.test.tested else [self.test.why_not_tested]), *self.warnings]
+        known = self.predictions.notes
+        shown = [*notes, *(note for note in further if note not in known)]
+        return "\n".join([*lines, *(wrapped(f"Note: {note}") for note in shown)])
+
+    def _size(self) -> str:
+        predictions, first = self.predictions, self.first
+        size = counted(first.n, "row")
+        if predictions.has_sampling_weights:
+            size = f"effective n = {predictions.size(first)}"
+            if predictions.n_rows is not None:
+                size = f"{counted(predictions.n_rows, 'row')}, {size}"
+        return size if first.n_clusters is None else f"{size} in {counted(first.n_clusters, 'cluster')}"
+
+    def _table(self) -> str:
+        if not self.grouped:
+            body = [[found.estimator, found.shown, str(found.n_bins or "-")] for _, found in self.results]
+            return as_table(["estimator", "error", "bins"], body)
+        predictions, interval = self.predictions, self.first.interval
+        rows = "effective n" if predictions.has_sampling_weights else "rows"
+        head = [", ".join(predictions.columns.group), "estimator", "error", rows]
+        head += [f"{level(interval.confidence_level)} interval"] if interval else []
+        head += ["adjusted p"] if self.by_group else []
+        body = []
+        for group, found in self.results:
+            row = [
+                "(all)" if group is None else group,
+                found.estimator,
+                found.shown,
+                predictions.size(found),
+            ]
+            if interval:
+                row.append(_ends(found.interval) if found.interval else "-")
+            if self.by_group:
+                row.append("-" if group is None else self.by_group[group].shown_pvalue)
+            body.append(row)
+        return as_table(head, body, text_columns=2)
+
+    def _interval_lines(self) -> list[str]:
+        interval = self.first.interval
+        if interval is None or self.grouped:
+            return []
+        confidence = level(interval.confidence_level)
+        sentence = f"{confidence} confidence interval of the true error: {_ends(interval)}."
+        if interval.resolution is None:  # no interval for so few rows or clusters
+            return [sentence, f"{interval.assumption[0].upper()}{interval.assumption[1:]}."]
+        return [sentence, wrapped(f"Its upper end allows {interval.assumption}.")]
+
+    def _test_lines(self) -> list[str]:
+        sentence = f"Test of perfect calibration: {self.test.evidence}"
+        if not self.by_group:
+            return [f"{sentence}."]
+        lines = [f"{sentence}; adjusted for {counted(len(self.by_group), 'group')} in the table."]
+        if self.first.interval is not None and len(self.by_group) > 1:
             lines.append("Each interval is for its group alone, not adjusted for the number of groups.")
-    if first.interval is not None and first.value not in first.interval:
-        lines.append(f"{first.estimator} lies outside the interval, probably because of its bias.")
-    elif first.estimator == DEFAULT_ESTIMATOR and len(results) > 1 and not group:
-        lines.append(f"Report {first.estimator}; the others are for comparison.")
-    notes = dict.fromkeys(f"Note: {found.estimator}: {note}" for _, found in results for note in found.notes)
-    return "\n".join([*lines, *map(wrapped, notes)])
+        return lines
+
+    def _advice(self) -> list[str]:
+        from truecal.estimators._registry import DEFAULT_ESTIMATOR
+
+        first = self.first
+        if first.interval is not None and first.value not in first.interval:
+            return [f"{first.estimator} lies outside the interval, probably because of its bias."]
+        if first.estimator == DEFAULT_ESTIMATOR and len(self.results) > 1 and not self.grouped:
+            return [f"Report {first.estimator}; the others are for comparison."]
+        return []
+
+
+def _ends(interval: Interval) -> str:
+    return f"{interval.low:.4f} to {interval.high:.4f}"

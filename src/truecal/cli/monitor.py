@@ -15,7 +15,7 @@ import numpy as np
 
 from truecal._lib.text import counted, p_equals, printable
 from truecal.cli._options import OUTPUT, Command, Fraction, column_option, group_option, input_options
-from truecal.cli._output import check_target, show_notes, stage
+from truecal.cli._output import check_target, json_head, show_notes, stage
 from truecal.cli.input.windows import Batch, digest_rows, digest_samples, read_lines, split_windows
 from truecal.exceptions import InputError
 from truecal.results import jsonable
@@ -360,7 +360,7 @@ class _Watch:
                 name: {"alarm": name in self.found, **_summary(one)} for name, one in self.monitors.items()
             }
             content = {"groups": groups} if self.grouped else groups.get("", {})
-            final = {"schema_version": 1, "command": "monitor", "alarm": self.alarm, **content}
+            final = {**json_head("monitor"), "alarm": self.alarm, **content}
             click.echo(json.dumps(jsonable(final), ensure_ascii=False, allow_nan=False))
         elif not self.grouped:
             click.echo(printable(str(self.monitors[""]) if self.monitors else "No rows."))

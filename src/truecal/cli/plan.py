@@ -111,20 +111,6 @@ def command(
         with stage("drawing"):
             _draw(plot, sorted({row["true_error"] for row in rows}), asked)
         show_written(plot)
-    body = [
-        [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else ""]
-        for row in rows
-    ]
-    asks = ["Rows needed to detect an error"] if errors else []
-    asks += (
-        ["smallest error that the rows detect" if asks else "Smallest error that the rows detect"]
-        if sizes
-        else []
-    )
-    title = f"{', and '.join(asks)} with the {method} test (power {100 * power:g}%, level {alpha:g}):"
-    if at_most is not None:
-        title = f"Rows needed to show an error below {at_most:g} (power {100 * power:g}%, level {alpha:g}):"
-    text = f"{title}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}"
     settings: dict[str, Any] = {
         "power": power,
         "alpha": alpha,
@@ -132,14 +118,42 @@ def command(
         "method": method,
         "norm": norm,
         "at_most": at_most,
+        "cluster_size": cluster_size,
+        "icc": icc,
+        "design_effect": design_effect(cluster_size, icc),
     }
-    settings |= {"cluster_size": cluster_size, "icc": icc, "design_effect": design_effect(cluster_size, icc)}
-    if cluster_size != 1:
-        text += (
-            f"\n\nRows come in clusters of {cluster_size:g} with an intraclass correlation of {icc:g}: a design effect "
-            f"of {settings['design_effect']:.3g}."
-        )
-    finish("plan", {**settings, "results": rows}, text, style=style, output=output)
+    finish(
+        "plan",
+        lambda: {**settings, "results": rows},
+        lambda: _text(_title(settings, bool(errors), bool(sizes)), rows, settings),
+        style=style,
+        output=output,
+    )
+
+
+def _title(settings: dict[str, Any], has_errors: bool, has_sizes: bool) -> str:
+    """Return what the table answers."""
+    how = f"(power {100 * settings['power']:g}%, level {settings['alpha']:g}):"
+    if settings["at_most"] is not None:
+        return f"Rows needed to show an error below {settings['at_most']:g} {how}"
+    asks = ["rows needed to detect an error"] if has_errors else []
+    asks += ["smallest error that the rows detect"] if has_sizes else []
+    asked = ", and ".join(asks)
+    return f"{asked[0].upper()}{asked[1:]} with the {settings['method']} test {how}"
+
+
+def _text(title: str, rows: list[dict[str, Any]], settings: dict[str, Any]) -> str:
+    body = [
+        [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else ""]
+        for row in rows
+    ]
+    text = f"{title}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}"
+    if settings["cluster_size"] == 1:
+        return text
+    return (
+        f"{text}\n\nRows come in clusters of {settings['cluster_size']:g} with an intraclass correlation of "
+        f"{settings['icc']:g}: a design effect of {settings['design_effect']:.3g}."
+    )
 
 
 def _check_picture(path: Path) -> None:

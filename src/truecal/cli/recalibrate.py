@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from truecal.cli._output import check_target, finish, show_written, stage, wrapp
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from truecal.cli.input.loaded import Predictions
@@ -58,10 +60,7 @@ def command(
     front of it in .csv and .tsv. On the rows of FILE, which the recalibrator was fitted to, their
     error is too small: to show the gain with 'truecal compare', give other rows with --apply.
     """
-    from truecal.cli._errors import naming
-    from truecal.cli.input.files import open_table
-    from truecal.cli.input.loaded import names_of
-    from truecal.cli.input.predictions import load, scores_of
+    from truecal.cli.input.predictions import load
     from truecal.recalibration.selection import select_recalibrator
 
     if target is not None:
@@ -81,42 +80,73 @@ def command(
         arguments |= {"input": kind, "rng": seed, **({"criterion": criterion} if criterion else {})}
         selection = select_recalibrator(arguments.pop("y_true"), predictions.y_proba, **arguments)
     if target is not None:
-        table, scores, kept = predictions.table, predictions.y_proba, predictions.kept
-        if other is not None:
-            how = (
-                "logits",
-                "keep_logits",
-                "log_probabilities",
-                "percent",
-                "scale",
-                "missing",
-                "clip",
-                "normalize",
-            )
-            asked = {name: reading[name] for name in how}
-            table = open_table(other, reading["input_format"], reading["encoding"])
-            scores, kept = scores_of(table, predictions.columns.score, **asked), None
-        with naming(table.source, names_of(predictions.columns), kept):
-            _write(target, table, selection.transform(scores), predictions.columns.score, kept)
-        show_written(target)
+        _apply(selection, predictions, target, other, reading)
         if not selection.leave_alone and (other is None or _is_same(other, file)):
             click.echo(
                 f"truecal: {selection.chosen} was fitted to these rows, so its error on them is too small: measure it "
                 f"on other rows (--test, or --apply), or take the error of held-out rows in the table.",
                 err=True,
             )
-    content, text = selection.to_dict(), _text(selection, predictions)
-    if (reversal := _reversal(predictions, kind)) is not None:
-        content["warnings"] = (reversal,)
-        text = f"{text}\n\n{wrapped(reversal)}"
+    reversal = _reversal(predictions, kind)
+    gain = None
     if fresh is not None:
         columns = predictions.columns
         same = {"label": columns.label, "score": columns.score}
         with stage("testing"):
             gain = _gain(selection, load(fresh, **{**reading, **same}), kind)
+    finish(
+        "recalibrate",
+        lambda: _content(selection, reversal, fresh, gain),
+        lambda: _text(selection, predictions, reversal, fresh, gain),
+        style=style,
+        output=output,
+        predictions=predictions,
+        quiet=quiet,
+    )
+
+
+#: Options that say how scores are read.
+_OF_SCORES = (
+    "logits",
+    "keep_logits",
+    "log_probabilities",
+    "percent",
+    "scale",
+    "missing",
+    "clip",
+    "normalize",
+)
+
+
+def _apply(
+    selection: Selection, predictions: Predictions, target: Path, other: str | None, reading: dict[str, Any]
+) -> None:
+    """Write the recalibrated scores of the same rows, or of another file."""
+    from truecal.cli._errors import naming
+    from truecal.cli.input.files import open_table
+    from truecal.cli.input.loaded import names_of
+    from truecal.cli.input.predictions import scores_of
+
+    columns = predictions.columns
+    table, scores, kept = predictions.table, predictions.y_proba, predictions.kept
+    if other is not None:
+        table = open_table(other, reading["input_format"], reading["encoding"])
+        scores = scores_of(table, columns.score, **{name: reading[name] for name in _OF_SCORES})
+        kept = None
+    with naming(table.source, names_of(columns), kept):
+        _write(target, table, selection.transform(scores), columns.score, kept)
+    show_written(target)
+
+
+def _content(
+    selection: Selection, reversal: str | None, fresh: str | None, gain: Comparison | None
+) -> dict[str, Any]:
+    content = selection.to_dict()
+    if reversal is not None:
+        content["warnings"] = (reversal,)
+    if gain is not None:
         content["test"] = {"source": fresh, **gain.to_dict()}
-        text = f"{text}\n\nOn the rows of {fresh}:\n{wrapped(gain.verdict)}"
-    finish("recalibrate", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
+    return content
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -138,7 +168,13 @@ def _gain(selection: Selection, fresh: Predictions, kind: str) -> Comparison:
     return comparison
 
 
-def _text(selection: Selection, predictions: Predictions) -> str:
+def _text(
+    selection: Selection,
+    predictions: Predictions,
+    reversal: str | None,
+    fresh: str | None,
+    gain: Comparison | None,
+) -> str:
     from truecal._lib.text import level
 
     interval = f"{level(selection.candidates[0].interval.level)} interval"
@@ -158,15 +194,16 @@ def _text(selection: Selection, predictions: Predictions) -> str:
     # The sum of sampling weights is not the number of rows.
     n = len(predictions.y_proba) if predictions.has_sampling_weights else selection.n
     title = f"{selection.criterion}, {selection.design}, n = {n:,.10g}"
-    return "\n".join([title, "", as_table(head, body, text_columns=2), "", wrapped(selection.verdict)])
+    parts = [title, as_table(head, body, text_columns=2), wrapped(selection.verdict)]
+    parts += [] if reversal is None else [wrapped(reversal)]
+    parts += [] if gain is None else [f"On the rows of {fresh}:\n{wrapped(gain.verdict)}"]
+    return "\n\n".join(parts)
 
 
 def _write(
     target: Path, table: Table, scores: NDArray[Any], names: tuple[str, ...], kept: NDArray[Any] | None
 ) -> None:
     """Write the rows of a table, with the recalibrated scores as further columns."""
-    from collections.abc import Mapping
-
     import polars as pl
 
     from truecal._lib.files import whole_file
@@ -174,25 +211,9 @@ def _write(
     matrix = scores.reshape(len(scores), -1)
     if len(names) != matrix.shape[1]:
         names = tuple(f"{names[0]}_{k}" for k in range(matrix.shape[1]))
-    if isinstance(table.frame, Mapping):  # arrays of any shape
-        rows = pl.DataFrame({k: v for k, v in table.frame.items() if v.ndim == 1 and len(v) == len(matrix)})
-    else:
-        rows = table.collect(table.frame)
-        rows.columns = [f"c{k}" for k in range(rows.width)]
-        rows = rows if kept is None else rows[kept]
-        flat = [(k, name) for k, name in enumerate(table.columns) if not rows.dtypes[k].is_nested()]
-        rows = pl.DataFrame({name: rows[f"c{k}"] for k, name in flat})
-    taken, new = set(rows.columns), {}
-    for k, name in enumerate(names):
-        called = free = f"{name}_recalibrated"
-        number = 1
-        while free in taken:
-            number += 1
-            free = f"{called}_{number}"
-        taken.add(free)
-        new[free] = matrix[:, k]
-    new_columns = pl.DataFrame(new)
-    whole = pl.concat([rows, new_columns], how="horizontal") if rows.width else new_columns
+    rows = _flat_rows(table, kept, len(matrix))
+    new = pl.DataFrame(dict(zip(_free_names(names, rows.columns), matrix.T, strict=True)))
+    whole = pl.concat([rows, new], how="horizontal") if rows.width else new
     format = _check_format(target)
     with whole_file(target, "wb") as file:
         if format == "parquet":
@@ -206,6 +227,33 @@ def _write(
             guarded = [re.sub(_FORMULA, r"'\1", name) for name in whole.columns]
             whole.columns = guarded if len(set(guarded)) == whole.width else whole.columns
             whole.write_csv(file, separator="\t" if format == "tsv" else ",")
+
+
+def _flat_rows(table: Table, kept: NDArray[Any] | None, n_rows: int) -> pl.DataFrame:
+    """Return the columns of a table that are not nested, and of its rows those that were kept."""
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    if isinstance(table.frame, Mapping):  # arrays of any shape
+        return pl.DataFrame({k: v for k, v in table.frame.items() if v.ndim == 1 and len(v) == n_rows})
+    rows = table.collect(table.frame)
+    rows.columns = [f"c{k}" for k in range(rows.width)]
+    rows = rows if kept is None else rows[kept]
+    flat = [(k, name) for k, name in enumerate(table.columns) if not rows.dtypes[k].is_nested()]
+    return pl.DataFrame({name: rows[f"c{k}"] for k, name in flat})
+
+
+def _free_names(names: tuple[str, ...], columns: Sequence[str]) -> list[str]:
+    """Return a name for each recalibrated column that no other column has."""
+    new: list[str] = []
+    for name in names:
+        free, number = f"{name}_recalibrated", 1
+        while free in (*columns, *new):
+            number += 1
+            free = f"{name}_recalibrated_{number}"
+        new.append(free)
+    return new
 
 
 def _check_format(target: Path) -> str:

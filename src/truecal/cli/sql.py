@@ -52,7 +52,8 @@ def command(
         "cluster": cluster,
     }
     query = cells_query(table, **columns, **labels, dialect=dialect)
-    finish("sql", {"dialect": dialect, "query": query}, query, style=style, output=output)
+    content = {"dialect": dialect, "query": query}
+    finish("sql", lambda: content, lambda: query, style=style, output=output)
 
 
 def _label(text: str | None) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +78,6 @@ def command(
     from truecal.cli.input.predictions import load
     from truecal.estimators._registry import DEFAULT_TEST
     from truecal.inference.calibration_test import calibration_test
-    from truecal.inference.decision import SHOWN
     from truecal.inference.dependence import suspected_dependence
     from truecal.inference.multiplicity import adjusted_together
 
@@ -95,31 +96,83 @@ def command(
             adjusted = adjusted_together(each, dependent=bool(predictions.columns.cluster))
             tests = dict(zip(predictions.groups, adjusted, strict=True))
         decisions = {} if at_most is None else {name: test.decide(alpha) for name, test in tests.items()}
-    content: dict[str, Any] = {"alpha": alpha, "at_most": at_most}
-    tested = any(test.tested for test in tests.values())
-    if at_most is None:
-        passed = tested and min(map(_pvalue, tests.values())) > alpha
-        where = _rejected(tests, alpha) if group else ""
-        outcome = f"Perfect calibration is {'not ' if passed else ''}rejected at level {alpha:g}{where}."
-        if not tested:
-            outcome = f"Perfect calibration was not tested{' in any group' if group else ''}."
-        table = _table(tests, predictions, alpha)
-    else:
-        passed = all(decision.state == SHOWN for decision in decisions.values())
-        outcome = _in_groups(decisions, at_most) if group else decisions[""].verdict
-        table = _decision_table(decisions, tests, predictions)
-    content |= {"rejected": tested and passed == (at_most is not None), "passed": passed, "tested": tested}
-    if group:
-        content["results"] = [{"group": name, **_content(tests, decisions, name)} for name in tests]
-    else:
-        content["result"] = _content(tests, decisions, "")
-    text = f"{table if group else tests['']}\n\n{wrapped(outcome)}"
-    notes = [*_why(tests), *predictions.reversals()] if group else []
-    text += "".join(f"\n{wrapped(f'Note: {note}')}" for note in notes)
-    if group and len(arguments) == 1 and (doubt := suspected_dependence(predictions.sample)):
-        text += f"\n{wrapped(f'Note: {doubt}')}"
-    finish("test", content, text, style=style, output=output, predictions=predictions, quiet=quiet)
-    raise SystemExit(0 if passed else 1 if tested else 2)
+    tested = _Tested(predictions, tests, decisions, alpha, at_most)
+    doubt = suspected_dependence(predictions.sample) if group and len(arguments) == 1 else None
+    finish(
+        "test",
+        tested.content,
+        lambda: tested.text(doubt),
+        style=style,
+        output=output,
+        predictions=predictions,
+        quiet=quiet,
+    )
+    raise SystemExit(0 if tested.passed else 1 if tested.any_tested else 2)
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """The tests of all rows (under "") or of each group, with the decisions that --at-most asks for."""
+
+    predictions: Predictions
+    tests: dict[str, TestResult]
+    decisions: dict[str, Decision]
+    alpha: float
+    at_most: float | None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether groups were asked for."""
+        return bool(self.predictions.columns.group)
+
+    @cached_property
+    def any_tested(self) -> bool:
+        """Whether clusters held enough information anywhere."""
+        return any(test.tested for test in self.tests.values())
+
+    @cached_property
+    def passed(self) -> bool:
+        """Whether the answer is yes: not rejected, or shown to be below the limit."""
+        from truecal.inference.decision import SHOWN
+
+        if self.at_most is None:
+            return self.any_tested and min(map(_pvalue, self.tests.values())) > self.alpha
+        return all(decision.state == SHOWN for decision in self.decisions.values())
+
+    def content(self) -> dict[str, Any]:
+        """Return the result for JSON."""
+        rejected = self.any_tested and self.passed == (self.at_most is not None)
+        content = {"alpha": self.alpha, "at_most": self.at_most, "rejected": rejected, "passed": self.passed}
+        content["tested"] = self.any_tested
+        each = {name: self._content_of(name) for name in self.tests}
+        if self.grouped:
+            return {**content, "results": [{"group": name, **one} for name, one in each.items()]}
+        return {**content, "result": each[""]}
+
+    def _content_of(self, name: str) -> dict[str, Any]:
+        decision = {"decision": self.decisions[name].to_dict()} if self.decisions else {}
+        return {**self.tests[name].to_dict(), **decision}
+
+    def text(self, doubt: str | None) -> str:
+        """Return the test or the table of groups, the outcome in a sentence, and notes."""
+        if not self.grouped:
+            return f"{self.tests['']}\n\n{wrapped(self._outcome())}"
+        if self.at_most is None:
+            table = _table(self.tests, self.predictions, self.alpha)
+        else:
+            table = _decision_table(self.decisions, self.tests, self.predictions)
+        notes = [*_why(self.tests), *self.predictions.reversals(), *([doubt] if doubt else [])]
+        return "\n".join([table, "", wrapped(self._outcome()), *(wrapped(f"Note: {note}") for note in notes)])
+
+    def _outcome(self) -> str:
+        if self.at_most is not None:
+            return _in_groups(self.decisions, self.at_most) if self.grouped else self.decisions[""].verdict
+        if not self.any_tested:
+            return f"Perfect calibration was not tested{' in any group' if self.grouped else ''}."
+        where = _rejected(self.tests, self.alpha) if self.grouped else ""
+        return (
+            f"Perfect calibration is {'not ' if self.passed else ''}rejected at level {self.alpha:g}{where}."
+        )
 
 
 def _pvalue(test: TestResult) -> float:
@@ -136,11 +189,6 @@ def _why(tests: dict[str, TestResult]) -> list[str]:
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}"
         for reason, names in reasons.items()
     ]
-
-
-def _content(tests: dict[str, TestResult], decisions: dict[str, Decision], name: str) -> dict[str, Any]:
-    decision = {"decision": decisions[name].to_dict()} if decisions else {}
-    return {**tests[name].to_dict(), **decision}
 
 
 def _rejected(tests: dict[str, TestResult], alpha: float) -> str:

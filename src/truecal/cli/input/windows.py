@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -181,23 +182,9 @@ def read_lines(
     """Yield the windows of a stream of JSON objects, one for each line, as soon as each is complete.
 
     A window is complete with the first row of a later one, or with its number of rows; at the end of the stream with
-    what it has. Rows that come late belong to the window that is open.
-
-    Parameters
-    ----------
-    stream : file
-        The lines.
-    label, score, group, cluster, moment
-        Keys of the objects.
-    every : str, optional
-        Length of a window.
-    **reading
-        Options of tables; those that need the whole table are refused.
+    what it has. Rows that come late belong to the window that is open. Options that need the whole table are refused.
     """
-    refused = [name for name, value in reading.items() if value and name not in ("quiet", "input_format")]
-    if refused or len(label) > 1 or len(score) > 1:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in refused) or "several columns of classes"
-        raise InputError(f"standard input takes one label and one score for each line, without {names}")
+    _refuse_table_options(label, score, reading)
     keys = {
         "label": label[0] if label else "label",
         "score": score[0] if score else "score",
@@ -206,28 +193,43 @@ def read_lines(
     }
     if keys["label"] in group:
         raise label_as_group(keys["label"])
-    size = _row_count(every) if moment is None else 0
+    rows = (
+        (number, _row(line, number, keys, group)) for number, line in enumerate(stream, 1) if line.strip()
+    )
+    yield from _by_count(rows, _row_count(every)) if moment is None else _by_time(rows, every)
+
+
+def _refuse_table_options(label: Sequence[str], score: Sequence[str], reading: dict[str, Any]) -> None:
+    refused = [name for name, value in reading.items() if value and name not in ("quiet", "input_format")]
+    if refused or max(len(label), len(score)) > 1:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in refused) or "several columns of classes"
+        raise InputError(f"standard input takes one label and one score for each line, without {names}")
+
+
+#: Rows with the numbers of their lines.
+_Rows = Iterator[tuple[int, dict[str, Any]]]
+
+
+def _by_count(stream: _Rows, size: int) -> Iterator[Batch]:
+    """Yield windows of so many rows."""
+    while rows := [row for _, row in islice(stream, size)]:
+        yield _gather(rows, None)
+
+
+def _by_time(stream: _Rows, every: str | None) -> Iterator[Batch]:
+    """Yield windows of time."""
     rows: list[dict[str, Any]] = []
     open_window: Any = None
-    for number, line in enumerate(stream, 1):
-        if not line.strip():
-            continue
-        row = _row(line, number, keys, group)
-        if moment is None:
-            rows.append(row)
-            if len(rows) == size:
-                yield _gather(rows, None)
-                rows = []
-            continue
+    for number, row in stream:
         (start,) = _windows_of(np.array([row["time"]]), every)[1]
-        if open_window is not None and isinstance(start, str) != isinstance(open_window, str):
+        if rows and isinstance(start, str) != isinstance(open_window, str):
             raise InputError(
                 f"line {number} of standard input has the time {row['time']!r}: some times are numbers and others dates"
             )
         if rows and start > open_window:
             yield _gather(rows, open_window)
             rows = []
-        open_window = start if open_window is None else max(start, open_window)
+        open_window = max(start, open_window) if rows else start
         rows.append(row)
     if rows:
         yield _gather(rows, open_window)
