@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from truecal.cli._options import Command
+from truecal.cli._output import json_head
 from truecal.exceptions import InputError
 
 
@@ -71,6 +72,5 @@ def command(
         kept = f" Finished results are in {output}; run the same command to continue." if output else ""
         click.echo(f"truecal: interrupted.{kept}", err=True)
         raise SystemExit(130) from None
-    click.echo(
-        json.dumps({"schema_version": 1, "rows": study.rows}, indent=2) if style == "json" else str(study)
-    )
+    content = {**json_head("study"), "rows": study.rows}
+    click.echo(json.dumps(content, indent=2) if style == "json" else str(study))

@@ -38,7 +38,9 @@ def test_prints_a_table_and_writes_a_file_to_go_on_from(study_file, tmp_path):
 
 def test_prints_json_and_takes_repeats_and_seed_from_the_command_line(study_file):
     done = run("study", study_file, "--format", "json", "--repeats", 2, "--seed", 9)
-    rows = json.loads(done.stdout)["rows"]
+    content = json.loads(done.stdout)
+    assert (content["schema_version"], content["command"]) == (1, "study")
+    rows = content["rows"]
     assert [(row["estimator"], row["repeats"], row["seed"]) for row in rows] == [
         ("em_bin", 2, 9),
         ("ks", 2, 9),
