@@ -7,7 +7,7 @@ import pytest
 
 from support.command_line import refuse, run
 from truecal.cli import COMMANDS
-from truecal.cli._examples import EXAMPLES
+from truecal.cli._options import EXAMPLES
 
 
 def python(code, **environment):
