@@ -129,13 +129,7 @@ def _asymptotic(limit: Callable[[float], float], statistic: float, sample: Sampl
 
 
 def _require_counts(sample: Sample, name: str) -> None:
-    problem = (
-        "clusters"
-        if sample.clusters is not None
-        else "sampling weights"
-        if not sample.counted
-        else ""
-    )
+    problem = "clusters" if sample.clusters is not None else "sampling weights" if not sample.counted else ""
     if problem:
         raise InputError(
             f"{name!r} cannot be tested by resampling labels with {problem}",
