@@ -7,7 +7,7 @@ import pytest
 import truecal
 from truecal.assessment._plotdata import score_histogram
 from truecal.data import as_sample
-from truecal.report.diagram import by_rank, by_score, thumbnail
+from truecal.report._diagram import by_rank, by_score, thumbnail
 
 
 @pytest.fixture(scope="module", params=["uniform", "skewed", "one row", "one score", "no band"])

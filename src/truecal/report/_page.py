@@ -13,9 +13,8 @@ from truecal._lib.files import write_text
 from truecal._lib.text import counted, format_pvalue, level, p_equals, percent, printable
 from truecal.assessment._verdict import CONTRADICTED, NOT_CONTRADICTED
 from truecal.estimators._registry import get_estimator
-from truecal.report.decision import decision_curve
-from truecal.report.diagram import by_rank, by_score, thumbnail
-from truecal.report.timeline import timeline
+from truecal.report._curves import decision_curve, timeline
+from truecal.report._diagram import by_rank, by_score, thumbnail
 
 if TYPE_CHECKING:
     from truecal.assessment._assess import Assessment

@@ -1,4 +1,4 @@
-"""Calibration over time as SVG, drawn with style sheet classes so that it follows light and dark."""
+"""The decision curve and calibration over time as SVG, with style sheet classes so that they follow light and dark."""
 
 from __future__ import annotations
 
@@ -10,22 +10,81 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from truecal._lib.text import percent
+from truecal._lib.types import FloatArray
 from truecal.assessment._over_time import OverTime
+from truecal.inference.net_benefit import NetBenefit
 
-_LEFT, _TOP, _WIDTH, _HEIGHT, _BETWEEN = 58.0, 18.0, 328.0, 120.0, 20.0
+#: Left end and width of all panels; top and height of the decision curve, and of the panels over time.
+_LEFT, _WIDTH = 58.0, 328.0
 _RIGHT = _LEFT + _WIDTH
+_TOP, _HEIGHT = 10.0, 230.0
+_BOTTOM = _TOP + _HEIGHT
+_TIME_TOP, _TIME_HEIGHT, _BETWEEN = 18.0, 120.0, 20.0
 #: The largest logarithm to base 10 of an e-value within its panel; on a longer scale the alarm would not be seen.
 _MOST = 12.0
 
 
-def timeline(part: OverTime) -> Markup:
-    """Return the e-value, observed less predicted and the calibration error against time, one below another.
+def decision_curve(curve: NetBenefit) -> Markup:
+    """Return the net benefit against the threshold, with its band, treating all and treating none."""
+    t = curve.thresholds
+    # Beyond the largest threshold at which someone would be treated there is nothing to see.
+    acted = np.flatnonzero(curve.net_benefit != 0)
+    end = min(int(acted[-1]) + 2 if len(acted) else len(t), len(t))
+    last = float(t[end - 1])
+    top = 1.05 * max(float(curve.high[:end].max()), float(curve.treat_all[:end].max()), 0.01)
+    bottom = min(-0.12 * top, max(1.1 * float(curve.low[:end].min()), -0.5 * top))
 
-    Parameters
-    ----------
-    part : OverTime
-        What the monitor saw.
-    """
+    def at(x: float, y: float) -> str:
+        return f"{_LEFT + _WIDTH * x / last:.1f} {_BOTTOM - _HEIGHT * (y - bottom) / (top - bottom):.1f}"
+
+    def line(values: FloatArray) -> str:
+        return "L".join(at(x, max(y, bottom - top)) for x, y in zip(t[:end], values[:end], strict=True))
+
+    band = "M" + line(curve.high) + "L" + "L".join(line(curve.low).split("L")[::-1]) + "Z"
+    best = int(np.argmax(curve.gain[:end]))
+    words = (
+        f"Net benefit at thresholds from {percent(float(t[0]), 0)} to {percent(last, 0)}. The gain over treating all "
+        f"or none is largest at {percent(float(t[best]), 0)}, where the net benefit is {curve.net_benefit[best]:.4f}."
+    )
+    clip = f'x="{_LEFT:g}" y="{_TOP:g}" width="{_WIDTH:g}" height="{_HEIGHT:g}"'
+    turned = f'transform="translate(11 {_TOP + _HEIGHT / 2:g}) rotate(-90)"'
+    labelled = 'aria-labelledby="decision-t decision-d"'
+    middle = f'x="{_LEFT + _WIDTH / 2:g}" y="{_BOTTOM + 31:g}" text-anchor="middle"'
+    parts = [
+        f'<svg class="diagram" viewBox="0 0 {_RIGHT + 14:g} {_BOTTOM + 38:g}" role="img" {labelled}>',
+        '<title id="decision-t">Decision curve</title>',
+        f'<desc id="decision-d">{escape(words)}</desc>',
+        f'<clipPath id="decision-c"><rect {clip}/></clipPath>',
+        f'<rect class="frame" {clip}/>',
+    ]
+    for tick in _round_numbers(0.0, last, 5):
+        x = at(tick, bottom).split()[0]
+        parts.append(f'<path class="grid" d="M{x} {_TOP:g}V{_BOTTOM:g}"/>')
+        parts.append(
+            f'<text class="tick" x="{x}" y="{_BOTTOM + 14:g}" text-anchor="middle">{percent(tick, 0)}</text>'
+        )
+    for tick in _round_numbers(bottom, top, 5):
+        y = float(at(0, tick).split()[1])
+        shown = f"{round(tick, 6) + 0.0:g}".replace("-", "−")
+        parts.append(f'<path class="grid" d="M{_LEFT:g} {y:.1f}H{_RIGHT:g}"/>')
+        parts.append(f'<text class="tick" x="{_LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{shown}</text>')
+    parts += [
+        '<g clip-path="url(#decision-c)">',
+        f'<path class="band" d="{band}"/>',
+        f'<path class="all" d="M{line(curve.treat_all)}"/>',
+        f'<path class="none" d="M{at(0, 0)}L{at(last, 0)}"/>',
+        f'<path class="isotonic" d="M{line(curve.net_benefit)}"/>',
+        "</g>",
+        f'<text class="axis" {middle}>threshold probability</text>',
+        f'<text class="axis" {turned} text-anchor="middle">net benefit</text>',
+        "</svg>",
+    ]
+    return Markup("\n".join(parts))
+
+
+def timeline(part: OverTime) -> Markup:
+    """Return the e-value, observed less predicted and the calibration error against time, one below another."""
     looks, change = part.history, part.change
     times = [_number(look.time) for look in looks]
     length = times[-1] - times[0]
@@ -69,9 +128,11 @@ def timeline(part: OverTime) -> Markup:
         parts.append(f'<g clip-path="url(#time-{panel.place})">')
         if change is not None:
             start, end = x(change.low_time), x(change.high_time)
+            size = f'width="{max(end - start, 1):.1f}" height="{_TIME_HEIGHT:g}"'
+            line = f"M{x(change.time):.1f} {panel.top:g}v{_TIME_HEIGHT:g}"
             parts.append(
-                f'<rect class="since" x="{start:.1f}" y="{panel.top:g}" width="{max(end - start, 1):.1f}" '
-                f'height="{_HEIGHT:g}"/><path class="alarm solid" d="M{x(change.time):.1f} {panel.top:g}v{_HEIGHT:g}"/>'
+                f'<rect class="since" x="{start:.1f}" y="{panel.top:g}" {size}/>'
+                f'<path class="alarm solid" d="{line}"/>'
             )
         parts += [*content, "</g>", *over]
     ends = {0: "start", len(looks) - 1: "end"} if len(looks) > 1 else {0: "middle"}
@@ -109,18 +170,18 @@ class _Panel:
 
     @property
     def top(self) -> float:
-        return _TOP + self.place * (_HEIGHT + _BETWEEN)
+        return _TIME_TOP + self.place * (_TIME_HEIGHT + _BETWEEN)
 
     @property
     def bottom(self) -> float:
-        return self.top + _HEIGHT
+        return self.top + _TIME_HEIGHT
 
     def y(self, value: float) -> str:
-        return f"{self.bottom - _HEIGHT * (value - self.low) / (self.high - self.low):.1f}"
+        return f"{self.bottom - _TIME_HEIGHT * (value - self.low) / (self.high - self.low):.1f}"
 
     def frame(self) -> list[str]:
-        box = f'x="{_LEFT:g}" y="{self.top:g}" width="{_WIDTH:g}" height="{_HEIGHT:g}"'
-        turned = f'transform="translate(11 {self.top + _HEIGHT / 2:g}) rotate(-90)"'
+        box = f'x="{_LEFT:g}" y="{self.top:g}" width="{_WIDTH:g}" height="{_TIME_HEIGHT:g}"'
+        turned = f'transform="translate(11 {self.top + _TIME_HEIGHT / 2:g}) rotate(-90)"'
         lines = [
             f'<clipPath id="time-{self.place}"><rect {box}/></clipPath><rect class="frame" {box}/>',
             f'<text class="axis" {turned} text-anchor="middle">{self.title}</text>',
@@ -135,12 +196,7 @@ class _Panel:
 
     def _ticks(self) -> list[float]:
         """Return about four round numbers; of exponents, whole ones."""
-        raw = (self.high - self.low) / 4
-        size = 10.0 ** math.floor(math.log10(raw))
-        step = next(size * factor for factor in (1, 2, 5, 10) if raw <= size * factor * 1.0001)
-        step = max(step, 1.0) if self.place == 0 else step
-        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-        return [step * k for k in range(first, last + 1)]
+        return _round_numbers(self.low, self.high, 4, at_least=1.0 if self.place == 0 else 0.0)
 
     def _shown(self, tick: float) -> str:
         if self.place:
@@ -172,3 +228,12 @@ class _Panel:
 def _number(time: Any) -> float:
     """Return a time as a number: dates as seconds."""
     return float(np.datetime64(time, "s").astype(np.int64)) if isinstance(time, str) else float(time)
+
+
+def _round_numbers(low: float, high: float, about: int, at_least: float = 0.0) -> list[float]:
+    """Return about so many round numbers between two others; their steps are at least `at_least`."""
+    raw = (high - low) / about
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(size * factor for factor in (1, 2, 5, 10) if raw <= size * factor * 1.0001)
+    step = max(step, at_least)
+    return [step * k for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]

@@ -42,17 +42,7 @@ class _Layout:
 
 
 def by_score(curve: Reliability, histogram: ScoreHistogram | None = None, name: str = "score") -> Markup:
-    """Return the usual diagram: the observed frequency against the score, with a histogram of the scores.
-
-    Parameters
-    ----------
-    curve : Reliability
-        The curves.
-    histogram : ScoreHistogram, optional
-        Histogram of the scores, on a linear scale.
-    name : str
-        Identifies the diagram within the page.
-    """
+    """Return the usual diagram: the observed frequency against the score, with a histogram of the scores."""
     score = curve.score
     layout = _Layout(
         name=name,
@@ -72,13 +62,6 @@ def by_rank(curve: Reliability, sample: Sample) -> Markup:
 
     Every row has the same width, so that bins with similar scores stay apart, and the area between the score and
     the curve is the l1 calibration error.
-
-    Parameters
-    ----------
-    curve : Reliability
-        The curves.
-    sample : Sample
-        The predictions, for the number of rows in each part of the curve.
     """
     between = (curve.score[:-1] + curve.score[1:]) / 2
     below = sample.cumulative_count[np.searchsorted(sample.score, between, side="right")] / sample.n
@@ -213,15 +196,7 @@ class _Drawing:
 
 
 def thumbnail(curve: Reliability, name: str) -> Markup:
-    """Return a small diagram of the bins, for one row of a table.
-
-    Parameters
-    ----------
-    curve : Reliability
-        The curves.
-    name : str
-        What the curve is of, for readers that do not see it.
-    """
+    """Return a small diagram of the bins, for one row of a table."""
 
     def at(x: float, y: float) -> str:
         return f"{1 + _SMALL * x:.1f} {1 + _SMALL * (1 - y):.1f}"
