@@ -135,15 +135,7 @@ def timeline(part: OverTime) -> Markup:
                 f'<path class="alarm solid" d="{line}"/>'
             )
         parts += [*content, "</g>", *over]
-    ends = {0: "start", len(looks) - 1: "end"} if len(looks) > 1 else {0: "middle"}
-    centre = min(range(len(looks)), key=lambda number: abs(at[number] - (_LEFT + _RIGHT) / 2))
-    if abs(at[centre] - (_LEFT + _RIGHT) / 2) < _WIDTH / 6:  # nearer to an end, the labels would collide
-        ends.setdefault(centre, "middle")
-    for number, anchor in ends.items():
-        shown = str(looks[number].time)[:10]
-        parts.append(
-            f'<text class="tick" x="{at[number]:.1f}" y="{bottom + 14:g}" text-anchor="{anchor}">{escape(shown)}</text>'
-        )
+    parts += _time_labels([look.time for look in looks], at, bottom)
     head = f'viewBox="0 0 {_RIGHT + 14:g} {bottom + 22:g}" role="img" aria-labelledby="time-t time-d"'
     title = '<title id="time-t">Calibration over time</title>'
     return Markup(
@@ -157,6 +149,20 @@ def timeline(part: OverTime) -> Markup:
         )
         + "\n</svg>"
     )
+
+
+def _time_labels(times: Sequence[Any], at: Sequence[float], bottom: float) -> list[str]:
+    """Return the first and the last time below the panels, and one in the middle if there is room."""
+    anchors = {0: "start", len(times) - 1: "end"} if len(times) > 1 else {0: "middle"}
+    middle = (_LEFT + _RIGHT) / 2
+    centre = min(range(len(times)), key=lambda number: abs(at[number] - middle))
+    if abs(at[centre] - middle) < _WIDTH / 6:  # nearer to an end, the labels would collide
+        anchors.setdefault(centre, "middle")
+    texts = [str(time)[:10] for time in times]
+    return [
+        f'<text class="tick" x="{at[k]:.1f}" y="{bottom + 14:g}" text-anchor="{anchor}">{escape(texts[k])}</text>'
+        for k, anchor in anchors.items()
+    ]
 
 
 @dataclass(frozen=True)
