@@ -155,6 +155,9 @@ class Interval(Result):
     resolution : int or None
         Number of intervals of scores in each of which the upper end allows any error, or of distinct scores; None for
         another assumption, and if there is no interval.
+    reliable : bool
+        False if rows or clusters are too few for an interval; it then holds all errors that are possible, and
+        `assumption` says why.
     """
 
     low: float
@@ -162,6 +165,7 @@ class Interval(Result):
     level: float
     assumption: str = ""
     resolution: int | None = None
+    reliable: bool = True
 
     @property
     def confidence_level(self) -> float:

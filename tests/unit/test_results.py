@@ -147,5 +147,5 @@ def test_an_assessment_and_all_that_is_in_it_have_short_reprs(golden):
 def test_a_short_repr_is_that_of_a_dataclass():
     assert (
         repr(Interval(0.1, 0.2, 0.95))
-        == "Interval(low=0.1, high=0.2, level=0.95, assumption='', resolution=None)"
+        == "Interval(low=0.1, high=0.2, level=0.95, assumption='', resolution=None, reliable=True)"
     )

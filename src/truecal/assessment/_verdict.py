@@ -60,7 +60,7 @@ def verdict(
         first = f"The {confidence} interval of the calibration error includes 0."
     elif not test.tested:
         first = f"Perfect calibration was n{test.why_not_tested[1:]}"
-        if interval.resolution is None:
+        if not interval.reliable:
             return f"{first} {interval.assumption[0].upper()}{interval.assumption[1:]}."
         return f"{first} An error of up to {high} is possible ({confidence} interval)."
     else:
@@ -68,7 +68,7 @@ def verdict(
     if state == INCONCLUSIVE:
         rows = counted(sample.n, "row")
         if sample.clusters is not None:
-            if interval.resolution is None:  # no interval for so few clusters
+            if not interval.reliable:
                 return f"{first} That says little: {interval.assumption}."
             rows += f" in {counted(sample.clusters.n_named, 'cluster')}"
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."

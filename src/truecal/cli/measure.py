@@ -223,7 +223,7 @@ class _Measured:
             return []
         confidence = level(interval.confidence_level)
         sentence = f"{confidence} confidence interval of the true error: {_ends(interval)}."
-        if interval.resolution is None:  # no interval for so few rows or clusters
+        if not interval.reliable:
             return [sentence, f"{interval.assumption[0].upper()}{interval.assumption[1:]}."]
         return [sentence, wrapped(f"Its upper end allows {interval.assumption}.")]
 

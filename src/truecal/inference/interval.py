@@ -131,7 +131,7 @@ def interval_of(
     """Return the interval of one sample, or of the lp mean over several."""
     limits = limits_of(question, norm, resolution)
     if not limits.reliable:
-        return Interval(0.0, limits.largest, level, _too_few(question.samples))
+        return Interval(0.0, limits.largest, level, _too_few(question.samples), reliable=False)
     if assume is None:
         assumption = assumption_of(question.samples, limits)
         return Interval(*limits.interval(level), level, assumption, limits.above.resolution)

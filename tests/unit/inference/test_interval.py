@@ -93,7 +93,10 @@ def test_few_clusters_give_no_confident_interval():
     assert few.low == 0
     assert few.high == pytest.approx(np.sqrt(np.mean(np.maximum(score, 1 - score) ** 2)))
     assert few.assumption.startswith("5 clusters are too few")
-    assert confidence_interval(Sample.from_rows(label, score, clusters=np.arange(1000) % 50)).low > 0
+    assert not few.reliable
+    many = confidence_interval(Sample.from_rows(label, score, clusters=np.arange(1000) % 50))
+    assert many.low > 0
+    assert many.reliable
 
 
 def test_what_must_be_independent_is_named():
@@ -181,6 +184,7 @@ def test_one_row_gives_the_widest_interval():
         interval = confidence_interval([y], [p])
         assert (interval.low, interval.high) == (0.0, pytest.approx(0.999))
         assert interval.assumption == "one row is too few for an interval"
+        assert not interval.reliable
 
 
 #: Scores next to 0 and 1, ties, a few rows: where draws tie, and where closed-form evidence and the test differ most.

@@ -245,9 +245,8 @@ def held_out_error(
             sample = rows.take(part.rows).sample_of(part.label, part.score[part.group], rows.target)
             cores.append(analyse(sample))
     limits = joint_limits(cores, independent=not several)
-    return limits.error, Interval(
-        *limits.interval(level), level, assumption_of([core.sample for core in cores], limits)
-    )
+    assumption = assumption_of([core.sample for core in cores], limits)
+    return limits.error, Interval(*limits.interval(level), level, assumption, reliable=limits.reliable)
 
 
 @dataclass(frozen=True)
