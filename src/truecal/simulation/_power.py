@@ -243,7 +243,7 @@ class Power(Result):
     >>> import truecal
     >>> overconfident = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(1.5))
     >>> print(power(overconfident, 200, rng=0))
-    Power 87.4% (± 1.8) against a true error of 0.1091 with 200 rows (multiscale test, level 0.05)
+    Power 87.5% (± 1.6) against a true error of 0.1091 with 200 rows (multiscale test, level 0.05)
     """
 
     _derived: ClassVar[tuple[str, ...]] = ("power", "miss_rate")

@@ -215,8 +215,9 @@ class FitRows:
     def _in_order(self) -> FitRows:
         """Return the rows that have weight, in an order that is the same however they are shuffled."""
         weight = self.each
-        columns = self.scores.columns
-        key = columns[0].values if len(columns) == 1 else _rank_by_bytes(self.scores.values)
+        # A weighted sum of the columns tells rows apart, and small changes of the scores hardly change the order.
+        columns, apart = self.scores.columns, np.cos(np.arange(self.scores.n_columns))
+        key = columns[0].values if len(columns) == 1 else self.scores.values @ apart
         cluster = np.zeros(len(weight)) if self.cluster is None else self.cluster
         order = np.lexsort((cluster, weight, self.label, key))
         rows = self.take(order[weight[order] > 0])
@@ -271,10 +272,3 @@ class FitRows:
                     remedy="Put each cluster into one fold.",
                 )
         return fold
-
-
-def _rank_by_bytes(table: NDArray[np.floating[Any]]) -> Codes:
-    """Return the rank of each row by its bytes; a sort by columns takes 400 times as long for 1,000 classes."""
-    table = np.ascontiguousarray(table + 0.0)  # -0 and 0 are equal
-    rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).reshape(-1)
-    return np.unique(rows, return_inverse=True)[1].reshape(-1)
