@@ -107,14 +107,17 @@ CALIBRATED = (
 )
 
 
-def main(*, quick: bool = False, draws: int = 200) -> None:
-    """Run all cells that are not in the file yet, and write the page."""
+def main(*, quick: bool = False, draws: int = 200, finished: bool = False) -> None:
+    """Run all cells that are not in the file yet, or use only those that are, and write the page."""
     repeats = 4 if quick else draws
-    cells = [(*cell, repeats) for cell in _cells()]
+    cells = every = [(*cell, repeats) for cell in _cells()]
     if quick:
         cells = cells[:: max(len(cells) // 40, 1)]
+    if finished:
+        known = {json.dumps(json.loads(line)["cell"]) for line in _rows_file().read_text().splitlines()}
+        cells = [cell for cell in cells if json.dumps(cell) in known]
     rows = _run(cells, None if quick else _rows_file())
-    page = report(rows, repeats)
+    page = report(rows, repeats, len(cells) / len(every))
     print(page)
     if not quick:
         write("honest", page, rows)
@@ -480,8 +483,9 @@ def _listed(rows: list[Row]) -> str:
     return markdown(lines) if lines else "None."
 
 
-def report(rows: list[Row], repeats: int) -> str:
-    """Return the page for all cells."""
+def report(rows: list[Row], repeats: int, share: float = 1.0) -> str:
+    """Return the page for all cells, or for a random share of them."""
+    part = "" if share == 1 else f"\nSo far {share:.0%} of the cells have been run, in a random order.\n"
     parts = {name: [row for row in rows if row["part"] == name] for name in MEASURES}
     gate = [row for row in rows if "at_5" in row]
     over = [row for row in gate if row["curve"] == COVERED and _over(row)]
@@ -498,7 +502,7 @@ How often `calibration_test(at_most=eps)` passes a model whose error is exactly 
 {ALLOWED["at_5"]:g} and {ALLOWED["at_1"]:g} are aimed at. {repeats} draws of each population; the Monte Carlo standard
 error of one cell is about {math.sqrt(0.0475 / repeats):.3f} at 5% and {math.sqrt(0.0099 / repeats):.3f} at 1%.
 Made by `python benchmarks/run.py honest --draws {repeats}` on {machine()}.
-
+{part}
 A curve is *covered* by a rule on n, scores and curve. Covered is any error at each of up to
 min(n/10, 7 n^0.4) scores with 10 expected rows each; and for other scores every smooth curve, with waves or steps
 that span four intervals or more, and jumps of which no interval holds two. Apart are listed: errors *{NARROW}*, where a

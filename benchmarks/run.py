@@ -56,7 +56,12 @@ if __name__ == "__main__":
         type=int,
         help="draws per population, for accuracy, agreement, clinical, measures, coverage and honest",
     )
+    parser.add_argument(
+        "--finished", action="store_true", help="honest: the page of the cells that earlier runs finished"
+    )
     arguments = parser.parse_args()
     options = {} if arguments.draws is None else {"draws": arguments.draws}
+    if arguments.finished:
+        options["finished"] = True
     for name in arguments.names:
         BENCHMARKS[name](quick=arguments.quick, **options)
