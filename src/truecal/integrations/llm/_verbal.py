@@ -96,7 +96,7 @@ def parse_confidence(text: str | float | None, *, scale: str = "fraction") -> fl
 
 
 def _number(value: Any, scale: str) -> float | None:
-    """Return a number as a fraction; None for whatever is no number, and for numbers beyond those of a float."""
+    """Return a number as a fraction; None for anything else, and for numbers that a float cannot hold."""
     if not isinstance(value, Number) or isinstance(value, bool | complex):
         return None
     try:
