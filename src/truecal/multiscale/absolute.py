@@ -10,11 +10,6 @@ their noise. For bins Hölder's inequality gives another bound, :math:`E|d| \ge 
 larger of the two counts. For the smooth curve the root of its squared error, times the ratio of the two norms of
 its gap, counts if it is larger.
 The bounds of the levels are averaged with the probability that each is the finest that holds error.
-
-What the smooth sign misses is bounded from above by the Cauchy-Schwarz inequality: with k between 0 and 1 the degree
-to which a unit is resolved, :math:`E|d|(1 - k) \le \sqrt{E[d^2 (1 - k)]\, E[1 - k]}`. Upper limits start from there.
-k is :math:`h^2` less its mean under noise, scaled to 1 for large errors; the energy that is left is corrected for
-noise, and for what noise makes of errors that are smaller than itself.
 """
 
 from __future__ import annotations
@@ -32,9 +27,6 @@ from truecal.multiscale.units import IntArray, Units, over
 
 #: Sharpness a of the smooth sign: 2 standard deviations count as nearly certain.
 _SHARPNESS = 2.0
-#: For a standard normal variable z, h = 2 Phi(2 z) - 1 and k = (h^2 - E h^2) / (1 - E h^2): E h^2, E[(z^2 - 1) k], and
-#: the share of a small squared error that (z^2 - 1) k takes for resolved.
-_NULL_SQUARE, _NULL_ENERGY, _NULL_CURVATURE = 0.590334, 0.828799, 0.626204
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +37,14 @@ class AbsoluteError:
     ----------
     value : float
         The estimate; it may be slightly negative.
-    below, above : float
-        A smaller and a larger one: without Hölder's bound, and with what the smooth sign misses.
+    below : float
+        A smaller one, by the smooth sign alone: lower limits start from it.
     sign : ndarray
         Smooth sign of the error of each unit, averaged over the levels; r times it is the influence of a row.
     """
 
     value: float
     below: float
-    above: float
     sign: FloatArray
 
 
@@ -68,14 +59,13 @@ class Scale(NamedTuple):
         Its bins.
     place : ndarray of int or slice
         Bin of each unit.
-    binned, square : float
-        Squared error of its bins, and with what the smooth curve has inside them.
+    square : float
+        Squared error of its bins.
     """
 
     probability: float
     level: Level
     place: IntArray | slice
-    binned: float
     square: float
 
 
@@ -100,34 +90,27 @@ def absolute_error(
         Probability that no level holds error, and the squared error of the beta curve.
     """
     share, square = smooth
-    bound = _bound(units, gap, sd, square)
+    bound = _bound(units, gap, sd)
     value, below = share * max(bound.value, _of_shape(units, gap, square)), share * bound.value
-    above, sign = share * bound.above, share * bound.sign
-    for share, level, place, binned, square in scales:
+    sign = share * bound.sign
+    for share, level, place, square in scales:
         noise = np.sqrt(over(level.noise, level.weight**2))
-        bound = _bound(units, gap - level.mean_error[place], noise[place], square)
-        value += share * max(bound.value, _hoelder(level, noise, binned, units.size))
+        bound = _bound(units, gap - level.mean_error[place], noise[place])
+        value += share * max(bound.value, _hoelder(level, noise, square, units.size))
         below += share * bound.value
-        above += share * bound.above
         sign = sign + share * bound.sign
-    return AbsoluteError(value, below, above, sign)
+    return AbsoluteError(value, below, sign)
 
 
-def _bound(units: Units, error: FloatArray, sd: FloatArray, square: float) -> AbsoluteError:
-    """Return the bounds at one level, of which `square` is the squared error."""
+def _bound(units: Units, error: FloatArray, sd: FloatArray) -> AbsoluteError:
+    """Return the bound by the smooth sign at one level."""
     sd = np.maximum(sd, 1e-12)
     scaled = _SHARPNESS * error / sd
     sign = 2 * scipy.special.ndtr(scaled) - 1
-    density = (
-        2 * _SHARPNESS * np.exp(-0.5 * scaled**2) / math.sqrt(2 * math.pi)
-    )  # sd times the derivative of sign
+    # sd times the derivative of the sign
+    density = 2 * _SHARPNESS * np.exp(-0.5 * scaled**2) / math.sqrt(2 * math.pi)
     value = float(units.residual @ sign - units.weight @ (sd * density)) / units.size
-    # How far units are resolved, and their energy where they are; without error both have mean 0.
-    resolved = (sign**2 - _NULL_SQUARE) / (1 - _NULL_SQUARE)
-    energy = float(units.weight @ ((error**2 - sd**2) * resolved - _NULL_ENERGY * sd**2)) / units.size
-    mass = min(max(1 - float(units.weight @ resolved) / units.size, 0.0), 1.0)
-    above = value + math.sqrt(max(square - energy, 0.0) / (1 - _NULL_CURVATURE) * mass)
-    return AbsoluteError(value, value, above, sign)
+    return AbsoluteError(value, value, sign)
 
 
 def _of_shape(units: Units, gap: FloatArray, square: float) -> float:

@@ -227,8 +227,7 @@ class Multiscale(SquaredError):
         for q, number in zip(self.posterior.probability[:1:-1], self.blocks.levels[::-1], strict=True):
             if q * none > 1e-3:
                 level, square = self.levels.levels[number], self.levels.square[number]
-                whole = float(square + self.levels.within[number])
-                levels.append(Scale(float(q) * none, level, self._place(level), float(square), whole))
+                levels.append(Scale(float(q) * none, level, self._place(level), float(square)))
             none *= 1 - float(q)
         (sd,) = _evaluate(lambda score: (self.beta.sd(score),), self.units.score)
         return absolute_error(self.units, levels, self.gaps[1], sd, (none, float(self.beta.square)))
