@@ -95,6 +95,9 @@ def test_many_pairs_take_no_longer_than_a_few_sorts():
         call()
         return time.process_time() - began
 
-    sorting = min(seconds(lambda: np.argsort(keys, kind="stable")) for _ in range(3))
-    # About 0.75 times, and 2.5 times when np.unique counted the pairs of every level.
-    assert min(seconds(lambda: analyse(replace(sample))) for _ in range(3)) < 1.5 * sorting
+    def ratio():
+        sorting = seconds(lambda: np.argsort(keys, kind="stable"))
+        return seconds(lambda: analyse(replace(sample))) / sorting
+
+    # About 0.75, and 2.5 when np.unique counted the pairs of every level. The best of rounds: other jobs disturb.
+    assert min(ratio() for _ in range(5)) < 1.5
