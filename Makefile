@@ -83,7 +83,7 @@ docs: .venv/.stamp  ## build the documentation into docs/_build, and check its l
 	$(BIN)/python docs/check_site.py docs/_build
 
 bench: .venv/.stamp  ## measure speed and memory, alone and against other packages; writes docs/benchmarks
-	$(BIN)/python benchmarks/run.py core peers study
+	$(BIN)/python -m experiments core peers study
 
 fuzz: .venv/.stamp  ## odd and damaged files through the command line; counts into docs/benchmarks/files.md; then atheris, if installed
 	$(BIN)/python tools/fuzz_files.py --damaged 2000 --write docs/benchmarks/files.md
@@ -93,6 +93,6 @@ screenshots: .venv/.stamp  ## pictures of the report, light and dark, wide and n
 	$(BIN)/python tools/screenshots.py docs/_build/screenshots
 
 clean:  ## remove everything that was made, environments too
-	rm -rf .venv .venv-* .nox .coverage* htmlcov benchmarks/.envs docs/_build docs/gallery docs/api build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf .venv .venv-* .nox .coverage* htmlcov experiments/.envs docs/_build docs/gallery docs/api build dist .mypy_cache .ruff_cache .pytest_cache \
 	    .hypothesis .import_linter_cache
-	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests experiments tools -name __pycache__ -type d -prune -exec rm -rf {} +

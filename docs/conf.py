@@ -116,9 +116,9 @@ _WITHOUT_SIDEBAR = (
     "reproduction",
     "reproduction/comparison",
     "external",
-    "external/comparison",
     "architecture",
     "coming_from",
+    "claims",
     "contributing",
     "changelog",
 )
@@ -126,7 +126,7 @@ html_sidebars = {name: [] for name in _WITHOUT_SIDEBAR}
 html_theme_options = {
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "truecal"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
     "show_prev_next": True,

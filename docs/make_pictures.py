@@ -34,8 +34,10 @@ STYLES = {
 def reliability() -> None:
     """Draw the diagram of the flights data, alone."""
     data = truecal.datasets.load("flights")
-    display = truecal.display.ReliabilityDisplay.from_predictions(data.y_true, data.y_proba, rng=0)
-    display.plot(name="P(late)").figure_.savefig(HERE / "reliability.png", dpi=160, transparent=True)
+    display = truecal.display.ReliabilityDisplay.from_predictions(
+        data.y_true, data.y_proba, rng=0, name="P(late)"
+    )
+    display.figure_.savefig(HERE / "reliability.png", dpi=160, transparent=True)
 
 
 def overview() -> None:
@@ -44,8 +46,8 @@ def overview() -> None:
     figure, (left, middle, right) = plt.subplots(
         1, 3, figsize=(11, 3.9), layout="constrained", width_ratios=[1.15, 1, 1]
     )
-    truecal.display.ReliabilityDisplay.from_predictions(data.y_true, data.y_proba, rng=0).plot(
-        ax=left, name="P(late)"
+    truecal.display.ReliabilityDisplay.from_predictions(
+        data.y_true, data.y_proba, rng=0, ax=left, name="P(late)"
     )
     fitted = truecal.paper.population("resnet110_c100")
     study = truecal.bias_study(

@@ -28,11 +28,11 @@ print(fit)
 # Two thirds of the scores equal 1 to six decimals. The fit reproduces this, because it takes rounding into account.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-truecal.display.ScoreDisplay.from_predictions(**prediction, fit=fit, scale="complement").plot(
-    left, name="scores"
+truecal.display.ScoreDisplay.from_predictions(
+    **prediction, fit=fit, scale="complement", ax=left, name="scores"
 )
-truecal.display.CurveDisplay.from_predictions(**prediction).plot(
-    right, name="calibration curve", scale="complement"
+truecal.display.CurveDisplay.from_predictions(
+    **prediction, ax=right, name="calibration curve", scale="complement"
 )
 plt.show()
 
@@ -49,7 +49,7 @@ study = truecal.bias_study(
     repeats=100,
     rng=0,
 )
-truecal.display.BiasDisplay.from_study(study).plot()
+truecal.display.BiasDisplay.from_study(study)
 plt.show()
 
 # %%

@@ -35,7 +35,7 @@ print(truecal.weak_calibration(outcome, risk, clusters=hospital))
 # The flexible curve may bend wherever the data show it. The dashed curve is the logistic model with the calibration
 # intercept and slope. Below: predicted risks of patients with the event (upwards) and without.
 
-truecal.display.CalibrationPlotDisplay.from_predictions(outcome, risk, clusters=hospital).plot()
+truecal.display.CalibrationPlotDisplay.from_predictions(outcome, risk, clusters=hospital)
 plt.show()
 
 # %%
@@ -53,15 +53,15 @@ print(truecal.calibration_index(outcome, risk, clusters=hospital))
 
 truecal.display.DecisionCurveDisplay.from_predictions(
     outcome, risk, clusters=hospital, thresholds=np.arange(1, 61) / 100
-).plot()
+)
 plt.show()
 
 # %%
 # Miscalibration costs most at thresholds where risks are far off:
 
 truecal.display.DecisionCurveDisplay.from_predictions(
-    outcome, risk, clusters=hospital, thresholds=np.arange(1, 61) / 100
-).plot(quantity="cost")
+    outcome, risk, clusters=hospital, thresholds=np.arange(1, 61) / 100, quantity="cost"
+)
 plt.show()
 
 # %%

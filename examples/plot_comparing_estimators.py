@@ -20,8 +20,8 @@ import truecal
 
 population = truecal.paper.population("resnet110_c100")
 y, p = population.sample(1000, rng=0)
-truecal.display.BinCountDisplay.from_predictions(y, p, true_error=population.true_error()).plot(
-    name="ResNet-110 on CIFAR-100"
+truecal.display.BinCountDisplay.from_predictions(
+    y, p, true_error=population.true_error(), name="ResNet-110 on CIFAR-100"
 )
 plt.show()
 
@@ -37,7 +37,7 @@ study = truecal.bias_study(
     repeats=100,
     rng=0,
 )
-truecal.display.BinCountDisplay.from_study(study).plot()
+truecal.display.BinCountDisplay.from_study(study)
 plt.show()
 
 # %%
@@ -48,15 +48,15 @@ plt.show()
 # stops at seven bins, the last of which contains all high scores, and reports a smaller error than the others.
 
 data = truecal.datasets.load("flights")
-display = truecal.display.ComparisonDisplay.from_predictions(
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+truecal.display.ComparisonDisplay.from_predictions(
     data.y_true,
     {"naive Bayes": data.predictions["naive_bayes"], "boosting": data.predictions["boosting"]},
     estimators=["multiscale", "em_sweep", "em_debias", "ew_bin"],
     rng=0,
+    ax=left,
 )
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-display.plot(left)
 truecal.display.ReliabilityDisplay.from_predictions(
-    data.y_true, data.predictions["naive_bayes"], kind="sweep", rng=0
-).plot(right, name="naive Bayes")
+    data.y_true, data.predictions["naive_bayes"], kind="sweep", rng=0, ax=right, name="naive Bayes"
+)
 plt.show()

@@ -42,8 +42,8 @@ print(truecal.confidence_interval(data.y_true, data.y_proba))
 # months that it was not trained on.
 
 truecal.display.ReliabilityDisplay.from_predictions(
-    data.y_true, data.y_proba, estimator="multiscale", rng=0
-).plot(name="P(late)")
+    data.y_true, data.y_proba, estimator="multiscale", rng=0, name="P(late)"
+)
 plt.show()
 
 # %%
@@ -54,7 +54,6 @@ plt.show()
 # rare class. The third is naive Bayes, whose high scores are too high because it assumes independent inputs.
 
 display = truecal.display.ComparisonDisplay.from_predictions(data.y_true, data.predictions, rng=0)
-display.plot()
 plt.show()
 
 # %%

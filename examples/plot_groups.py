@@ -17,7 +17,7 @@ import truecal
 data = truecal.datasets.load("flights")
 truecal.display.ComparisonDisplay.from_groups(
     data.y_true, data.y_proba, data.groups["origin"], estimators=["multiscale"], rng=0
-).plot()
+)
 plt.show()
 
 # %%

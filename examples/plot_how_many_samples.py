@@ -21,7 +21,7 @@ import truecal
 missed = truecal.simulation.miss_rates(
     [0.05, 0.1, 0.2], [50, 100, 200, 400, 800, 1600], methods=["ew_bin", "multiscale"], repeats=200, rng=0
 )
-truecal.display.MissRateDisplay.from_miss_rates(missed).plot()
+truecal.display.MissRateDisplay.from_miss_rates(missed)
 plt.show()
 
 # %%

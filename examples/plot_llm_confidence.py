@@ -45,6 +45,5 @@ print(truecal.estimate(correct, confidence, confidence_level=0.95))
 # If only the most confident answers are given, fewer of them are wrong. On the right, the accuracy of the answers with
 # at least some confidence stays below what the confidences promise (dashed).
 
-display = truecal.display.RiskCoverageDisplay.from_predictions(correct, confidence, name="model")
-display.plot()
+truecal.display.RiskCoverageDisplay.from_predictions(correct, confidence, name="model")
 plt.show()

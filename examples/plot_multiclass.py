@@ -26,10 +26,9 @@ for name, proba in data.predictions.items():
 
 # %%
 
-display = truecal.display.ComparisonDisplay.from_predictions(
-    data.y_true, data.predictions, labels=data.labels, rng=0
+truecal.display.ComparisonDisplay.from_predictions(
+    data.y_true, data.predictions, labels=data.labels, rng=0, kind="curves"
 )
-display.plot(kind="curves")
 plt.show()
 
 # %%
@@ -57,6 +56,12 @@ plt.show()
 # The most difficult digit for the forest, against all others. On a logit axis scores near 0 and 1 become visible.
 
 truecal.display.ReliabilityDisplay.from_predictions(
-    data.y_true, data.predictions["forest"], labels=data.labels, pos_label="eight", scale="logit", rng=0
-).plot(name="P(eight)")
+    data.y_true,
+    data.predictions["forest"],
+    labels=data.labels,
+    pos_label="eight",
+    scale="logit",
+    rng=0,
+    name="P(eight)",
+)
 plt.show()

@@ -16,7 +16,9 @@ import truecal
 # cancel.
 
 
-@truecal.estimator("mean_gap", summary="Gap between mean score and mean label.", reference="Cox (1958)")
+@truecal.register_estimator(
+    "mean_gap", summary="Gap between mean score and mean label.", reference="Cox (1958)"
+)
 def mean_gap(sample, *, norm):
     return truecal.results.Estimate(abs(np.average(sample.score - sample.label, weights=sample.count)))
 
@@ -36,5 +38,5 @@ study = truecal.bias_study(
     repeats=100,
     rng=0,
 )
-truecal.display.BiasDisplay.from_study(study).plot()
+truecal.display.BiasDisplay.from_study(study)
 plt.show()

@@ -23,7 +23,7 @@ selection = truecal.select_recalibrator(data.y_true[fit], scores[fit], rng=0)
 recalibrated = selection.transform(scores[test])
 figure, axes = plt.subplots(1, 2, figsize=(8.6, 4.6), layout="constrained")
 for ax, (name, proba) in zip(axes, {"before": scores[test], "after": recalibrated}.items(), strict=True):
-    truecal.display.ReliabilityDisplay.from_predictions(data.y_true[test], proba, rng=0).plot(ax, name=name)
+    truecal.display.ReliabilityDisplay.from_predictions(data.y_true[test], proba, rng=0, ax=ax, name=name)
 plt.show()
 
 # %%

@@ -23,7 +23,7 @@ y, p = calibrated.sample(200, rng=4)
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 4.2), layout="constrained")
 for ax, kind, options in zip(axes, ("bins", "sweep", "isotonic"), ({"binning": "ew"}, {}, {}), strict=True):
-    truecal.display.ReliabilityDisplay.from_predictions(y, p, kind=kind, rng=0, **options).plot(ax, name=kind)
+    truecal.display.ReliabilityDisplay.from_predictions(y, p, kind=kind, rng=0, ax=ax, name=kind, **options)
 plt.show()
 
 # %%
@@ -45,8 +45,7 @@ y, p = network.sample(10_000, rng=0)
 
 figure, axes = plt.subplots(1, 2, figsize=(8.5, 4.4), layout="constrained")
 for ax, scale in zip(axes, ("linear", "complement"), strict=True):
-    display = truecal.display.ReliabilityDisplay.from_predictions(y, p, scale=scale, rng=0)
-    display.plot(ax, name=f"{scale} axes")
+    truecal.display.ReliabilityDisplay.from_predictions(y, p, scale=scale, rng=0, ax=ax, name=f"{scale} axes")
 plt.show()
 
 # %%
@@ -58,6 +57,6 @@ plt.show()
 
 data = truecal.datasets.load("digits")
 truecal.display.ReliabilityDisplay.from_predictions(
-    data.y_true, data.predictions["forest"], labels=data.labels, rng=0
-).plot(name="random forest, top digit")
+    data.y_true, data.predictions["forest"], labels=data.labels, rng=0, name="random forest, top digit"
+)
 plt.show()

@@ -41,8 +41,8 @@ ax = None
 for k in range(3):
     rows = top == k
     shown = truecal.display.ReliabilityDisplay.from_predictions(
-        label[rows] == k, proba[rows, k], kind="bins", n_bins=8, name=f"predicted class {k}", rng=0
-    ).plot(ax=ax)
+        label[rows] == k, proba[rows, k], kind="bins", n_bins=8, name=f"predicted class {k}", rng=0, ax=ax
+    )
     ax = shown.ax_
 plt.show()
 

@@ -44,7 +44,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "Summaries of fixed size that can be merged, from any engine.",
         ("summarize", "cells_query", "read_cells", "Cells", "CalibrationStream", "CalibrationMonitor"),
     ),
-    ("Plot", "Displays follow scikit-learn's conventions: ``from_predictions(...)``, then ``plot(ax=None)``.",
+    ("Plot", "Displays follow scikit-learn's conventions: ``from_predictions(..., ax=None)`` draws at once.",
      ("display.*", "inference.confidence_band.confidence_band", "assessment.calibration_plot")),
     (
         "Simulate",
@@ -57,7 +57,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
       "integrations.mlflow.*")),
     ("Language models", "Log files, stated confidences, and questions as clusters.",
      ("integrations.llm.*", "inference.risk_coverage.risk_coverage")),
-    ("Estimators", "Call them by name, ``estimate(..., estimator=name)``.", ("list_estimators", "estimator")),
+    ("Estimators", "Call them by name, ``estimate(..., estimator=name)``.", ("list_estimators", "register_estimator")),
     ("Results", "What the functions return: frozen dataclasses with ``to_dict``.",
      ("results.Result", "results.Estimate", "results.Interval", "results.BinTable", "assessment.Assessment",
       "assessment.*",

@@ -1,6 +1,7 @@
 from truecal import datasets as datasets
 from truecal import display as display
 from truecal import integrations as integrations
+from truecal import labels as labels
 from truecal import paper as paper
 from truecal import recalibration as recalibration
 from truecal import simulation as simulation
@@ -10,8 +11,8 @@ from truecal.data.frames import summarize as summarize
 from truecal.data.sample import Sample as Sample
 from truecal.data.sql import cells_query as cells_query
 from truecal.data.sql import read_cells as read_cells
-from truecal.estimators._registry import estimator as estimator
 from truecal.estimators._registry import list_estimators as list_estimators
+from truecal.estimators._registry import register_estimator as register_estimator
 from truecal.exceptions import CalibrationWarning as CalibrationWarning
 from truecal.exceptions import InputError as InputError
 from truecal.exceptions import MissingExtraError as MissingExtraError

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+import sys
+import warnings
 from enum import Enum
 from typing import Any
 
@@ -26,7 +28,14 @@ class Remedy(Enum):
     CLIP = "If this is rounding, pass numpy.clip(y_proba, 0, 1)."
     NORMALIZE = "Pass one probability for each class; divide each row by its sum if this is rounding."
     DROP_ROWS = "Remove or fix these rows."
-    SWAPPED = "Labels come first, then probabilities: are they in the wrong order?"
+    SWAPPED = (
+        "Labels come first, then probabilities: are they in the wrong order? Fractions of annotators are passed with "
+        "truecal.labels.soft, a judge's or model's probabilities beside gold labels with truecal.labels.judged."
+    )
+    UNLABELLED = (
+        "Remove these rows (--drop-missing on the command line), or pass these labels as gold labels beside those of a "
+        "judge: truecal.labels.judged."
+    )
     POS_LABEL = "Choose the positive class with pos_label."
     COLUMN_PER_CLASS = "For several classes pass y_proba with one column for each class."
     ONE_VERSUS_REST = "For one class against the rest pass y_true == pos_label, or one column for each class."
@@ -36,7 +45,7 @@ class Remedy(Enum):
     )
     ONE_CLASS = "Choose a class with pos_label, or the top label with multiclass='top'."
     COUNTS = "Leave out sample_weight, or pass whole numbers."
-    SAMPLING = "Leave out weights='counts' for sampling weights."
+    SAMPLING = "Leave out weighting='counts' for sampling weights."
     NO_CLUSTERS = "Leave out clusters."
 
 
@@ -158,6 +167,14 @@ def show_value(value: Any) -> str:
 
 class CalibrationWarning(UserWarning):
     """Something about the data or the result that its reader should know."""
+
+
+def warn_user(text: str) -> None:
+    """Give a `CalibrationWarning` in the name of the line that called truecal."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_globals.get("__name__", "").partition(".")[0] == "truecal" and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, CalibrationWarning, stacklevel=level)
 
 
 class MissingExtraError(ImportError):

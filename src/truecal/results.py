@@ -218,6 +218,8 @@ class Estimate(Result):
         Number of clusters, if rows depend on each other.
     weighting : {"rows", "clusters"}
         What counts the same in the estimand: every row, or every cluster.
+    label_kind : str or None
+        What the labels are, if they are not the truth; see `truecal.labels`.
 
     Examples
     --------
@@ -249,6 +251,7 @@ class Estimate(Result):
     effective_size: float | None = None
     n_clusters: int | None = None
     weighting: str = "rows"
+    label_kind: str | None = None
 
     def __post_init__(self) -> None:
         # Estimators may compute NumPy scalars, which JSON does not know.
@@ -281,8 +284,13 @@ class Estimate(Result):
             if self.effective_size is None
             else f"effective n = {self.effective_size:.1f}"
         )
+        if self.label_kind is not None and self.effective_size is not None:
+            size = f"n = {self.n:,.10g}, worth {self.effective_size:,.0f} true labels"
         size += "" if self.n_clusters is None else f" in {counted(self.n_clusters, 'cluster')}"
-        return f"{self.estimator}{norm} of {self.target}: {value}, {size}{bins}{cells}"
+        line = f"{self.estimator}{norm} of {self.target}: {value}, {size}{bins}{cells}"
+        if self.label_kind is None:
+            return line
+        return "\n".join([f"{line}; {self.label_kind}", *self.notes])
 
     def __repr__(self) -> str:
         return f"<Estimate {self}>"
@@ -419,4 +427,5 @@ def mean_over_classes(outcomes: Sequence[Estimate], share: Sequence[float] | Non
         effective_size=outcomes[0].effective_size,
         n_clusters=outcomes[0].n_clusters,
         weighting=outcomes[0].weighting,
+        label_kind=outcomes[0].label_kind,
     )

@@ -142,4 +142,5 @@ def test_the_readme_begins_with_commands_that_work_in_a_clone() -> None:
     commands = [line.partition("  #")[0].strip() for line in fence.splitlines()]
     assert commands == ["make demo", "make test", "pip install '.[app]'"]
     assert set(re.findall(r"^pip install (\S+)", README, re.MULTILINE)) == {"'.[app]'"}
-    assert "](docs/_static/report.png)" in first_screen
+    assert "](docs/_static/overview.png)" in first_screen
+    assert "import truecal" in first_screen

@@ -99,5 +99,5 @@ def test_sqlglot_reads_it_and_finds_the_same_cells(dialect):
             pl.from_arrow(contract.TABLE),
             {"label": "label", "score": "score", "weight": "weight"},
         )
-        expected = truecal.summarize(frame, **options, weights="sampling")
+        expected = truecal.summarize(frame, **options, weighting="sampling")
         contract.assert_same(truecal.read_cells(base.run(parsed.sql(dialect="duckdb"))), expected)

@@ -826,7 +826,7 @@ def clinical() -> Iterator[Case]:
         if {"clusters", "uneven", "equal", "few"} & set(data.split()):
             yield call(kind, "describe_clusters", data, FIT)
         for name in ("brier", "log_loss"):
-            yield call(kind, "decompose", data, name=name)
+            yield call(kind, "decompose", data, score=name)
         yield call(kind, "decompose", data, FIT, confidence_level=0.9)
     for level in (0.5, 0.99):
         for function in ("weak_calibration", "calibration_index", "net_benefit"):

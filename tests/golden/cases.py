@@ -10,8 +10,8 @@ from typing import Any
 import truecal
 
 #: Keywords and names that are going to change (see the design); a rename is made here and nowhere else.
-WEIGHTING = "weights"
-REGISTER = "estimator"
+WEIGHTING = "weighting"
+REGISTER = "register_estimator"
 
 #: Relative tolerance of formulas, and of values that an iteration finds.
 CLOSED, FIT = "closed", "fit"

@@ -211,7 +211,6 @@ study study.toml --repeats 5 --seed 2 -o study.csv > study.csv
 study bad.toml
 study
 reproduce --list
-reproduce external --list
 reproduce --only nothing
 report p.csv --quick -o r.html > r.html
 report p.csv --quick --group region --clinical --threshold 0.2 -o clinical.html > clinical.html

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import truecal
 from support import naive
 from truecal.data import as_sample
-from truecal.data.block import Block
+from truecal.data.sample import Block
 
 #: The same examples every time, so that the tests are deterministic; TRUECAL_EXPLORE=1 looks for new ones.
 LAWS = settings(deadline=None, derandomize="TRUECAL_EXPLORE" not in os.environ, database=None)
@@ -62,7 +62,9 @@ def test_weights_are_repetition(spec, data):
     y, p, weight = (np.array(column) for column in zip(*data, strict=True))
     assume(weight.sum() >= 2)
     repeated = error(spec.name, np.repeat(y, weight), np.repeat(p, weight))
-    assert error(spec.name, y, p, sample_weight=weight, weights="counts") == pytest.approx(repeated, abs=1e-9)
+    assert error(spec.name, y, p, sample_weight=weight, weighting="counts") == pytest.approx(
+        repeated, abs=1e-9
+    )
 
 
 @every_estimator
@@ -119,10 +121,10 @@ def test_counts_repeated_rows_and_cells_agree(n, most, decimals, seed):
     p = rng.random(n).round(decimals)
     y = (rng.random(n) < p**1.2).astype(int)
     times = rng.integers(1, most + 1, n)
-    counts = truecal.estimate(y, p, sample_weight=times, weights="counts")
+    counts = truecal.estimate(y, p, sample_weight=times, weighting="counts")
     repeated = truecal.estimate(np.repeat(y, times), np.repeat(p, times))
     frame = pl.DataFrame({"y": y, "p": p, "w": times})
-    cells = truecal.estimate(truecal.summarize(frame, label="y", score="p", weight="w", weights="counts"))
+    cells = truecal.estimate(truecal.summarize(frame, label="y", score="p", weight="w", weighting="counts"))
     assert repeated.value == pytest.approx(counts.value, abs=1e-9)
     assert cells.value == pytest.approx(counts.value, abs=1e-4 + cells.cell_error)
 

@@ -1,4 +1,4 @@
-"""Coverage of the confidence interval; the whole table is in the docs, made by benchmarks/coverage.py."""
+"""Coverage of the confidence interval; the whole table is in the docs, made by experiments/coverage.py."""
 
 import numpy as np
 import pytest

@@ -95,3 +95,13 @@ def test_groups_and_audits_hold_their_level(mean):
             assert row.adjusted_pvalue >= row.pvalue
     assert np.mean(groups) <= most(60)
     assert np.mean(audits) <= most(60)
+
+
+def test_the_gate_with_hardly_an_event_in_15_clusters():
+    # Clusters without events count as one row each, and intervals then have 0.5 to 2 effective rows.
+    error = math.sqrt(np.mean((0.9 * np.random.default_rng(1).beta(0.1, 2, 10**6)) ** 2))
+    passed = []
+    for seed in range(150):
+        y, p, who = draw(np.random.default_rng([5, seed]), (0.1, 2), 15, 300, 0.3, factor=0.1)
+        passed.append(truecal.calibration_test(y, p, clusters=who, at_most=error).pvalue <= 0.05)
+    assert np.mean(passed) <= most(150)

@@ -181,7 +181,7 @@ FAULTS = {
     "part of a row": (
         {},
         ["score", "label"],
-        {"weight": "weight", "weights": "counts"},
+        {"weight": "weight", "weighting": "counts"},
         r"column 'weight' has [0-9,]+ values with a fractional part, which cannot count rows \(from 0\.5 to 1\.5\)",
     ),
     "weight null": (
@@ -224,7 +224,7 @@ FAULTS = {
         {"logit": float("inf")},
         ["logit", "label"],
         {"logits": True},
-        r"column 'logit' has 1 infinite or missing value\. Remove",
+        r"column 'logit' has 1 infinite or NaN value\. Remove",
     ),
     "two faults": (
         {"score": 2.0, "label": None, "weight": -2.0},
@@ -342,7 +342,7 @@ def check_kinds_of_labels(make):
     frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": ["no", "yes", "no"]}))
     assert summarize(frame, score="p", label="y", pos_label="yes").n == 3
     frame = make(pa.table({"p": [0.1, 0.9, 0.4], "y": [None, "yes", "no"]}))
-    said = r"^column 'y' has 1 missing \(NaN\) label\. Remove or fix these rows\.$"
+    said = r"^column 'y' has 1 missing \(NaN\) label\. Remove these rows .*truecal\.labels\.judged\.$"
     with pytest.raises(ValueError, match=said):
         summarize(frame, score="p", label="y", pos_label="yes")
 
@@ -364,21 +364,21 @@ def check_clusters(make, *, few=False):
             (
                 "visit",
                 COLUMNS["visit"],
-                {"weight": "times", "weights": "counts"},
-                {"sample_weight": COLUMNS["times"], "weights": "counts"},
+                {"weight": "times", "weighting": "counts"},
+                {"sample_weight": COLUMNS["times"], "weighting": "counts"},
             ),
             (
                 "visit",
                 COLUMNS["visit"],
-                {"weight": "weight", "weights": "sampling"},
+                {"weight": "weight", "weighting": "sampling"},
                 {"sample_weight": weight},
             ),
-            ("patient", COLUMNS["patient"], {"weights": "clusters"}, {"weights": "clusters"}),
+            ("patient", COLUMNS["patient"], {"weighting": "clusters"}, {"weighting": "clusters"}),
             (
                 "visit",
                 COLUMNS["visit"],
-                {"weight": "weight", "weights": "clusters"},
-                {"sample_weight": weight, "weights": "clusters"},
+                {"weight": "weight", "weighting": "clusters"},
+                {"sample_weight": weight, "weighting": "clusters"},
             ),
         )
         for columns, given, options, reading in cases[2:4] if few else cases:
@@ -414,7 +414,7 @@ def check_blocks(make, monkeypatch):
     assert np.bincount(table.group, table.scores) == pytest.approx(cells.count * cells.score)
     assert "in 429 clusters" in str(truecal.estimate(cells, confidence_level=0.95))
     with pytest.raises(ValueError, match="429 are too many for memory"):
-        summarize(frame, score="score", label="label", cluster="patient", weights="clusters")
+        summarize(frame, score="score", label="label", cluster="patient", weighting="clusters")
     with pytest.raises(ValueError, match="cannot be merged"):
         cells.merge(cells)
     check_blocks_of_groups(frame)
@@ -442,4 +442,4 @@ def check_bad_clusters(make):
     with pytest.raises(ValueError, match="no column 'patients'"):
         summarize(frame, score="score", label="label", cluster="patients")
     with pytest.raises(ValueError, match="'clusters' needs cluster"):
-        summarize(frame, score="score", label="label", weights="clusters")
+        summarize(frame, score="score", label="label", weighting="clusters")

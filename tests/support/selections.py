@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-NO_OPTIONS = dict.fromkeys(("sample_weight", "weights", "pos_label", "labels", "clusters"))
+NO_OPTIONS = dict.fromkeys(("sample_weight", "weighting", "pos_label", "labels", "clusters"))
 
 
 FAST = {"n_resamples": 5, "rng": 0}

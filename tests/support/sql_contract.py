@@ -96,7 +96,7 @@ def check_case(database, case):
         by=options.get("by"),
     )
     options.pop("neg_label", None)
-    expected = truecal.summarize(pl.from_arrow(TABLE), **options, weights="sampling")
+    expected = truecal.summarize(pl.from_arrow(TABLE), **options, weighting="sampling")
     if "by" not in options:
         assert_same(found, expected)
         return

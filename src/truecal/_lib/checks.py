@@ -20,12 +20,21 @@ from truecal.exceptions import InputError, MissingExtraError
 _WHOLE, _REAL = (int, numbers.Integral), (float, int, numbers.Real)
 
 
+#: Names of norms.
+_NORMS = {"l1": 1.0, "l2": 2.0, "max": math.inf}
+
+
+def read_norm(norm: object) -> float:
+    """Return the order of a norm, infinity for "max", and NaN for what is none."""
+    return _NORMS.get(norm, math.nan) if isinstance(norm, str) else _as_float(norm)
+
+
 def check_norm(norm: object) -> float:
-    """Return `norm` as a float, or say that it must be a finite number of at least 1."""
-    value = _as_float(norm)
+    """Return `norm` as a float, or say that it must be a finite number of at least 1, or a name of one."""
+    value = read_norm(norm)
     if not 1 <= value < math.inf:
         hint = "For the largest gap use estimator='ew_mce' or 'em_mce'." if value == math.inf else None
-        raise _wrong("norm", "a finite number >= 1", norm, hint)
+        raise _wrong("norm", "a finite number >= 1, 'l1' or 'l2'", norm, hint)
     return value
 
 

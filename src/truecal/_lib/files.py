@@ -23,15 +23,6 @@ def whole_file(
     It is written beside `path` under another name and then renamed. If anything goes wrong, what stood there
     before stays as it was. A device or a pipe, such as ``/dev/stdout``, is written to directly.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file; its folder must be there.
-    mode : {"w", "wb"}
-        Text, in UTF-8, or bytes.
-    newline : str, optional
-        As for `open`.
-
     Examples
     --------
     >>> import tempfile
@@ -80,11 +71,6 @@ def exclusive(path: str | Path) -> Iterator[None]:
     """Hold the right to write a file for the duration of a block; it is an error if another process holds it.
 
     The lock is on a file beside `path` and ends with the process, however that ends.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; its folder must exist.
 
     Examples
     --------

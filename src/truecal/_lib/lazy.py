@@ -1,12 +1,13 @@
-"""Public names that are imported when they are first used, as their type stub declares them."""
+"""What public functions and packages look like: names imported when they are first used, signatures, docstrings."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 
 def attach(package: str, init_file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -14,18 +15,6 @@ def attach(package: str, init_file: str) -> tuple[Callable[[str], Any], Callable
 
     The stub is the one list of names: type checkers read it, and so does this function. Each line is
     ``from module import Name as Name``; from the package itself, a name is a submodule.
-
-    Parameters
-    ----------
-    package : str
-        Name of the package.
-    init_file : str
-        Its ``__file__``.
-
-    Returns
-    -------
-    tuple
-        ``__getattr__``, ``__dir__`` and ``__all__``.
     """
     stub = ast.parse(Path(init_file).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
@@ -51,3 +40,41 @@ def attach(package: str, init_file: str) -> tuple[Callable[[str], Any], Callable
         return sorted([*homes, "__version__"] if "__version__" in namespace else homes)
 
     return get, names, sorted(homes)
+
+
+_Arguments = ParamSpec("_Arguments")
+_Returned = TypeVar("_Returned")
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def fill_docstring(**pieces: str) -> Callable[[_Function], _Function]:
+    """Replace each line ``{name}`` of a docstring by the piece of that name, indented as the line is."""
+    named = {f"{{{name}}}": text for name, text in pieces.items()}
+
+    def fill(function: _Function) -> _Function:
+        lines = []
+        for line in (function.__doc__ or "").splitlines():
+            text = named.get(line.strip())
+            indent = line[: len(line) - len(line.lstrip())]
+            lines += (
+                [line] if text is None else [indent + part if part else part for part in text.splitlines()]
+            )
+        function.__doc__ = "\n".join(lines) or None
+        return function
+
+    return fill
+
+
+def with_arguments_of(
+    other: Callable[_Arguments, object],
+) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
+    """Give a function that passes all its arguments on to another the signature of that one."""
+
+    def adapt(function: Callable[..., _Returned]) -> Callable[_Arguments, _Returned]:
+        returned = inspect.signature(function).return_annotation
+        function.__signature__ = inspect.signature(other).replace(  # type: ignore[attr-defined]
+            return_annotation=returned
+        )
+        return cast("Callable[_Arguments, _Returned]", function)
+
+    return adapt

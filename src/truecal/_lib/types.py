@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ FloatArray = NDArray[np.float64]
 
 #: A vectorised function of a score and of its complement 1 - score.
 ScoreFunction = Callable[[FloatArray, FloatArray], Any]
+
+#: What a parameter `norm` takes: its order, or a name of it.
+NormLike: TypeAlias = 'float | Literal["l1", "l2", "max"]'
 
 #: What a parameter `rng` takes, by SPEC 7.
 RNGLike: TypeAlias = (

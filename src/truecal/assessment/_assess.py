@@ -43,7 +43,7 @@ from truecal.inference.dependence import ClusterSummary, summary_of
 from truecal.inference.interval import confidence_interval
 from truecal.inference.reliability import Reliability, reliability_curve
 from truecal.inference.weak_calibration import WeakCalibration, weak_calibration
-from truecal.multiscale.clusters import MIN_CLUSTERS
+from truecal.multiscale import MIN_CLUSTERS
 from truecal.results import Estimate, Interval, Result
 
 #: The estimator of the assessment first, then those that other packages and papers report.
@@ -100,7 +100,7 @@ class Assessment(Result):
     """
 
     _omitted: ClassVar[tuple[str, ...]] = ("sample",)
-    _derived: ClassVar[tuple[str, ...]] = ("miscalibrated", "n", "target")
+    _derived: ClassVar[tuple[str, ...]] = ("miscalibrated", "n", "target", "label_kind")
 
     verdict: str
     state: str
@@ -143,11 +143,16 @@ class Assessment(Result):
         """What the scores are probabilities of."""
         return self.sample.target
 
+    @property
+    def label_kind(self) -> str | None:
+        """What the labels are, if they are not the truth; see `truecal.labels`."""
+        return self.sample.label_kind
+
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the reliability diagram; the options are those of `truecal.display.ReliabilityDisplay.plot`."""
         from truecal.display import ReliabilityDisplay
 
-        return ReliabilityDisplay.from_assessment(self).plot(ax=ax, **options)
+        return ReliabilityDisplay.from_assessment(self, ax=ax, **options)
 
     def to_html(
         self, path: str | Path | None = None, *, title: str = "Calibration report", source: str | None = None
@@ -232,13 +237,6 @@ def assess(
     by : array-like, mapping, data frame or tuple of array-like, optional
         Groups to look at one by one: a column, or several that are crossed. For a `Sample`: a mapping from names
         of groups to their samples, or from the name of the column to such a mapping.
-    sample_weight, weights, pos_label, labels
-        As in `truecal.estimate`.
-    multiclass : {"top", "classwise"}, optional
-        ``"classwise"`` assesses the top label, and each class against the rest in `Assessment.classes`.
-    clusters : array-like of shape (n,) or (n, k), or data frame, optional
-        Rows with the same value depend on each other; several columns are crossed. Every number of the assessment that
-        reports uncertainty allows for it. A cluster may have rows in several groups of `by`.
     clinical : bool
         Whether to add what reports on clinical prediction models give: ICI, C statistic and decision curve. The report
         then has a section with the terms of TRIPOD+AI.
@@ -255,6 +253,13 @@ def assess(
         `truecal.confidence_interval`.
     n_resamples : int
         Number of Monte Carlo resamples of the test.
+    sample_weight, weighting, pos_label, labels
+        As in `truecal.estimate`.
+    clusters : array-like of shape (n,) or (n, k), or data frame, optional
+        Rows with the same value depend on each other; several columns are crossed. Every number of the assessment that
+        reports uncertainty allows for it. A cluster may have rows in several groups of `by`.
+    multiclass : {"top", "classwise"}, optional
+        ``"classwise"`` assesses the top label, and each class against the rest in `Assessment.classes`.
     rng : seed or numpy.random.Generator, optional
         Random seed.
 
@@ -377,10 +382,14 @@ def _assess(
     rng: np.random.Generator,
     selecting: np.random.Generator,
 ) -> Assessment:
-    clusters = None if sample.clusters is None else summary_of(sample, sample.clusters)
+    named = sample.clusters is not None and sample.clusters.named
+    clusters = summary_of(sample, sample.clusters) if sample.clusters is not None and named else None
     # The NaN of one cluster is not above 1.
     design_effect = 1.0 if clusters is None else max(1.0, clusters.design_effect)
-    estimates = [get_estimator(name)(sample) for name in ESTIMATORS]
+    if sample.pseudo is not None and clusters is None:
+        design_effect = max(1.0, sample.n / sample.effective_size)
+    estimators = ESTIMATORS if sample.pseudo is None else ESTIMATORS[:1]
+    estimates = [get_estimator(name)(sample) for name in estimators]
     interval = confidence_interval(sample, confidence_level=level, resolution=resolution)
     estimates[0] = replace(estimates[0], interval=interval)
     state = judge(interval, test)
@@ -397,12 +406,15 @@ def _assess(
         interval=interval,
         test=test,
         reliability=reliability_curve(
-            sample, band=rows_are_counted or clusters is not None, confidence_level=level, rng=rng
+            sample,
+            band=rows_are_counted or clusters is not None or sample.noise is not None,
+            confidence_level=level,
+            rng=rng,
         ),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
         weak=weak,
-        decompositions=tuple(decompose(sample, name=name) for name in SCORES),
+        decompositions=tuple(decompose(sample, score=name) for name in SCORES),
         groups=groups,
         classes=classes,
         recalibration=advice,
@@ -410,7 +422,12 @@ def _assess(
         clusters=clusters,
         clinical=None if thresholds is None else assess_clinical(sample, weak, thresholds, level),
         over_time=over_time,
-        warnings=(*data_warnings(sample), *_notes(estimates), *_limitations(sample, test, clusters)),
+        warnings=(
+            *data_warnings(sample),
+            *_notes(estimates),
+            *_limitations(sample, test, clusters),
+            *sample.label_notes,
+        ),
         sample=sample,
     )
 
@@ -427,12 +444,20 @@ def _limitations(sample: Sample, test: TestResult | None, clusters: ClusterSumma
             f"{few} cannot show how much clusters differ: there is no interval of the error, and the test is "
             f"approximate. At least {MIN_CLUSTERS} are needed."
         )
-    if sample.squares is not None and clusters is None:
+    if sample.pseudo is not None:
+        notes.append(f"Labels: {sample.label_kind}.{_worth(sample)} Intervals and the test are approximate.")
+    elif sample.squares is not None and clusters is None:
         notes.append(
             f"The weights are sampling weights: intervals and the test are those of "
             f"{sample.effective_size:,.0f} rows of equal weight. The diagram has no band."
         )
     return notes
+
+
+def _worth(sample: Sample) -> str:
+    """Return how many true labels would be as informative, where that is known."""
+    size = sample.size_fields["effective_size"]
+    return "" if size is None else f" {sample.n:,.10g} rows are worth {size:,.0f} with true labels."
 
 
 def _advise(
@@ -447,6 +472,8 @@ def _advise(
     """Return whether and how to recalibrate."""
     if state != CONTRADICTED:
         return Recalibration("identity", _leave(groups, classes))
+    if sample.pseudo is not None:
+        return Recalibration("identity", "Recalibrators are compared on true labels only.")
     if sample.squares is not None or not sample.whole:  # also where every cluster counts the same
         return Recalibration("identity", "Recalibrators are not compared on weighted rows.")
     y_true, y_proba, reading = given

@@ -20,7 +20,7 @@ from truecal.inference.calibration_index import CalibrationIndex, calibration_in
 from truecal.inference.net_benefit import NetBenefit, net_benefit, read_thresholds
 from truecal.inference.reliability import Reliability, reliability_curve
 from truecal.inference.weak_calibration import FEW_CLUSTERS, Parameter, WeakCalibration, weak_calibration
-from truecal.multiscale.analysis import analyse
+from truecal.multiscale import analyse
 from truecal.results import Result
 
 #: Points of a curve, and bins of the histograms of the two outcomes.
@@ -84,7 +84,6 @@ def calibration_plot(
     confidence_level : float
         Level of all intervals.
     {reading}
-    {clusters}
 
     Returns
     -------

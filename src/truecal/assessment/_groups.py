@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import chdtrc, expit, fdtrc, logit
 
-from truecal._lib.logistic import fit_logistic
+from truecal._lib.optimize import fit_logistic
 from truecal._lib.text import as_table, format_pvalue, level, p_equals
 from truecal._lib.types import FloatArray
 from truecal.data.groups import Split
@@ -23,7 +23,7 @@ from truecal.inference.calibration_test import calibration_test
 from truecal.inference.interval import confidence_interval
 from truecal.inference.multiplicity import adjusted_together
 from truecal.inference.reliability import Reliability, reliability_curve
-from truecal.multiscale.clusters import MIN_CLUSTERS
+from truecal.multiscale import MIN_CLUSTERS
 from truecal.results import Estimate, Interval, Result
 
 #: Groups with fewer rows are marked: their numbers are uncertain.

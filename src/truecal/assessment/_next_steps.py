@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import chdtri, chndtr, expit, logit
 
-from truecal._lib.roots import find_root
+from truecal._lib.optimize import find_root
 from truecal._lib.types import FloatArray
 from truecal.assessment._groups import inner_scores
 from truecal.data import read_rows
@@ -82,7 +82,7 @@ def recalibration_rows(sample: Sample, y_true: Any, y_proba: Any, **reading: Any
         "y_true": np.column_stack([rows.label for rows in classes]).argmax(axis=1),
         "y_proba": np.column_stack([rows.score for rows in classes]),
         "sample_weight": classes[0].weight,
-        "weights": None if classes[0].weight is None else "counts",
+        "weighting": None if classes[0].weight is None else "counts",
         "clusters": classes[0].cluster,
     }
 

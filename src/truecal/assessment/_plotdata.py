@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice, check_count, check_norm
-from truecal._lib.types import FloatArray
+from truecal._lib.types import FloatArray, NormLike
+from truecal.data.extremes import N_INTERVALS, Resolution, resolution_of
 from truecal.data.question import as_sample, no_use_for_clusters
 from truecal.data.reading import Reading, takes_predictions
-from truecal.data.resolution import N_INTERVALS, Resolution, resolution_of
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
@@ -107,9 +107,10 @@ def score_histogram(
         On which scale bins are of equal width.
     n_bins : int
         Approximate number of bins.
-    {reading}
+    {weights}
     clusters : None
         Refused: no uncertainty is reported, so clusters would have no effect.
+    {classes}
 
     Returns
     -------
@@ -332,7 +333,7 @@ def bin_counts(
     y_proba: Any = None,
     *,
     binning: str = "em",
-    norm: float = 2,
+    norm: NormLike = 2,
     n_bins: Iterable[int] | None = None,
     true_error: float | None = None,
     **reading: Any,
@@ -345,7 +346,7 @@ def bin_counts(
         Labels and probabilities as in `truecal.estimate`, or a `Sample` in place of both.
     binning : {"em", "ew"}
         Bins of equal mass or of equal width.
-    norm : float
+    norm : float, "l1" or "l2"
         Order of the norm.
     n_bins : iterable of int, optional
         Numbers of bins; by default from 1 to four times the sweep's choice.

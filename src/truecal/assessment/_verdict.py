@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from truecal._lib.text import counted, level, percent
-from truecal.data.floor import limits_of
+from truecal.data.extremes import limits_of
 from truecal.data.sample import Sample
 from truecal.data.scales import CLASSES, are_classes
 from truecal.inference._test_result import TestResult

@@ -27,6 +27,7 @@ _REMEDIES = {
     "NORMALIZE": "Pass one probability for each class; if this is rounding, add --normalize; for logits add --logits.",
     "DROP_ROWS": "Fix these rows, or leave them out with --drop-missing.",
     "SWAPPED": "Are --label and --score in the wrong order?",
+    "UNLABELLED": "Fix these rows, or leave them out with --drop-missing.",
     "POS_LABEL": "Choose the positive label with --pos-label.",
     "COLUMN_PER_CLASS": "For several classes name one column for each with --score, or the predicted class with "
     "--predicted.",
@@ -102,7 +103,8 @@ def naming(source: str, columns: Mapping[str, str], rows: NDArray[Any] | None = 
         if error.argument in _OPTIONS and error.argument not in columns:
             raise
         first = error.first_row if rows is None or error.first_row is None else int(rows[error.first_row])
-        dropped = rows is not None and error.remedy is Remedy.DROP_ROWS  # --drop-missing was given already
+        missing = (Remedy.DROP_ROWS, Remedy.UNLABELLED)
+        dropped = rows is not None and error.remedy in missing  # --drop-missing was given already
         remedy = Remedy.DROP_ROWS.value if dropped else error.remedy
         moved = InputError(
             error.problem, argument=error.argument, first_row=first, value=error.value, remedy=remedy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections import Counter
@@ -87,6 +88,16 @@ class Fraction(click.ParamType):  # type: ignore[type-arg]
             return self.fail(
                 f"{value!r} is not a number such as 0.03, or a percentage such as 3%.", param, ctx
             )
+
+
+class Norm(click.ParamType):  # type: ignore[type-arg]
+    """The order of a norm: a number, or l1, l2 or max."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        names = {"l1": 1.0, "l2": 2.0, "max": math.inf}
+        return names[value] if value in names else float(click.FLOAT.convert(value, param, ctx))
 
 
 class Multiclass(click.ParamType):  # type: ignore[type-arg]
@@ -250,9 +261,9 @@ def cells_option(command: Function) -> Function:
 
 def norm_option(command: Function) -> Function:
     """Add the order of the norm."""
-    return click.option("--norm", type=float, default=2, show_default=True, help="Order of the norm.")(
-        command
-    )
+    return click.option(
+        "--norm", type=Norm(), default=2, show_default=True, help="Order of the norm, or l1, l2 or max."
+    )(command)
 
 
 def seed_option(command: Function) -> Function:

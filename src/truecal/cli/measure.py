@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,8 @@ def command(
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.multiplicity import adjusted_together
 
-    check_norm(norm)
+    if norm < math.inf or not estimator:  # the largest gap is for estimators with bins
+        check_norm(norm)
     check_target(output, file)
     check_estimators(estimator)
     names = estimator or (_WITH_BINS if n_bins else (DEFAULT_ESTIMATOR, *(() if group else _OTHERS)))

@@ -181,4 +181,4 @@ def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:
         rng=asked["rng"],
     )
     with whole_file(path, "wb") as file:
-        MissRateDisplay.from_miss_rates(rates).plot().figure_.savefig(file, format=path.suffix[1:].lower())
+        MissRateDisplay.from_miss_rates(rates).figure_.savefig(file, format=path.suffix[1:].lower())

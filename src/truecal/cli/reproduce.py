@@ -1,4 +1,4 @@
-"""``truecal reproduce``: the paper's figures and tables, and experiments of other papers."""
+"""``truecal reproduce``: the paper's figures and tables."""
 
 from __future__ import annotations
 
@@ -15,26 +15,22 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command("reproduce", cls=Command)
-@click.argument("what", type=click.Choice(["paper", "external"]), default="paper")
 @click.option("--only", multiple=True, metavar="PART", help="Only this part; repeatable.")
 @click.option("--list", "list_parts", is_flag=True, help="List the parts and exit.")
 @click.option("--quick", is_flag=True, help="Fewer repetitions: one or two minutes instead of ten.")
-@click.option("--out", type=_FOLDER, help="Folder for the results; 'reproduction' or 'external' by default.")
+@click.option(
+    "--out", type=_FOLDER, default="reproduction", show_default=True, help="Folder for the results."
+)
 @click.option("--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores.")
 @click.option("--seed", type=int, default=2022, show_default=True, help="Random seed.")
 @click.option("--logits", type=_FOLDER, help="Folder of logit files with a calibration and a test split.")
-@click.option(
-    "--data",
-    type=_FOLDER,
-    help="Folder of NPZ files with predictions of real models, or of other papers' results.",
-)
+@click.option("--data", type=_FOLDER, help="Folder of NPZ files with predictions of real models.")
 @click.option("--force", is_flag=True, help="Also run parts that are already finished.")
 def command(
-    what: str,
     only: tuple[str, ...],
     list_parts: bool,
     quick: bool,
-    out: Path | None,
+    out: Path,
     n_jobs: int,
     seed: int,
     logits: Path | None,
@@ -46,8 +42,6 @@ def command(
     Roelofs, Cain, Shlens, Mozer, "Mitigating Bias in Calibration Error Estimation", AISTATS 2022. Each part
     writes a CSV, an SVG and a PNG to the folder, and rows to comparison.csv. An interrupted run resumes where it
     stopped. Parts that need real predictions use those in --logits and --data, or else models with known truth.
-
-    "truecal reproduce external" runs experiments of other papers instead, and compares truecal with their results.
     """
     import shlex
     import sys
@@ -55,10 +49,8 @@ def command(
     from truecal import reproduce
     from truecal._lib.text import as_table
 
-    names = reproduce.EXTERNAL_NAMES if what == "external" else reproduce.NAMES
-    out = out or Path("external" if what == "external" else "reproduction")
     if list_parts:
-        parts = [reproduce.load_part(name) for name in names]
+        parts = [reproduce.load_part(name) for name in reproduce.NAMES]
         click.echo(
             as_table(["part", "where", "what"], [[p.name, p.where, p.title] for p in parts], text_columns=3)
         )
@@ -69,7 +61,7 @@ def command(
     try:
         rows = reproduce.run(
             settings,
-            only or names,
+            only,
             force=force,
             command=f"truecal {shlex.join(sys.argv[1:])}",
             report=lambda text: click.echo(text, err=True),
@@ -85,7 +77,7 @@ def command(
 
 def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Return the comparison as text: the published value, ours, whether they agree, and why not."""
-    from truecal.reproduce.files import with_error
+    from truecal.reproduce._contract import with_error
 
     agreement = {True: "yes", False: "NO", None: "-"}
     part = None

@@ -4,8 +4,8 @@
 `load_logits` reads the pickled logit files that go with the paper.
 """
 
+from truecal.data.arrays import probabilities_from_logits
 from truecal.data.logit_files import LogitSplits, load_logits
-from truecal.data.predictions import probabilities_from_logits
 from truecal.data.question import Question, Rows, as_sample, as_samples, ask, read_rows
 
 __all__ = [

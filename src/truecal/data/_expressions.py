@@ -17,23 +17,25 @@ from narwhals.dtypes import DType
 from truecal._lib.checks import did_you_mean
 from truecal._lib.text import counted, listing
 from truecal.data.arrays import to_python
-from truecal.data.labels import booleans_in_names, check_classes, numbers_in_names
-from truecal.data.predictions import (
-    COUNT_RULE,
-    MAX_WEIGHT,
-    MIN_WEIGHT,
-    SUM_TOLERANCE,
-    WEIGHT_REMEDY,
-    WEIGHT_RULE,
+from truecal.data.faults import (
+    EXACT_INTEGERS,
+    FRACTION,
+    LARGE_LABEL,
+    MISSING,
+    MISSING_LABEL,
+    NARWHALS,
+    NARWHALS_EXACT,
+    NOT_FINITE,
+    OUTSIDE,
+    UNEVEN,
+    WEIGHT,
+    Rule,
 )
+from truecal.data.labels import booleans_in_names, check_classes, numbers_in_names
 from truecal.data.scales import fitting_remedy, look_at
 from truecal.exceptions import InputError, Remedy, show_value
 
 Frame = nw.LazyFrame[Any]
-
-#: Integers beyond this are not exact as float64.
-_EXACT_INTEGERS = 2.0**53
-_CAST = "Cast the column to text or to Int64."
 
 
 class Fault(NamedTuple):
@@ -50,6 +52,26 @@ class Fault(NamedTuple):
         remedy, value = self.remedy() if callable(self.remedy) else (self.remedy, None)
         problem = self.problem(count, values)
         return InputError(problem, argument=self.column, count=count, value=value, remedy=remedy)
+
+
+def _fault(
+    rule: Rule,
+    named: str,
+    column: nw.Expr,
+    *,
+    noun: str | None = None,
+    exact: bool = False,
+    remedy: Callable[[], tuple[Remedy, Any]] | None = None,
+    shown: nw.Expr | None = None,
+    range_of: str | None = None,
+) -> Fault:
+    """Return the fault of a column that breaks a rule; `range_of` says what the shown values are, if they are shown."""
+
+    def problem(n: int, values: str) -> str:
+        return rule.problem(n, noun) + (f" ({range_of}{values})" if range_of is not None else "")
+
+    where = rule.broken(column, NARWHALS_EXACT if exact else NARWHALS)
+    return Fault(named, where, problem, remedy or rule.remedy, shown)
 
 
 def as_lazy(frame: Any) -> Frame:
@@ -110,19 +132,17 @@ def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame,
     columns = [nw.col(f"_p{k}") for k in range(len(scores))]
     single = len(scores) == 1
     named = name_column(scores[0]) if single else f"columns {listing(scores)}"
-    has, kind = "has" if single else "have", "infinite or missing" if logits else "missing (NaN)"
 
-    def amount(n: int, noun: str) -> str:
-        return f"{has} {counted(n, noun)}" if single else f"{has} {counted(n, 'row')} with {noun}s"
+    def of_row(fault: Fault, rule: Rule) -> Fault:
+        """Count rows where a fault is one of several columns."""
+        if single:
+            return fault
 
-    def missing(n: int, _: str) -> str:
-        return amount(n, f"{kind} value")
+        def problem(n: int, values: str) -> str:
+            shown = f" ({values})" if fault.shown is not None else ""
+            return f"have {counted(n, 'row')} with {rule.describe(2)}{shown}"
 
-    def outside(n: int, values: str) -> str:
-        return f"{amount(n, 'value')} outside [0, 1] ({values})"
-
-    def uneven(n: int, values: str) -> str:
-        return f"{has} {counted(n, 'row')} whose sum is not 1 (sum {values})"
+        return fault._replace(problem=problem)
 
     def fit() -> tuple[Remedy, Any]:
         values = look_at(columns, ask=lambda questions: _answers(data, questions), count=_count)
@@ -132,18 +152,21 @@ def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame,
     total, smallest, top = nw.col("_total"), nw.col("_smallest"), nw.col("_top")
     # Unlike `nw.sum_horizontal`, plus hands on what is missing, so that one look at the sum finds it.
     data = data.with_columns(_total=_add(columns))
-    lost = _missing(total) | ~total.is_finite() if logits else _missing(total)
-    faults = [Fault(named, lost, missing, Remedy.DROP_ROWS)]
+    rule = NOT_FINITE if logits else MISSING
+    lost = of_row(_fault(rule, named, total), rule)
     if logits:
-        return _softmax(data, columns, lost), faults
+        return _softmax(data, columns, lost.where), [lost]
     if single:
-        out = (columns[0] < 0) | (columns[0] > 1)
-        return data, [*faults, Fault(named, out, outside, fit)]
+        return data, [lost, _fault(OUTSIDE, named, columns[0], remedy=fit, range_of="")]
     data = data.with_columns(_smallest=nw.min_horizontal(*columns), _top=nw.max_horizontal(*columns))
     extreme = nw.when(smallest < 0).then(smallest).otherwise(top)
-    faults.append(Fault(named, (smallest < 0) | (top > 1), outside, fit, extreme))
-    faults.append(Fault(named, (total - 1).abs() > SUM_TOLERANCE, uneven, Remedy.NORMALIZE, total))
-    return data, faults
+    outside = of_row(_fault(OUTSIDE, named, extreme, remedy=fit, shown=extreme), OUTSIDE)
+    uneven = _fault(UNEVEN, named, total, shown=total)
+
+    def problem(n: int, values: str) -> str:
+        return f"have {counted(n, 'row')} {UNEVEN.describe(n).partition(' ')[2]} (sum {values})"
+
+    return data, [lost, outside, uneven._replace(problem=problem)]
 
 
 def _answers(data: Frame, questions: dict[str, nw.Expr]) -> dict[str, Any]:
@@ -175,34 +198,16 @@ def _softmax(data: Frame, columns: list[nw.Expr], lost: nw.Expr) -> Frame:
     return data.with_columns(_top=nw.max_horizontal(*columns))
 
 
-def bad_weight(weight: str) -> Fault:
-    """Return where the column ``_w`` holds no weight."""
+def bad_weights(weight: str, *, counts: bool) -> list[Fault]:
+    """Return where the column ``_w`` holds no weight, and, if weights are to count rows, no whole number."""
     w = nw.col("_w")
-
-    def problem(n: int, values: str) -> str:
-        return f"has {counted(n, 'value')} missing or {WEIGHT_RULE} ({values})"
-
-    where = _missing(w) | (w < 0) | ((w > 0) & (w < MIN_WEIGHT)) | (w > MAX_WEIGHT)
-    return Fault(name_column(weight), where, problem, WEIGHT_REMEDY, w)
-
-
-def bad_count(weight: str) -> Fault:
-    """Return where the column ``_w`` holds no whole number."""
-    w = nw.col("_w")
-
-    def problem(n: int, values: str) -> str:
-        return f"has {counted(n, 'value')} {COUNT_RULE} ({values})"
-
-    return Fault(name_column(weight), w != w.floor(), problem, Remedy.SAMPLING, w)
+    rules = [WEIGHT, FRACTION] if counts else [WEIGHT]
+    return [_fault(rule, name_column(weight), w, shown=w, range_of="") for rule in rules]
 
 
 def missing_cluster(number: int, name: str, dtype: DType) -> Fault:
     """Return where the column ``_c0``, ``_c1`` and so on names no cluster."""
-    column = nw.col(f"_c{number}")
-    where = _missing(column) if dtype.is_float() else column.is_null()
-    return Fault(
-        name_column(name), where, lambda n, _: f"has {counted(n, 'missing (NaN) value')}", Remedy.DROP_ROWS
-    )
+    return _fault(MISSING, name_column(name), nw.col(f"_c{number}"), exact=not dtype.is_float())
 
 
 # --- Labels ----------------------------------------------------------------------------------------
@@ -228,11 +233,11 @@ def refuse_large_labels(data: Frame, label: str, dtype: DType) -> None:
     """Refuse labels of PyArrow that float64 would round, for PyArrow itself does so in its own words."""
     if data.implementation.is_pyarrow() and dtype == nw.UInt64:
         largest = collect(data.select(nw.col(label).max()))[label].item()
-        if largest is not None and largest >= _EXACT_INTEGERS:
+        if largest is not None and largest >= EXACT_INTEGERS:
             raise InputError(
                 f"has labels beyond 2^53, which are not exact in float64 (up to {largest})",
                 argument=name_column(label),
-                remedy=_CAST,
+                remedy=LARGE_LABEL.remedy,
             )
 
 
@@ -244,17 +249,9 @@ def is_whole(dtype: DType) -> bool:
 def bad_labels(label: str, dtype: DType) -> list[Fault]:
     """Return where the column ``_y`` holds nothing, or a number that float64 would round."""
     y, name = nw.col("_y"), name_column(label)
-    missing = _missing(y) if dtype.is_float() else y.is_null()
-    faults = [Fault(name, missing, lambda n, _: f"has {counted(n, 'missing (NaN) label')}", Remedy.DROP_ROWS)]
+    faults = [_fault(MISSING_LABEL, name, y, exact=not dtype.is_float())]
     if dtype.is_numeric() and not dtype.is_float() and not is_whole(dtype):
-        faults.append(
-            Fault(
-                name,
-                y.abs() >= _EXACT_INTEGERS,
-                lambda n, _: f"has {counted(n, 'label')} beyond 2^53, which are not exact in float64",
-                _CAST,
-            )
-        )
+        faults.append(_fault(LARGE_LABEL, name, y))
     return faults
 
 
@@ -351,10 +348,6 @@ def is_top(n_classes: int) -> nw.Expr:
 
 def _mark(where: nw.Expr, k: int, otherwise: int) -> nw.Expr:
     return nw.when(where).then(nw.lit(k)).otherwise(nw.lit(otherwise)).alias(f"_k{k}")
-
-
-def _missing(column: nw.Expr) -> nw.Expr:
-    return column.is_null() | column.is_nan()
 
 
 def _examples(data: Frame, where: nw.Expr, most: int = 1000) -> list[Any]:

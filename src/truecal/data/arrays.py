@@ -1,19 +1,33 @@
-"""From containers of any kind to NumPy arrays."""
+"""From containers of any kind to checked NumPy arrays: values, probabilities, logits and weights."""
 
 from __future__ import annotations
 
 import decimal
 import numbers
-import sys
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy
+from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.text import counted, listing
-from truecal.exceptions import CalibrationWarning, InputError, Remedy
+from truecal._lib.types import FloatArray
+from truecal.data.faults import (
+    MISSING,
+    NOT_FINITE,
+    OUTSIDE,
+    UNEVEN,
+    WEIGHT,
+    Rule,
+    bad_values,
+    find_missing,
+    is_missing,
+    no_weight,
+    which,
+)
+from truecal.data.scales import finite, fitting_remedy, look_at
+from truecal.exceptions import InputError, Remedy, warn_user
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -65,11 +79,9 @@ def warn_of_other_order(**given: Any) -> None:
     for name, index in indexes[1:]:
         first, other = indexes[0]
         if not index.equals(other) and _same_values(index, other):
-            warnings.warn(
+            warn_user(
                 f"Rows are matched by position, and {name} has the index of {first} in another order. Give both one "
-                f"order, as with .loc, or pass {name}.to_numpy() if positions are right.",
-                CalibrationWarning,
-                stacklevel=level_outside(),
+                f"order, as with .loc, or pass {name}.to_numpy() if positions are right."
             )
 
 
@@ -80,14 +92,6 @@ def _same_values(index: Any, other: Any) -> bool:
     if index.dtype.kind in "iu" and (index.min(), index.max()) != (other.min(), other.max()):
         return False
     return set(index.tolist()) == set(other.tolist())
-
-
-def level_outside() -> int:
-    """Return the `stacklevel` at which the caller of this function names the line that called truecal."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_globals.get("__name__", "").partition(".")[0] == "truecal" and frame.f_back is not None:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _from_torch(data: Any, name: str) -> NDArray[Any]:
@@ -158,27 +162,8 @@ def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:
     if odd is not None:
         raise bad_values(odd, array, name, "non-numeric value")
     if array.dtype.kind == "O":
-        array = np.where(_which(_is_missing, array), np.nan, array)
+        array = np.where(find_missing(array), np.nan, array)
     return array.astype(np.float64)
-
-
-def find_missing(array: NDArray[Any]) -> NDArray[np.bool_] | None:
-    """Return where an array holds NaN, None or another mark of a missing value, or None if nowhere."""
-    if array.dtype.kind not in "fOmM":
-        return None
-    if array.dtype.kind == "O":
-        missing = _which(_is_missing, array)
-    else:
-        missing = np.asarray(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array))
-    return missing if missing.any() else None
-
-
-def refuse_missing(array: NDArray[Any], name: str, noun: str) -> None:
-    """Refuse missing values."""
-    missing = find_missing(array)
-    if missing is not None:
-        nothing = np.full(len(array), None)
-        raise bad_values(missing, nothing, name, f"missing (NaN) {noun}", remedy=Remedy.DROP_ROWS)
 
 
 def _not_numbers(array: NDArray[Any]) -> NDArray[np.bool_] | None:
@@ -187,18 +172,8 @@ def _not_numbers(array: NDArray[Any]) -> NDArray[np.bool_] | None:
         return None
     if array.dtype.kind != "O":
         return np.ones(array.shape, dtype=bool)
-    odd = _which(lambda value: not (isinstance(value, NUMBERS) or _is_missing(value)), array)
+    odd = which(lambda value: not (isinstance(value, NUMBERS) or is_missing(value)), array)
     return odd if odd.any() else None
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, numbers.Number) and value != value
-
-
-def _which(test: Callable[[Any], bool], array: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.array([test(value) for value in array.ravel().tolist()], dtype=bool).reshape(array.shape)
 
 
 def check_shape(array: NDArray[Any], name: str) -> None:
@@ -227,42 +202,121 @@ def check_length(array: NDArray[Any], name: str, n: int, other: str) -> None:
         )
 
 
-def bad_values(
-    wrong: NDArray[np.bool_],
-    array: NDArray[Any],
-    name: str,
-    noun: str,
-    rule: str = "",
-    *,
-    remedy: Remedy | str | None = None,
-) -> InputError:
-    """Return the error of values that break a rule: "has 3 values outside [0, 1] (first at row 17: 1.2)".
-
-    Parameters
-    ----------
-    wrong : ndarray of bool
-        Which values break the rule.
-    array : ndarray
-        The values.
-    name : str
-        Name of the argument.
-    noun, rule : str
-        What the values are, in the singular, and what is wrong with them.
-    remedy : Remedy or str, optional
-        What to do about it.
-    """
-    first = int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())
-    count = int(wrong.sum())
-    return InputError(
-        f"has {counted(count, noun)}{rule and ' '}{rule}",
-        argument=name,
-        count=count,
-        first_row=first,
-        value=array[first] if array.ndim == 1 else array[first][wrong[first]][0],
-        remedy=remedy,
-    )
-
-
 def to_python(value: Any) -> Any:
     """Return a NumPy scalar as the Python object that prints without its type."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def refuse_missing(array: NDArray[Any], name: str, rule: Rule = MISSING) -> None:
+    """Refuse missing values."""
+    missing = find_missing(array)
+    if missing.any():
+        raise rule.error(missing, np.full(len(array), None), name)
+
+
+def read_probabilities(
+    y_proba: Any, name: str = "y_proba", *, remedy: Remedy = Remedy.LOGITS
+) -> tuple[NDArray[np.floating[Any]], list[Any] | None]:
+    """Return checked probabilities, and the names of their columns where there are any.
+
+    Parameters
+    ----------
+    y_proba : array-like of shape (n,), (n, 1) or (n, K)
+        Probabilities; those of several columns must sum to 1.
+    name : str
+        What messages call them.
+    remedy : Remedy
+        What to do about values that look like logits.
+    """
+    array, names = to_array(y_proba, name)
+    check_shape(array, name)
+    proba = to_numbers(array, name)
+    # The minimum and the maximum are NaN if any value is, so this one comparison finds every fault.
+    if not (proba.min() >= 0 and proba.max() <= 1):
+        refuse_missing(proba, name)
+        raise _out_of_range(proba, name, remedy)
+    if proba.dtype.itemsize > 8:  # only now, for rounding would hide an excess beyond float64
+        proba = proba.astype(np.float64)
+    if proba.ndim == 1 or proba.shape[1] == 1:
+        return proba, None
+    total = proba.sum(axis=1, dtype=np.float64)
+    UNEVEN.refuse(total, name)
+    return proba, names
+
+
+def _out_of_range(proba: NDArray[np.floating[Any]], name: str, logits: Remedy) -> InputError:
+    """Return the error of values outside [0, 1], with the scale that fits them; `logits` is what to do about logits."""
+    values = look_at([finite(proba)])
+    remedy = fitting_remedy(values)
+    if remedy is Remedy.LOGITS:
+        remedy = logits
+    elif remedy is Remedy.LOG_PROBABILITIES and logits is Remedy.SCORES_ARE_LOGITS:
+        remedy = Remedy.SCORES_ARE_LOG_PROBABILITIES
+    error = OUTSIDE.error((proba < 0) | (proba > 1), proba, name, remedy=remedy)
+    if remedy is not Remedy.MISSING_CODE:
+        return error
+    first = int((proba == values.code).reshape(len(proba), -1).any(axis=1).argmax())
+    return InputError(
+        error.problem, argument=name, count=error.count, first_row=first, value=values.code, remedy=remedy
+    )
+
+
+def read_logits(logits: Any, name: str = "logits") -> tuple[FloatArray, list[Any] | None]:
+    """Return the probabilities of logits, and the names of their columns where there are any.
+
+    One column goes through the sigmoid, several through the softmax, both stable and in float64, so that fewer
+    scores round to 1.
+    """
+    array, names = finite_numbers(logits, name)
+    if array.ndim == 1 or array.shape[1] == 1:
+        return np.asarray(scipy.special.expit(array.reshape(-1))), None
+    with np.errstate(over="ignore"):  # 1e308 less -1e308 is infinite, and its probability rightly 0
+        return np.asarray(scipy.special.softmax(array, axis=1)), names
+
+
+def finite_numbers(values: Any, name: str) -> tuple[FloatArray, list[Any] | None]:
+    """Return finite numbers as float64, and the names of their columns where there are any."""
+    array, names = to_array(values, name)
+    check_shape(array, name)
+    array = to_numbers(array, name).astype(np.float64)
+    if not np.isfinite(array).all():
+        NOT_FINITE.refuse(array, name)
+    return array, names
+
+
+def probabilities_from_logits(logits: ArrayLike) -> FloatArray:
+    """Return the sigmoid of one column of logits, the softmax of several.
+
+    Parameters
+    ----------
+    logits : array-like of shape (n,), (n, 1) or (n, K)
+        Finite real numbers.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, K)
+        Probabilities, float64.
+
+    Examples
+    --------
+    >>> probabilities_from_logits([[1000.0, 1000.0], [0.0, -1000.0]])
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
+    return read_logits(logits)[0]
+
+
+def read_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return checked weights, or None if there are none."""
+    if sample_weight is None:
+        return None
+    weight = to_numbers(to_array(sample_weight, "sample_weight")[0], "sample_weight").astype(np.float64)
+    if weight.shape not in ((n,), (n, 1)):
+        raise InputError(
+            f"has shape {weight.shape}. One weight is needed for each of {n} rows", argument="sample_weight"
+        )
+    weight = weight.reshape(n)
+    WEIGHT.refuse(weight, "sample_weight")
+    if not weight.any():
+        raise no_weight("sample_weight")
+    return weight

@@ -51,7 +51,7 @@ def add_clusters(
             number = sum(map(len, sizes.values()))
             raise InputError(
                 f"'clusters' needs sums of every cluster, and {number:,} are too many for memory",
-                argument="weights",
+                argument="weighting",
                 value="clusters",
                 remedy="Count every row the same, or summarise fewer rows.",
             )

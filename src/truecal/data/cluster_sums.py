@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.codes import sum_pairs
+from truecal._lib.numeric import sum_pairs
 from truecal._lib.types import FloatArray
 from truecal.data.labels import cluster_columns, number_values
 from truecal.data.sample import Clusters

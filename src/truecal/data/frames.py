@@ -27,6 +27,7 @@ from truecal.data.cells import (
     Cells,
 )
 from truecal.data.cluster_frames import add_clusters
+from truecal.data.faults import no_weight
 from truecal.data.groups import rows_by_key
 from truecal.data.labels import check_pos_label
 from truecal.data.predictions import WEIGHT_KINDS, check_multiclass, class_target
@@ -50,7 +51,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
-    weights: str = "sampling",
+    weighting: str = "sampling",
     cluster: str | Sequence[str] | None = None,
     by: None = None,
     pos_label: Any = None,
@@ -65,7 +66,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
-    weights: str = "sampling",
+    weighting: str = "sampling",
     cluster: str | Sequence[str] | None = None,
     by: str | Sequence[str],
     pos_label: Any = None,
@@ -79,7 +80,7 @@ def summarize(
     label: str,
     score: str | Sequence[str],
     weight: str | None = None,
-    weights: str = "sampling",
+    weighting: str = "sampling",
     cluster: str | Sequence[str] | None = None,
     by: str | Sequence[str] | None = None,
     pos_label: Any = None,
@@ -102,7 +103,7 @@ def summarize(
         same answer as the second, more are measured on their top label.
     weight : str, optional
         Column of weights: weight 2 counts as the row twice, weight 0 leaves it out.
-    weights : {"sampling", "counts", "clusters"}
+    weighting : {"sampling", "counts", "clusters"}
         What the weights mean where uncertainty is reported: ``"sampling"``, the default, for survey,
         inverse-probability or normalised weights, whose squares are added up too; ``"counts"`` if weight 2 stands for
         two rows. ``"clusters"`` makes every cluster count the same, if no more than 2^24 sums are needed.
@@ -152,10 +153,10 @@ def summarize(
     expressions.require_columns(schema, [*numbers, label, *groups, *units], numbers)
     _check_groups(schema, [*groups, *units])
     _check_options(scores, pos_label, multiclass)
-    check_choice("weights", weights, WEIGHT_KINDS)
-    if weights == "clusters" and not units:
-        raise InputError("'clusters' needs cluster", argument="weights", value=weights)
-    is_sampling = weights != "counts" and bool(weight)
+    check_choice("weighting", weighting, WEIGHT_KINDS)
+    if weighting == "clusters" and not units:
+        raise InputError("'clusters' needs cluster", argument="weighting", value=weighting)
+    is_sampling = weighting != "counts" and bool(weight)
     text = expressions.is_text(schema[label])
     expressions.refuse_large_labels(data, label, schema[label])
 
@@ -183,9 +184,7 @@ def summarize(
         hit, value, target = _choose(classes, pos_label, top=multiclass == "top")
     faults.append(fault)
     if weight:
-        faults.append(expressions.bad_weight(weight))
-        if weights == "counts":
-            faults.append(expressions.bad_count(weight))
+        faults += expressions.bad_weights(weight, counts=weighting == "counts")
     faults += [expressions.missing_cluster(k, name, schema[name]) for k, name in enumerate(units)]
 
     groups, units = [f"_g{k}" for k in range(len(groups))], [f"_c{k}" for k in range(len(units))]
@@ -205,7 +204,7 @@ def summarize(
             units,
             weighted=weight is not None,
             sampling=is_sampling,
-            equal=weights == "clusters",
+            equal=weighting == "clusters",
         )
     if by is None:
         return parts[()]
@@ -340,10 +339,7 @@ def _refuse(sums: nw.DataFrame[Any], rows: Frame, faults: list[Fault], weight: s
     if not len(cell):
         raise InputError("is empty. At least one row is needed", argument="frame")
     if (cell == _LEFT_OUT).all():
-        raise InputError(
-            "is zero in every row. At least one row must count",
-            argument=expressions.name_column(weight or ""),
-        )
+        raise no_weight(expressions.name_column(weight or ""))
 
 
 def _range_of_scores(rows: Frame, cell: int) -> str:

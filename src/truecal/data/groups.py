@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,11 +104,7 @@ def split_sample(rows: Rows, split: Split) -> dict[int, Sample]:
         chosen = order[ends[k] : ends[k + 1]]
         weight = None if rows.weight is None else rows.weight[chosen]
         if weight is None or weight.any():
-            cluster = None if rows.cluster is None else rows.cluster[chosen]
-            part = replace(
-                rows, label=rows.label[chosen], score=rows.score[chosen], weight=weight, cluster=cluster
-            )
-            samples[k] = part.group()
+            samples[k] = rows.take(chosen).group()
     return samples
 
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib import codes
+from truecal._lib import numeric
 from truecal._lib.text import counted, listing
 from truecal.data.arrays import (
     NUMBERS,
-    bad_values,
     check_length,
-    level_outside,
     refuse_missing,
     to_array,
     to_python,
 )
-from truecal.exceptions import CalibrationWarning, InputError, Remedy, show_value
+from truecal.data.faults import MISSING_LABEL, bad_values
+from truecal.data.pseudo_labels import ImperfectLabels
+from truecal.exceptions import InputError, Remedy, show_value, warn_user
 
 Codes = NDArray[np.intp]
 
@@ -41,10 +40,12 @@ class Labels:
 
     def __init__(self, y: Any, n: int, *, name: str = "y_true", scores_name: str = "y_proba") -> None:
         self.name, self.scores_name = name, scores_name
+        if isinstance(y, ImperfectLabels):
+            raise InputError("must be true labels here, not those of truecal.labels", argument=name)
         self.values, self.column_names = to_array(y, name)
         self.categories = _categories(y)
         check_length(self.values, name, n, scores_name)
-        refuse_missing(self.values, name, "label")
+        refuse_missing(self.values, name, MISSING_LABEL)
         self.dates = self.values.dtype if self.values.dtype.kind in "mM" else None
         if self.dates is not None:  # as text, or nanoseconds would be compared as integers
             self.values = self.values.astype(str)
@@ -158,11 +159,9 @@ class Labels:
         numbered = all(label.isdecimal() for label in seen) and sorted(seen, key=int) == seen
         if order or numbered or n_classes == 2:  # categories, numbers or pos_label give the same order
             return seen
-        warnings.warn(
+        warn_user(
             f"The columns of {self.scores_name} have no names, and are taken in the order of the sorted labels: "
-            f"{listing(seen, 20)}. Pass labels=[...] to name the class of each column.",
-            CalibrationWarning,
-            stacklevel=level_outside(),
+            f"{listing(seen, 20)}. Pass labels=[...] to name the class of each column."
         )
         return seen
 
@@ -369,7 +368,7 @@ def cluster_columns(clusters: Any, n: int) -> list[NDArray[Any]]:
         raise InputError("must have shape (n,), or (n, k) for k columns to be crossed", argument="clusters")
     for column in columns:
         check_length(column, "clusters", n, "y_true")
-        refuse_missing(column, "clusters", "value")
+        refuse_missing(column, "clusters")
     return columns
 
 
@@ -382,7 +381,7 @@ def number_values(column: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     (array([3, 7]), array([1, 0, 1]))
     """
     if column.dtype.kind != "O":
-        return codes.number_values(column)
+        return numeric.number_values(column)
     number: dict[Any, int] = {}
     place = np.array([number.setdefault(value, len(number)) for value in column.tolist()], dtype=np.intp)
     values = np.empty(len(number), dtype=object)

@@ -23,23 +23,28 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import did_you_mean, hint_at_seed
 from truecal._lib.types import FloatArray
-from truecal.data.arrays import to_array, to_python, warn_of_other_order
-from truecal.data.counting import Counting
-from truecal.data.labels import Codes, Labels, read_clusters
+from truecal.data.arrays import (
+    read_logits,
+    read_probabilities,
+    read_weights,
+    to_array,
+    to_python,
+    warn_of_other_order,
+)
+from truecal.data.labels import Codes, Labels, check_classes, check_pos_label, read_clusters
 from truecal.data.predictions import (
     AGAINST_THE_REST,
     TOP_BY_CLASS,
     check_multiclass,
     class_target,
     equal_weights,
-    read_logits,
-    read_probabilities,
-    read_weights,
     weights_are_counts,
 )
+from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
 from truecal.data.reading import Reading
 from truecal.data.sample import Sample
 from truecal.data.scales import warn_of_classes
+from truecal.data.width_bins import WidthCounting
 from truecal.exceptions import InputError, Remedy
 from truecal.results import Estimate, classes_target, mean_over_classes
 
@@ -69,6 +74,8 @@ class Rows:
         Number of the cluster of each row.
     equal_clusters : bool
         Whether the weights make every cluster count the same, instead of every row.
+    pseudo : PseudoLabels or None
+        Labels that are not the truth, of which `label` has the values.
     """
 
     label: NDArray[Any]
@@ -78,11 +85,12 @@ class Rows:
     counts: bool = False
     cluster: Codes | None = None
     equal_clusters: bool = False
+    pseudo: PseudoLabels | None = None
 
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return some of the rows."""
         columns = {name: value[chosen] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return replace(self, **columns)
+        return replace(self, **columns, pseudo=None if self.pseudo is None else self.pseudo.take(chosen))
 
     def kept(self) -> Rows:
         """Return the rows without those of weight 0."""
@@ -90,15 +98,15 @@ class Rows:
 
     @property
     def plain(self) -> bool:
-        """Whether there are neither weights nor clusters."""
-        return self.weight is None and self.cluster is None
+        """Whether there are neither weights nor clusters, and labels are the truth."""
+        return self.weight is None and self.cluster is None and self.pseudo is None
 
-    def group(self, *, counting: Counting | None = None) -> Sample:
+    def group(self, *, counting: WidthCounting | None = None) -> Sample:
         """Return the sample; rows of weight 0 are left out.
 
         Parameters
         ----------
-        counting : Counting, optional
+        counting : WidthCounting, optional
             How rows can be counted in bins, if the purpose only needs sums over them. Where that is quicker, a group
             of the sample then has all rows of a bin or of a part of it, with their mean score.
         """
@@ -115,6 +123,7 @@ class Rows:
             sampling=sampling,
             clusters=rows.cluster,
             equal_clusters=rows.equal_clusters,
+            pseudo=rows.pseudo,
         )
 
 
@@ -245,14 +254,16 @@ class Question:
         return replace(mean, target=self.target, **self.size_fields)
 
 
-def ask(y_true: Any, y_proba: Any = None, *, counting: Counting | None = None, **reading: Any) -> Question:
+def ask(
+    y_true: Any, y_proba: Any = None, *, counting: WidthCounting | None = None, **reading: Any
+) -> Question:
     """Check predictions, and return what is asked of them.
 
     Parameters
     ----------
     y_true, y_proba, **reading
         As for `truecal.Sample.from_predictions`; or a `Sample` alone.
-    counting : Counting, optional
+    counting : WidthCounting, optional
         As for `Rows.group`.
 
     Examples
@@ -271,7 +282,7 @@ def ask(y_true: Any, y_proba: Any = None, *, counting: Counting | None = None, *
     return Question(_group(rows, counting), rows)
 
 
-def _group(rows: Sequence[Rows], counting: Counting | None = None) -> tuple[Sample, ...]:
+def _group(rows: Sequence[Rows], counting: WidthCounting | None = None) -> tuple[Sample, ...]:
     """Return the sample of each set of rows; classes may be counted all at once."""
     if counting is not None and len(rows) > 1 and isinstance(rows, ClassRows) and rows[0].plain:
         counted = counting.count_classes(rows.column, rows.proba, rows.targets)
@@ -333,6 +344,15 @@ def refuse_clusters(sample: Sample, purpose: str) -> None:
         )
 
 
+def refuse_imperfect(given: Sample | Rows, purpose: str) -> None:
+    """Refuse labels that are not the truth where they are taken to be."""
+    if given.pseudo is not None:
+        raise InputError(
+            f"holds {given.pseudo.kind}, and {purpose} needs true labels, 0 and 1",
+            argument="y_true",
+        )
+
+
 def no_use_for_clusters(clusters: Any, function: str) -> None:
     """Refuse `clusters` where no uncertainty is reported, instead of ignoring them."""
     if clusters is not None:
@@ -351,7 +371,7 @@ def read_rows(
     y_proba: Any,
     *,
     sample_weight: Any = None,
-    weights: str | None = None,
+    weighting: str | None = None,
     pos_label: Any = None,
     labels: Any = None,
     multiclass: str | None = None,
@@ -375,9 +395,12 @@ def read_rows(
     warn_of_other_order(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight, clusters=clusters)
     check_multiclass(multiclass, pos_label)
     proba, names = _read_scores(y_proba, logits=logits)
+    if isinstance(y_true, ImperfectLabels):
+        common = _weights_and_clusters(sample_weight, weighting, clusters, len(proba))
+        return (_rows_of_pseudo_labels(y_true, proba, names, multiclass, pos_label, labels, common),)
     truth = Labels(y_true, len(proba))
     _refuse_other_order(names, truth.column_names)
-    common = _weights_and_clusters(sample_weight, weights, clusters, len(proba))
+    common = _weights_and_clusters(sample_weight, weighting, clusters, len(proba))
     classes = None if labels is None else to_array(labels, "labels")[0].ravel().tolist()
     if proba.ndim == 1 and classes is None and (multiclass is None or pos_label is not None):
         target = f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
@@ -413,6 +436,46 @@ def _rows_of_classes(
         return ClassRows(column, proba, targets, common)
     k = 1 if positive is None else positive
     return (_rows(column == k, proba[:, k], class_target(classes, k), common),)
+
+
+def _rows_of_pseudo_labels(
+    truth: ImperfectLabels,
+    proba: NDArray[np.floating[Any]],
+    names: list[Any] | None,
+    multiclass: str | None,
+    pos_label: Any,
+    labels: Any,
+    common: dict[str, Any],
+) -> Rows:
+    """Return rows whose labels are of one of the kinds of `truecal.labels`."""
+    if len(truth) != len(proba):
+        raise InputError(
+            f"has {len(truth):,} rows, y_proba has {len(proba):,}. They must have the same length",
+            argument="y_true",
+            count=len(truth),
+        )
+    if multiclass not in (None, "top"):
+        raise InputError(
+            f"{multiclass!r} needs true labels: those of truecal.labels say whether one label is right",
+            argument="multiclass",
+            value=multiclass,
+            remedy="Use 'top', or choose a class with pos_label.",
+        )
+    score, target = proba, "P(y = 1)"
+    if proba.ndim == 2:
+        n_classes = proba.shape[1]
+        given = names or list(range(n_classes))
+        classes = given if labels is None else to_array(labels, "labels")[0].ravel().tolist()
+        check_classes(classes, n_classes)
+        if pos_label is None and (n_classes > 2 or multiclass == "top"):
+            score, target = proba.max(axis=1), f"top label of {n_classes} classes"
+        else:
+            k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
+            score, target = proba[:, k], class_target(classes, k)
+    pseudo = truth.at(score.astype(np.float64), common["cluster"])
+    if pseudo.exact:
+        return _rows(pseudo.value == 1, score, target, common)
+    return replace(_rows(pseudo.value, score, target, common), pseudo=pseudo)
 
 
 def _rows(label: NDArray[Any], score: NDArray[Any], target: str, common: dict[str, Any]) -> Rows:

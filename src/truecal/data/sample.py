@@ -3,24 +3,210 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from truecal._lib.codes import number_values, order_of, sum_pairs
-from truecal._lib.isotonic import isotonic_rate
+from truecal._lib.numeric import IntArray, lp_norm, number_values, order_of, over_runs, run_ends, sum_pairs
+from truecal._lib.optimize import isotonic_rate
 from truecal._lib.types import FloatArray
-from truecal.data.score_groups import ScoreGroups, ones, prefix_sums
+from truecal.data.pseudo_labels import Nuisance, PseudoLabels
+
+#: Rows per step of a pass over all, whose arrays stay in the cache of a processor; so few that a pass costs little.
+STEP, _FEW = 1 << 14, 1 << 12
+
+#: The count that all groups of one row each see through a stride of zero, which costs no memory.
+_ONE = np.ones(1)
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
 _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
+#: Clusters without weight for each estimated parameter (an even number), and blocks of scores in which they have sums.
+_COPIES, _BLOCKS = 40, 256
 #: Fields of `Clusters` that have a value for each cluster in each group.
 _TABLE = ("cluster", "group", "weight", "positives", "rows", "scores")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoreGroups:
+    """Score groups of one sample, or of several samples one after another.
+
+    A formula that is written for runs of groups serves both: `bounds` says where samples begin and end, and sums over
+    a run do not depend on what is before and behind it.
+
+    Attributes
+    ----------
+    score : ndarray of shape (n_groups,)
+        Scores, in ascending order within a sample.
+    count : ndarray of shape (n_groups,)
+        Rows, or total weight, of each group.
+    positives : ndarray of shape (n_groups,)
+        Sum of the 0/1 labels (times the weights) of each group.
+    dtype : numpy.dtype
+        The type that the scores came in. Equal-width edges are rounded to it, so that a float32 score of
+        0.3 meets the edge 3/10 as a float64 one does.
+    target : str
+        What the score is the probability of, in words.
+    one_row_each : bool
+        Whether every group is one row: no ties and no weights.
+    """
+
+    score: FloatArray
+    count: FloatArray
+    positives: FloatArray
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    target: str = "P(y = 1)"
+    one_row_each: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = vars(self)
+        for name in ("score", "count", "positives"):
+            array = known[name] = known[name].view()
+            array.setflags(write=False)
+        known["one_row_each"] = self.count.base is _ONE
+        if self.one_row_each:
+            known.update(label=self.positives, score_sum=self.score, even=True, whole=True)
+
+    @cached_property
+    def bounds(self) -> IntArray:
+        """Number of the first group of each sample, and at the end the number of groups."""
+        return _one_run(len(self.score))
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Number of groups of each sample."""
+        return self.bounds[1:] - self.bounds[:-1]
+
+    @property
+    def samples(self) -> tuple[ScoreGroups, ...]:
+        """The samples one by one."""
+        return (self,)
+
+    def on_the_scale_of_rows(self) -> ScoreGroups:
+        """Return these groups; sampling weights of a `Sample` may need another scale."""
+        return self
+
+    @cached_property
+    def n(self) -> float:
+        """Number of rows of each sample, an int; or the total weight, a float if weights have fractions."""
+        if self.one_row_each:
+            return len(self.score)
+        total = float(self.count.sum())
+        return int(total) if self.whole else total
+
+    @cached_property
+    def label(self) -> FloatArray:
+        """Mean label of each group."""
+        return self.positives / self.count
+
+    @cached_property
+    def score_sum(self) -> FloatArray:
+        """Sum of the scores of the rows of each group."""
+        return self.score * self.count
+
+    @cached_property
+    def middle_rank(self) -> FloatArray:
+        """Rank within its sample of the middle row of each group.
+
+        The middle of m equal rows is (m - 1)/2 after the first. The smallest count represents one row, so that
+        the scale of the weights does not matter.
+        """
+        bounds, before = self.bounds, self.cumulative_count[:-1]
+        rank = self.count - over_runs(np.minimum.reduceat(self.count, bounds[:-1]), bounds)
+        rank /= 2
+        rank += before
+        if len(bounds) > 2:
+            rank -= over_runs(before[bounds[:-1]], bounds)
+        return np.asarray(rank)
+
+    @cached_property
+    def cumulative_count(self) -> FloatArray:
+        """Rows before each group, and at the end the total: ``n_groups + 1`` values."""
+        if self.one_row_each:
+            return np.arange(len(self.score) + 1, dtype=np.float64)
+        return prefix_sums(self.count)
+
+    @cached_property
+    def cumulative_positives(self) -> FloatArray:
+        """Sum of the labels before each group, and at the end the total: ``n_groups + 1`` values."""
+        return prefix_sums(self.positives)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether all groups have the same count, as when no scores tie and there are no weights."""
+        return bool((self.count == self.count[0]).all())
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all counts are whole numbers, so that their sums are exact."""
+        return bool((self.count == np.floor(self.count)).all())
+
+    @property
+    def rounding(self) -> float:
+        """A bound for the rounding error of sums of counts: zero if these are whole numbers."""
+        return 0.0 if self.whole and self.n < 2**53 else 1e-10 * self.n
+
+    def rows_between(self, start: IntArray, end: IntArray) -> FloatArray:
+        """Return the rows, or the weight, from group `start` up to group `end`."""
+        if self.one_row_each:
+            return np.asarray(end - start, dtype=np.float64)
+        return self.cumulative_count[end] - self.cumulative_count[start]
+
+    def sums(self, start: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return count, sum of scores and sum of labels of the runs of groups that begin at `start`.
+
+        Sums within each run (NumPy adds pairwise) are more accurate than differences of prefix sums. All three
+        are added in the same order, so that rounding never makes a mean larger than 1.
+        """
+        if self.one_row_each:
+            count = self.rows_between(start, run_ends(start, len(self.score)))
+        else:
+            count = np.add.reduceat(self.count, start)
+        return count, np.add.reduceat(self.score_sum, start), np.add.reduceat(self.positives, start)
+
+    def distance(self, level: FloatArray, start: IntArray, p: float) -> FloatArray:
+        """Return the l_p distance of the scores of each sample from the level of their run of groups."""
+        gap = np.repeat(level, run_ends(start, len(self.score)) - start)
+        np.subtract(self.score, gap, out=gap)
+        return lp_norm(gap, None if self.one_row_each else self.count, p, self.bounds, out=gap)
+
+
+@lru_cache
+def _one_run(n: int) -> IntArray:
+    """Return the bounds of the only sample."""
+    bounds = np.array([0, n])
+    bounds.setflags(write=False)
+    return bounds
+
+
+@lru_cache
+def ones(n: int) -> FloatArray:
+    """Return the counts of groups of one row each."""
+    return np.ndarray((n,), np.float64, _ONE, strides=(0,))
+
+
+def prefix_sums(values: FloatArray) -> FloatArray:
+    """Return the sum of the values, which are not negative, before each one, and at the end the total."""
+    sums = np.empty(len(values) + 1)
+    sums[0] = 0.0
+    # Integers add up twice as fast, if the values are whole numbers; that pays for many of them.
+    total = float(values.sum()) if len(values) > _FEW else math.inf
+    if total < 2**53:
+        before = 0
+        for first in range(0, len(values), STEP):
+            whole = values[first : first + STEP].astype(np.int64)
+            whole[0] += before
+            whole = np.add.accumulate(whole)
+            sums[first + 1 : first + 1 + STEP] = whole
+            before = int(whole[-1])
+        if before == total:  # rounding down would have changed it
+            return sums
+    np.add.accumulate(values, out=sums[1:])
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +233,10 @@ class Clusters:
         What each cluster is known by in other parts of the data.
     merged : ndarray, or None
         If clusters were merged into `n_clusters` blocks: number of rows of each cluster.
+    named : bool
+        Whether the user named them; else every row is a cluster.
+    n_weightless : int
+        Number of clusters, the last ones, without weight: they carry the noise of estimated parameters.
     """
 
     cluster: NDArray[np.intp]
@@ -59,11 +249,21 @@ class Clusters:
     equal: bool = False
     keys: NDArray[np.uint64] | None = None
     merged: FloatArray | None = None
+    named: bool = True
+    n_weightless: int = 0
 
     @property
     def n_named(self) -> int:
         """Number of clusters, also where they were merged into blocks."""
-        return self.n_clusters if self.merged is None else len(self.merged)
+        return self.n_clusters - self.n_weightless if self.merged is None else len(self.merged)
+
+    def of_rows(self) -> Clusters:
+        """Return the clusters without those that have no weight."""
+        if not self.n_weightless:
+            return self
+        kept = self.cluster < self.n_clusters - self.n_weightless
+        columns = {name: values[kept] for name in _TABLE if (values := getattr(self, name)) is not None}
+        return replace(self, **columns, n_clusters=self.n_named, n_weightless=0)
 
     def residual(self, score: FloatArray) -> FloatArray:
         """Return the sums of w (f - y); `score` is that of each group."""
@@ -81,7 +281,8 @@ class Clusters:
         arrays = {name[9:]: file[name] for name in file if name.startswith("clusters.")}
         if not arrays:
             return None
-        table = cls(**arrays | {"n_clusters": int(arrays["n_clusters"]), "equal": bool(arrays["equal"])})
+        kinds = (("n_clusters", int), ("equal", bool), ("named", bool), ("n_weightless", int))
+        table = cls(**arrays | {name: kind(arrays[name]) for name, kind in kinds if name in arrays})
         sums = [value for name in _TABLE if (value := getattr(table, name)) is not None]
         sound = (
             all(array.shape == table.cluster.shape and array.dtype.kind in "fiu" for array in sums)
@@ -112,7 +313,7 @@ class Clusters:
         return np.bincount(self.cluster, rows, self.n_clusters).astype(np.float64, copy=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sample(ScoreGroups):
     r"""Predictions as sorted score groups: distinct score, count of rows, sum of labels.
 
@@ -140,6 +341,11 @@ class Sample(ScoreGroups):
         With sampling weights w: sums of w^2, and of w^2 over the rows labelled 1. None if rows are counted.
     clusters : Clusters or None
         The same rows by cluster, if rows of a cluster depend on each other.
+    label_squares, noise : ndarray of shape (n_groups,), or None
+        With labels z other than 0 and 1 (`truecal.labels`): sums of w^2 z^2, and of w^2 times the variance of z. None
+        if labels are 0 and 1, whose squares are the labels.
+    pseudo : PseudoLabels or None
+        These labels row by row.
 
     Examples
     --------
@@ -153,6 +359,9 @@ class Sample(ScoreGroups):
     squares: FloatArray | None = None
     positive_squares: FloatArray | None = None
     clusters: Clusters | None = None
+    label_squares: FloatArray | None = None
+    noise: FloatArray | None = None
+    pseudo: PseudoLabels | None = None
 
     @classmethod
     def from_predictions(
@@ -161,11 +370,11 @@ class Sample(ScoreGroups):
         y_proba: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
-        weights: str | None = None,
+        weighting: str | None = None,
+        clusters: Any = None,
         pos_label: Any = None,
         labels: Sequence[Any] | None = None,
         multiclass: str | None = None,
-        clusters: Any = None,
     ) -> Sample:
         """Check predictions and group them by score.
 
@@ -180,10 +389,12 @@ class Sample(ScoreGroups):
             Probabilities. One column is the probability of the positive class.
         sample_weight : array-like of shape (n,), optional
             Weights. Estimators count a row of weight 2 twice; weight 0 leaves it out.
-        weights : {"sampling", "counts", "clusters"}, optional
+        weighting : {"sampling", "counts", "clusters"}, optional
             What the weights mean where uncertainty is reported: ``"sampling"``, the default, for survey,
             inverse-probability or normalised weights; ``"counts"`` if weight 2 stands for two rows. ``"clusters"``
             divides the weight of each row by that of its cluster, so that every cluster counts the same.
+        clusters : array-like of shape (n,) or (n, k), or data frame, optional
+            Rows that depend on each other have the same value, such as one patient; several columns are crossed.
         pos_label : label, optional
             The positive class. With K > 2 columns: this class against the rest.
         labels : sequence of K labels, optional
@@ -192,8 +403,6 @@ class Sample(ScoreGroups):
             the sorted labels if they are strings and there are K of them; categories in another order are refused.
         multiclass : {"top"}, optional
             ``"top"``: the largest probability and whether that class was right, the default for K > 2.
-        clusters : array-like of shape (n,) or (n, k), or data frame, optional
-            Rows that depend on each other have the same value, such as one patient; several columns are crossed.
 
         Returns
         -------
@@ -215,7 +424,7 @@ class Sample(ScoreGroups):
             y_true,
             y_proba,
             sample_weight=sample_weight,
-            weights=weights,
+            weighting=weighting,
             pos_label=pos_label,
             labels=labels,
             multiclass=multiclass,
@@ -259,8 +468,20 @@ class Sample(ScoreGroups):
 
     @cached_property
     def effective_size(self) -> float:
-        """Kish's effective number of rows, (sum w)^2 / sum w^2; the number of rows if they are counted."""
-        return self.n if self.counted else self.n**2 / float(self.weight2.sum())
+        """Kish's effective number of rows, (sum w)^2 / sum w^2; the number of rows if they are counted.
+
+        With labels other than 0 and 1: the number of rows with true labels that would be as informative.
+        """
+        if self.counted:
+            return self.n
+        size = self.n**2 / float(self.weight2.sum())
+        if self.noise is None or self.clusters is not None:
+            return size
+        return (
+            size
+            * max(float(self.weight2 @ (self.score * (1 - self.score))), 1e-300)
+            / float(self.noise.sum())
+        )
 
     @property
     def counted(self) -> bool:
@@ -274,12 +495,22 @@ class Sample(ScoreGroups):
 
     @property
     def positives2(self) -> FloatArray:
-        """Sums of w^2 over the rows labelled 1 of each group."""
+        """Sums of w^2 over the rows labelled 1 of each group; of w^2 z for other labels."""
         return self.positives if self.positive_squares is None else self.positive_squares
 
     @property
+    def labels2(self) -> FloatArray:
+        """Sums of w^2 z^2 over the rows of each group: those of w^2 z, if labels z are 0 and 1."""
+        return self.positives2 if self.label_squares is None else self.label_squares
+
+    @property
     def degrees_of_freedom(self) -> float:
-        """Degrees of freedom of an estimated variance: infinite without clusters, else one less than these."""
+        """Degrees of freedom of an estimated variance: infinite without clusters, else one less than these.
+
+        With labels that are not the truth: the number of rows that have most of the noise.
+        """
+        if self.clusters is None and self.pseudo is not None:
+            return max(self.pseudo.n_noisy, 2.0)
         return math.inf if self.clusters is None else max(self.clusters.n_clusters - 1.0, 1.0)
 
     def quantile(self, tail: float) -> float:
@@ -292,16 +523,17 @@ class Sample(ScoreGroups):
         A row of group g adds w times the value ``if_0[:, g]`` or ``if_1[:, g]``, according to its label, to each sum.
         The values have mean 0. With :math:`E_c` the sums of cluster c of G, it is
         :math:`\frac{G}{G-1} \sum_c E_c E_c'`.
-
-        Parameters
-        ----------
-        if_0, if_1 : ndarray of shape (k, n_groups)
-            Value of a row with label 0, and with label 1.
         """
         table = self.clusters
         if table is None:
-            misses = if_0 * (self.weight2 - self.positives2)
-            return np.asarray(misses @ if_0.T + (if_1 * self.positives2) @ if_1.T)
+            # A row with label z has the value (1 - z) if_0 + z if_1.
+            both = self.positives2 - self.labels2
+            misses = if_0 * (self.weight2 - self.positives2 - both)
+            squares = misses @ if_0.T + (if_1 * self.labels2) @ if_1.T
+            if self.label_squares is not None:
+                mixed = (if_0 * both) @ if_1.T
+                squares = squares + mixed + mixed.T
+            return np.asarray(squares)
         each = (table.weight - table.positives) * if_0[:, table.group] + table.positives * if_1[
             :, table.group
         ]
@@ -317,11 +549,24 @@ class Sample(ScoreGroups):
     @property
     def size_fields(self) -> dict[str, Any]:
         """Number of rows, effective number of rows and number of clusters, as results have them."""
+        table = self.clusters
+        unknown = self.counted or (self.noise is not None and table is not None)
         return {
             "n": self.n,
-            "effective_size": None if self.counted else self.effective_size,
-            "n_clusters": None if self.clusters is None else self.clusters.n_named,
+            "effective_size": None if unknown else self.effective_size,
+            "n_clusters": None if table is None or not table.named else table.n_named,
+            "label_kind": self.label_kind,
         }
+
+    @property
+    def label_kind(self) -> str | None:
+        """What the labels are, in words, if they are not the truth."""
+        return None if self.pseudo is None else self.pseudo.kind
+
+    @property
+    def label_notes(self) -> tuple[str, ...]:
+        """What a reader of results must know about labels that are not the truth."""
+        return () if self.pseudo is None else self.pseudo.notes
 
     def on_the_scale_of_rows(self) -> Sample:
         """Return the sample with weights that sum to the effective size, if they sum to less than a row per score.
@@ -335,7 +580,11 @@ class Sample(ScoreGroups):
     @cached_property
     def isotonic(self) -> FloatArray:
         """Mean label of each group under the increasing curve that fits the labels best."""
-        return isotonic_rate(self.count, self.positives)
+        rate = isotonic_rate(self.count, self.positives)
+        if self.pseudo is None:
+            return rate
+        end = 0.5 / max(self.effective_size, 1.0)  # a rate that is not in [0, 1] is noise
+        return np.clip(rate, end, 1 - end)
 
     def merge_groups(self, start: NDArray[np.intp]) -> Sample:
         """Return a coarser sample of counted rows, whose groups are the runs of groups that begin at `start`.
@@ -351,13 +600,16 @@ class Sample(ScoreGroups):
         array([2., 1.])
         """
         count, score, positives = self.sums(start)
-        return Sample(score / count, count, positives, self.dtype, self.target)
+        return Sample(
+            score=score / count, count=count, positives=positives, dtype=self.dtype, target=self.target
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled arrays forget that they are read-only, and a stride of zero is written out in full.
-        count = None if self.one_row_each else self.count
-        rest = (self.dtype, self.target, self.squares, self.positive_squares, self.clusters)
-        return _rebuild, (self.score, count, self.positives, *rest)
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        if self.one_row_each:
+            del values["count"]
+        return _rebuild, (type(self), values)
 
     def with_positives(self, positives: FloatArray) -> Sample:
         """Return the same scores with other labels, as resampling draws them; rows are counted and independent.
@@ -367,7 +619,9 @@ class Sample(ScoreGroups):
         positives : ndarray of shape (n_groups,)
             Sum of the labels of each group.
         """
-        return replace(self, positives=positives, squares=None, positive_squares=None, clusters=None)
+        names = ("squares", "positive_squares", "clusters", "label_squares", "noise", "pseudo")
+        none: dict[str, Any] = dict.fromkeys(names)
+        return replace(self, positives=positives, **none)
 
     def scaled(self, factor: float) -> Sample:
         """Return the same rows with all weights multiplied by `factor`.
@@ -383,12 +637,13 @@ class Sample(ScoreGroups):
         array([3., 1.])
         """
         table = self.clusters
+        names = ("squares", "positive_squares", "label_squares", "noise")
+        squares = {name: value * factor**2 for name in names if (value := getattr(self, name)) is not None}
         return replace(
             self,
             count=self.count * factor,
             positives=self.positives * factor,
-            squares=None if self.squares is None else self.squares * factor**2,
-            positive_squares=None if self.positive_squares is None else self.positive_squares * factor**2,
+            **squares,
             clusters=table
             and replace(
                 table,
@@ -409,30 +664,11 @@ class Sample(ScoreGroups):
         sampling: bool = False,
         clusters: NDArray[Any] | None = None,
         equal_clusters: bool = False,
+        pseudo: PseudoLabels | None = None,
     ) -> Sample:
-        """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive.
-
-        Parameters
-        ----------
-        label : ndarray of shape (n,)
-            Labels, 0 and 1.
-        score : ndarray of shape (n,)
-            Scores in [0, 1], float16, float32 or float64.
-        weight : ndarray of shape (n,), optional
-            Positive weights.
-        target : str
-            What the score is the probability of, in words.
-        sampling : bool
-            Whether weights are sampling weights, and not the number of times that a row was seen.
-        clusters : ndarray of shape (n,), optional
-            Number of the cluster of each row.
-        equal_clusters : bool
-            Whether the weights make every cluster count the same.
-
-        Returns
-        -------
-        Sample
-        """
+        """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive."""
+        if pseudo is not None:
+            return cls._from_pseudo(pseudo, score, weight, target, sampling, clusters, equal_clusters)
         if weight is None and clusters is None:
             return cls._from_sorted(*sort_rows(label, score), score.dtype, target)
         if weight is None:
@@ -465,13 +701,64 @@ class Sample(ScoreGroups):
         )
 
     @classmethod
+    def _from_pseudo(
+        cls,
+        pseudo: PseudoLabels,
+        score: NDArray[Any],
+        weight: FloatArray | None,
+        target: str,
+        sampling: bool,
+        clusters: NDArray[Any] | None,
+        equal_clusters: bool,
+    ) -> Sample:
+        """Group rows with labels that are not 0 and 1."""
+        order = np.argsort(score, kind="stable")
+        if (
+            start := _group_starts(score[order])
+        ) is not None:  # sums round the same for any order of the rows
+            keys = (pseudo.value,) if weight is None else (weight, pseudo.value)
+            order = np.lexsort((*keys, score))
+        start = np.arange(len(score)) if start is None else start
+        pseudo, score = pseudo.take(order), score[order]
+        weight = ones(len(score)) if weight is None else weight[order]
+        square = weight**2 if sampling else weight
+        label = pseudo.value
+
+        def total(values: FloatArray) -> FloatArray:
+            return np.asarray(np.add.reduceat(values, start))
+
+        table = None
+        if clusters is not None or pseudo.nuisance is not None:
+            named = clusters is not None
+            cluster = np.arange(len(score)) if clusters is None else clusters[order]
+            table = _by_cluster(cluster, start, weight, weight * label, counted=not sampling)
+            table = replace(table, equal=equal_clusters, named=named)
+            if pseudo.nuisance is not None:
+                table = _with_nuisance(table, pseudo.nuisance, start, weight)
+        return cls(
+            score=score[start].astype(np.float64) + 0.0,
+            count=total(weight),
+            positives=total(weight * label),
+            dtype=score.dtype,
+            target=target,
+            squares=total(square),
+            positive_squares=total(square * label),
+            clusters=table,
+            label_squares=total(square * label**2),
+            noise=total(square * pseudo.variance),
+            pseudo=replace(pseudo, score=score.astype(np.float64), weight=weight),
+        )
+
+    @classmethod
     def _from_sorted(cls, score: FloatArray, label: FloatArray, dtype: np.dtype[Any], target: str) -> Sample:
         start = _group_starts(score)
         if start is None:
-            return cls(score, ones(len(score)), label, dtype, target)
+            return cls(score=score, count=ones(len(score)), positives=label, dtype=dtype, target=target)
         edges = np.append(start, len(score))
         rows, positives = edges.astype(np.float64), prefix_sums(label)[edges]
-        sample = cls(score[start], np.diff(rows), np.diff(positives), dtype, target)
+        sample = cls(
+            score=score[start], count=np.diff(rows), positives=np.diff(positives), dtype=dtype, target=target
+        )
         # What others would compute from these.
         vars(sample).update(n=len(score), whole=True, cumulative_count=rows, cumulative_positives=positives)
         return sample
@@ -483,13 +770,6 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
     A score in [0, 1] leaves the top bit of its exponent unused. Shifting its bits left by one frees
     the lowest bit for the label, without loss, and integers sort as the floats do. One sort of such
     keys costs half of an argsort and two takes.
-
-    Parameters
-    ----------
-    label : ndarray
-        Labels, 0 and 1.
-    score : ndarray
-        Scores in [0, 1], float16, float32 or float64.
     """
     integer = _KEYS[score.dtype.itemsize]
     keys = np.ascontiguousarray(score).view(integer) << 1  # the sign of -0.0 falls off here
@@ -501,8 +781,8 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
     return keys.view(score.dtype).astype(np.float64, copy=False), labels
 
 
-def _rebuild(score: FloatArray, count: FloatArray | None, *rest: Any) -> Sample:
-    return Sample(score, ones(len(score)) if count is None else count, *rest)
+def _rebuild(kind: type[Sample], values: dict[str, Any]) -> Sample:
+    return kind(**{"count": ones(len(values["score"]))} | values)
 
 
 def _group_starts(score: NDArray[Any]) -> NDArray[np.intp] | None:
@@ -534,3 +814,122 @@ def _by_cluster(
         n_clusters=len(kept),
         rows=None if counted else columns[2],
     )
+
+
+def _with_nuisance(
+    table: Clusters, nuisance: Nuisance, start: NDArray[np.intp], weight: FloatArray
+) -> Clusters:
+    r"""Return the clusters with further ones, without weight, that carry the noise of estimated parameters.
+
+    If :math:`\hat\eta - \eta` has the variance V, every sum of :math:`x z` changes with it by the sum of
+    :math:`x\,dz/d\eta`. So do sums over clusters of :math:`\pm \sqrt{V / K}\,dz/d\eta`, one for each of K, whose
+    total is 0: squares and products of sums over clusters then have the noise that all rows have in common.
+    """
+    n_groups = len(start)
+    first = np.arange(0, n_groups, max(1, -(-n_groups // _BLOCKS)))  # a few blocks of groups stand for all
+    middle = (first + np.append(first[1:], n_groups)) // 2
+    columns = {name: [getattr(table, name)] for name in ("cluster", "group", "positives")}
+    number = table.n_clusters
+    for slope, variance in zip(nuisance.slope.T, nuisance.variance, strict=True):
+        sums = np.add.reduceat(np.add.reduceat(weight * slope, start), first) * math.sqrt(variance / _COPIES)
+        for copy in range(_COPIES):
+            columns["cluster"].append(np.full(len(first), number))
+            columns["group"].append(middle)
+            columns["positives"].append(sums if copy % 2 else -sums)
+            number += 1
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    order = np.lexsort((joined["cluster"], joined["group"]))
+    more = len(order) - len(table.cluster)
+    joined["weight"] = np.concatenate([table.weight, np.zeros(more)])
+    if table.rows is not None:
+        joined["rows"] = np.concatenate([table.rows, np.zeros(more)])
+    changes: dict[str, Any] = {name: values[order] for name, values in joined.items()}
+    return replace(table, **changes, n_clusters=number, n_weightless=number - table.n_clusters)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Block(ScoreGroups):
+    """Samples of the same number of rows without weights, as a simulation draws them.
+
+    The groups of all samples stand in one array, one sample after another; `bounds` says where each begins. Iterating
+    gives the samples themselves.
+
+    Attributes
+    ----------
+    bounds : ndarray of shape (n_samples + 1,)
+        Number of the first group of each sample, and at the end the number of groups.
+    row_score, row_label : ndarray of shape (n_samples, n)
+        Scores of the rows, ascending, and their labels in the same order; zeros come first among equal scores.
+
+    Examples
+    --------
+    >>> block = Block.from_rows(np.array([[1, 0, 1], [0, 0, 1]]), np.array([[0.7, 0.2, 0.2], [0.1, 0.6, 0.4]]))
+    >>> block.score, block.count, block.bounds
+    (array([0.2, 0.7, 0.1, 0.4, 0.6]), array([2., 1., 1., 1., 1.]), array([0, 2, 5]))
+    >>> [sample.positives.tolist() for sample in block]
+    [[1.0, 1.0], [0.0, 1.0, 0.0]]
+    """
+
+    bounds: IntArray
+    row_score: FloatArray
+    row_label: FloatArray
+
+    @classmethod
+    def from_rows(cls, label: NDArray[Any], score: NDArray[Any], *, target: str = "P(y = 1)") -> Block:
+        """Group each row of two (samples, rows) arrays: labels of 0 and 1, scores in [0, 1]."""
+        scores, labels = sort_rows(label, score)
+        first = np.ones(scores.shape, dtype=np.bool_)
+        np.not_equal(scores[:, 1:], scores[:, :-1], out=first[:, 1:])
+        start = np.flatnonzero(first)
+        if len(start) == scores.size:
+            score_of_group, count, positives = scores.ravel(), ones(scores.size), labels.ravel()
+        else:
+            total = prefix_sums(labels.ravel())  # whole numbers, so that differences are exact
+            count = np.diff(start, append=scores.size).astype(np.float64)
+            score_of_group, positives = scores.ravel()[start], np.diff(total[start], append=total[-1])
+        sizes = np.count_nonzero(first, axis=1)
+        return cls(
+            score=score_of_group,
+            count=count,
+            positives=positives,
+            dtype=score.dtype,
+            target=target,
+            bounds=np.append(0, np.cumsum(sizes)),
+            row_score=scores,
+            row_label=labels,
+        )
+
+    @cached_property
+    def n(self) -> int:
+        """Number of rows of each sample."""
+        return int(self.row_score.shape[1])
+
+    @property
+    def whole(self) -> bool:
+        """True: rows are counted."""
+        return True
+
+    @cached_property
+    def distinct(self) -> NDArray[np.bool_]:
+        """Whether all scores of a sample are different, for each sample."""
+        return np.asarray(self.sizes == self.n)
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """The samples one by one."""
+        return tuple(
+            Sample(
+                score=self.score[first:end],
+                count=ones(self.n) if end - first == self.n else self.count[first:end],
+                positives=self.positives[first:end],
+                dtype=self.dtype,
+                target=self.target,
+            )
+            for first, end in zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True)
+        )
+
+    def __len__(self) -> int:
+        return len(self.row_score)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return iter(self.samples)

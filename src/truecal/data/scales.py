@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from truecal.data.arrays import level_outside
-from truecal.exceptions import CalibrationWarning, Remedy
+from truecal.exceptions import Remedy, warn_user
 
 #: What to know about scores that are all exactly 0 or 1.
 CLASSES = "All scores are exactly 0 or 1: these look like predicted classes, not probabilities."
@@ -223,7 +221,7 @@ def are_classes(scores: Any) -> bool:
 def warn_of_classes(scores: Any) -> None:
     """Warn of scores that are all exactly 0 or 1, in the name of the line that called truecal."""
     if are_classes(scores):
-        warnings.warn(CLASSES, CalibrationWarning, stacklevel=level_outside())
+        warn_user(CLASSES)
 
 
 def finite(values: Any) -> Any:

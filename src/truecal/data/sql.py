@@ -31,9 +31,9 @@ from truecal.data.cells import (
     cell_of,
 )
 from truecal.data.cluster_sums import make_clusters, number_clusters
+from truecal.data.faults import FRACTION, MAX_WEIGHT, MIN_WEIGHT, MISSING, OUTSIDE, WEIGHT, Rule, no_weight
 from truecal.data.groups import rows_by_key
-from truecal.data.predictions import COUNT_RULE, MAX_WEIGHT, MIN_WEIGHT, WEIGHT_REMEDY, WEIGHT_RULE
-from truecal.exceptions import InputError, Remedy, first_of, show_value
+from truecal.exceptions import InputError, first_of, show_value
 
 
 class Dialect(NamedTuple):
@@ -73,34 +73,33 @@ COLUMNS = ("cell", "rows", "count", "score_sum", "positives", "lower")
 SQUARES = ("squares", "positive_squares")
 CLUSTER = "cluster"
 
-#: Cells of rows at fault: what is wrong with how many of them, and what to do.
-_FAULTS: dict[int, tuple[str, Callable[[int, str], str], Remedy | str]] = {
-    -1: (
-        "score",
-        lambda n, _: f"has {counted(n, 'missing value')}",
-        "Remove or fix these rows in the table.",
-    ),
+_IN_TABLE = "Remove or fix these rows in the table."
+#: In a database NULL is missing, and NaN is a number outside [0, 1].
+_NULL = replace(MISSING, words="missing {noun}", remedy=_IN_TABLE)
+#: Cells of rows at fault: the argument, its column in the query, and the rule. Labels are coded by `_hit`.
+_FAULTS: dict[int, tuple[str, str, Rule]] = {
+    -1: ("score", "p", _NULL),
     -2: (
         "score",
-        lambda n, least: f"has {counted(n, 'value')} outside [0, 1] (smallest: {least})",
-        "Probabilities are needed; divide percentages by 100, and apply the sigmoid to logits, in a view.",
+        "p",
+        replace(
+            OUTSIDE,
+            remedy="Probabilities are needed; divide percentages by 100, and apply the sigmoid to logits, in a view.",
+        ),
     ),
-    -3: (
-        "label",
-        lambda n, _: f"has {counted(n, 'missing label')}",
-        "Remove or fix these rows in the table.",
-    ),
+    -3: ("label", "y", Rule("missing {noun}", _IN_TABLE, lambda y, its: y == -1, "label")),
     -4: (
         "label",
-        lambda n, _: f"has {counted(n, 'other label')}, neither the positive nor the negative one",
-        "Remove or fix these rows, or name the labels in the query: --pos-label and --neg-label.",
+        "y",
+        Rule(
+            "other {noun}, neither the positive nor the negative one",
+            "Remove or fix these rows, or name the labels in the query: --pos-label and --neg-label.",
+            lambda y, its: y == -2,
+            "label",
+        ),
     ),
-    -5: ("weight", lambda n, _: f"has {counted(n, 'value')} missing or {WEIGHT_RULE}", WEIGHT_REMEDY),
-    -6: (
-        "cluster",
-        lambda n, _: f"has {counted(n, 'missing value')}",
-        "Remove or fix these rows in the table.",
-    ),
+    -5: ("weight", "w", WEIGHT),
+    -6: (CLUSTER, "truecal_cluster", _NULL),
 }
 
 _MADE_BY_TRUECAL = "Was it made with truecal sql?"
@@ -188,19 +187,16 @@ def cells_query(
     given = [f"{_column(name, form)} AS {own}" for name, own in zip(groups, names, strict=True)]
     given.append(f"{form.number.format(_column(score, form), form.double)} AS p")
     given.append(f"{_hit(_column(label, form), pos_label, neg_label, form)} AS y")
-    faults = ["WHEN p IS NULL THEN -1", "WHEN NOT (p >= 0 AND p <= 1) THEN -2"]
-    faults += ["WHEN y = -1 THEN -3", "WHEN y = -2 THEN -4"]
+    faults = [_when(number) for number in (-1, -2, -3, -4)]
     sums = ["COUNT(*)", "SUM(p)", "SUM(y)", "MIN(p)"]
     if weight is not None:
         given.append(f"{form.number.format(_column(weight, form), form.double)} AS w")
-        faults.append(
-            f"WHEN w IS NULL OR NOT (w = 0 OR (w >= {MIN_WEIGHT!r} AND w <= {MAX_WEIGHT!r})) THEN -5"
-        )
+        faults.append(_when(-5))
         faults.append(f"WHEN w = 0 THEN {LEFT_OUT}")
         sums = ["SUM(w)", "SUM(p * w)", "SUM(y * w)", "MIN(p)", "SUM(w * w)", "SUM(y * w * w)"]
     if cluster is not None:
         given.append(f"{_column(cluster, form)} AS truecal_cluster")
-        faults.append("WHEN truecal_cluster IS NULL THEN -6")
+        faults.append(_when(-6))
         shown, names = [*shown, CLUSTER], [*names, "truecal_cluster"]
     aliases = (*COLUMNS[1:], *SQUARES)[: len(sums) + 1]
     result = [f"{own} AS {_quote(name, form)}" for name, own in zip(shown, names, strict=True)]
@@ -242,6 +238,12 @@ SELECT
     {comma.join(result)}
 FROM truecal_cells
 GROUP BY {", ".join([*names, "cell"])}"""
+
+
+def _when(number: int) -> str:
+    """Return the branch of the query that puts rows at fault into their cell."""
+    _, column, rule = _FAULTS[number]
+    return f"WHEN {rule.in_sql(column)} THEN {number}"
 
 
 def _float(number: float, form: Dialect) -> str:
@@ -328,14 +330,18 @@ def _literal(value: Any, form: Dialect) -> str:
 
 @overload
 def read_cells(
-    frame: Any, *, by: None = None, weights: str = "sampling", target: str = "P(y = 1)"
+    frame: Any, *, by: None = None, weighting: str = "sampling", target: str = "P(y = 1)"
 ) -> Cells: ...
 @overload
 def read_cells(
-    frame: Any, *, by: str | Sequence[str], weights: str = "sampling", target: str = "P(y = 1)"
+    frame: Any, *, by: str | Sequence[str], weighting: str = "sampling", target: str = "P(y = 1)"
 ) -> dict[Any, Cells]: ...
 def read_cells(
-    frame: Any, *, by: str | Sequence[str] | None = None, weights: str = "sampling", target: str = "P(y = 1)"
+    frame: Any,
+    *,
+    by: str | Sequence[str] | None = None,
+    weighting: str = "sampling",
+    target: str = "P(y = 1)",
 ) -> Cells | dict[Any, Cells]:
     """Return the cells that a query of `cells_query` found.
 
@@ -346,7 +352,7 @@ def read_cells(
         for parts of a table may be put one below the other.
     by : str or sequence of str, optional
         Columns of groups; without them all groups are merged.
-    weights : {"sampling", "counts"}
+    weighting : {"sampling", "counts"}
         What the weights mean, if the query had any: ``"counts"`` if weight 2 stands for two rows.
     target : str
         What the score is the probability of, in words.
@@ -361,10 +367,10 @@ def read_cells(
     InputError
         If columns are missing or contradict each other, or if the table has rows at fault: how many, and in what way.
     """
-    check_choice("weights", weights, ("sampling", "counts"))
+    check_choice("weighting", weighting, ("sampling", "counts"))
     data = collect(as_lazy(frame))
     found = find_columns(data.columns)
-    keep = [*COLUMNS, *(SQUARES if weights == "sampling" and SQUARES[0] in found else ())]
+    keep = [*COLUMNS, *(SQUARES if weighting == "sampling" and SQUARES[0] in found else ())]
     others = [column for column in data.columns if column not in found.values()]
     groups = [] if by is None else [by] if isinstance(by, str) else list(by)
     groups = [name if name in others else _unquoted(name) or name for name in groups]
@@ -381,7 +387,7 @@ def read_cells(
     good = sums["cell"] >= 0
     sums = {name: column[good] for name, column in sums.items()}
     _check_sums(sums, weighted=SQUARES[0] in found)
-    if weights == "counts":
+    if weighting == "counts":
         _check_counts(sums["count"])
     del sums["cell"]
     rows, lower = sums.pop("rows"), sums["lower"]
@@ -445,18 +451,18 @@ def _refuse(sums: dict[str, NDArray[Any]]) -> None:
             remedy=_MADE_BY_TRUECAL,
         )
     errors = []
-    for number, (argument, problem, remedy) in _FAULTS.items():
+    for number, (argument, _, rule) in _FAULTS.items():
         where = cell == number
         if where.any():
             n, least = int(rows[where].sum()), sums["lower"][where].min()
-            text = problem(n, "NaN" if np.isnan(least) else f"{least:.9g}")
-            errors.append(InputError(text, argument=argument, count=n, remedy=remedy))
+            shown = f" (smallest: {'NaN' if np.isnan(least) else f'{least:.9g}'})" if number == -2 else ""
+            errors.append(InputError(rule.problem(n) + shown, argument=argument, count=n, remedy=rule.remedy))
     if errors:
         raise first_of(errors)
     if not len(cell):
         raise InputError("The table of the query is empty. At least one row is needed")
     if (cell == LEFT_OUT).all():
-        raise InputError("is zero in every row. At least one row must count", argument="weight")
+        raise no_weight("weight")
 
 
 #: How far text files round, relative to the value.
@@ -494,9 +500,4 @@ def _check_counts(count: FloatArray) -> None:
     """Refuse sums of weights that cannot be numbers of rows."""
     n = int((np.abs(count - np.rint(count)) > _ROUNDING * count).sum())
     if n:
-        raise InputError(
-            f"has {counted(n, 'value')} {COUNT_RULE}",
-            argument="column 'count'",
-            count=n,
-            remedy=Remedy.SAMPLING,
-        )
+        raise InputError(FRACTION.problem(n), argument="column 'count'", count=n, remedy=FRACTION.remedy)

@@ -1,49 +1,43 @@
-"""Rows counted in bins of equal width, which needs no order."""
+"""Rows that are counted in bins of equal width, which needs no order, for estimators that need only sums over bins."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.runs import IntArray
+from truecal._lib.numeric import IntArray, run_ends
 from truecal._lib.types import FloatArray
-from truecal.data.counted_sample import CountedSample
-from truecal.data.counting import MOST_COUNTED_ROWS, STEP, CellSums, Columns, Counting, mean_in_cell
 from truecal.data.sample import Sample
+
+#: Labels and scores of rows.
+Columns = tuple[NDArray[Any], NDArray[Any]]
 
 #: Fewer scores than this are sorted sooner than they are counted.
 _FEWEST_SCORES = 1 << 13
+#: Rows counted in one step; its arrays fit into the cache of a processor.
+_STEP = 1 << 15
+#: A score is rounded to a multiple of 2^-26, and what is left to one of 2^-53. Sums of such parts are exact for so many
+#: rows: their order cannot matter.
+_COARSE, _FINE, _MOST_ROWS = 2.0**-26, 2.0**-53, 1 << 26
+#: Units of numbers in [0, 1] whose sums over a step are exact; sums of steps are added exactly. Smallest mean for which
+#: that is enough, and smallest number instead of 1.
+_HIGH, _LOW, _SMALLEST_MEAN, _SMALLEST_POWER = 2.0**-37, 2.0**-74, 2.0**-20, 2.0**-900
 
 
 def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArray:
-    """Return the lower edges k / n_bins, rounded to the type of the scores.
-
-    Parameters
-    ----------
-    k : ndarray of int
-        Numbers of bins, from 0.
-    n_bins : int or ndarray of int
-        Number of bins.
-    dtype : numpy.dtype
-        Type of the scores.
-    """
+    """Return the lower edges k / n_bins, rounded to the type of the scores."""
     return np.asarray((k / n_bins).astype(dtype, copy=False), dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class WidthCounting(Counting):
-    """Count rows in bins of equal width.
-
-    Parameters
-    ----------
-    n_bins : int
-        Number of bins.
-    """
+class WidthCounting:
+    """How to count rows in `n_bins` bins of equal width, where that is exact and quicker than to sort them."""
 
     n_bins: int
 
@@ -62,7 +56,7 @@ class WidthCounting(Counting):
     def _bins(self, n_rows: int, scores: NDArray[Any]) -> WidthBins | None:
         exact = (
             scores.size >= _FEWEST_SCORES
-            and self.n_bins <= n_rows <= MOST_COUNTED_ROWS
+            and self.n_bins <= n_rows <= _MOST_ROWS
             # The edges must be far apart in the type of the scores.
             and self.n_bins * float(np.finfo(scores.dtype).eps) < 0.25
         )
@@ -70,15 +64,7 @@ class WidthCounting(Counting):
 
 
 class WidthBins:
-    """The bins [k/b, (k+1)/b), with edges rounded to the type of the scores; the last one is closed.
-
-    Parameters
-    ----------
-    n_bins : int
-        Number b of bins.
-    dtype : numpy.dtype
-        Type of the scores, in which edges are far apart.
-    """
+    """The b bins [k/b, (k+1)/b), with edges rounded to the type of the scores; the last one is closed."""
 
     def __init__(self, n_bins: int, dtype: np.dtype[Any]) -> None:
         edges = width_edges(np.arange(n_bins + 1), n_bins, dtype)
@@ -97,11 +83,11 @@ class WidthBins:
         return k
 
     def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> CountedSample:
-        """Return the sample whose groups are the bins that have rows; arguments as for `Counting.count`."""
+        """Return the sample whose groups are the bins that have rows."""
         sums = CellSums(2 * self.n_bins)
         bin_of = np.empty(len(score), dtype=np.min_scalar_type(self.n_bins))
-        for first in range(0, len(score), STEP):
-            step = slice(first, first + STEP)
+        for first in range(0, len(score), _STEP):
+            step = slice(first, first + _STEP)
             values = score[step].astype(np.float64, copy=False)
             bin_of[step] = place = self.index(values)
             sums.add_labelled(place, label[step], values)
@@ -110,12 +96,12 @@ class WidthBins:
     def count_classes(
         self, column: NDArray[Any], proba: NDArray[Any], targets: Sequence[str]
     ) -> Iterator[CountedSample]:
-        """Return the same for all classes, each against the rest; arguments as for `Counting.count_classes`."""
+        """Return the same for all classes, each against the rest."""
         n_classes = proba.shape[1]
         offset = np.arange(n_classes) * self.n_bins
         n_cells = n_classes * self.n_bins
         sums = CellSums(n_cells)
-        step = max(STEP, 2 * n_cells) // n_classes
+        step = max(_STEP, 2 * n_cells) // n_classes
         for first in range(0, len(proba), step):
             values = proba[first : first + step].astype(np.float64, copy=False)
             cell = self.index(values)
@@ -136,19 +122,7 @@ class WidthBins:
         columns: Callable[[], Columns],
         bin_of: NDArray[Any] | None = None,
     ) -> CountedSample:
-        """Return the sample of bins with these sums; a mean is kept inside its bin.
-
-        Parameters
-        ----------
-        table, positives : ndarray
-            Sums of each bin, as those of `CellSums`, and its positive labels.
-        target : str
-            What the score is the probability of, in words.
-        columns : callable
-            Returns the labels and the scores of all rows.
-        bin_of : ndarray, optional
-            Bin of each row, if it is known.
-        """
+        """Return the sample of bins with these sums, as those of `CellSums`; a mean is kept inside its bin."""
         kept = np.flatnonzero(table[0])
         mean = mean_in_cell(table[:, kept], self.lower[kept], self.upper[kept])
 
@@ -156,17 +130,17 @@ class WidthBins:
             of_bin = np.zeros(self.n_bins)
             of_bin[kept] = value
             _, score = columns()
-            for first in range(0, len(score), STEP):
-                step = slice(first, first + STEP)
+            for first in range(0, len(score), _STEP):
+                step = slice(first, first + _STEP)
                 values = score[step].astype(np.float64, copy=False)
                 yield values, of_bin.take(self.index(values) if bin_of is None else bin_of[step])
 
         return CountedSample(
-            mean,
-            table[0, kept],
-            positives[kept],
-            self.dtype,
-            target,
+            score=mean,
+            count=table[0, kept],
+            positives=positives[kept],
+            dtype=self.dtype,
+            target=target,
             lower=self.lower[kept],
             width=float((self.upper - self.lower).max()),
             columns=columns,
@@ -176,3 +150,90 @@ class WidthBins:
 
 def _class_rows(column: NDArray[Any], proba: NDArray[Any], k: int) -> Columns:
     return column == k, proba[:, k]
+
+
+class CellSums:
+    """Sums by cell that are exact for any order of rows: rows, and their scores in a coarse and a fine part."""
+
+    def __init__(self, n_cells: int) -> None:
+        self.table = np.zeros((3, n_cells))
+
+    def add(self, cell: IntArray, score: FloatArray) -> None:
+        """Add rows; `cell` is the number of the cell of each."""
+        rows, coarse, fine = self.table
+        rows += np.bincount(cell, minlength=len(rows))
+        part = rounded(score, _COARSE)
+        coarse += np.bincount(cell, part, len(rows))
+        np.subtract(score, part, out=part)
+        fine += np.bincount(cell, rounded(part, _FINE, out=part), len(rows))
+
+    def add_labelled(self, cell: IntArray, label: NDArray[Any], score: FloatArray) -> None:
+        """Add rows to cells that are split by label: cell c has the numbers 2c and 2c + 1."""
+        cell <<= 1
+        cell |= label.astype(np.intp, copy=False)
+        self.add(cell, score)
+
+    def by_label(self) -> tuple[FloatArray, FloatArray]:
+        """Return the table of cells that were split by label, and the positive labels of each cell."""
+        table = self.table.reshape(3, -1, 2)
+        return table.sum(axis=2), table[0, :, 1]
+
+
+def rounded(values: FloatArray, unit: float, out: FloatArray | None = None) -> FloatArray:
+    """Return multiples of a power of two; values must be smaller than 2^51 times this unit."""
+    constant = 1.5 * 2.0**52 * unit  # its last binary digit is the unit
+    multiple = np.add(values, constant, out=out)
+    multiple -= constant
+    return np.asarray(multiple)
+
+
+def mean_in_cell(table: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return mean scores, which rounding must not move out of their cells [lower, upper)."""
+    rows, coarse, fine = table
+    return np.asarray(np.clip((coarse + fine) / rows, lower, np.nextafter(upper, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class CountedSample(Sample):
+    """A sample with groups of different scores: their mean, off by at most 2^-53, rows and labels.
+
+    Attributes
+    ----------
+    lower : ndarray of shape (n_groups,)
+        No score of a group is below this, and all of the group before are.
+    width : float
+        No score of a group is farther above `lower`.
+    columns : callable
+        Returns the labels and the scores of all rows.
+    by_row : callable
+        Given a value for each group, yields the scores of some rows, and the values of their groups, until all rows had
+        their turn.
+    """
+
+    lower: FloatArray = field(kw_only=True)
+    width: float = field(kw_only=True)
+    columns: Callable[[], Columns] = field(kw_only=True)
+    by_row: Callable[[FloatArray], Iterator[tuple[FloatArray, FloatArray]]] = field(kw_only=True)
+
+    def distance(self, level: FloatArray, start: IntArray, p: float) -> FloatArray:
+        """Return the l_p distance of the scores of the rows from the level of their run of groups."""
+        level_of = np.repeat(level, run_ends(start, len(self)) - start)
+        farthest = float(np.maximum(level_of - self.lower, self.lower + self.width - level_of).max())
+        largest = 2.0 ** math.ceil(p * math.log2(farthest))  # that a distance to the power of p can be
+        mean = self._mean_power(level_of, p, largest) if largest > _SMALLEST_POWER else 0.0
+        if mean <= _SMALLEST_MEAN * largest:
+            ordered = Sample.from_rows(*self.columns())
+            return ordered.distance(level, ordered.score.searchsorted(self.lower[start]), p)
+        return np.array([mean ** (1 / p)])
+
+    def _mean_power(self, level_of: FloatArray, p: float, largest: float) -> float:
+        """Return the mean of the distances to the power of p."""
+        sums = []
+        for score, gap in self.by_row(level_of):
+            np.subtract(score, gap, out=gap)
+            np.abs(gap, out=gap)
+            gap **= p
+            high = rounded(gap, _HIGH * largest)
+            gap -= high
+            sums += [high.sum(), rounded(gap, _LOW * largest, out=gap).sum()]
+        return math.fsum(sums) / self.n

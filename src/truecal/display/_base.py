@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from truecal._lib.docs import fill_docstring
+from truecal._lib.lazy import fill_docstring
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Fills what the docstrings of all `plot` have in common.
+_AX = "ax : matplotlib Axes, optional\n    Where to draw; by default a new figure of `matplotlib.pyplot`."
+_OPTIONS = "**options\n    Options of `plot`"
+
+#: Fills what the docstrings of all `plot`, and of what makes displays, have in common.
 describe_plot = fill_docstring(
-    ax="ax : matplotlib Axes, optional\n    Where to draw; by default a new figure.",
+    ax=_AX,
+    draw=f"{_AX}\n{_OPTIONS}.",
+    read_and_draw=f"{_AX}\n{_OPTIONS}, and how to read the predictions, as in `truecal.estimate`.",
+    display="Returns\n-------\nSelf\n    The display, drawn.",
     title="name : str, optional\n    Title; by default what the scores are probabilities of.",
     legend="legend : bool\n    Whether to draw a legend.",
     drawn="Returns\n-------\nSelf\n    With its axes in `ax_` and its figure in `figure_`.",
@@ -23,10 +30,20 @@ describe_plot = fill_docstring(
 )
 
 
-class Display(ABC):
-    """Something drawn: after `plot`, `ax_` are its axes and `figure_` is its figure.
+#: Properties of lines that constructors which also read predictions pass on to `plot`.
+_LINE = frozenset(
+    {
+        "alpha", "linestyle", "linewidth", "ls", "lw", "marker", "markeredgecolor", "markerfacecolor", "markersize",
+        "ms", "zorder",
+    }
+)  # fmt: skip
 
-    Where there are several panels, `axes_` has them all and `ax_` is the first.
+
+class Display(ABC):
+    """Something drawn: `ax_` are its axes and `figure_` is its figure.
+
+    ``from_predictions`` and all other constructors whose names begin with ``from_`` draw at once and return the
+    display; `plot` draws it again. Where there are several panels, `axes_` has them all and `ax_` is the first.
     """
 
     ax_: Axes
@@ -40,7 +57,7 @@ class Display(ABC):
         Parameters
         ----------
         ax : matplotlib Axes, or several, optional
-            Where to draw; by default a new figure.
+            Where to draw; by default a new figure of `matplotlib.pyplot`.
         **options
             What each display has of its own.
 
@@ -49,6 +66,19 @@ class Display(ABC):
         Self
             With its axes in `ax_` and its figure in `figure_`.
         """
+
+    @classmethod
+    def _split(cls, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the options of `plot`, and the others, which say how to read the predictions."""
+        known = _LINE | {
+            name
+            for name, parameter in inspect.signature(cls.plot).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        }
+        return (
+            {name: value for name, value in options.items() if name in known},
+            {name: value for name, value in options.items() if name not in known},
+        )
 
     def _drawn(self, *axes: Axes) -> Self:
         self.ax_, self.axes_ = axes[0], list(axes)

@@ -50,8 +50,10 @@ class CalibrationPlotDisplay(Display):
     >>> import truecal
     >>> from matplotlib.figure import Figure
     >>> data = truecal.datasets.load("flights")
-    >>> display = truecal.display.CalibrationPlotDisplay.from_predictions(data.y_true, data.y_proba)
-    >>> display.plot(ax=Figure().subplots()).ax_.get_ylabel()
+    >>> display = truecal.display.CalibrationPlotDisplay.from_predictions(
+    ...     data.y_true, data.y_proba, ax=Figure().subplots()
+    ... )
+    >>> display.ax_.get_ylabel()
     'observed risk (%)'
     """
 
@@ -61,26 +63,29 @@ class CalibrationPlotDisplay(Display):
         self.data = data
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_proba: Any = None, **options: Any) -> Self:
-        """Compute what is drawn from labels and predicted risks, or from a `Sample`.
+    @describe_plot
+    def from_predictions(cls, y_true: Any, y_proba: Any = None, *, ax: Any = None, **options: Any) -> Self:
+        """Draw the plot of labels and predicted risks, or of a `Sample`.
 
         Parameters
         ----------
         y_true, y_proba
             As in `truecal.weak_calibration`.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure of `matplotlib.pyplot`.
         **options
-            ``n_groups`` (10), ``confidence_level``, and how to read the predictions: ``clusters``, ``pos_label`` and
-            so on.
+            Options of `plot`; ``n_groups`` (10), ``confidence_level``; and how to read the predictions: ``clusters``,
+            ``pos_label`` and so on.
 
-        Returns
-        -------
-        Self
+        {display}
         """
-        return cls(calibration_plot(y_true, y_proba, **options))
+        drawing, others = cls._split(options)
+        return cls(calibration_plot(y_true, y_proba, **others)).plot(ax, **drawing)
 
     @classmethod
-    def from_assessment(cls, assessment: Any, *, n_groups: int = 10) -> Self:
-        """Make the display from the result of `truecal.assess`.
+    @describe_plot
+    def from_assessment(cls, assessment: Any, *, n_groups: int = 10, ax: Any = None, **options: Any) -> Self:
+        """Draw the result of `truecal.assess`.
 
         Parameters
         ----------
@@ -88,13 +93,13 @@ class CalibrationPlotDisplay(Display):
             The assessment.
         n_groups : int
             Number of groups of equal size.
+        {draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
         level = assessment.confidence_level
-        return cls(calibration_plot(assessment.sample, n_groups=n_groups, confidence_level=level))
+        data = calibration_plot(assessment.sample, n_groups=n_groups, confidence_level=level)
+        return cls(data).plot(ax, **options)
 
     def plot(
         self,
@@ -230,8 +235,10 @@ class DecisionCurveDisplay(Display):
     >>> import truecal
     >>> from matplotlib.figure import Figure
     >>> data = truecal.datasets.load("flights")
-    >>> display = truecal.display.DecisionCurveDisplay.from_predictions(data.y_true, data.y_proba)
-    >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()
+    >>> display = truecal.display.DecisionCurveDisplay.from_predictions(
+    ...     data.y_true, data.y_proba, ax=Figure().subplots()
+    ... )
+    >>> display.ax_.get_xlabel()
     'threshold probability (%)'
     """
 
@@ -239,21 +246,23 @@ class DecisionCurveDisplay(Display):
         self.curve = curve
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_proba: Any = None, **options: Any) -> Self:
-        """Compute the decision curve of predictions.
+    @describe_plot
+    def from_predictions(cls, y_true: Any, y_proba: Any = None, *, ax: Any = None, **options: Any) -> Self:
+        """Draw the decision curve of predictions.
 
         Parameters
         ----------
         y_true, y_proba
             As in `truecal.net_benefit`.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure of `matplotlib.pyplot`.
         **options
-            As in `truecal.net_benefit`.
+            Options of `plot`, and of `truecal.net_benefit`.
 
-        Returns
-        -------
-        Self
+        {display}
         """
-        return cls(net_benefit(y_true, y_proba, **options))
+        drawing, others = cls._split(options)
+        return cls(net_benefit(y_true, y_proba, **others)).plot(ax, **drawing)
 
     @describe_plot
     def plot(

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal._lib.checks import as_generator, check_choice, check_count
+from truecal._lib.checks import as_generator, check_choice, check_count, check_norm
 from truecal._lib.text import level
-from truecal._lib.types import RNGLike
+from truecal._lib.types import NormLike, RNGLike
 from truecal.data import as_sample, read_rows
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import split_rows, split_sample
@@ -58,13 +58,14 @@ class ComparisonDisplay(Display):
     >>> from truecal import datasets
     >>> from truecal.display import ComparisonDisplay
     >>> data = datasets.load("flights")
-    >>> display = ComparisonDisplay.from_predictions(data.y_true, data.predictions, rng=0)
+    >>> ax = Figure().subplots()
+    >>> display = ComparisonDisplay.from_predictions(data.y_true, data.predictions, rng=0, ax=ax)
     >>> for row in display.rows:
     ...     print(f"{row['name']:12} {row['value']:.3f}, {row['low']:.3f} to {row['high']:.3f}")
     boosting     0.029, 0.019 to 0.036
     balanced     0.191, 0.182 to 0.199
     naive_bayes  0.108, 0.096 to 0.125
-    >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()
+    >>> ax.get_xlabel()
     'calibration error, l2 (%)'
     """
 
@@ -73,19 +74,21 @@ class ComparisonDisplay(Display):
         self.curves = dict(curves or {})
 
     @classmethod
+    @describe_plot
     def from_predictions(
         cls,
         y_true: Any,
         predictions: Mapping[str, Any],
         *,
         estimators: Sequence[str] = ("multiscale",),
-        norm: float = 2,
+        norm: NormLike = 2,
         confidence_level: float | None = 0.95,
         n_resamples: int = 300,
         rng: RNGLike = None,
-        **reading: Any,
+        ax: Any = None,
+        **options: Any,
     ) -> Self:
-        """Make the display from one set of labels and the probabilities of several models.
+        """Draw one set of labels and the probabilities of several models.
 
         Parameters
         ----------
@@ -95,39 +98,38 @@ class ComparisonDisplay(Display):
             Probabilities, or a `Sample`, by the name of the model.
         estimators : sequence of str
             Estimators to show.
-        norm : {1, 2}
+        norm : {1, 2, "l1", "l2"}
             Order of the norm.
         confidence_level : float or None
             Level of the intervals for the true error; None for none.
         n_resamples, rng
             Resamples and seed of the bands of the curves.
-        **reading
-            As in `truecal.estimate`.
+        {read_and_draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
+        drawing, reading = cls._split(options)
         samples = {
             name: proba if isinstance(proba, Sample) else as_sample(y_true, proba, **reading)
             for name, proba in predictions.items()
         }
-        return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
+        display = cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
+        return display.plot(ax, **drawing)
 
     @classmethod
-    def from_ranking(cls, ranking: Ranking) -> Self:
-        """Make the display from the ranking of several models, with its simultaneous intervals.
+    @describe_plot
+    def from_ranking(cls, ranking: Ranking, *, ax: Any = None, **options: Any) -> Self:
+        """Draw the ranking of several models, with its simultaneous intervals.
 
         Parameters
         ----------
         ranking : Ranking
             What `truecal.compare` returns for three models or more.
+        {draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
-        return cls(
+        rows = [
             {
                 "name": model.name,
                 "estimator": DEFAULT_ESTIMATOR,
@@ -138,9 +140,11 @@ class ComparisonDisplay(Display):
                 "confidence_level": ranking.confidence_level,
             }
             for model in ranking.models
-        )
+        ]
+        return cls(rows).plot(ax, **options)
 
     @classmethod
+    @describe_plot
     def from_groups(
         cls,
         y_true: Any,
@@ -148,13 +152,14 @@ class ComparisonDisplay(Display):
         by: Any,
         *,
         estimators: Sequence[str] = ("multiscale",),
-        norm: float = 2,
+        norm: NormLike = 2,
         confidence_level: float | None = 0.95,
         n_resamples: int = 300,
         rng: RNGLike = None,
-        **reading: Any,
+        ax: Any = None,
+        **options: Any,
     ) -> Self:
-        """Make the display from the predictions of one model, and the group that each row belongs to.
+        """Draw the predictions of one model, and the group that each row belongs to.
 
         Parameters
         ----------
@@ -162,30 +167,31 @@ class ComparisonDisplay(Display):
             Labels and probabilities.
         by : array-like, mapping, data frame or tuple of array-like
             The groups: one column, or several that are crossed, as in `truecal.assess`.
-        estimators, norm, confidence_level, n_resamples, rng, **reading
+        estimators, norm, confidence_level, n_resamples, rng
             As in `from_predictions`.
+        {read_and_draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
+        drawing, reading = cls._split(options)
         warn_of_other_order(y_true=y_true, by=by)
         (rows,) = read_rows(y_true, y_proba, **reading)
         split = split_rows(by, len(rows.label))
         samples = {split.names[k]: sample for k, sample in split_sample(rows, split).items()}
-        return cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
+        display = cls._from_samples(samples, estimators, norm, confidence_level, n_resamples, rng)
+        return display.plot(ax, **drawing)
 
     @classmethod
     def _from_samples(
         cls,
         samples: Mapping[str, Sample],
         estimators: Sequence[str],
-        norm: float,
+        norm: NormLike,
         confidence_level: float | None,
         n_resamples: int,
         rng: RNGLike,
     ) -> Self:
-        generator, rows = as_generator(rng), []
+        generator, order, rows = as_generator(rng), check_norm(norm), []
         for name, sample in samples.items():
             ends = {}
             if confidence_level is not None:
@@ -198,7 +204,7 @@ class ComparisonDisplay(Display):
                     "estimator": estimator,
                     "value": value,
                     "n": sample.n,
-                    "norm": norm,
+                    "norm": order,
                     **ends,
                 }
                 rows.append(row)
@@ -322,13 +328,28 @@ class AuditDisplay(Display):
     >>> from matplotlib.figure import Figure
     >>> data = truecal.datasets.load("flights")
     >>> audit = truecal.audit(data.y_true, data.y_proba, {"origin": data.groups["origin"]}, rng=0)
-    >>> display = truecal.display.AuditDisplay(audit).plot(ax=Figure().subplots())
+    >>> display = truecal.display.AuditDisplay.from_audit(audit, ax=Figure().subplots())
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
     ["origin: 'JFK' (3,251)", "origin: 'EWR' (3,532)", "origin: 'LGA' (3,217)"]
     """
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit
+
+    @classmethod
+    @describe_plot
+    def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
+        """Draw the result of `truecal.audit`.
+
+        Parameters
+        ----------
+        audit : Audit
+            What was found.
+        {draw}
+
+        {display}
+        """
+        return cls(audit).plot(ax, **options)
 
     @describe_plot
     def plot(self, ax: Any = None, *, most: int = 20, legend: bool = True, **options: Any) -> Self:

@@ -35,7 +35,7 @@ class MonitorDisplay(Display):
     >>> monitor = truecal.CalibrationMonitor()
     >>> for day in range(3):
     ...     _ = monitor.update([0, 1, 1], [0.2, 0.7, 0.9], time=day)
-    >>> display = truecal.display.MonitorDisplay.from_monitor(monitor).plot(ax=Figure().subplots())
+    >>> display = truecal.display.MonitorDisplay.from_monitor(monitor, ax=Figure().subplots())
     >>> display.ax_.get_ylabel()
     'e-value'
     """
@@ -47,19 +47,19 @@ class MonitorDisplay(Display):
         self.threshold, self.change = threshold, change
 
     @classmethod
-    def from_monitor(cls, monitor: Any) -> Self:
-        """Make the display from a monitor, or from the part of an assessment that is over time.
+    @describe_plot
+    def from_monitor(cls, monitor: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Draw the history of a monitor, or the part of an assessment that is over time.
 
         Parameters
         ----------
         monitor : CalibrationMonitor or OverTime
             The monitor, or `Assessment.over_time`.
+        {draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
-        return cls(monitor.history, monitor.threshold, monitor.change)
+        return cls(monitor.history, monitor.threshold, monitor.change).plot(ax, **options)
 
     @describe_plot
     def plot(self, ax: Any = None, **options: Any) -> Self:
@@ -68,7 +68,7 @@ class MonitorDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure. The axes are divided into three.
+            Where to draw; by default a new figure of `matplotlib.pyplot`. The axes are divided into three.
         **options
             Passed to matplotlib for the line of the e-value.
 

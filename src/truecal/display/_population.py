@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from truecal._lib.checks import check_choice, check_count
-from truecal._lib.types import FloatArray
+from truecal._lib.types import FloatArray, NormLike
 from truecal.assessment._plotdata import SCALES, ScoreHistogram, score_histogram
 from truecal.data import as_sample
 from truecal.display._base import Display, describe_plot
@@ -71,11 +71,10 @@ class CurveDisplay(Display):
     >>> import truecal
     >>> from matplotlib.figure import Figure
     >>> from truecal.display import CurveDisplay
-    >>> display = CurveDisplay.from_population(truecal.paper.population("resnet110_c10"))
-    >>> display.name
-    'log(1 − p) = −0.24 + 0.3 log(1 − c)'
-    >>> display.plot(ax=Figure().subplots()).ax_.get_ylabel()
-    'observed frequency'
+    >>> population = truecal.paper.population("resnet110_c10")
+    >>> display = CurveDisplay.from_population(population, ax=Figure().subplots())
+    >>> display.name, display.ax_.get_ylabel()
+    ('log(1 − p) = −0.24 + 0.3 log(1 − c)', 'observed frequency')
     """
 
     def __init__(
@@ -94,8 +93,11 @@ class CurveDisplay(Display):
         self.true_error = true_error
 
     @classmethod
-    def from_population(cls, population: Population, *, target: str = "", norm: float = 2) -> Self:
-        """Make the display of any population, and of its true error.
+    @describe_plot
+    def from_population(
+        cls, population: Population, *, target: str = "", norm: NormLike = 2, ax: Any = None, **options: Any
+    ) -> Self:
+        """Draw any population, and its true error.
 
         Parameters
         ----------
@@ -103,18 +105,21 @@ class CurveDisplay(Display):
             Scores and curve.
         target : str
             What the scores are probabilities of.
-        norm : float
+        norm : float, "l1" or "l2"
             Order of the norm of the true error.
+        {draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
-        return cls(population, target=target, true_error=population.true_error(norm))
+        display = cls(population, target=target, true_error=population.true_error(norm))
+        return display.plot(ax, **options)
 
     @classmethod
-    def from_fit(cls, fit: PopulationFit, *, bins: BinTable | None = None) -> Self:
-        """Make the display from what `truecal.fit_population` returned.
+    @describe_plot
+    def from_fit(
+        cls, fit: PopulationFit, *, bins: BinTable | None = None, ax: Any = None, **options: Any
+    ) -> Self:
+        """Draw what `truecal.fit_population` returned.
 
         Parameters
         ----------
@@ -122,16 +127,19 @@ class CurveDisplay(Display):
             The fit.
         bins : BinTable, optional
             Data to draw beside the curve.
+        {draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
-        return cls(fit.population, bins=bins, target=fit.target, true_error=fit.population.true_error())
+        true_error = fit.population.true_error()
+        return cls(fit.population, bins=bins, target=fit.target, true_error=true_error).plot(ax, **options)
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_proba: Any = None, *, n_bins: int = 15, **reading: Any) -> Self:
-        """Fit a population to predictions, and make the display of it and of `n_bins` equal-mass bins.
+    @describe_plot
+    def from_predictions(
+        cls, y_true: Any, y_proba: Any = None, *, n_bins: int = 15, ax: Any = None, **options: Any
+    ) -> Self:
+        """Fit a population to predictions, and draw it and `n_bins` equal-mass bins.
 
         Parameters
         ----------
@@ -139,16 +147,14 @@ class CurveDisplay(Display):
             As in `truecal.estimate`.
         n_bins : int
             Number of bins of the data.
-        **reading
-            As in `truecal.estimate`.
+        {read_and_draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
+        drawing, reading = cls._split(options)
         sample = as_sample(y_true, y_proba, **reading)
         bins = summarize_bins(sample, partition(EqualMass(sample), check_count("n_bins", n_bins)))
-        return cls.from_fit(fit_population(sample), bins=bins)
+        return cls.from_fit(fit_population(sample), bins=bins, ax=ax, **drawing)
 
     @describe_plot
     def plot(
@@ -285,8 +291,8 @@ class ScoreDisplay(Display):
     >>> from matplotlib.figure import Figure
     >>> from truecal.display import ScoreDisplay
     >>> y, p = truecal.paper.population("resnet110_c10").sample(2000, rng=0)
-    >>> display = ScoreDisplay.from_predictions(y, p, scale="complement")
-    >>> display.plot(ax=Figure().subplots()).ax_.get_ylabel()
+    >>> display = ScoreDisplay.from_predictions(y, p, scale="complement", ax=Figure().subplots())
+    >>> display.ax_.get_ylabel()
     '% of rows per decade'
     """
 
@@ -295,6 +301,7 @@ class ScoreDisplay(Display):
         self.name = name
 
     @classmethod
+    @describe_plot
     def from_predictions(
         cls,
         y_true: Any,
@@ -303,9 +310,10 @@ class ScoreDisplay(Display):
         fit: PopulationFit | ScoreDistribution | str | None = "beta",
         scale: str = "linear",
         n_bins: int = 40,
-        **reading: Any,
+        ax: Any = None,
+        **options: Any,
     ) -> Self:
-        """Make the display from labels and probabilities, or from a `Sample`.
+        """Draw the scores of labels and probabilities, or of a `Sample`.
 
         Parameters
         ----------
@@ -319,13 +327,11 @@ class ScoreDisplay(Display):
             the last bin of a linear axis, can be seen. ``"logit"`` does so at both ends.
         n_bins : int
             Number of bins, about.
-        **reading
-            As in `truecal.estimate`.
+        {read_and_draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
+        drawing, reading = cls._split(options)
         sample = as_sample(y_true, y_proba, **reading)
         if isinstance(fit, str):
             if fit != "beta":
@@ -335,7 +341,8 @@ class ScoreDisplay(Display):
                 )
             fit = fit_population(sample)
         scores = fit.scores if isinstance(fit, PopulationFit) else fit
-        return cls(score_histogram(sample, fit=scores, scale=scale, n_bins=n_bins), name=_name(scores))
+        histogram = score_histogram(sample, fit=scores, scale=scale, n_bins=n_bins)
+        return cls(histogram, name=_name(scores)).plot(ax, **drawing)
 
     @describe_plot
     def plot(

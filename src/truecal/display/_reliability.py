@@ -77,8 +77,8 @@ class ReliabilityDisplay(Display):
     >>> from matplotlib.figure import Figure
     >>> from truecal.display import ReliabilityDisplay
     >>> y, p = truecal.paper.population("resnet110_c100").sample(2000, rng=0)
-    >>> display = ReliabilityDisplay.from_predictions(y, p, rng=0)
-    >>> display.plot(ax=Figure().subplots()).ax_.get_ylabel()  # without ax, a new figure of pyplot
+    >>> display = ReliabilityDisplay.from_predictions(y, p, rng=0, ax=Figure().subplots())
+    >>> display.ax_.get_ylabel()  # without ax, a new figure of pyplot
     'observed frequency'
     """
 
@@ -102,6 +102,7 @@ class ReliabilityDisplay(Display):
         self.kind = check_choice("kind", kind, KINDS)
 
     @classmethod
+    @describe_plot
     def from_predictions(
         cls,
         y_true: Any,
@@ -119,9 +120,11 @@ class ReliabilityDisplay(Display):
         rng: RNGLike = None,
         name: str | None = None,
         ax: Any = None,
-        **reading: Any,
+        **options: Any,
     ) -> Self:
-        """Make the display from labels and probabilities, or from a `Sample`.
+        """Draw the diagram of labels and probabilities, or of a `Sample`.
+
+        Axes that already have a diagram get one more curve, so that several models can be compared.
 
         Parameters
         ----------
@@ -144,17 +147,12 @@ class ReliabilityDisplay(Display):
             Draw a confidence band as well: where the true curve may lie, at each score or at all scores together.
         name : str, optional
             Name of the model in title and legend.
-        ax : matplotlib Axes, optional
-            If given, the display is drawn into these axes at once. Several models drawn into the same axes share
-            its histogram and legend.
-        **reading
-            As in `truecal.estimate`.
+        {read_and_draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
         check_choice("kind", kind, KINDS)
+        drawing, reading = cls._split(options)
         sample = as_sample(y_true, y_proba, **reading)
         curve = reliability_curve(
             sample,
@@ -173,11 +171,12 @@ class ReliabilityDisplay(Display):
             limits = bin_confidence_band(curve, confidence)
         shown = score_histogram(sample, scale=scale)
         display = cls(curve, shown, estimate=estimate, kind=kind, confidence=limits, name=name)
-        return display if ax is None else display.plot(ax)
+        return display.plot(ax, **drawing)
 
     @classmethod
+    @describe_plot
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Make the display from a fitted scikit-learn classifier.
+        """Draw the diagram of a fitted scikit-learn classifier.
 
         Parameters
         ----------
@@ -186,11 +185,9 @@ class ReliabilityDisplay(Display):
         X, y
             Data that it was not fitted to, and labels.
         **options
-            Options of `from_predictions`, except its `estimator`: pass that to `from_predictions`.
+            Options of `from_predictions`, `ax` and `name` among them, except its `estimator`.
 
-        Returns
-        -------
-        Self
+        {display}
         """
         if not hasattr(estimator, "predict_proba"):
             raise InputError(
@@ -201,8 +198,9 @@ class ReliabilityDisplay(Display):
         return cls.from_predictions(y, estimator.predict_proba(X), **options)
 
     @classmethod
+    @describe_plot
     def from_cv_results(cls, cv_results: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Make the display from scikit-learn's `cross_validate`: one curve of all rows that were held out.
+        """Draw the diagram of scikit-learn's `cross_validate`: one curve of all rows that were held out.
 
         Each row is predicted by the model that was not fitted to it. A fold alone has few rows, so the folds are
         taken together.
@@ -216,9 +214,7 @@ class ReliabilityDisplay(Display):
         **options
             Options of `from_estimator`.
 
-        Returns
-        -------
-        Self
+        {display}
         """
         missing = {"estimator", "indices"} - set(cv_results)
         if missing:
@@ -243,10 +239,17 @@ class ReliabilityDisplay(Display):
         )
 
     @classmethod
+    @describe_plot
     def from_assessment(
-        cls, assessment: Assessment, *, kind: str = "isotonic", scale: str = "linear"
+        cls,
+        assessment: Assessment,
+        *,
+        kind: str = "isotonic",
+        scale: str = "linear",
+        ax: Any = None,
+        **options: Any,
     ) -> Self:
-        """Make the display from the result of `truecal.assess`; only the histogram is computed again.
+        """Draw the diagram of the result of `truecal.assess`; only the histogram is computed again.
 
         Parameters
         ----------
@@ -256,13 +259,13 @@ class ReliabilityDisplay(Display):
             Which curve to draw.
         scale : {"linear", "logit", "complement"}
             As in `from_predictions`.
+        {draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
         histogram = score_histogram(assessment.sample, scale=scale)
-        return cls(assessment.reliability, histogram, estimate=assessment.estimate, kind=kind)
+        display = cls(assessment.reliability, histogram, estimate=assessment.estimate, kind=kind)
+        return display.plot(ax, **options)
 
     @describe_plot
     def plot(

@@ -34,8 +34,10 @@ class RiskCoverageDisplay(Display):
     >>> import truecal
     >>> from matplotlib.figure import Figure
     >>> data = truecal.datasets.load("digits")
-    >>> display = truecal.display.RiskCoverageDisplay.from_predictions(data.y_true, data.y_proba, labels=data.labels)
-    >>> [ax.get_ylabel() for ax in display.plot(ax=Figure().subplots(1, 2)).axes_]
+    >>> display = truecal.display.RiskCoverageDisplay.from_predictions(
+    ...     data.y_true, data.y_proba, labels=data.labels, ax=Figure().subplots(1, 2)
+    ... )
+    >>> [ax.get_ylabel() for ax in display.axes_]
     ['risk: wrong (%)', 'selective accuracy (%)']
     """
 
@@ -47,7 +49,7 @@ class RiskCoverageDisplay(Display):
     def from_predictions(
         cls, y_true: Any, y_proba: Any = None, *, name: str | None = None, ax: Any = None, **options: Any
     ) -> Self:
-        """Compute the curve of predictions.
+        """Draw the curve of predictions.
 
         Parameters
         ----------
@@ -56,16 +58,17 @@ class RiskCoverageDisplay(Display):
         name : str, optional
             Name of the model in the legend.
         ax : matplotlib Axes, or two, optional
-            If given, the display is drawn into these axes at once.
+            Where to draw; by default a new figure of `matplotlib.pyplot`.
         **options
-            As in `truecal.inference.risk_coverage.risk_coverage`.
+            Options of `plot`, and of `truecal.inference.risk_coverage.risk_coverage`.
 
         Returns
         -------
         Self
+            The display, drawn.
         """
-        display = cls(risk_coverage(y_true, y_proba, **options), name=name)
-        return display if ax is None else display.plot(ax)
+        drawing, others = cls._split(options)
+        return cls(risk_coverage(y_true, y_proba, **others), name=name).plot(ax, **drawing)
 
     @describe_plot
     def plot(

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal._lib.checks import check_choice
+from truecal._lib.types import NormLike
 from truecal.assessment._plotdata import BinCounts, bin_counts, bin_counts_of_study
 from truecal.data import as_sample
 from truecal.display._base import Display, check_rows, column, describe_plot
@@ -59,7 +60,7 @@ class BiasDisplay(Display):
     >>> study = truecal.bias_study(
     ...     {"calibrated": calibrated}, estimators=["ew_bin", "em_sweep"], sizes=[100, 400], repeats=50, rng=0
     ... )
-    >>> BiasDisplay.from_study(study).plot(ax=Figure().subplots()).ax_.get_ylabel()
+    >>> BiasDisplay.from_study(study, ax=Figure().subplots()).ax_.get_ylabel()
     'bias (% points)'
     """
 
@@ -67,14 +68,17 @@ class BiasDisplay(Display):
         self.rows = check_rows(rows, _NEEDED, "BiasDisplay")
 
     @classmethod
+    @describe_plot
     def from_study(
         cls,
         study: Study,
         *,
         populations: Sequence[str] | None = None,
         estimators: Sequence[str] | None = None,
+        ax: Any = None,
+        **options: Any,
     ) -> Self:
-        """Make the display from a study, or from some of its populations and estimators.
+        """Draw a study, or some of its populations and estimators.
 
         Parameters
         ----------
@@ -82,10 +86,9 @@ class BiasDisplay(Display):
             What `truecal.bias_study` returned.
         populations, estimators : sequence of str, optional
             Which to show, in that order; by default all.
+        {draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
         rows = study.rows
         for name, wanted in (("population", populations), ("estimator", estimators)):
@@ -93,7 +96,7 @@ class BiasDisplay(Display):
                 for one in wanted:
                     check_choice(name, one, column(rows, name))
                 rows = [row for one in wanted for row in rows if row.get(name) == one]
-        return cls(rows)
+        return cls(rows).plot(ax, **options)
 
     @describe_plot
     def plot(self, ax: Any = None, *, quantity: str = "bias", legend: bool = True, **line: Any) -> Self:
@@ -167,19 +170,19 @@ class MissRateDisplay(Display):
             row["true_error"] = float(f"{row['true_error']:.6g}")
 
     @classmethod
-    def from_miss_rates(cls, result: Any) -> Self:
-        """Make the display from what `truecal.simulation.miss_rates` returned.
+    @describe_plot
+    def from_miss_rates(cls, result: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Draw what `truecal.simulation.miss_rates` returned.
 
         Parameters
         ----------
         result : MissRates
             The miss rates.
+        {draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
-        return cls(result.rows)
+        return cls(result.rows).plot(ax, **options)
 
     @describe_plot
     def plot(self, ax: Any = None, *, x: str = "n", legend: bool = True, **line: Any) -> Self:
@@ -248,9 +251,9 @@ class BinCountDisplay(Display):
     >>> from matplotlib.figure import Figure
     >>> population = truecal.paper.population("resnet110_c100")
     >>> display = truecal.display.BinCountDisplay.from_predictions(
-    ...     *population.sample(1000, rng=0), true_error=population.true_error()
+    ...     *population.sample(1000, rng=0), true_error=population.true_error(), ax=Figure().subplots()
     ... )
-    >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()
+    >>> display.ax_.get_xlabel()
     'number of bins'
     """
 
@@ -258,18 +261,20 @@ class BinCountDisplay(Display):
         self.curve = curve
 
     @classmethod
+    @describe_plot
     def from_predictions(
         cls,
         y_true: Any,
         y_proba: Any = None,
         *,
         binning: str = "em",
-        norm: float = 2,
+        norm: NormLike = 2,
         n_bins: Any = None,
         true_error: float | None = None,
-        **reading: Any,
+        ax: Any = None,
+        **options: Any,
     ) -> Self:
-        """Make the display from labels and probabilities, or from a `Sample`.
+        """Draw the curve of labels and probabilities, or of a `Sample`.
 
         Parameters
         ----------
@@ -277,32 +282,33 @@ class BinCountDisplay(Display):
             As in `truecal.estimate`.
         binning, norm, n_bins, true_error
             As in `truecal.assessment.bin_counts`.
-        **reading
-            As in `truecal.estimate`.
+        {read_and_draw}
 
-        Returns
-        -------
-        Self
+        {display}
         """
+        drawing, reading = cls._split(options)
         sample = as_sample(y_true, y_proba, **reading)
-        return cls(bin_counts(sample, binning=binning, norm=norm, n_bins=n_bins, true_error=true_error))
+        curve = bin_counts(sample, binning=binning, norm=norm, n_bins=n_bins, true_error=true_error)
+        return cls(curve).plot(ax, **drawing)
 
     @classmethod
-    def from_study(cls, study: Study, **which: Any) -> Self:
-        """Make the display of means over simulations.
+    @describe_plot
+    def from_study(cls, study: Study, *, ax: Any = None, **options: Any) -> Self:
+        """Draw means over simulations.
 
         Parameters
         ----------
         study : Study
             With the estimators that `truecal.assessment.bin_counts_of_study` needs.
-        **which
-            `population`, `n` and `binning`, as there.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure of `matplotlib.pyplot`.
+        **options
+            Options of `plot`, and `population`, `n` and `binning`, as there.
 
-        Returns
-        -------
-        Self
+        {display}
         """
-        return cls(bin_counts_of_study(study, **which))
+        drawing, which = cls._split(options)
+        return cls(bin_counts_of_study(study, **which)).plot(ax, **drawing)
 
     @describe_plot
     def plot(self, ax: Any = None, *, name: str | None = None, legend: bool = True, **line: Any) -> Self:

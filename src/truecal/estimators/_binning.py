@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.logistic import expit
-from truecal._lib.runs import IntArray, over_runs, run_ends, search_runs
+from truecal._lib.numeric import IntArray, over_runs, run_ends, search_runs
+from truecal._lib.optimize import expit
 from truecal._lib.types import FloatArray
-from truecal.data.sample import Sample
-from truecal.data.score_groups import ScoreGroups
+from truecal.data.sample import Sample, ScoreGroups
 from truecal.data.width_bins import width_edges
 from truecal.results import BinTable
 
@@ -281,7 +280,7 @@ def _all_edges(n_bins: Sequence[int]) -> tuple[IntArray, Any, Any]:
 
 
 @lru_cache(maxsize=4)
-def edges_between(first: int, last: int) -> tuple[IntArray, IntArray]:
+def _edges_between(first: int, last: int) -> tuple[IntArray, IntArray]:
     """Return k = 0, ..., b for each b from `first` to `last`, and these b."""
     k, b, _ = _all_edges(range(first, last + 1))
     return k, np.broadcast_to(b, len(k))
@@ -292,7 +291,7 @@ def _broken_anywhere(rule: BinningRule, first: int, last: int, samples: IntArray
 
     If there are several samples, `first` must be smaller than `last`.
     """
-    k, b = edges_between(first, last)
+    k, b = _edges_between(first, last)
     broken = np.zeros(len(samples), dtype=np.intp)
     edges = rule.start(k, b, samples[:, np.newaxis]).reshape(-1)
     has_rows = edges[1:] > edges[:-1]  # false from the end of one b to the next b

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -12,14 +13,14 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from truecal._lib.checks import check_choice, check_norm, unknown_option
+from truecal._lib.checks import check_choice, check_norm, read_norm, unknown_option
+from truecal._lib.types import NormLike
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
 from truecal.results import Estimates
 
 if TYPE_CHECKING:
-    from truecal.data.counting import Counting
-    from truecal.data.sample import Sample
-    from truecal.data.score_groups import ScoreGroups
+    from truecal.data.sample import Sample, ScoreGroups
+    from truecal.data.width_bins import WidthCounting
     from truecal.results import Estimate
 
 #: A function of a census and the estimator's arguments; or the estimator itself.
@@ -76,8 +77,8 @@ class EstimatorSpec:
     options : dict
         Its keyword parameters other than `norm`, with their defaults.
     counting : callable or None
-        The `Counting`, if the estimator depends on the rows only through their sums over bins, so that they can be
-        counted and need not be sorted. Its argument is `n_bins`, if that is an option.
+        `WidthCounting`, if the estimator depends on the rows only through their sums over `n_bins` equal-width bins, so
+        that they can be counted and need not be sorted.
     takes_blocks : bool
         Whether the function takes a `Sample` or a `Block` of many, and returns `Estimates`.
     truth : callable, "plug-in" or None
@@ -85,6 +86,8 @@ class EstimatorSpec:
     limit : callable or None
         For large n and a calibrated model, the probability that the value divided by
         sigma = sqrt(sum of f (1 - f)) / n exceeds its argument.
+    largest : str or None
+        Name of the estimator that gives the largest gap of the same bins, which is ``norm="max"``.
     fixed_norm : float or None
         Order of the norm that an alias implies, as 1 for ``"ece"``; None elsewhere.
     """
@@ -100,10 +103,11 @@ class EstimatorSpec:
     range: tuple[float, float]
     aliases: tuple[str, ...]
     options: dict[str, Any]
-    counting: Callable[..., Counting] | None = None
+    counting: Callable[[int], WidthCounting] | None = None
     takes_blocks: bool = False
     truth: Truth = None
     limit: Callable[[float], float] | None = None
+    largest: str | None = None
     fixed_norm: float | None = None
 
     def check_options(self, options: Iterable[str]) -> None:
@@ -118,7 +122,13 @@ class EstimatorSpec:
             if option not in self.options:
                 raise unknown_option(option, self.name, self.options or ("none",))
 
-    def resolve_norm(self, norm: float) -> float | None:
+    def with_norm(self, norm: NormLike) -> EstimatorSpec:
+        """Return the estimator of the largest gap if `norm` asks for it and there is one, and itself otherwise."""
+        if self.largest and self.fixed_norm is None and read_norm(norm) == math.inf:
+            return get_estimator(self.largest)
+        return self
+
+    def resolve_norm(self, norm: NormLike) -> float | None:
         """Return the order of the norm that the estimator uses when `norm` is passed.
 
         Parameters
@@ -145,7 +155,7 @@ class EstimatorSpec:
             )
         return self.fixed_norm
 
-    def true_value(self, census: Sample, *, norm: float = DEFAULT_NORM, **options: Any) -> float | None:
+    def true_value(self, census: Sample, *, norm: NormLike = DEFAULT_NORM, **options: Any) -> float | None:
         """Return the estimand of a population, or None if it is not known.
 
         Parameters
@@ -157,6 +167,9 @@ class EstimatorSpec:
         **options
             Options of the estimator.
         """
+        spec = self.with_norm(norm)
+        if spec is not self:
+            return spec.true_value(census, **options)
         if self.truth is None:
             return None
         order = self.resolve_norm(norm)
@@ -165,9 +178,19 @@ class EstimatorSpec:
             return self._apply(census, arguments).value
         return self.truth(census, **arguments)
 
-    def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimate:
+    def __call__(self, sample: Sample, *, norm: NormLike = DEFAULT_NORM, **options: Any) -> Estimate:
         """Apply the estimator to a sample; the result names the estimator, the norm, the target and the rows."""
+        spec = self.with_norm(norm)
+        if spec is not self:
+            return spec(sample, **options)
         arguments = self._arguments(sample, norm, options)
+        if sample.pseudo is not None and self.name != MULTISCALE:
+            raise InputError(
+                f"{self.name!r} would take the noise of {sample.label_kind} for miscalibration",
+                argument="estimator",
+                value=self.name,
+                remedy=f"Use {MULTISCALE!r}, the default, which allows for it.",
+            )
         clusters = sample.clusters
         return self._apply(
             sample,
@@ -179,7 +202,7 @@ class EstimatorSpec:
             weighting="clusters" if clusters is not None and clusters.equal else "rows",
         )
 
-    def many(self, groups: ScoreGroups, *, norm: float = DEFAULT_NORM, **options: Any) -> Estimates:
+    def many(self, groups: ScoreGroups, *, norm: NormLike = DEFAULT_NORM, **options: Any) -> Estimates:
         """Apply the estimator to every sample of a block; the values are those of single calls.
 
         Parameters
@@ -191,13 +214,16 @@ class EstimatorSpec:
         **options
             Options of the estimator.
         """
+        spec = self.with_norm(norm)
+        if spec is not self:
+            return spec.many(groups, **options)
         arguments = self._arguments(groups, norm, options)
         if self.takes_blocks:
             estimates: Estimates = self.function(groups, **arguments)
             return estimates
         return Estimates.gather([self._apply(sample, arguments) for sample in groups.samples])
 
-    def _arguments(self, groups: ScoreGroups, norm: float, options: dict[str, Any]) -> dict[str, Any]:
+    def _arguments(self, groups: ScoreGroups, norm: NormLike, options: dict[str, Any]) -> dict[str, Any]:
         """Return the checked arguments of the function."""
         order = self.resolve_norm(norm)
         self.check_options(options)
@@ -224,11 +250,11 @@ class Choice:
     spec: EstimatorSpec
     options: dict[str, Any] = field(default_factory=dict)
 
-    def __call__(self, sample: Sample, *, norm: float = DEFAULT_NORM) -> Estimate:
+    def __call__(self, sample: Sample, *, norm: NormLike = DEFAULT_NORM) -> Estimate:
         """Apply the estimator with its options."""
         return self.spec(sample, norm=norm, **self.options)
 
-    def many(self, groups: ScoreGroups, *, norm: float = DEFAULT_NORM) -> Estimates:
+    def many(self, groups: ScoreGroups, *, norm: NormLike = DEFAULT_NORM) -> Estimates:
         """Apply the estimator with its options to every sample of a block.
 
         Parameters
@@ -274,7 +300,7 @@ def choose_estimators(estimators: Iterable[str | Mapping[str, Any]]) -> list[Cho
     return list(choices.values())
 
 
-def estimator(
+def register_estimator(
     name: str,
     *,
     summary: str,
@@ -286,10 +312,11 @@ def estimator(
     range: tuple[float, float] = (0.0, 1.0),
     aliases: tuple[str, ...] = (),
     alias_norms: Mapping[str, float] = MappingProxyType({}),
-    counting: Callable[..., Counting] | None = None,
+    counting: Callable[[int], WidthCounting] | None = None,
     takes_blocks: bool = False,
     truth: Truth = None,
     limit: Callable[[float], float] | None = None,
+    largest: str | None = None,
 ) -> Callable[[EstimatorFunction], EstimatorFunction]:
     """Register a function ``(sample, *, norm, ...) -> Estimate`` under `name`.
 
@@ -316,8 +343,7 @@ def estimator(
     alias_norms : mapping of str to float
         Order of the norm of those aliases that imply one.
     counting : callable, optional
-        `WidthCounting` or `MassCounting`, if sums over `n_bins` such bins are all that it needs. If the function has no
-        `n_bins`, a `Counting` without arguments.
+        `WidthCounting`, if sums over `n_bins` equal-width bins are all that it needs.
     takes_blocks : bool
         Whether the function is written for `ScoreGroups` of one sample or many, and returns `Estimates`. Others are
         applied to the samples of a block one by one.
@@ -328,6 +354,8 @@ def estimator(
     limit : callable, optional
         For large n and a calibrated model, the probability that the value divided by
         sigma = sqrt(sum of f (1 - f)) / n exceeds its argument.
+    largest : str, optional
+        Name of the estimator that gives the largest gap of the same bins, which is ``norm="max"``.
 
     Returns
     -------
@@ -362,6 +390,7 @@ def estimator(
             takes_blocks=takes_blocks,
             truth=truth,
             limit=limit,
+            largest=largest,
         )
         for key in (name, *aliases):
             if key in _SPECS and _SPECS[key].function.__module__ != function.__module__:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from truecal.data.sample import Sample
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.results import Estimate
 
 
-@estimator(
+@register_estimator(
     "atb",
     summary="Averaged two-bin error: squared differences in two bins, over all edges.",
     reference="Hartline, Hu, Wu (2026), COLT",

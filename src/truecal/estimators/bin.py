@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from truecal._lib.checks import check_count
-from truecal._lib.runs import lp_norm
-from truecal.data.mass_cells import MassCounting
-from truecal.data.score_groups import ScoreGroups
+from truecal._lib.numeric import lp_norm
+from truecal.data.sample import ScoreGroups
 from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.results import Estimates
 
 
-@estimator(
+@register_estimator(
     "ew_bin",
     summary="Gap between mean score and mean label over bins of equal width.",
     reference="Naeini, Cooper, Hauskrecht (2015), AAAI; Guo et al. (2017), ICML",
     aliases=("ece",),
     alias_norms={"ece": 1.0},
+    largest="ew_mce",
     takes_blocks=True,
     counting=WidthCounting,
 )
@@ -45,14 +45,14 @@ def ew_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     return _binned(EqualWidth(sample), norm, n_bins)
 
 
-@estimator(
+@register_estimator(
     "em_bin",
     summary="Gap between mean score and mean label over bins of equal mass.",
     reference="Zadrozny, Elkan (2001), ICML; Nguyen, O'Connor (2015), EMNLP; Nixon et al. (2019), CVPR Workshops",
     aliases=("ace",),
     alias_norms={"ace": 1.0},
+    largest="em_mce",
     takes_blocks=True,
-    counting=MassCounting,
 )
 def em_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the binned calibration error over equal-mass bins.

@@ -8,14 +8,13 @@ import numpy as np
 import scipy
 
 from truecal._lib.checks import check_count
-from truecal._lib.docs import fill_docstring
-from truecal._lib.runs import run_maxima, run_sums
+from truecal._lib.lazy import fill_docstring
+from truecal._lib.numeric import run_maxima, run_sums
 from truecal._lib.types import FloatArray
-from truecal.data.mass_cells import MassCounting
-from truecal.data.score_groups import ScoreGroups
+from truecal.data.sample import ScoreGroups
 from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.exceptions import InputError
 from truecal.results import BinTable, Estimates
 
@@ -49,7 +48,7 @@ empirical score, Climate Dynamics 39.
 A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS."""
 
 
-@estimator(
+@register_estimator(
     "ew_debias",
     summary="Binned error minus its noise, equal-width bins.",
     reference=_REFERENCE,
@@ -86,12 +85,11 @@ def ew_debias(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimate
     return _debiased(EqualWidth(sample), norm, n_bins)
 
 
-@estimator(
+@register_estimator(
     "em_debias",
     summary="Binned error minus its noise, equal-mass bins.",
     reference=_REFERENCE,
     takes_blocks=True,
-    counting=MassCounting,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def em_debias(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:

@@ -6,8 +6,8 @@ import numpy as np
 
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._registry import estimator
-from truecal.multiscale.analysis import analyse
+from truecal.estimators._registry import register_estimator
+from truecal.multiscale import analyse
 from truecal.results import Estimate
 
 _REFERENCE = "truecal (2026)"
@@ -43,7 +43,7 @@ def _part(sample: Sample, norm: float, sign: int) -> Estimate:
     return Estimate(core.error(norm) * share ** (1 / norm))
 
 
-@estimator(
+@register_estimator(
     "overconfidence",
     summary="Part of the error from scores that are too high.",
     reference=_REFERENCE,
@@ -73,7 +73,7 @@ def overconfidence(sample: Sample, *, norm: float) -> Estimate:
     return _part(sample, norm, 1)
 
 
-@estimator(
+@register_estimator(
     "underconfidence",
     summary="Part of the error from scores that are too low.",
     reference=_REFERENCE,

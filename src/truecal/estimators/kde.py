@@ -9,10 +9,10 @@ from numbers import Real
 import numpy as np
 import scipy
 
-from truecal._lib.runs import IntArray, over_runs, run_sums
+from truecal._lib.numeric import IntArray, over_runs, run_sums
 from truecal._lib.types import FloatArray
-from truecal.data.score_groups import ScoreGroups
-from truecal.estimators._registry import estimator
+from truecal.data.sample import ScoreGroups
+from truecal.estimators._registry import register_estimator
 from truecal.exceptions import InputError
 from truecal.results import Estimates
 
@@ -32,7 +32,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 _LENGTHS = 128
 
 
-@estimator(
+@register_estimator(
     "kde",
     summary="Gap under kernel density estimates of all scores and of positives' scores.",
     reference="Zhang, Kailkhura, Han (2020), ICML (Mix-n-Match), section 4.2",

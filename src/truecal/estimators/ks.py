@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from truecal.data.sample import Sample
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.results import Estimate
 
 
@@ -31,7 +31,7 @@ def largest_value_exceeds(x: float) -> float:
     return min(max(1 - 4 / math.pi * float(np.sum(terms * (-1.0) ** np.arange(20))), 0.0), 1.0)
 
 
-@estimator(
+@register_estimator(
     "ks",
     summary="Largest cumulative difference between scores and labels.",
     reference="Gupta et al. (2021), ICLR; Arrieta-Ibarra et al. (2022), JMLR",

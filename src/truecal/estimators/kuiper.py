@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from truecal.data.sample import Sample
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.results import Estimate
 
 
@@ -28,7 +28,7 @@ def range_exceeds(x: float) -> float:
     return min(max(float(np.sum(8 * k * (-1.0) ** (k - 1) * scipy.special.ndtr(-k * x))), 0.0), 1.0)
 
 
-@estimator(
+@register_estimator(
     "kuiper",
     summary="Range of the cumulative differences between scores and labels (ECCE-R).",
     reference="Arrieta-Ibarra, Gujral, Tannen, Tygert, Xu (2022), JMLR",

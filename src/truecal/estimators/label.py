@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from truecal._lib.checks import check_count
-from truecal._lib.docs import fill_docstring
-from truecal.data.mass_cells import MassCounting
-from truecal.data.score_groups import ScoreGroups
+from truecal._lib.lazy import fill_docstring
+from truecal.data.sample import ScoreGroups
 from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.results import Estimates
 
 _REFERENCE = "Roelofs et al. (2022), AISTATS, eq. 3"
@@ -22,7 +21,7 @@ R. Roelofs, N. Cain, J. Shlens, M. C. Mozer (2022), Mitigating bias in calibrati
 equation 3."""
 
 
-@estimator(
+@register_estimator(
     "ew_label",
     summary="Gap between each score and the mean label of its equal-width bin.",
     reference=_REFERENCE,
@@ -49,12 +48,11 @@ def ew_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates
     return _label_binned(EqualWidth(sample), norm, n_bins)
 
 
-@estimator(
+@register_estimator(
     "em_label",
     summary="Gap between each score and the mean label of its equal-mass bin.",
     reference=_REFERENCE,
     takes_blocks=True,
-    counting=MassCounting,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)
 def em_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from truecal._lib.checks import check_count
-from truecal._lib.docs import fill_docstring
-from truecal._lib.runs import run_maxima
-from truecal.data.mass_cells import MassCounting
-from truecal.data.sample import Sample
-from truecal.data.score_groups import ScoreGroups
+from truecal._lib.lazy import fill_docstring
+from truecal._lib.numeric import run_maxima
+from truecal.data.sample import Sample, ScoreGroups
 from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.results import Estimates
 
 _REFERENCE = "Naeini, Cooper, Hauskrecht (2015), AAAI"
@@ -28,7 +26,7 @@ def _largest_gap(census: Sample, *, n_bins: int) -> float:
     return float(np.abs(census.score - census.label).max())
 
 
-@estimator(
+@register_estimator(
     "ew_mce",
     summary="Largest gap of any equal-width bin.",
     reference=_REFERENCE,
@@ -59,14 +57,13 @@ def ew_mce(sample: ScoreGroups, *, n_bins: int = 15) -> Estimates:
     return _largest(EqualWidth(sample), n_bins)
 
 
-@estimator(
+@register_estimator(
     "em_mce",
     summary="Largest gap of any equal-mass bin.",
     reference=_REFERENCE,
     estimand=_ESTIMAND,
     norms="none",
     takes_blocks=True,
-    counting=MassCounting,
     truth=_largest_gap,
 )
 @fill_docstring(references=_REFERENCES)

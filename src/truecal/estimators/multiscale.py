@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from truecal.data.block import Block
-from truecal.data.sample import Sample
-from truecal.estimators._registry import estimator
-from truecal.multiscale.analysis import analyse, errors_in_block
+from truecal.data.sample import Block, Sample
+from truecal.estimators._registry import register_estimator
+from truecal.multiscale import analyse, errors_in_block
 from truecal.results import Estimate, Estimates
 
 
-@estimator(
+@register_estimator(
     "multiscale",
     summary="Debiased error on all scales, from smooth curves to fine bins, weighted by evidence.",
     reference="truecal (2026); beta calibration: Kull, Silva Filho, Flach (2017), AISTATS",

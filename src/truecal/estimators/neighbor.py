@@ -7,17 +7,17 @@ import math
 import numpy as np
 
 from truecal._lib.checks import check_count
-from truecal._lib.runs import IntArray, lp_norm
+from truecal._lib.numeric import IntArray, lp_norm
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.results import Estimate
 
 #: Groups whose neighbourhoods are found at once.
 _STEP = 1 << 16
 
 
-@estimator(
+@register_estimator(
     "neighbor",
     summary="Gap between each score and the mean label of its nearest scores.",
     reference="Roelofs et al. (2022), AISTATS, eq. 2",

@@ -10,7 +10,7 @@ import numpy as np
 from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
-from truecal.estimators._registry import estimator
+from truecal.estimators._registry import register_estimator
 from truecal.exceptions import InputError, Remedy
 from truecal.results import Estimate
 
@@ -25,7 +25,7 @@ def _true_skce(census: Sample, *, bandwidth: float, **_: Any) -> float:
 _ROWS = 1 << 20
 
 
-@estimator(
+@register_estimator(
     "skce",
     summary="Unbiased estimate of the squared kernel calibration error; may be negative.",
     reference="Widmann, Lindsten, Zachariah (2019), NeurIPS",

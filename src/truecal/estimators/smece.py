@@ -10,9 +10,8 @@ import scipy
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
-from truecal.data.sample import Sample
-from truecal.data.score_groups import STEP
-from truecal.estimators._registry import estimator
+from truecal.data.sample import STEP, Sample
+from truecal.estimators._registry import register_estimator
 from truecal.results import Estimate
 
 #: Cells of the grid of the exact variant.
@@ -21,7 +20,7 @@ _CELLS = 2**13
 _HALVINGS, _NARROWEST = 10, 0.001
 
 
-@estimator(
+@register_estimator(
     "smece",
     summary="Mean absolute residual after smoothing; the bandwidth equals the error.",
     reference="Błasiok, Nakkiran (2024), ICLR",
@@ -37,8 +36,9 @@ def smece(sample: Sample, *, variant: str = "relplot") -> Estimate:
 
     with a Gaussian kernel reflected at 0 and 1.
 
-    Estimand: the same number for the population. It is not the true calibration error: it is within a constant factor
-    of the distance to the nearest calibrated predictor, and gaps that alternate within a bandwidth cancel. On a
+    Estimand: the same number for the population. It is not the true calibration error. It is polynomially related
+    to the distance to the nearest calibrated predictor (between the order of that distance and of its square root), and
+    gaps that alternate within a bandwidth cancel. On a
     calibrated model it is above 0 by about as much as its noise.
 
     Parameters

@@ -5,22 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from truecal._lib.checks import check_fraction
+from truecal._lib.types import NormLike
 from truecal.data.question import Question
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE
-from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
-from truecal.inference.interval import assumption_of, check_resolution, limits_of
+from truecal.inference.interval import assumption_of, check_interval_norm, check_resolution, limits_of
 
 
 def equivalence_test(
-    question: Question, at_most: float, norm: float, resolution: int | None = None
+    question: Question, at_most: float, norm: NormLike, resolution: int | None = None
 ) -> TestResult:
     """Return the test of the hypothesis that the error is at least `at_most`."""
     at_most = check_fraction("at_most", at_most)
-    if norm not in (1, 2):
-        raise InputError(f"must be 1 or 2 with at_most. Got {norm!r} instead", argument="norm", value=norm)
-    limits = limits_of(question, norm, check_resolution(resolution))
+    order = check_interval_norm(norm, "with at_most")
+    limits = limits_of(question, order, check_resolution(resolution))
     pvalue = limits.at_most(at_most)
     return TestResult(
         statistic=limits.error,
@@ -30,12 +29,13 @@ def equivalence_test(
         n_resamples=0,
         method=MULTISCALE,
         target=question.target,
-        norm=float(norm),
+        norm=order,
         at_most=at_most,
         tail_pvalue=pvalue,
         notes=(
             f"The limit allows {assumption_of(question.samples, limits)}.",
             *(_constant_passes(question.samples[0], at_most) if question.single else ()),
+            *question.samples[0].label_notes,
         ),
         limits=limits,
         resolution=limits.above.resolution if limits.reliable else None,

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from truecal._lib.types import FloatArray
+from truecal._lib.types import FloatArray, NormLike
 from truecal.data.question import Question
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
@@ -27,15 +27,14 @@ from truecal.inference.resample import (
     require_whole_counts,
 )
 from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
-from truecal.multiscale.flips import FlipScale, flip_scale
-from truecal.multiscale.omnibus import rank_pvalue
+from truecal.multiscale import FlipScale, flip_scale, rank_pvalue
 from truecal.results import Estimate
 
 
 def estimator_test(
     question: Question,
     method: str,
-    norm: float,
+    norm: NormLike,
     options: dict[str, Any],
     n_resamples: int,
     rng: np.random.Generator,

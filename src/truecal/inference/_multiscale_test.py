@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from truecal.data.cells import Cells
+from truecal.data.pseudo_labels import PseudoLabels
 from truecal.data.question import Question, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE
@@ -17,18 +18,23 @@ from truecal.inference.multiplicity import adjusted_together
 from truecal.inference.resample import cluster_rows, impossible_labels, require_whole_counts
 from truecal.inference.reversal import reversed_scores
 from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
-from truecal.multiscale.flips import far_tail
-from truecal.multiscale.null import (
+from truecal.multiscale import (
     ClusterNull,
+    GoldNull,
     JointClusterNull,
     JointLabelNull,
     JointNull,
     LabelNull,
     Null,
+    Outcome,
     Trials,
+    far_tail,
+    joint_test,
+    omnibus_test,
+    rank_pvalue,
+    tail_pvalue,
     variance_excess,
 )
-from truecal.multiscale.omnibus import Outcome, joint_test, omnibus_test, rank_pvalue, tail_pvalue
 
 
 def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generator) -> TestResult:
@@ -116,6 +122,7 @@ def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generato
 
 def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
     reversal = reversed_scores(sample)
+    few = "" if sample.pseudo is None else sample.pseudo.too_few
     result = TestResult(
         statistic=outcome.statistic,
         pvalue=outcome.pvalue,
@@ -128,14 +135,23 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         components=outcome.components,
         spiegelhalter=z_of(sample),
         tail_pvalue=far_tail(tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue), outcome.doubt),
-        notes=(*outcome.notes, *impossible_labels(sample), *([] if reversal is None else [reversal])),
+        notes=(*outcome.notes, *_notes_on_labels(sample), *([] if reversal is None else [reversal])),
         **sample.size_fields,
     )
-    return result.not_tested(outcome.too_little)
+    return result.not_tested(outcome.too_little or few)
+
+
+def _notes_on_labels(sample: Sample) -> tuple[str, ...]:
+    """Return notes on labels that a score rules out, or that are not the truth."""
+    if sample.pseudo is None:
+        return impossible_labels(sample)
+    return (*sample.label_notes, "With these labels the p-value is approximate.")
 
 
 def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
     """Return how to resample a sample; `rows` tell apart weights that differ within a score."""
+    if sample.pseudo is not None:
+        return _null_of_pseudo_labels(sample, sample.pseudo)
     if sample.clusters is not None:
         return ClusterNull(*cluster_rows(sample))
     if sample.counted:
@@ -150,6 +166,21 @@ def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
     size = np.maximum(np.round(sample.count**2 / sample.weight2), 1.0)
     weight = sample.count / size
     return LabelNull(Trials(sample.score, size, sample.positives / weight, weight))
+
+
+def _null_of_pseudo_labels(sample: Sample, pseudo: PseudoLabels) -> Null:
+    """Return how to resample labels that are not the truth: gold labels are drawn again, others get random signs."""
+    score, weight = pseudo.score, pseudo.weight
+    assert score is not None
+    assert weight is not None
+    if sample.clusters is not None:
+        rows = cluster_rows(sample)
+    elif pseudo.gold is not None:
+        return GoldNull(score, weight, pseudo.gold)
+    else:
+        weight = weight * (sample.n / float(sample.weight2.sum()))
+        rows = score, weight * (score - pseudo.value), weight, np.arange(len(score))
+    return ClusterNull(*rows, binary=False, scaled=not pseudo.may_vary_less)
 
 
 def _excess_of(sample: Sample) -> float:

@@ -15,8 +15,7 @@ from truecal.estimators._registry import MULTISCALE
 from truecal.exceptions import InputError
 from truecal.inference.decision import Decision, decide
 from truecal.inference.spiegelhalter import SpiegelhalterResult
-from truecal.multiscale.intervals import Limits
-from truecal.multiscale.omnibus import Component
+from truecal.multiscale import Component, Limits
 from truecal.results import Result
 
 #: What is shown instead of a p-value where the data hold too little information for a test.
@@ -82,6 +81,8 @@ class TestResult(Result):
     tested : bool
         False if the clusters hold too little information for a test, as those of a few rare events do. The p-value is
         then 1, and a note says why: the data say neither that the model is calibrated nor that it is not.
+    label_kind : str or None
+        What the labels are, if they are not the truth; see `truecal.labels`.
     """
 
     __test__: ClassVar[bool] = False  # not a test class for pytest
@@ -111,6 +112,7 @@ class TestResult(Result):
     n_clusters: int | None = None
     effective_size: float | None = None
     tested: bool = True
+    label_kind: str | None = None
 
     def decide(self, alpha: float = 0.05) -> Decision:
         """Return what a test with `at_most` shows, and how many rows would settle it.
@@ -195,7 +197,10 @@ class TestResult(Result):
         # The sum of sampling weights says nothing about the number of rows.
         effective = self.effective_size
         size = f"n = {self.n:,.10g}" if effective is None else f"effective n = {effective:,.1f}"
+        if self.label_kind is not None and effective is not None:
+            size = f"n = {self.n:,.10g}, worth {effective:,.0f} true labels"
         size += "" if self.n_clusters is None else f" in {counted(self.n_clusters, 'cluster')}"
+        size += "" if self.label_kind is None else f"; {self.label_kind}"
         if self.at_most is not None:
             return [
                 f"error{norm} of {self.target}: {self.statistic:.4f}, {size}",

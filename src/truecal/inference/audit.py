@@ -10,7 +10,7 @@ Under the null hypothesis labels are Bernoulli(f). Labels are drawn once per rep
 the joint distribution of all T is right however the segments overlap, and p-values are adjusted by the step-down
 maximum of Westfall and Young (1993). All rows together are one more hypothesis, because a model that is off everywhere
 is off in most segments. With clusters the signs of whole clusters of residuals are flipped instead, scaled as
-`truecal.multiscale.flips` says; segments whose clusters hold too little information are not tested.
+`truecal.multiscale._null` says; segments whose clusters hold too little information are not tested.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted, p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.features import Feature, read_features
-from truecal.data.question import read_rows
+from truecal.data.question import read_rows, refuse_imperfect
 from truecal.exceptions import InputError
 from truecal.inference._test_result import NOT_TESTED
 from truecal.inference.multiplicity import adjusted_pvalues
-from truecal.multiscale.flips import FlipScale, flip_scale
+from truecal.multiscale import FlipScale, flip_scale
 from truecal.results import Result
 
 #: Replicates are drawn in blocks of about this many label draws, which bounds memory.
@@ -204,7 +204,7 @@ class Audit(Result):
         """Draw the segments with their intervals; the options are those of `truecal.display.AuditDisplay.plot`."""
         from truecal.display import AuditDisplay
 
-        return AuditDisplay(self).plot(ax=ax, **options)
+        return AuditDisplay.from_audit(self, ax=ax, **options)
 
     def __str__(self) -> str:
         searched = (
@@ -225,11 +225,11 @@ def audit(
     n_bins: int = 4,
     min_rows: int = 50,
     alpha: float = 0.05,
+    n_resamples: int = 999,
+    clusters: Any = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
-    clusters: Any = None,
-    n_resamples: int = 999,
     rng: RNGLike = None,
 ) -> Audit:
     """Search all segments of up to `max_depth` features for miscalibration.
@@ -254,12 +254,12 @@ def audit(
         Segments with fewer rows are left out and counted.
     alpha : float
         Family-wise level.
-    pos_label, labels, multiclass
-        See `truecal.Sample.from_predictions`.
-    clusters : array-like, optional
-        Rows with the same value depend on each other.
     n_resamples : int
         Number of Monte Carlo resamples.
+    clusters : array-like, optional
+        Rows with the same value depend on each other.
+    pos_label, labels, multiclass
+        See `truecal.Sample.from_predictions`.
     rng : seed or numpy.random.Generator, optional
         Random generator.
 
@@ -290,6 +290,7 @@ def audit(
     generator = as_generator(rng)
     reading = {"pos_label": pos_label, "labels": labels, "multiclass": multiclass, "clusters": clusters}
     rows, *others = read_rows(y_true, y_proba, **reading)
+    refuse_imperfect(rows, "audit")
     if others:
         raise InputError(
             "makes one sample per class, and an audit takes one", argument="multiclass='classwise'"

@@ -92,7 +92,6 @@ def c_statistic(
     confidence_level : float
         Confidence level of the interval.
     {reading}
-    {clusters}
 
     Returns
     -------
@@ -117,10 +116,14 @@ def c_statistic(
     events, others, value = found.events, found.others, found.value
     hit, miss = found.influence(value)
     table, tail = sample.clusters, (1 - confidence_level) / 2
-    if table is not None:
+    rarer: float
+    if sample.pseudo is not None and table is None:
+        variance = float(sample.sum_covariance(miss[np.newaxis], hit[np.newaxis])[0, 0])
+        quantile, rarer = sample.quantile(tail), math.inf
+    elif table is not None:
         variance = float(sample.sum_covariance(miss[np.newaxis], hit[np.newaxis])[0, 0])
         quantile = sample.quantile(tail)
-        rarer: float = min(
+        rarer = min(
             len(np.unique(table.cluster[holds > 0]))
             for holds in (table.positives, table.weight - table.positives)
         )

@@ -21,7 +21,7 @@ from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import interval_of
-from truecal.multiscale.analysis import analyse
+from truecal.multiscale import analyse
 from truecal.results import Interval, Result
 
 
@@ -83,7 +83,6 @@ def calibration_index(
     confidence_level : float
         Confidence level of the interval.
     {reading}
-    {clusters}
 
     Returns
     -------

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_choice, check_count, unknown_option
-from truecal._lib.types import RNGLike
+from truecal._lib.types import NormLike, RNGLike
 from truecal.data.predictions import TOP_BY_CLASS
 from truecal.data.question import ask
 from truecal.data.sample import Sample
@@ -30,14 +30,14 @@ def calibration_test(
     method: str = DEFAULT_TEST,
     at_most: float | None = None,
     resolution: int | None = None,
-    norm: float = 2,
+    norm: NormLike = 2,
     n_resamples: int = 999,
     sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
+    weighting: str | None = None,
+    clusters: Any = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
-    clusters: Any = None,
     rng: RNGLike = None,
     **options: Any,
 ) -> TestResult:
@@ -102,23 +102,23 @@ def calibration_test(
         Test the hypothesis that the error is at least this large, instead of 0; 0.05 is 5%.
     resolution : int, optional
         With `at_most`: largest number of intervals of scores in each of which any error is allowed.
-    norm : float
+    norm : float, "l1", "l2" or "max"
         Order of the norm of an estimator, or of the error with `at_most`. The multiscale test of calibration has none.
     n_resamples : int
         Number of Monte Carlo resamples. The smallest p-value is 1 / (n_resamples + 1).
     sample_weight : array-like of shape (n,), optional
         Sampling weights. Estimators as statistics need counts.
-    weights : {"sampling", "counts", "clusters"}, optional
+    weighting : {"sampling", "counts", "clusters"}, optional
         Whether a weight of 2 stands for two rows (``"counts"``) or not (``"sampling"``, the default); ``"clusters"``
         makes every cluster count the same.
+    clusters : array-like of shape (n,), optional
+        Rows that depend on each other have the same value.
     pos_label : label, optional
         The positive class.
     labels : sequence of K labels, optional
         The class of each column.
     multiclass : {"top", "classwise", "top_k", "top_by_class", "canonical"}, optional
         What to test for several classes; the top label by default. See `truecal.estimate`.
-    clusters : array-like of shape (n,), optional
-        Rows that depend on each other have the same value.
     rng : seed or numpy.random.Generator, optional
         Random seed.
     **options
@@ -160,7 +160,7 @@ def calibration_test(
     generator = as_generator(rng)
     reading = {
         "sample_weight": sample_weight,
-        "weights": weights,
+        "weighting": weighting,
         "pos_label": pos_label,
         "labels": labels,
         "multiclass": multiclass,

@@ -30,7 +30,7 @@ from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.resample import redraw_classes
-from truecal.multiscale.omnibus import rank_pvalue
+from truecal.multiscale import rank_pvalue
 from truecal.results import Estimate
 
 #: The only estimator that it has.
@@ -114,7 +114,7 @@ def _repetitions(rows: Rows) -> NDArray[np.intp] | None:
         raise InputError(
             "must be whole-number counts with multiclass='canonical'",
             argument="sample_weight",
-            remedy="Pass weights='counts', or leave it out.",
+            remedy="Pass weighting='counts', or leave it out.",
         )
     return rows.weight.astype(np.intp)
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from truecal._lib.checks import check_fraction, check_norm
+from truecal._lib.checks import check_fraction
 from truecal._lib.text import level as percent_of
 from truecal._lib.text import p_equals, shorten
+from truecal._lib.types import NormLike
 from truecal.data import Question, Rows, read_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
 from truecal.inference.c_statistic import placements
 from truecal.inference.dependence import warn_of_dependence
-from truecal.inference.interval import check_resolution, interval_of
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.difference import PairedRows, difference
+from truecal.inference.interval import check_interval_norm, check_resolution, interval_of
+from truecal.multiscale import PairedRows, analyse, difference
 from truecal.results import Interval, Result
 
 #: A C statistic this close to 1/2, beside a better one, is called what it is.
@@ -207,7 +207,7 @@ def compare(
     y_proba_b: Any = None,
     *,
     y_true_b: Any = None,
-    norm: float = 2,
+    norm: NormLike = 2,
     confidence_level: float = 0.95,
     resolution: int | None = None,
     names: tuple[str, str] = ("A", "B"),
@@ -238,7 +238,7 @@ def compare(
         Probabilities of the second model.
     y_true_b : array-like, optional
         Labels of the second model if it was evaluated on other rows.
-    norm : {1, 2}
+    norm : {1, 2, "l1", "l2"}
         Order of the norm.
     confidence_level : float
         Level of all intervals.
@@ -249,7 +249,6 @@ def compare(
         Names of two models that are not given as a dict.
     {reading}
         These hold for all models, so none is possible beside Samples.
-    {clusters}
 
     Returns
     -------
@@ -268,8 +267,7 @@ def compare(
     >>> truecal.compare(y, {"raw": p, "half": (p + recalibrated) / 2, "recalibrated": recalibrated}).verdict
     'recalibrated is better calibrated than all 2 others.'
     """
-    if check_norm(norm) not in (1, 2):
-        raise InputError("must be 1 or 2 to compare models", argument="norm", value=norm)
+    order = check_interval_norm(norm, "to compare models")
     level, resolution = check_fraction("confidence_level", confidence_level), check_resolution(resolution)
     models: Sequence[_Model]
     if isinstance(y_true, Sample):
@@ -283,11 +281,12 @@ def compare(
         models = [_Model.read(first, y_true, named[first], reading)]
         models += [_Model.read(name, labels_b, named[name], reading) for name in others]
     notes = warn_of_dependence(*(model.sample for model in models), stacklevel=2)
+    notes += models[0].sample.label_notes
     result: Comparison | Ranking
     if len(models) > 2:
-        result = _rank(models, norm, level, resolution)
+        result = _rank(models, order, level, resolution)
     else:
-        result = _compare(models[0], models[1], norm, level, resolution, paired=y_true_b is None)
+        result = _compare(models[0], models[1], order, level, resolution, paired=y_true_b is None)
     return replace(result, notes=notes)
 
 

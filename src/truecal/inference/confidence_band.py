@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_fraction
 from truecal._lib.types import FloatArray
-from truecal.data.question import as_sample, refuse_clusters
+from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.reliability import Reliability, clopper_pearson
-from truecal.multiscale.monotone import band as rising_band
+from truecal.multiscale import band as rising_band
 from truecal.results import Result
 
 KINDS = ("pointwise", "simultaneous")
@@ -77,10 +77,11 @@ def confidence_band(
         What the level refers to.
     confidence_level : float
         The confidence level.
-    {reading}
+    {weights}
         Weights must be counts.
     clusters : array-like, optional
         Not supported: the limits are for independent rows.
+    {classes}
 
     Returns
     -------
@@ -140,11 +141,12 @@ def bin_confidence_band(curve: Reliability, kind: str) -> ConfidenceBand:
 
 def _check_independent(sample: Sample) -> None:
     refuse_clusters(sample, "a confidence band")
+    refuse_imperfect(sample, "a confidence band")
     if sample.squares is not None or not sample.whole:
         raise InputError(
             "must be counts for a confidence band, which needs independent rows",
             argument="sample_weight",
-            remedy="Leave it out, or pass whole numbers with weights='counts'.",
+            remedy="Leave it out, or pass whole numbers with weighting='counts'.",
         )
 
 

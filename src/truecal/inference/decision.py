@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from truecal._lib.text import counted, level, p_equals
-from truecal.multiscale.intervals import Limits
+from truecal.multiscale import Limits
 from truecal.results import Result
 
 #: What the data say about "the error is below the limit".

@@ -15,7 +15,7 @@ from truecal.data.question import as_sample, no_use_for_clusters
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.interval import confidence_interval
-from truecal.multiscale.analysis import analyse
+from truecal.multiscale import analyse
 from truecal.results import Interval, Result
 
 SCORES = ("brier", "log_loss")
@@ -67,7 +67,7 @@ def decompose(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
-    name: str = "brier",
+    score: str = "brier",
     confidence_level: float | None = None,
     **reading: Unpack[Reading],
 ) -> Decomposition:
@@ -88,12 +88,11 @@ def decompose(
     Parameters
     ----------
     {predictions}
-    name : {"brier", "log_loss"}
+    score : {"brier", "log_loss"}
         Which score to decompose.
     confidence_level : float, optional
         Level of the intervals.
     {reading}
-    {clusters}
 
     Returns
     -------
@@ -108,17 +107,17 @@ def decompose(
     >>> print(decompose([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]))
     brier 0.1850 = miscalibration 0.0600 - discrimination 0.1250 + uncertainty 0.2500
     """
-    check_choice("name", name, SCORES)
+    check_choice("score", score, SCORES)
     if confidence_level is None:
         no_use_for_clusters(reading.pop("clusters", None), "decompose")
     else:
         check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
-    loss = _brier if name == "brier" else _log_loss
+    loss = _brier if score == "brier" else _log_loss
     rate = np.full(len(sample), sample.positives.sum() / sample.n)
     given, constant = loss(sample, sample.score), loss(sample, rate)
     recalibrated = loss(sample, sample.isotonic)
-    found = Decomposition(name, given, given - recalibrated, constant - recalibrated, constant)
+    found = Decomposition(score, given, given - recalibrated, constant - recalibrated, constant)
     return found if confidence_level is None else _with_intervals(found, sample, confidence_level)
 
 

@@ -16,8 +16,7 @@ from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Clusters, Sample
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.clusters import enough_clusters
+from truecal.multiscale import analyse, enough_clusters
 from truecal.results import Result
 
 #: Fewest scores that occur more than once, and fewest rows with such a score, before ties are examined.
@@ -139,7 +138,6 @@ def describe_clusters(
     ----------
     {predictions}
     {reading}
-    {clusters}
 
     Returns
     -------
@@ -171,6 +169,7 @@ def describe_clusters(
 
 def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
     """Return the summary of the clusters of a sample, which are in `table`."""
+    table = table.of_rows()
     core = analyse(sample)
     curve = np.clip(sample.score - core.gap, 1e-9, 1 - 1e-9)[table.group]
     # The residual of the curve, from that of the scores, which is exact also where a group holds several scores.

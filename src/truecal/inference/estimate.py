@@ -9,11 +9,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from truecal._lib.checks import check_count, check_fraction, check_norm
-from truecal._lib.types import RNGLike
-from truecal.data.counting import Counting
+from truecal._lib.checks import check_count, check_fraction
+from truecal._lib.types import NormLike, RNGLike
 from truecal.data.question import Question, ask
 from truecal.data.sample import Sample
+from truecal.data.width_bins import WidthCounting
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, EstimatorSpec, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.results import Estimate
@@ -24,16 +24,16 @@ def estimate(
     y_proba: ArrayLike | None = None,
     *,
     estimator: str = DEFAULT_ESTIMATOR,
-    norm: float = 2,
+    norm: NormLike = 2,
     n_bins: int | None = None,
+    confidence_level: float | None = None,
+    resolution: int | None = None,
     sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
+    weighting: str | None = None,
     clusters: Any = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
-    confidence_level: float | None = None,
-    resolution: int | None = None,
     rng: RNGLike = None,
     **options: Any,
 ) -> Estimate:
@@ -53,13 +53,19 @@ def estimate(
         second column, (n, K > 2) is measured on its top label.
     estimator : str
         One of `truecal.list_estimators`.
-    norm : float
-        Order of the norm, at least 1. Estimators that have none ignore it.
+    norm : float, "l1", "l2" or "max"
+        Order of the norm, at least 1. Estimators that have none ignore it. ``"max"``, the largest gap of a bin, is for
+        ``ew_bin`` and ``em_bin``, and gives ``ew_mce`` and ``em_mce``.
     n_bins : int, optional
         Number of bins, for estimators that take one (15 by default).
+    confidence_level : float, optional
+        Level of a confidence interval, such as 0.95, for the default estimator and norm 1 or 2; see
+        `truecal.confidence_interval`.
+    resolution : int, optional
+        With `confidence_level`: largest number of intervals of scores in each of which the upper end allows any error.
     sample_weight : array-like of shape (n,), optional
         Weights. The classical estimators take a weight of 2 as the row twice.
-    weights : {"sampling", "counts", "clusters"}, optional
+    weighting : {"sampling", "counts", "clusters"}, optional
         What weights mean where uncertainty is reported. By default they are sampling weights (survey or
         inverse-probability weights, on any scale), which lower the effective number of rows. ``"counts"`` if a weight
         of 2 stands for two independent rows. ``"clusters"`` divides the weight of each row by that of its cluster:
@@ -67,7 +73,7 @@ def estimate(
     clusters : array-like of shape (n,) or (n, k), or data frame, optional
         Rows with the same value depend on each other, as the answers to one question do; several columns are crossed.
         The default estimator and its interval allow for that. Every row counts the same, so that large clusters count
-        more, unless ``weights="clusters"``.
+        more, unless ``weighting="clusters"``.
     pos_label : label, optional
         The positive class; with K > 2 columns, that class against the rest.
     labels : sequence, optional
@@ -79,11 +85,6 @@ def estimate(
         calibration error of the whole vector, an unbiased estimate that may be negative, with the option `bandwidth`.
         ``"top_by_class"`` is the error of the top label among rows with the same predicted class, combined by their
         shares (Gupta and Ramdas 2022).
-    confidence_level : float, optional
-        Level of a confidence interval, such as 0.95, for the default estimator and norm 1 or 2; see
-        `truecal.confidence_interval`.
-    resolution : int, optional
-        With `confidence_level`: largest number of intervals of scores in each of which the upper end allows any error.
     rng : seed or numpy.random.Generator, optional
         Seed for the estimators that draw random numbers; the others ignore it.
     **options
@@ -115,7 +116,7 @@ def estimate(
     """
     reading = {
         "sample_weight": sample_weight,
-        "weights": weights,
+        "weighting": weighting,
         "clusters": clusters,
         "pos_label": pos_label,
         "labels": labels,
@@ -127,8 +128,7 @@ def estimate(
         y_true, y_proba, reading, estimator, norm, n_bins, rng, options, confidence_level, resolution
     )
     if isinstance(y_true, Sample):
-        from truecal.data.cell_error import cell_error
-        from truecal.data.cells import Cells
+        from truecal.data.cells import Cells, cell_error
 
         if isinstance(y_true, Cells):
             spec = get_estimator(estimator)
@@ -143,11 +143,11 @@ def calibration_error(
     y_proba: ArrayLike | None = None,
     *,
     estimator: str = DEFAULT_ESTIMATOR,
-    norm: float = 2,
+    norm: NormLike = 2,
     n_bins: int | None = None,
     squared: bool = False,
     sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
+    weighting: str | None = None,
     clusters: Any = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
@@ -159,7 +159,7 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, estimator, norm, n_bins, sample_weight, weights, clusters, pos_label, labels, multiclass, rng, \
+    y_true, y_proba, estimator, norm, n_bins, sample_weight, weighting, clusters, pos_label, labels, multiclass, rng, \
     **options
         As in `estimate`.
     squared : bool
@@ -178,7 +178,7 @@ def calibration_error(
     """
     reading = {
         "sample_weight": sample_weight,
-        "weights": weights,
+        "weighting": weighting,
         "clusters": clusters,
         "pos_label": pos_label,
         "labels": labels,
@@ -197,7 +197,7 @@ def _measure(
     y_proba: ArrayLike | None,
     reading: dict[str, Any],
     estimator: str,
-    norm: float,
+    norm: NormLike,
     n_bins: int | None,
     rng: RNGLike,
     options: dict[str, Any],
@@ -205,7 +205,7 @@ def _measure(
     resolution: int | None = None,
 ) -> Estimate:
     # Most estimates need neither an interval nor several classes, and a first one should not wait for their imports.
-    spec = get_estimator(estimator)
+    spec = get_estimator(estimator).with_norm(norm)
     if reading["multiclass"] == "canonical":
         from truecal.inference import canonical
 
@@ -214,7 +214,7 @@ def _measure(
         )
         return canonical.canonical_error(canonical.read_vectors(y_true, y_proba, reading), bandwidth)
     if confidence_level is not None:
-        _check_interval(spec, norm, confidence_level)
+        order = _check_interval(spec, norm, confidence_level)
     options = _options(spec, n_bins, rng, options)
     question = ask(y_true, y_proba, counting=_counting(spec, options), **reading)
     estimates = [spec(sample, norm=norm, **options) for sample in question.samples]
@@ -225,11 +225,29 @@ def _measure(
     if confidence_level is None:
         outcome = question.combine(estimates)
     else:
-        outcome = _with_intervals(question, estimates, norm, confidence_level, resolution)
+        outcome = _with_intervals(question, estimates, order, confidence_level, resolution)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
+    if question.samples[0].pseudo is not None:
+        notes = _label_notes(question.samples[0], outcome.norm or 2.0, confidence_level)
+        outcome = replace(outcome, notes=(*outcome.notes, *notes))
     return outcome
+
+
+def _label_notes(sample: Sample, norm: float, confidence_level: float | None) -> tuple[str, ...]:
+    """Return the notes on labels that are not the truth, and with an interval what a judge alone would say."""
+    pseudo = sample.pseudo
+    if pseudo is None or pseudo.gold is None or confidence_level is None:
+        return sample.label_notes
+    from truecal.inference.interval import interval_of
+    from truecal.multiscale import analyse
+
+    assert pseudo.score is not None
+    alone = Sample.from_rows(pseudo.gold.judge, pseudo.score)
+    interval = interval_of(Question((alone,)), norm, confidence_level)
+    value = analyse(alone).error(norm)
+    return (*sample.label_notes, f"The judge's labels alone would say {value:.4f}, {interval}.")
 
 
 def _options(
@@ -246,12 +264,10 @@ def _options(
     return options if n_bins is None else {"n_bins": n_bins, **options}
 
 
-def _counting(spec: EstimatorSpec, options: dict[str, Any]) -> Counting | None:
+def _counting(spec: EstimatorSpec, options: dict[str, Any]) -> WidthCounting | None:
     """Return how rows can be counted for an estimator that only needs sums over bins."""
     if spec.counting is None:
         return None
-    if "n_bins" not in spec.options:
-        return spec.counting()
     return spec.counting(check_count("n_bins", {**spec.options, **options}["n_bins"]))
 
 
@@ -274,8 +290,10 @@ def _with_intervals(
     return each[0] if question.single else with_interval(question.combine(each), question)
 
 
-def _check_interval(spec: EstimatorSpec, norm: float, confidence_level: float) -> None:
-    """Refuse what no interval is known for."""
+def _check_interval(spec: EstimatorSpec, norm: NormLike, confidence_level: float) -> float:
+    """Return the order of the norm; refuse what no interval is known for."""
+    from truecal.inference.interval import check_interval_norm
+
     check_fraction("confidence_level", confidence_level)
     if spec.name != DEFAULT_ESTIMATOR:
         raise InputError(
@@ -283,5 +301,4 @@ def _check_interval(spec: EstimatorSpec, norm: float, confidence_level: float) -
             argument="confidence_level",
             remedy=f"Leave out confidence_level, or set estimator={DEFAULT_ESTIMATOR!r}.",
         )
-    if check_norm(norm) not in (1, 2):
-        raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
+    return check_interval_norm(norm)

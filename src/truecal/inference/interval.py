@@ -10,16 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_count, check_fraction, check_norm
+from truecal._lib.types import NormLike
 from truecal.data.question import Question, ask
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.dependence import warn_of_dependence
-from truecal.multiscale.analysis import Multiscale, analyse
-from truecal.multiscale.clusters import MIN_CLUSTERS
-from truecal.multiscale.intervals import Limits
-from truecal.multiscale.joint import class_dependence, joint_limits
-from truecal.multiscale.monotone import band, largest_error
+from truecal.multiscale import (
+    MIN_CLUSTERS,
+    Limits,
+    Multiscale,
+    analyse,
+    band,
+    class_dependence,
+    joint_limits,
+    largest_error,
+)
 from truecal.results import Interval
 
 #: Effective number of rows below which nothing is known about their variance.
@@ -34,7 +40,7 @@ def confidence_interval(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
-    norm: float = 2,
+    norm: NormLike = 2,
     confidence_level: float = 0.95,
     resolution: int | None = None,
     assume: str | None = None,
@@ -66,7 +72,7 @@ def confidence_interval(
     Parameters
     ----------
     {predictions}
-    norm : {1, 2}
+    norm : {1, 2, "l1", "l2"}
         Order of the norm.
     confidence_level : float
         Probability that such an interval contains the true error.
@@ -78,7 +84,6 @@ def confidence_interval(
     {reading}
         For ``multiclass="classwise"`` and ``"top_by_class"`` the interval is for the lp mean over classes, from
         their joint distribution.
-    {clusters}
 
     Returns
     -------
@@ -108,11 +113,18 @@ def confidence_interval(
         if resolution is not None:
             raise InputError("cannot be given beside assume", argument="resolution", value=resolution)
     resolution = check_resolution(resolution)
-    if check_norm(norm) not in (1, 2):
-        raise InputError("must be 1 or 2 for an interval", argument="norm", value=norm)
+    order = check_interval_norm(norm)
     question = ask(y_true, y_proba, **reading)
     warn_of_dependence(question.samples[0], stacklevel=2)
-    return interval_of(question, norm, level, assume=assume, resolution=resolution)
+    return interval_of(question, order, level, assume=assume, resolution=resolution)
+
+
+def check_interval_norm(norm: NormLike, purpose: str = "for an interval") -> float:
+    """Return 1 or 2, or say that `norm` must be one of them."""
+    order = check_norm(norm)
+    if order not in (1, 2):
+        raise InputError(f"must be 1 or 2 {purpose}. Got {norm!r} instead", argument="norm", value=norm)
+    return order
 
 
 def check_resolution(resolution: int | None) -> int | None:
@@ -203,6 +215,8 @@ def assumption_of(samples: Sequence[Sample], limits: Limits) -> str:
 
 def _too_few(samples: Sequence[Sample]) -> str:
     """Return why the variances of limits cannot be relied on."""
+    if samples[0].pseudo is not None and samples[0].pseudo.too_few:
+        return samples[0].pseudo.too_few
     tables = [sample.clusters for sample in samples if sample.clusters is not None]
     if not tables:
         return "one row is too few for an interval"

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.logistic import fit_logistic
+from truecal._lib.optimize import fit_logistic
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray
 from truecal.data.question import as_sample
@@ -117,7 +117,6 @@ def net_benefit(
     confidence_level : float
         Confidence level of the pointwise intervals.
     {reading}
-    {clusters}
 
     Returns
     -------
@@ -227,6 +226,8 @@ class _Benefit:
         negatives = sample.count - sample.positives
         self.positives, self.negatives = _sums(sample.positives), _sums(negatives)
         self.positives2, self.negatives2 = _sums(sample.positives2), _sums(sample.weight2 - sample.positives2)
+        # Of labels other than 0 and 1: w^2 z (1 - z).
+        self.both2 = _sums(sample.positives2 - sample.labels2)
         self.squares = float(sample.weight2.sum())
         self.quantile = sample.quantile((1 - confidence_level) / 2)
         # A share of 0 or 1 has no variance: it is known no better than from so many rows, or clusters.
@@ -270,6 +271,7 @@ class _Benefit:
 
     def _wilson(self, share: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return how far the ends of Wilson's interval lie below and above a share with this variance."""
+        share = np.clip(share, 0.0, 1.0)  # labels that are not the truth may leave it
         binomial = share * (1 - share)
         known = (variance > 0) & (binomial > 0)
         size = np.where(known, binomial / np.where(known, variance, 1.0), self.fewest)
@@ -287,11 +289,12 @@ class _Benefit:
         if table is None:
             hits2 = self.positives2[end] - self.positives2[start]
             misses2 = self.negatives2[end] - self.negatives2[start]
+            both2 = self.both2[end] - self.both2[start]
             sums = np.stack(
                 [
-                    hits2 * (1 - 2 * hits) + hits**2 * self.squares,
-                    misses2 * (1 - 2 * misses) + misses**2 * self.squares,
-                    hits * misses * self.squares - hits * misses2 - misses * hits2,
+                    hits2 * (1 - 2 * hits) + hits**2 * self.squares - both2,
+                    misses2 * (1 - 2 * misses) + misses**2 * self.squares - both2,
+                    hits * misses * self.squares - hits * misses2 - misses * hits2 + both2,
                 ]
             )
         else:

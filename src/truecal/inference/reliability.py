@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_flag, check_fraction
-from truecal._lib.isotonic import isotonic_rate
-from truecal._lib.runs import IntArray
+from truecal._lib.numeric import IntArray
+from truecal._lib.optimize import isotonic_rate
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
@@ -29,8 +29,7 @@ from truecal.estimators._binning import (
 from truecal.exceptions import InputError
 from truecal.inference.dependence import summary_of
 from truecal.inference.resample import redraws
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.clusters import enough_clusters
+from truecal.multiscale import analyse, enough_clusters
 from truecal.results import BinTable, Result
 
 #: Samples with more distinct scores are merged into this many blocks of equal mass and as many of equal width.
@@ -134,10 +133,11 @@ def reliability_curve(
         Level of the bands, at each point, and of the bin intervals.
     n_resamples : int
         Number of Monte Carlo resamples for the bands.
-    {reading}
+    {weights}
     clusters : array-like of shape (n,), optional
         Rows with the same value depend on each other. Fewer than 15 clusters say too little for a band, and the
         result has none.
+    {classes}
     rng : seed or numpy.random.Generator, optional
         Random seed.
 
@@ -167,7 +167,7 @@ def reliability_curve(
     band = check_flag("band", band) and (
         table is None or enough_clusters(table.n_clusters, table.effective_number)
     )
-    if band and table is None and not sample.whole:
+    if band and table is None and not sample.whole and sample.noise is None:
         raise InputError(
             "has fractional values, so labels cannot be drawn for the band",
             argument="sample_weight",
@@ -198,7 +198,13 @@ def reliability_curve(
         count = inside.effective / inside.widening(confidence_level) ** 2
     elif sample.squares is not None:
         count = bins.count**2 / np.add.reduceat(sample.squares, cut.start)
-    interval = clopper_pearson(count * bins.mean_label, count, confidence_level)
+    rate = bins.mean_label
+    if sample.pseudo is not None:  # rows with true labels that would be as uncertain
+        rate = np.clip(rate, 0.0, 1.0)
+        if inside is None and sample.noise is not None:
+            middle = (rate * count + 0.5) / (count + 1)
+            count = middle * (1 - middle) * bins.count**2 / np.add.reduceat(sample.noise, cut.start)
+    interval = clopper_pearson(count * rate, count, confidence_level)
     return Reliability(
         score=blocks.score,
         label=np.add.reduceat(fitted, start) / blocks.count,
@@ -215,7 +221,7 @@ def reliability_curve(
         binning=binning,
         n=sample.n,
         target=sample.target,
-        n_clusters=None if table is None else table.n_clusters,
+        n_clusters=sample.size_fields["n_clusters"],
     )
 
 
@@ -266,6 +272,12 @@ def _bands(
     if sample.clusters is not None and widening is not None:
         scale = np.repeat(widening, np.diff(bins_start, append=len(blocks)))
         consistent_draws(sample, sample.clusters, start, scale, n_resamples, rng, keep)
+        np.clip(curves, 0.0, 1.0, out=curves)
+        np.clip(means, 0.0, 1.0, out=means)
+    elif sample.noise is not None:
+        sd, expected = np.sqrt(np.add.reduceat(sample.noise, start)), blocks.count * blocks.score
+        for row in range(n_resamples):
+            keep(row, expected + sd * rng.standard_normal(len(sd)))
         np.clip(curves, 0.0, 1.0, out=curves)
         np.clip(means, 0.0, 1.0, out=means)
     else:

@@ -215,6 +215,8 @@ def impossible_labels(*samples: Sample) -> tuple[str, ...]:
 
 def count_impossible(sample: Sample) -> float:
     """Return how many rows, or how much weight, have a label that a score of exactly 0 or 1 rules out."""
+    if sample.pseudo is not None:  # a label that is not the truth rules nothing out
+        return 0.0
     above_0, from_1 = np.searchsorted(sample.score, 0, side="right"), np.searchsorted(sample.score, 1)
     misses = sample.count[from_1:] - sample.positives[from_1:]
     return float(sample.positives[:above_0].sum() + misses.sum())
@@ -222,4 +224,10 @@ def count_impossible(sample: Sample) -> float:
 
 def _without_empty(sample: Sample, count: FloatArray, positives: FloatArray) -> Sample:
     kept = count > 0
-    return Sample(sample.score[kept], count[kept], positives[kept], sample.dtype, sample.target)
+    return Sample(
+        score=sample.score[kept],
+        count=count[kept],
+        positives=positives[kept],
+        dtype=sample.dtype,
+        target=sample.target,
+    )

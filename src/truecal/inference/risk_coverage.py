@@ -113,7 +113,6 @@ def risk_coverage(
     confidence_level : float
         Level of the intervals.
     {reading}
-    {clusters}
 
     Returns
     -------

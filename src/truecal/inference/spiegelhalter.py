@@ -18,7 +18,7 @@ from truecal.data.question import ask
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.resample import cluster_rows, require_whole_counts
-from truecal.multiscale.flips import flip_scale
+from truecal.multiscale import flip_scale
 from truecal.results import Result, classes_target
 
 #: Groups that are added up at a time: their terms stay in the cache, and no array is as long as the sample.
@@ -81,11 +81,12 @@ def spiegelhalter_test(
     Parameters
     ----------
     {predictions}
-    {reading}
+    {weights}
     clusters : array-like of shape (n,) or (n, k), or data frame, optional
         Rows that depend on each other have the same value. The variance is then that of the sums over clusters,
         :math:`\frac{G}{G-1} \sum_c (E_c - \bar E)^2`, or more where events are too rare to show it, and Z is compared
         with Student's t on G - 1 degrees of freedom.
+    {classes}
 
     Returns
     -------
@@ -159,7 +160,7 @@ def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
     if n_clusters < 2:
         return SpiegelhalterResult(0.0, 1.0, n, target, n_clusters)
     variance = n_clusters / (n_clusters - 1) * float(np.square(excess - excess.mean()).sum())
-    variance += (factor**2 - 1) * float(excess @ excess)  # rare events: see truecal.multiscale.flips
+    variance += (factor**2 - 1) * float(excess @ excess)  # rare events: see truecal.multiscale._null
     result = _z_test(float(excess.sum()), variance, n, target)
     pvalue = 2 * float(scipy.special.stdtr(n_clusters - 1, -abs(result.statistic)))
     return replace(result, pvalue=pvalue, n_clusters=n_clusters)
@@ -180,6 +181,8 @@ def _sums(sample: Sample) -> tuple[float, float]:
         if not sample.one_row_each:
             spread *= weight2[block]
         variance += float(np.einsum("i,i->", spread, lean))
+    if sample.noise is not None:
+        variance = float(sample.noise @ (1 - 2 * sample.score) ** 2)
     return excess, variance
 
 

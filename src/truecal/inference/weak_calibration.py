@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc, chdtri, expit, fdtrc
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.logistic import FAR, fit_logistic, logistic_objective
-from truecal._lib.roots import find_root
+from truecal._lib.optimize import FAR, find_root, fit_logistic, logistic_objective
 from truecal._lib.text import counted, level, p_equals, percent
 from truecal._lib.types import FloatArray
 from truecal.data.question import as_sample
@@ -104,6 +103,8 @@ class WeakCalibration(Result):
         How the intervals were made.
     notes : tuple of str
         What the reader should know.
+    label_kind : str or None
+        What the labels are, if they are not the truth; see `truecal.labels`.
     """
 
     observed_expected: Parameter
@@ -117,6 +118,7 @@ class WeakCalibration(Result):
     target: str
     method: str
     notes: tuple[str, ...] = ()
+    label_kind: str | None = None
 
     def __str__(self) -> str:
         confidence = level(self.slope.interval.confidence_level)
@@ -156,7 +158,6 @@ def weak_calibration(
     confidence_level : float
         Confidence level of the intervals.
     {reading}
-    {clusters}
 
     Returns
     -------
@@ -258,9 +259,11 @@ class _Fit:
     @property
     def method(self) -> str:
         if self.sample.clusters is not None:
-            return f"cluster-robust variance, {counted(self.sample.clusters.n_clusters, 'cluster')}"
+            if not self.sample.clusters.named:
+                return "sandwich variance"
+            return f"cluster-robust variance, {counted(self.sample.clusters.n_named, 'cluster')}"
         if self.robust:
-            return "sandwich variance for sampling weights"
+            return "sandwich variance" + ("" if self.sample.pseudo else " for sampling weights")
         return "profile likelihood" if self.profiled else "Wald"
 
     def parameter(self, value: float, variance: float, profile: Callable[[float], float] | None) -> Parameter:
@@ -349,7 +352,8 @@ class _Fit:
             n=self.n,
             target=sample.target,
             method=self.method,
-            notes=tuple(notes),
+            notes=(*notes, *sample.label_notes),
+            label_kind=sample.label_kind,
         )
 
     def _profile_over_slope(self, intercept: float) -> float:

@@ -24,6 +24,7 @@ from functools import cache
 from typing import Any
 
 from truecal._lib.checks import check_choice, require
+from truecal._lib.types import NormLike
 from truecal.exceptions import InputError
 from truecal.integrations.llm._answers import Answer, Answers
 from truecal.integrations.llm._eval_log import grade, is_refusal, stated
@@ -35,7 +36,7 @@ def calibration(
     *,
     cluster: str | None = None,
     scale: str = "fraction",
-    norm: float = 2,
+    norm: NormLike = 2,
     confidence_level: float = 0.95,
 ) -> Any:
     """Return a metric of Inspect with the keys calibration_error, low, high, answers, unparsed and refused.
@@ -52,7 +53,7 @@ def calibration(
         cluster.
     scale : {"fraction", "percent"}
         As in `parse_confidence`.
-    norm : {1, 2}
+    norm : {1, 2, "l1", "l2"}
         Order of the norm.
     confidence_level : float
         Level of the interval.
@@ -71,7 +72,7 @@ def _registered() -> Any:
     inspect = require("inspect_ai.scorer", extra="llm", purpose="The metric for Inspect")
 
     def factory(
-        confidence: str, cluster: str | None, scale: str, norm: float, confidence_level: float
+        confidence: str, cluster: str | None, scale: str, norm: NormLike, confidence_level: float
     ) -> Any:
         def compute(scores: list[Any]) -> dict[str, float]:
             rows = [_row(score, confidence, cluster) for score in scores]

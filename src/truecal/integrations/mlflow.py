@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import require
 from truecal._lib.text import listing
+from truecal._lib.types import NormLike
 from truecal.assessment import Assessment, assess
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.exceptions import InputError
@@ -67,7 +68,7 @@ def log_calibration(
     return found
 
 
-def calibration_metric(*, norm: float = 2, confidence_level: float = 0.95, **options: Any) -> Any:
+def calibration_metric(*, norm: NormLike = 2, confidence_level: float = 0.95, **options: Any) -> Any:
     """Return a metric for ``mlflow.models.evaluate(..., extra_metrics=[calibration_metric()])``.
 
     The predictions must be probabilities of the positive class: a column of the data, or a function that returns them,
@@ -77,7 +78,7 @@ def calibration_metric(*, norm: float = 2, confidence_level: float = 0.95, **opt
 
     Parameters
     ----------
-    norm : {1, 2}
+    norm : {1, 2, "l1", "l2"}
         Order of the norm.
     confidence_level : float
         Level of the interval.

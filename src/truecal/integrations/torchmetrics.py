@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from truecal._lib.checks import check_count, require
-from truecal.data.arrays import bad_values
 from truecal.data.cells import (
     GREATEST_INSIDE,
     LEAST_INSIDE,
@@ -39,7 +38,7 @@ from truecal.data.cells import (
     Cells,
 )
 from truecal.data.cluster_sums import make_clusters
-from truecal.data.predictions import SUM_TOLERANCE
+from truecal.data.faults import SUM_TOLERANCE, bad_values
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy
 from truecal.inference.estimate import calibration_error, estimate

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
-from truecal.data.floor import Floor
-from truecal.data.predictions import read_weights
+from truecal.data.arrays import read_weights
+from truecal.data.extremes import Floor
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.recalibration._scores import Column, Scores, check_logits, read_labels, read_scores
 

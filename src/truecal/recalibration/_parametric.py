@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from truecal._lib.checks import check_choice
-from truecal._lib.logistic import fit_logistic, logistic_objective
-from truecal._lib.newton import maximise
+from truecal._lib.optimize import fit_logistic, logistic_objective, maximise
 from truecal._lib.types import FloatArray
 from truecal.exceptions import CalibrationWarning
 from truecal.recalibration._base import PerClassRecalibrator, Recalibrator, unless_worse

@@ -14,10 +14,10 @@ from scipy.special import expit, log_expit, logsumexp
 
 from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
-from truecal.data.arrays import bad_values
-from truecal.data.floor import NO_FLOOR, Floor, floor_of, limits_of
+from truecal.data.arrays import finite_numbers, probabilities_from_logits, read_probabilities
+from truecal.data.extremes import NO_FLOOR, Floor, floor_of, limits_of
+from truecal.data.faults import bad_values
 from truecal.data.labels import Codes, Labels
-from truecal.data.predictions import finite_numbers, probabilities_from_logits, read_probabilities
 from truecal.data.question import refuse_counted_from_one
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
 

@@ -1,29 +1,55 @@
-"""Reproduction of the paper's figures and tables, and of other papers' experiments, one file for each.
+"""Reproduction of the paper's figures and tables.
 
 ``truecal reproduce`` runs them, and so does `run` from Python. A part is a function of `Settings` that returns an
-`Outcome`: tables, figures, and comparisons with the paper. Parts named ``external_...`` are not of the paper.
+`Outcome`: tables, figures, and comparisons with the paper.
 
 Reference: Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in calibration error estimation, AISTATS.
 """
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Iterable
 
-from truecal.reproduce.contract import (
-    EXTERNAL_NAMES,
-    NAMES,
+from truecal._lib.checks import check_choice
+from truecal.reproduce._contract import (
     Outcome,
     PaperComparison,
     Part,
     Records,
     Settings,
-    load_part,
+    is_finished,
+    write_outcome,
+    write_summary,
 )
-from truecal.reproduce.files import is_finished, write_outcome, write_summary
 
-__all__ = ["EXTERNAL_NAMES", "NAMES", "Outcome", "PaperComparison", "Part", "Settings", "load_part", "run"]
+__all__ = ["NAMES", "Outcome", "PaperComparison", "Part", "Settings", "load_part", "run"]
+
+#: The parts in the order of the paper; each is a function of that name, in a module of that name or of `_MODULES`.
+NAMES = (
+    "fig1", "table1", "table1_classes", "fig2", "fig3", "table2", "table3", "table4", "fig4", "ttest", "fig5", "fig6",
+    "appendix_b", "appendix_c", "appendix_d",
+)  # fmt: skip
+#: Modules with more than one part.
+_MODULES = {"fig4": "fig4_fig6", "fig6": "fig4_fig6"}
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def load_part(name: str) -> Part:
+    """Return the part with this name.
+
+    Examples
+    --------
+    >>> load_part("fig4").where
+    'Figure 4'
+    """
+    check_choice("part", name, NAMES)
+    loaded: Part = getattr(importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}"), name)
+    return loaded
 
 
 def run(
@@ -41,7 +67,7 @@ def run(
     settings : Settings
         Settings of the run.
     names : iterable of str
-        Names of the parts, from `NAMES` and `EXTERNAL_NAMES`; those of the paper by default.
+        Names of the parts, from `NAMES`; all of them by default.
     force : bool
         Whether to run parts that are already finished. Their simulations are reused; delete the folder ``work``
         to repeat them.
@@ -67,6 +93,6 @@ def run(
         outcome = part.run(settings)
         seconds = time.monotonic() - began
         write_outcome(part, outcome, settings, command=command, seconds=seconds)
-        write_summary(settings, command)
+        write_summary(NAMES, settings, command)
         report(f"    {seconds:.0f} s")
-    return write_summary(settings, command)
+    return write_summary(NAMES, settings, command)

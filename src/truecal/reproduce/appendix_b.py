@@ -8,10 +8,9 @@ import numpy as np
 
 from truecal import paper
 from truecal._lib.types import FloatArray
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import label_of, new_figure
-from truecal.reproduce.populations import pick
-from truecal.reproduce.simulate import run_study
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._draw import label_of, new_figure
+from truecal.reproduce._studies import pick, run_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import BLACK, BLUE, GREY, RED, label_of, line, new_figure, tidy
-from truecal.reproduce.populations import pick
-from truecal.reproduce.simulate import run_study
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._draw import BLACK, BLUE, GREY, RED, label_of, line, new_figure, tidy
+from truecal.reproduce._studies import pick, run_study
 from truecal.simulation import BetaScores, Population, PowerCurve
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import BLACK, CYCLE, line, new_figure, tidy
-from truecal.reproduce.populations import pick
-from truecal.reproduce.simulate import run_study
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._draw import BLACK, CYCLE, line, new_figure, tidy
+from truecal.reproduce._studies import pick, run_study
 from truecal.simulation import IdentityCurve, LogisticCurve, Population, UniformScores
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from truecal.estimators._binning import EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import get_estimator
 from truecal.inference.estimate import estimate
 from truecal.inference.resample import redraws
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, compare_with_paper, part
-from truecal.reproduce.draw import BLACK, BLUE, RED, SKY, new_figure, tidy
-from truecal.reproduce.published_draws import draw, walk
-from truecal.reproduce.simulate import draw_estimates
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, compare_with_paper, part
+from truecal.reproduce._draw import BLACK, BLUE, RED, SKY, new_figure, tidy
+from truecal.reproduce._published_draws import draw, walk
+from truecal.reproduce._studies import draw_estimates
 from truecal.simulation import BetaScores, IdentityCurve, Population
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truecal import paper
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import BLACK, BLUE, CYCLE, RED, line, new_figure, tidy, zero_line
-from truecal.reproduce.populations import pick
-from truecal.reproduce.simulate import run_study
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._draw import BLACK, BLUE, CYCLE, RED, line, new_figure, tidy, zero_line
+from truecal.reproduce._studies import pick, run_study
 from truecal.simulation import BetaScores, Population, PowerCurve
 
 if TYPE_CHECKING:

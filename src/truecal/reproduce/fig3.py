@@ -9,10 +9,10 @@ import numpy as np
 from truecal import paper
 from truecal.data.sample import Sample
 from truecal.estimators._binning import EqualMass, partition, summarize_bins
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import BLACK, GREY, IMAGE_SET_COLOURS, new_figure, tidy
-from truecal.reproduce.fits import paper_sets, real_fits
-from truecal.reproduce.populations import image_set_of
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._data import paper_sets, real_fits
+from truecal.reproduce._draw import BLACK, GREY, IMAGE_SET_COLOURS, new_figure, tidy
+from truecal.reproduce._studies import image_set_of
 from truecal.reproduce.table4 import ece_rows
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from truecal.display import MissRateDisplay
-from truecal.reproduce.contract import Outcome, PaperComparison, Settings, compare_with_paper, part
-from truecal.reproduce.draw import BLACK, label_of, new_figure
+from truecal.reproduce._contract import Outcome, PaperComparison, Settings, compare_with_paper, part
+from truecal.reproduce._draw import BLACK, label_of, new_figure
 from truecal.simulation import BetaScores, MissRates, Power, miss_rates
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _draw(result: MissRates) -> Figure:
     columns = min(len(sizes), 4)
     lines = -(-len(sizes) // columns)
     figure, axes = new_figure(lines, columns, size=(2.9 * columns, 2.7 * lines + 0.6), sharey=True)
-    MissRateDisplay.from_miss_rates(result).plot(ax=list(axes.flat[: len(sizes)]), x="true_error")
+    MissRateDisplay.from_miss_rates(result, ax=list(axes.flat[: len(sizes)]), x="true_error")
     for ax in axes.flat:
         ax.axhline(0.05, color=BLACK, linestyle=":", linewidth=0.8, zorder=1)
     for ax in axes.flat[len(sizes) :]:

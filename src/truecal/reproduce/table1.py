@@ -7,20 +7,35 @@ population, replaces it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import warnings
+import zlib
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from truecal import paper
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import BLACK, BLUE, GREY, RED, label_of, new_figure, tidy
-from truecal.reproduce.real_sets import split_sets
-from truecal.reproduce.recalibration import CRITERIA, real_choice, simulated_choice
-from truecal.reproduce.simulate import in_parallel
+from truecal._lib.numeric import keyed_generator
+from truecal.data import LogitSplits, as_sample
+from truecal.data.sample import Sample
+from truecal.estimators._registry import get_estimator
+from truecal.inference.decompose import decompose
+from truecal.recalibration import HistogramBinning, IsotonicCalibration, TemperatureScaling
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._data import split_sets
+from truecal.reproduce._draw import BLACK, BLUE, GREY, RED, label_of, legend_below, new_figure, tidy
+from truecal.reproduce._studies import in_parallel, quantile_grid
+from truecal.simulation import Population, fit_population
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+RECALIBRATORS = {
+    "histogram": HistogramBinning,
+    "isotonic": IsotonicCalibration,
+    "temperature": TemperatureScaling,
+}
+ESTIMATORS = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")
+CRITERIA = (*ESTIMATORS, "brier", "log_loss", "fitted")
 LABELS = {"brier": "Brier score", "log_loss": "log loss", "fitted": "fitted true error"}
 
 
@@ -48,6 +63,78 @@ def table1(settings: Settings) -> Outcome:
     ]
     tables = {"": _summary(simulated), "simulated": simulated, **({"real": real} if real else {})}
     return Outcome(tables, {"": _draw(simulated, real)}, comparisons)
+
+
+def simulated_choice(
+    name: str, repeat: int, calibration: int, test: int, seed: int, points: int = 20_000
+) -> dict[str, Any]:
+    """Recalibrate a population of the paper; return the choice of each criterion and the best one."""
+    rng = keyed_generator(seed, zlib.crc32(name.encode()), repeat)
+    population = paper.population(name)
+    y_fit, p_fit = population.sample(calibration, rng=rng)
+    y_test, p_test = population.sample(test, rng=rng)
+    samples, errors = {}, {}
+    for title, recalibrator_class in RECALIBRATORS.items():
+        recalibrator = recalibrator_class(input="probabilities").fit(p_fit, y_fit)
+        samples[title] = as_sample(y_test, recalibrator.transform(p_test))
+        errors[title] = true_error_after(recalibrator, population, points)
+    best = min(errors, key=lambda title: errors[title])
+    row = {"model": name, "repeat": repeat, **choices(samples), "best": best}
+    row |= {f"true_error_{title}": error for title, error in errors.items()}
+    return row
+
+
+def true_error_after(recalibrator: Any, population: Population, points: int = 20_000) -> float:
+    """Return the true l2 error of the recalibrated model.
+
+    Scores that are mapped to the same value are merged: the conditional probability given that value counts.
+
+    Examples
+    --------
+    >>> population = paper.population("resnet152_imgnet")
+    >>> y, p = population.sample(500, rng=0)
+    >>> before, after = population.true_error(), true_error_after(IsotonicCalibration().fit(p, y), population)
+    >>> after < before
+    True
+    """
+    score, _, truth = quantile_grid(population, points)
+    value, group, count = np.unique(recalibrator.transform(score), return_inverse=True, return_counts=True)
+    frequency = np.bincount(group, truth) / count
+    return math.sqrt(float(count @ (value - frequency) ** 2) / points)
+
+
+def real_choice(name: str, splits: LogitSplits) -> dict[str, Any]:
+    """Fit the recalibrators to the calibration split, and choose by the top labels of the test split."""
+    samples = {}
+    for title, recalibrator_class in RECALIBRATORS.items():
+        recalibrator = recalibrator_class(input="logits").fit(splits.val_logits, splits.val_labels)
+        proba = recalibrator.transform(splits.test_logits)
+        samples[title] = as_sample(splits.test_labels, proba, multiclass="top")
+    values = {
+        f"{key}_{title}": get_estimator(key)(sample).value
+        for key in ("ew_bin", "em_sweep")
+        for title, sample in samples.items()
+    }
+    return {"model": name, **choices(samples), **values}
+
+
+def choices(samples: dict[str, Sample]) -> dict[str, str]:
+    """Return for each criterion the recalibrator with the smallest value."""
+
+    def best(values: list[float]) -> str:
+        return list(samples)[int(np.argmin(values))]
+
+    chosen = {
+        name: best([get_estimator(name)(sample).value for sample in samples.values()]) for name in ESTIMATORS
+    }
+    chosen |= {
+        name: best([decompose(s, score=name).score for s in samples.values()])
+        for name in ("brier", "log_loss")
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the paper's criterion fits a Beta even to a few atoms
+        fitted = [fit_population(sample).population.true_error() for sample in samples.values()]
+    return chosen | {"fitted": best(fitted)}
 
 
 def _share(rows: Records, criterion: str, against: str) -> tuple[float, float]:
@@ -205,11 +292,5 @@ def _draw(simulated: Records, real: Records) -> Figure:
         title="(a) is the best recalibrator chosen?",
     )
     tidy(axes[0, 1], x="excess true error over the best choice (%)", y="", title="(b) cost of a wrong choice")
-    figure.legend(
-        *axes[0, 0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-        fontsize="small",
-    )
+    legend_below(figure, axes[0, 0], columns=3)
     return figure

@@ -15,13 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
+from truecal._lib.numeric import keyed_generator
 from truecal._lib.types import FloatArray
 from truecal.data import LogitSplits
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import BLUE, RED, label_of, new_figure, tidy
-from truecal.reproduce.recalibration import CRITERIA, RECALIBRATORS, real_choice
-from truecal.reproduce.simulate import in_parallel
-from truecal.reproduce.table1 import LABELS, choices_with_known_truth, pair_share
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._draw import BLUE, RED, label_of, new_figure, tidy
+from truecal.reproduce._studies import in_parallel
+from truecal.reproduce.table1 import (
+    CRITERIA,
+    LABELS,
+    RECALIBRATORS,
+    choices_with_known_truth,
+    pair_share,
+    real_choice,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,8 +70,8 @@ def choice_on_logits(
     """Return the choice of each criterion on one model, the best recalibrator, and the true error of each."""
     classes, signal, scale, bias = model
     key = (classes, round(10 * signal), round(10 * scale), round(10 * bias))
-    biases = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)).normal(0, bias, classes)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*key, repeat)))
+    biases = keyed_generator(seed, *key).normal(0, bias, classes)
+    rng = keyed_generator(seed, *key, repeat)
 
     def draw(n: int) -> tuple[FloatArray, Any]:
         label = rng.integers(0, classes, n)

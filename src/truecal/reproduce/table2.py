@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truecal import paper
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
-from truecal.reproduce.fits import beta_by_recipe, drawn_sets, paper_sets, real_fits
-from truecal.reproduce.fits import fit as fit_sample
-from truecal.reproduce.printed_tables import table2 as printed
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._data import beta_by_recipe, drawn_sets, fit_sample, paper_sets, real_fits
+from truecal.reproduce._data import printed_table2 as printed
+from truecal.reproduce._draw import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
+from truecal.reproduce._studies import pick
 from truecal.simulation import BetaScores
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WAYS = {
@@ -115,43 +116,49 @@ def _known_truth(rows: Records) -> PaperComparison:
 
 def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(1, 2, size=(10.5, 4.6))
-    for ax, source in zip(axes[0], ("real", "drawn"), strict=True):
-        for name, (a, b) in printed().items():
-            shift = LABEL_SHIFTS.get(name, (5, -10))
-            ax.annotate(name, (a, b), xytext=shift, textcoords="offset points", fontsize=6, color="#555555")
-            mine = [row for row in rows if row["set"] == name and row["scores"] == source]
-            ax.plot(
-                [a, *(row["a"] for row in mine)],
-                [b, *(row["b"] for row in mine)],
-                color="#cccccc",
-                linewidth=0.7,
-            )
-        for way, (label, colour, marker) in WAYS.items():
-            chosen = [
-                row for row in rows if row["way"] == way and (row["scores"] == source or way == "printed")
-            ]
-            if not chosen:
-                continue
-            ax.errorbar(
-                [row["a"] for row in chosen],
-                [row["b"] for row in chosen],
-                xerr=[2 * (row.get("a_se") or 0) for row in chosen],
-                yerr=[2 * (row.get("b_se") or 0) for row in chosen],
-                fmt=marker,
-                color=colour,
-                markersize=5,
-                elinewidth=0.8,
-                markerfacecolor="none" if way == "printed" else colour,
-                label=label,
-            )
-        ax.set(xscale="log", yscale="log")
-        ax.set_xticks([1, 1.5, 2, 3, 4], ["1", "1.5", "2", "3", "4"])
-        ax.set_xticks([], minor=True)
-        ax.set_yticks([0.04, 0.06, 0.1, 0.15, 0.2], ["0.04", "0.06", "0.1", "0.15", "0.2"])
-        ax.set_yticks([], minor=True)
-        title = (
-            "(a) real scores" if source == "real" else "(b) samples of the printed distributions: truth known"
-        )
+    titles = {"real": "(a) real scores", "drawn": "(b) samples of the printed distributions: truth known"}
+    for ax, (source, title) in zip(axes[0], titles.items(), strict=True):
+        _draw_names(ax, [row for row in rows if row["scores"] == source])
+        _draw_fits(ax, [row for row in rows if row["scores"] == source or row["way"] == "printed"])
         tidy(ax, x="a", y="b", title=title)
     axes[0, 0].legend(frameon=False, fontsize="x-small", loc="upper right")
     return figure
+
+
+def _draw_names(ax: Axes, rows: Records) -> None:
+    """Name the printed points, and connect each with the fits to that set."""
+    for name, (a, b) in printed().items():
+        shift = LABEL_SHIFTS.get(name, (5, -10))
+        ax.annotate(name, (a, b), xytext=shift, textcoords="offset points", fontsize=6, color="#555555")
+        fits = list(pick(rows, set=name))
+        ax.plot(
+            [a, *(row["a"] for row in fits)],
+            [b, *(row["b"] for row in fits)],
+            color="#cccccc",
+            linewidth=0.7,
+        )
+
+
+def _draw_fits(ax: Axes, rows: Records) -> None:
+    """Draw the parameters by each method, with two standard errors."""
+    for way, (label, colour, marker) in WAYS.items():
+        chosen = list(pick(rows, way=way))
+        if not chosen:
+            continue
+        ax.errorbar(
+            [row["a"] for row in chosen],
+            [row["b"] for row in chosen],
+            xerr=[2 * (row.get("a_se") or 0) for row in chosen],
+            yerr=[2 * (row.get("b_se") or 0) for row in chosen],
+            fmt=marker,
+            color=colour,
+            markersize=5,
+            elinewidth=0.8,
+            markerfacecolor="none" if way == "printed" else colour,
+            label=label,
+        )
+    ax.set(xscale="log", yscale="log")
+    ax.set_xticks([1, 1.5, 2, 3, 4], ["1", "1.5", "2", "3", "4"])
+    ax.set_xticks([], minor=True)
+    ax.set_yticks([0.04, 0.06, 0.1, 0.15, 0.2], ["0.04", "0.06", "0.1", "0.15", "0.2"])
+    ax.set_yticks([], minor=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +12,11 @@ from truecal import paper
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.inference.resample import bootstrap
-from truecal.reproduce.contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce.draw import BLACK, BLUE, new_figure, tidy
-from truecal.reproduce.fits import drawn_sets, paper_sets, real_fits
-from truecal.reproduce.fits import fit as fit_sample
-from truecal.reproduce.printed_tables import table3 as printed
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._data import drawn_sets, fit_sample, paper_sets, real_fits
+from truecal.reproduce._data import printed_table3 as printed
+from truecal.reproduce._draw import BLACK, BLUE, legend_below, new_figure, tidy
+from truecal.reproduce._studies import pick
 from truecal.simulation import GLMCurve
 from truecal.simulation._likelihood import PAIRS, TERMS, fit_glms
 
@@ -28,6 +29,8 @@ RESAMPLES = 10
 MODELS = [
     "_".join([*pair, *(["b0"] * has_b0), *(["b1"] * has_b1)]) for pair in PAIRS for has_b0, has_b1 in TERMS
 ]
+#: Heights of the models in the figure.
+HEIGHT = np.arange(len(MODELS))[::-1]
 
 
 @part("Table 3", "Coefficients and AIC of the twelve calibration curves")
@@ -164,47 +167,48 @@ def _recovered(known: Records) -> PaperComparison:
 def _draw(rows: Records, known: Records) -> Figure:
     real = list(dict.fromkeys(row["set"] for row in rows))
     figure, axes = new_figure(1, len(real) + 1, size=(3.2 + 2.2 * (len(real) + 1), 4.6), sharey=True)
-    height = np.arange(len(MODELS))[::-1]
     for ax, name in zip(axes[0], real, strict=False):
-        mine = {row["model"]: row for row in rows if row["set"] == name}
-        for key, colour, marker, shift in (("aic_printed", BLACK, "o", 0.13), ("aic", BLUE, "D", -0.13)):
-            best = min(row[key] for row in mine.values())
-            noise = [2 * mine[m]["aic_noise_of_printed"] if key == "aic_printed" else 0 for m in MODELS]
-            ax.errorbar(
-                [mine[m][key] - best for m in MODELS],
-                height + shift,
-                xerr=noise,
-                fmt=marker,
-                color=colour,
-                markersize=4,
-                elinewidth=0.8,
-                markerfacecolor="none" if marker == "o" else colour,
-                label="printed, ± 2 se of its resampling" if marker == "o" else "same rows for all",
-            )
+        _draw_real(ax, {row["model"]: row for row in pick(rows, set=name)})
         _aic_axis(ax, name)
-    ax = axes[0, -1]
-    for row in known:
+    _draw_known(axes[0, -1], known)
+    _aic_axis(axes[0, -1], "samples of all ten\n(star: the true curve)")
+    axes[0, 0].set_yticks(HEIGHT, MODELS)
+    axes[0, 0].tick_params(axis="y", labelsize="small")
+    if real:
+        legend_below(figure, axes[0, 0], columns=2)
+    return figure
+
+
+def _draw_real(ax: Axes, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draw the AIC of each model above the smallest, as printed and on the same rows for all."""
+    for key, colour, marker, shift in (("aic_printed", BLACK, "o", 0.13), ("aic", BLUE, "D", -0.13)):
+        printed_here = key == "aic_printed"
+        best = min(row[key] for row in rows.values())
+        ax.errorbar(
+            [rows[model][key] - best for model in MODELS],
+            HEIGHT + shift,
+            xerr=[2 * rows[model]["aic_noise_of_printed"] if printed_here else 0 for model in MODELS],
+            fmt=marker,
+            color=colour,
+            markersize=4,
+            elinewidth=0.8,
+            markerfacecolor="none" if printed_here else colour,
+            label="printed, ± 2 se of its resampling" if printed_here else "same rows for all",
+        )
+
+
+def _draw_known(ax: Axes, rows: Records) -> None:
+    """Draw the AIC of each model above the smallest, with a star for the true one."""
+    for row in rows:
         true = row["model"] == row["true_model"]
         ax.plot(
             row["aic_above_best"],
-            height[MODELS.index(row["model"])],
+            HEIGHT[MODELS.index(row["model"])],
             marker="*" if true else "o",
             markersize=9 if true else 3,
             color=BLUE if true else "#bbbbbb",
             zorder=3 if true else 2,
         )
-    _aic_axis(ax, "samples of all ten\n(star: the true curve)")
-    axes[0, 0].set_yticks(height, MODELS)
-    axes[0, 0].tick_params(axis="y", labelsize="small")
-    if real:
-        figure.legend(
-            *axes[0, 0].get_legend_handles_labels(),
-            loc="outside lower center",
-            ncols=2,
-            frameon=False,
-            fontsize="small",
-        )
-    return figure
 
 
 def _aic_axis(ax: Axes, title: str) -> None:

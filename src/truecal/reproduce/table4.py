@@ -11,7 +11,7 @@ from truecal import paper
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.inference.resample import bootstrap
-from truecal.reproduce.contract import (
+from truecal.reproduce._contract import (
     STANDARD_ERRORS,
     Outcome,
     PaperComparison,
@@ -20,10 +20,10 @@ from truecal.reproduce.contract import (
     compare_with_paper,
     part,
 )
-from truecal.reproduce.draw import BLACK, BLUE, RED, new_figure, tidy
-from truecal.reproduce.fits import paper_sets, real_fits
-from truecal.reproduce.printed_tables import table4 as printed
-from truecal.reproduce.simulate import run_study
+from truecal.reproduce._data import paper_sets, real_fits
+from truecal.reproduce._data import printed_table4 as printed
+from truecal.reproduce._draw import BLACK, BLUE, RED, legend_below, new_figure, tidy
+from truecal.reproduce._studies import run_study
 from truecal.simulation import Population
 
 if TYPE_CHECKING:
@@ -148,7 +148,5 @@ def _draw(rows: Records) -> Figure:
         y="",
         title="ECE$_{BIN}$, equal width, 15 bins; simulated with n = 1000",
     )
-    figure.legend(
-        *ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize="small"
-    )
+    legend_below(figure, ax, columns=2)
     return figure

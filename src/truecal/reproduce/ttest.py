@@ -11,10 +11,10 @@ from scipy.stats import ttest_rel
 
 from truecal import paper
 from truecal._lib.types import FloatArray
-from truecal.reproduce.contract import Outcome, PaperComparison, Settings, compare_with_paper, part
-from truecal.reproduce.draw import BLACK, IMAGE_SET_COLOURS, new_figure, tidy
-from truecal.reproduce.populations import image_set_of, paper_study, pick
-from truecal.reproduce.published_draws import published_estimates
+from truecal.reproduce._contract import Outcome, PaperComparison, Settings, compare_with_paper, part
+from truecal.reproduce._draw import BLACK, IMAGE_SET_COLOURS, new_figure, tidy
+from truecal.reproduce._published_draws import published_estimates
+from truecal.reproduce._studies import image_set_of, paper_study, pick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_norm
 from truecal._lib.text import p_equals
-from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.question import as_sample, refuse_clusters
+from truecal._lib.types import FloatArray, NormLike, RNGLike
+from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import InputError
-from truecal.multiscale.null import LabelNull, Trials
-from truecal.multiscale.omnibus import omnibus_test
+from truecal.multiscale import LabelNull, Trials, omnibus_test
 from truecal.results import Result
 from truecal.simulation._fit import PopulationFit, fit_population
 from truecal.simulation._study import bias_study
@@ -143,10 +142,10 @@ def advise(
     y_proba: ArrayLike | None = None,
     *,
     estimators: Iterable[str] = ESTIMATORS,
-    norm: float = 2,
-    rng: RNGLike = None,
+    norm: NormLike = 2,
     n_jobs: int = 1,
     progress: bool | None = None,
+    rng: RNGLike = None,
     **reading: Unpack[Reading],
 ) -> Advice:
     """Fit a population to a sample, and measure the estimators' bias, spread and error on draws from it.
@@ -165,15 +164,16 @@ def advise(
     {predictions}
     estimators : iterable of str
         The estimators to compare; they must estimate the true calibration error.
-    norm : float
+    norm : float, "l1" or "l2"
         Order of the norm.
-    {reading}
-    clusters : array-like, optional
-        Not supported: rows are taken to be independent.
-    rng : seed or numpy.random.Generator, optional
-        Seed of the simulation.
     n_jobs, progress
         As in `truecal.bias_study`.
+    {weights}
+    clusters : array-like, optional
+        Not supported: rows are taken to be independent.
+    {classes}
+    rng : seed or numpy.random.Generator, optional
+        Seed of the simulation.
 
     Returns
     -------
@@ -202,6 +202,7 @@ def advise(
             )
     sample = as_sample(y_true, y_proba, **reading)
     refuse_clusters(sample, "advise")
+    refuse_imperfect(sample, "advise")
     n = min(max(1, round(sample.n)), _MOST_SIMULATED_ROWS)
     repeats = int(min(max(_ROWS / n, _REPEATS[0]), _REPEATS[1]))
     generator = as_generator(rng)

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 from joblib import Parallel, delayed
 
+from truecal._lib.numeric import keyed_generator
 from truecal._lib.progress import Progress
 from truecal._lib.types import FloatArray
-from truecal.data.block import Block
-from truecal.data.score_groups import ScoreGroups
+from truecal.data.sample import Block, ScoreGroups
 from truecal.estimators._registry import Choice
 from truecal.results import Estimates
 from truecal.simulation._population import Population
@@ -24,11 +24,6 @@ Outcome = TypeVar("Outcome")
 
 #: Rows drawn at once: many repetitions of a small size, or few of a large one.
 _BLOCK_ROWS = 1 << 18
-
-
-def keyed_generator(seed: int, *key: int) -> np.random.Generator:
-    """Return the generator of the child of `seed` with this spawn key."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def blocks_of(repetitions: range, n: int) -> Iterator[range]:

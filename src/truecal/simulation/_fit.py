@@ -15,7 +15,7 @@ from scipy.special import chdtrc
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.question import as_sample, refuse_clusters
+from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import CalibrationWarning, InputError
@@ -213,10 +213,6 @@ def fit_population(
     Parameters
     ----------
     {predictions}
-    {reading}
-        ``multiclass="classwise"`` is an error: it would be one population per class. Choose a class with `pos_label`.
-    clusters : array-like, optional
-        Not supported: rows are taken to be independent.
     method : {"mle", "paper"}
         How the Beta is fitted. ``"mle"`` treats scores that were rounded to 0 or 1 as interval-censored;
         ``"paper"`` shifts all scores by 1e-16 and searches a grid.
@@ -224,6 +220,11 @@ def fit_population(
         Whether to compute bootstrap standard errors, which repeats the fit `n_resamples` times.
     n_resamples : int
         Number of bootstrap resamples.
+    {weights}
+    clusters : array-like, optional
+        Not supported: rows are taken to be independent.
+    {classes}
+        ``multiclass="classwise"`` is an error: it would be one population per class. Choose a class with `pos_label`.
     rng : seed or numpy.random.Generator, optional
         Random seed of the bootstrap.
 
@@ -281,6 +282,7 @@ def fit_population(
     generator = as_generator(rng)
     sample = as_sample(y_true, y_proba, **reading)
     refuse_clusters(sample, "fit_population")
+    refuse_imperfect(sample, "fit_population")
     inside = _inside(sample)
     if not len(inside):
         raise InputError(
@@ -325,7 +327,13 @@ def _inside(sample: Sample) -> Sample:
     keep = (sample.score > 0) & (sample.score < 1)
     if keep.all():
         return sample
-    return Sample(sample.score[keep], sample.count[keep], sample.positives[keep], sample.dtype, sample.target)
+    return Sample(
+        score=sample.score[keep],
+        count=sample.count[keep],
+        positives=sample.positives[keep],
+        dtype=sample.dtype,
+        target=sample.target,
+    )
 
 
 def _fit_scores(sample: Sample, method: str) -> BetaFit:

@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, digamma, polygamma
 
-from truecal._lib.newton import maximise
+from truecal._lib.optimize import maximise
 from truecal._lib.types import FloatArray
-from truecal.data.resolution import N_INTERVALS, Resolution, resolution_of
+from truecal.data.extremes import N_INTERVALS, Resolution, resolution_of
 from truecal.exceptions import InputError
 from truecal.results import Result
 

@@ -12,16 +12,15 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from truecal._lib.checks import check_count, check_fraction, check_real
-from truecal._lib.docs import fill_docstring, with_arguments_of
-from truecal._lib.roots import find_root
-from truecal._lib.types import FloatArray, RNGLike, ScoreFunction
+from truecal._lib.lazy import fill_docstring, with_arguments_of
+from truecal._lib.numeric import keyed_generator
+from truecal._lib.optimize import find_root
+from truecal._lib.types import FloatArray, NormLike, RNGLike, ScoreFunction
 from truecal.data import as_sample
 from truecal.estimators._registry import DEFAULT_TEST
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.clusters import MIN_CLUSTERS
+from truecal.multiscale import MIN_CLUSTERS, analyse
 from truecal.results import Result
-from truecal.simulation._draws import keyed_generator
 from truecal.simulation._population import Population, describe, largest_error, population_with_error
 from truecal.simulation._power import Detection, Simulator
 from truecal.simulation._scores import ScoreDistribution, UniformScores
@@ -50,17 +49,17 @@ alternative : {"power", "level", "slope", "steps", "waves"}
     Family of calibration curves, as for `population_with_error`.
 method : str or mapping
     The test, as for `truecal.power`.
-norm : float
+norm : float, "l1" or "l2"
     Order of the norm, of an estimator and of the true error.
 repeats : int
     Number of data sets for each power, with and without the error. The standard error of n falls with
     the root of it: it is about 3% of n for 1,000.
-rng : seed or numpy.random.Generator, optional
-    Random seed.
 cluster_size : float
     Rows of each cluster, if rows depend on each other, as answers to one question do.
 icc : float
-    Intraclass correlation of rows in a cluster; `truecal.describe_clusters` estimates it."""
+    Intraclass correlation of rows in a cluster; `truecal.describe_clusters` estimates it.
+rng : seed or numpy.random.Generator, optional
+    Random seed."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +142,11 @@ def plan_sample_size(
     scores: ScoreDistribution | None = None,
     alternative: str = "power",
     method: str | Mapping[str, Any] = DEFAULT_TEST,
-    norm: float = 2,
+    norm: NormLike = 2,
     repeats: int = 1000,
-    rng: RNGLike = None,
     cluster_size: float = 1,
     icc: float = 0,
+    rng: RNGLike = None,
 ) -> SamplePlan:
     r"""Return the number of rows that a test needs to detect an error with a given power, with its uncertainty.
 
@@ -305,11 +304,11 @@ def detectable_error(
     scores: ScoreDistribution | None = None,
     alternative: str = "power",
     method: str | Mapping[str, Any] = DEFAULT_TEST,
-    norm: float = 2,
+    norm: NormLike = 2,
     repeats: int = 1000,
-    rng: RNGLike = None,
     cluster_size: float = 1,
     icc: float = 0,
+    rng: RNGLike = None,
 ) -> float:
     """Return the smallest error of a family that a test on `n` rows detects with this power.
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_norm, check_real
-from truecal._lib.roots import find_root
-from truecal._lib.types import FloatArray, RNGLike
+from truecal._lib.optimize import find_root
+from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
@@ -109,14 +109,14 @@ class Population:
 
     # -- known truth ---------------------------------------------------------------------------------
 
-    def true_error(self, norm: float = 2) -> float:
+    def true_error(self, norm: NormLike = 2) -> float:
         """Return the true calibration error, to within 1e-8.
 
         By a closed form if there is one, else by quadrature (see `ScoreDistribution.expect`).
 
         Parameters
         ----------
-        norm : float
+        norm : float, "l1" or "l2"
             Order of the norm, at least 1: 1 is the mean gap, 2 its root mean square.
 
         Returns
@@ -165,7 +165,7 @@ class Population:
             return None
         return float(total ** (1 / p))
 
-    def efficiency_limit(self, n: int, norm: float = 2) -> float:
+    def efficiency_limit(self, n: int, norm: NormLike = 2) -> float:
         r"""Return the smallest asymptotic standard deviation of a regular estimator of the true error.
 
         With the gap d = C - E[Y | C], :math:`\mu = E[Y | C]` and :math:`T = E|d|^p`,
@@ -181,7 +181,7 @@ class Population:
         ----------
         n : int
             Number of predictions.
-        norm : float
+        norm : float, "l1" or "l2"
             Order of the norm.
 
         Returns
@@ -209,7 +209,7 @@ class Population:
         return float(error / p * np.sqrt(max(mean - 1, 0.0) / check_count("n", n)))
 
     def true_value(
-        self, estimator: str = DEFAULT_ESTIMATOR, *, norm: float = 2, **options: Any
+        self, estimator: str = DEFAULT_ESTIMATOR, *, norm: NormLike = 2, **options: Any
     ) -> float | None:
         """Return the population's own value of what an estimator estimates, or None if it is not known.
 
@@ -220,7 +220,7 @@ class Population:
         ----------
         estimator : str
             Name of an estimator.
-        norm : float
+        norm : float, "l1" or "l2"
             Order of the norm.
         **options
             Options of the estimator.
@@ -257,7 +257,7 @@ class Population:
         count, positives = (
             np.bincount(group, weight[kept]).astype(np.float64) for weight in (share, share * chance)
         )
-        return Sample(score, count, np.minimum(positives, count))
+        return Sample(score=score, count=count, positives=np.minimum(positives, count))
 
     def _mean_chance(self, edge: float, above: bool) -> float:
         """Return E[curve(C)] over scores strictly between `edge` and the end next to it."""
@@ -412,7 +412,7 @@ ALTERNATIVES = {
 def population_with_error(
     true_error: float,
     scores: ScoreDistribution | None = None,
-    norm: float = 2,
+    norm: NormLike = 2,
     *,
     alternative: str = "power",
 ) -> Population:
@@ -424,7 +424,7 @@ def population_with_error(
         The error, a fraction.
     scores : ScoreDistribution, optional
         Distribution of the scores; by default uniform, which is Beta(1, 1).
-    norm : float
+    norm : float, "l1" or "l2"
         Order of the norm.
     alternative : {"power", "level", "slope", "steps", "waves"}
         Family of curves: ``"power"`` is c^d as in the paper, ``"level"`` shifts all scores by a constant on the logit
@@ -469,10 +469,10 @@ def population_with_error(
     return Population(scores, family.curve(strength))
 
 
-def largest_error(scores: ScoreDistribution, norm: float, *, alternative: str = "power") -> float:
+def largest_error(scores: ScoreDistribution, norm: NormLike, *, alternative: str = "power") -> float:
     """Return the largest true error that `population_with_error` can give."""
     family = _family(alternative)
-    return Population(scores, family.curve(family.strongest)).true_error(check_norm(norm))
+    return Population(scores, family.curve(family.strongest)).true_error(norm)
 
 
 def describe(alternative: str) -> str:

@@ -13,16 +13,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, check_norm
-from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.sample import Sample
-from truecal.data.score_groups import ScoreGroups
+from truecal._lib.numeric import keyed_generator
+from truecal._lib.types import FloatArray, NormLike, RNGLike
+from truecal.data.sample import Sample, ScoreGroups
 from truecal.estimators._registry import DEFAULT_TEST, MULTISCALE, Choice, choose_estimators
 from truecal.exceptions import InputError
 from truecal.inference.calibration_test import method_names
-from truecal.multiscale.null import LabelNull, Trials
-from truecal.multiscale.omnibus import Omnibus
+from truecal.multiscale import LabelNull, Omnibus, Trials
 from truecal.results import Result
-from truecal.simulation._draws import apply, draw_blocks, keyed_generator
+from truecal.simulation._draws import apply, draw_blocks
 from truecal.simulation._population import Population, population_with_error
 from truecal.simulation._scores import ScoreDistribution
 
@@ -78,7 +77,7 @@ class Simulator:
         methods: Iterable[str | Mapping[str, Any]],
         *,
         alpha: float,
-        norm: float,
+        norm: NormLike,
         repeats: int,
         rng: RNGLike,
     ) -> Simulator:
@@ -127,8 +126,12 @@ class Simulator:
             count = rng.multinomial(n, blocks.mass)
             positives = rng.binomial(count, blocks.chance)
             seen = count > 0
-            columns = (blocks.score[seen], count[seen].astype(np.float64), positives[seen].astype(np.float64))
-            yield Sample(*columns, population.scores.output_dtype)
+            yield Sample(
+                score=blocks.score[seen],
+                count=count[seen].astype(np.float64),
+                positives=positives[seen].astype(np.float64),
+                dtype=population.scores.output_dtype,
+            )
 
     def _multiscale(
         self, population: Population, blocks: _Blocks | None, n: int, repeats: int, stream: int
@@ -285,7 +288,7 @@ def power(
     *,
     method: str | Mapping[str, Any] = DEFAULT_TEST,
     alpha: float = 0.05,
-    norm: float = 2,
+    norm: NormLike = 2,
     repeats: int = 1000,
     rng: RNGLike = None,
 ) -> Power:
@@ -313,7 +316,7 @@ def power(
         ``{"method": "ew_bin", "n_bins": 10}`` sets options.
     alpha : float
         Significance level of the test.
-    norm : float
+    norm : float, "l1" or "l2"
         Order of the norm, of an estimator and of the true error.
     repeats : int
         Number of data sets, with and without the error.
@@ -394,10 +397,10 @@ def miss_rates(
     scores: ScoreDistribution | None = None,
     alternative: str = "power",
     alpha: float = 0.05,
-    norm: float = 2,
+    norm: NormLike = 2,
     repeats: int = 1000,
-    rng: RNGLike = None,
     n_jobs: int = 1,
+    rng: RNGLike = None,
 ) -> MissRates:
     """Return how often tests miss errors of given sizes, in samples of given sizes.
 
@@ -418,14 +421,14 @@ def miss_rates(
         Family of calibration curves, as for `population_with_error`.
     alpha : float
         Significance level of the tests.
-    norm : float
+    norm : float, "l1" or "l2"
         Order of the norm, of estimators and of the true error.
     repeats : int
         Number of data sets, with and without the error.
-    rng : seed or numpy.random.Generator, optional
-        Random seed.
     n_jobs : int
         Number of workers, as in joblib. Results do not depend on it.
+    rng : seed or numpy.random.Generator, optional
+        Random seed.
 
     Returns
     -------

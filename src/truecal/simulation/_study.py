@@ -21,7 +21,7 @@ import numpy as np
 import truecal
 from truecal._lib.checks import as_generator, check_count, check_norm, require
 from truecal._lib.files import exclusive, whole_file
-from truecal._lib.types import FloatArray, RNGLike
+from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.estimators._registry import TRUE_ERROR, Choice, choose_estimators, list_estimators
 from truecal.exceptions import InputError
 from truecal.results import Result
@@ -151,11 +151,11 @@ def bias_study(
     estimators: Iterable[str | Mapping[str, Any]],
     sizes: Iterable[int],
     repeats: int = 1000,
-    norm: float = 2,
-    rng: RNGLike = None,
+    norm: NormLike = 2,
     n_jobs: int = 1,
     path: str | Path | None = None,
     progress: bool | None = None,
+    rng: RNGLike = None,
 ) -> Study:
     r"""Measure the bias, the standard deviation and the error of estimators where the truth is known.
 
@@ -175,11 +175,8 @@ def bias_study(
         Sample sizes n.
     repeats : int
         Number of samples for each population and size.
-    norm : float
+    norm : float, "l1" or "l2"
         Order of the norm, of the true error and of the estimators.
-    rng : seed or numpy.random.Generator, optional
-        Random seed. Each repetition has its own child seed, identified by the name of the population, n and
-        the number of the repetition.
     n_jobs : int
         Number of workers, as in joblib. Inside ``joblib.parallel_config("dask")`` or another backend the
         work goes to that cluster.
@@ -189,6 +186,9 @@ def bias_study(
         an error.
     progress : bool, optional
         Whether to show progress; by default if standard error is a terminal.
+    rng : seed or numpy.random.Generator, optional
+        Random seed. Each repetition has its own child seed, identified by the name of the population, n and
+        the number of the repetition.
 
     Returns
     -------

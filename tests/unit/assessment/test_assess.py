@@ -85,7 +85,7 @@ def test_fractional_counts_have_no_test_and_say_so():
 def test_whole_weights_equal_repetition():
     y, p = draw(300, lambda p: p**2)
     weight = np.arange(300) % 3 + 1
-    once = assess(y, p, sample_weight=weight, weights="counts")
+    once = assess(y, p, sample_weight=weight, weighting="counts")
     assert once.to_dict() == assess(np.repeat(y, weight), np.repeat(p, weight)).to_dict()
 
 
@@ -184,7 +184,7 @@ def test_groups_and_recalibration_with_clusters():
 def test_each_cluster_can_count_the_same():
     y, p, who = questions(60, 4, np.random.default_rng(3))
     more = np.repeat(np.arange(len(y)), np.where(who < 5, 40, 1))  # five clusters of 160 rows
-    equal = assess(y[more], p[more], clusters=who[more], weights="clusters")
+    equal = assess(y[more], p[more], clusters=who[more], weighting="clusters")
     assert equal.target == "P(y = 1), every cluster counted once"
     # Nearly so: the prior odds depend on the effective number of rows, 261 here and 240 there.
     assert equal.estimate.value == pytest.approx(truecal.calibration_error(y, p, clusters=who), abs=1e-3)

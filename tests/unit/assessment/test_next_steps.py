@@ -73,7 +73,7 @@ ROUTES = {
     ),
     "counts": lambda rng: (
         *bad_rows(400, rng),
-        {"sample_weight": rng.integers(0, 4, 400), "weights": "counts"},
+        {"sample_weight": rng.integers(0, 4, 400), "weighting": "counts"},
     ),
     "classes": lambda rng: (*bad_classes(600, 3, rng), {}),
     "many rows with classes": lambda rng: (*bad_classes(10_500, 3, rng), {}),

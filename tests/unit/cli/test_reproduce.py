@@ -18,8 +18,4 @@ def test_the_command_prints_the_comparison_and_lists_the_parts(tmp_path):
     listed = runner.invoke(command, ["--list"])
     assert "Figure 4" in listed.stdout
     assert "appendix_c" in listed.stdout
-    others = runner.invoke(command, ["external", "--list"])
-    assert "Berta et al. 2026" in others.stdout
-    assert "Figure 4" not in others.stdout
-    assert max(map(len, others.stdout.splitlines())) <= 130
     assert max(map(len, listed.stdout.splitlines())) <= 80

@@ -197,6 +197,6 @@ def test_sampling_weights_keep_their_squares():
     one, two = (truecal.confidence_interval(part) for part in (sample, cells))
     assert (two.low, two.high) == pytest.approx((one.low, one.high), rel=1e-9)
     whole = pl.DataFrame({"y": y, "p": p, "w": np.ceil(weight)})
-    assert summarize(whole, **columns, weights="counts").squares is None
-    with pytest.raises(InputError, match="weights must be one of"):
-        summarize(pl.DataFrame({"y": y, "p": p}), label="y", score="p", weights="frequencies")
+    assert summarize(whole, **columns, weighting="counts").squares is None
+    with pytest.raises(InputError, match="weighting must be one of"):
+        summarize(pl.DataFrame({"y": y, "p": p}), label="y", score="p", weighting="frequencies")

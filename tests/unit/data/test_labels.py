@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import truecal
-from support.refusals import FIX, FOUR_LABELS, FOUR_SCORES, NAN, THREE, refused
+from support.refusals import FOUR_LABELS, FOUR_SCORES, NAN, THREE, refused
 from truecal import Sample
 from truecal.data import as_samples
 from truecal.data.labels import classes_of, read_clusters
@@ -80,11 +80,11 @@ def test_a_sample_keeps_clusters_and_sampling_weights():
     assert sample.clusters.n_clusters == 2  # that of the row of weight 0 is gone
     assert sample.clusters.group.tolist() == [0, 0, 1]
     assert sample.clusters.weight.tolist() == [1.0, 2.0, 0.5]
-    counted = Sample.from_predictions(Y, P, sample_weight=[1, 2, 3, 4], weights="counts")
+    counted = Sample.from_predictions(Y, P, sample_weight=[1, 2, 3, 4], weighting="counts")
     assert counted.squares is None
     assert (counted.n, type(counted.n)) == (10, int)
-    with pytest.raises(InputError, match="weights 'counts' needs sample_weight"):
-        Sample.from_predictions(Y, P, weights="counts")
+    with pytest.raises(InputError, match="weighting 'counts' needs sample_weight"):
+        Sample.from_predictions(Y, P, weighting="counts")
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_counts_are_whole_numbers(decide):
     problem = (
         r"sample_weight has 2 values with a fractional part, which cannot count rows \(first at row 1: 0\.5\)"
     )
-    with pytest.raises(InputError, match=rf"{problem}\. Leave out weights='counts' for sampling weights\."):
-        decide(Y, P, sample_weight=[1, 0.5, 3, 2.25], weights="counts")
+    with pytest.raises(InputError, match=rf"{problem}\. Leave out weighting='counts' for sampling weights\."):
+        decide(Y, P, sample_weight=[1, 0.5, 3, 2.25], weighting="counts")
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ def test_one_hot_labels_of_another_width():
         FOUR_SCORES,
     )
     refused(
-        f"y_true has 1 missing (NaN) label (first at row 1). {FIX}",
+        f"y_true has 1 missing (NaN) label (first at row 1). {Remedy.UNLABELLED.value}",
         np.where(hot[:, :3] == 1, [1, np.nan, 1], 0.0),
         THREE,
     )

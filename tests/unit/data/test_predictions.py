@@ -724,7 +724,7 @@ def test_one_hot_columns_in_another_order():
 @pytest.mark.parametrize("value", [-1.0, -1e-300, 5e-324, np.nan, np.inf, 1e101])
 def test_a_weight_out_of_range(value):
     refused(
-        f"sample_weight has 2 values outside [1e-100, 1e+100] (first at row 1: {value}). "
+        f"sample_weight has 2 values missing or outside [1e-100, 1e+100] (first at row 1: {value}). "
         f"A weight of 2 counts a row twice, and 0 leaves it out.",
         FOUR_LABELS,
         FOUR_SCORES,
@@ -746,7 +746,7 @@ def test_other_bad_weights():
         sample_weight=[1, "b", 1, 1],
     )
     refused(
-        "sample_weight has 1 value outside ... (first at row 2: nan). ...",
+        "sample_weight has 1 value missing or outside ... (first at row 2: nan). ...",
         FOUR_LABELS,
         FOUR_SCORES,
         sample_weight=[1, 1, None, 1],

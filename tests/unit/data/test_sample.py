@@ -5,7 +5,48 @@ import pickle
 import numpy as np
 import pytest
 
-from truecal.data.sample import Sample
+from truecal.data.sample import Block, Sample, ScoreGroups, ones, prefix_sums
+
+SCORE, POSITIVES = np.array([0.1, 0.4, 0.8]), np.array([0.0, 1.0, 1.0])
+
+
+def test_groups_of_one_row_each():
+    groups = ScoreGroups(score=SCORE, count=ones(3), positives=POSITIVES)
+    assert (groups.n, groups.even, groups.whole, groups.rounding) == (3, True, True, 0)
+    assert groups.bounds.tolist() == [0, 3]
+    assert groups.label is groups.positives
+    assert groups.cumulative_count.tolist() == [0, 1, 2, 3]
+    assert groups.rows_between(np.array([0, 1]), np.array([2, 3])).tolist() == [2, 2]
+
+
+def test_weighted_groups():
+    groups = ScoreGroups(score=SCORE, count=np.array([2.0, 0.5, 1.0]), positives=np.array([1.0, 0.5, 0.0]))
+    assert (groups.n, groups.even, groups.whole) == (3.5, False, False)
+    assert groups.rounding > 0
+    assert groups.label.tolist() == [0.5, 1, 0]
+    assert groups.cumulative_positives.tolist() == [0, 1, 1.5, 1.5]
+    assert groups.rows_between(np.array([0, 1]), np.array([2, 3])).tolist() == [2.5, 1.5]
+
+
+@pytest.mark.parametrize("count", [ones(3), np.ones(3), np.array([1.0, 3.0, 2.0])])
+def test_sums_of_runs(count):
+    groups = ScoreGroups(score=SCORE, count=count, positives=POSITIVES)
+    rows, score, positives = groups.sums(np.array([0, 2]))
+    assert rows.tolist() == [count[0] + count[1], count[2]]
+    np.testing.assert_allclose(score, [0.1 * count[0] + 0.4 * count[1], 0.8 * count[2]])
+    assert positives.tolist() == [1, 1]
+
+
+def test_prefix_sums_begin_with_zero():
+    assert prefix_sums(np.array([1.0, 2.0, 3.0])).tolist() == [0, 1, 3, 6]
+
+
+def test_middle_ranks_begin_anew_in_each_sample():
+    groups = ScoreGroups(score=SCORE, count=np.array([2.0, 5.0, 1.0]), positives=POSITIVES)
+    assert groups.middle_rank.tolist() == [0.5, 4, 7]
+    two = ScoreGroups(score=SCORE, count=np.array([2.0, 5.0, 1.0]), positives=POSITIVES)
+    object.__setattr__(two, "bounds", np.array([0, 1, 3]))
+    assert two.middle_rank.tolist() == [0, 2, 5]
 
 
 def brute_force(label, score, weight):
@@ -148,7 +189,9 @@ def test_pickling_a_tie_free_sample_writes_no_counts(golden):
 
 
 def test_a_constant_count_of_another_value_is_believed():
-    sample = Sample(np.array([0.2, 0.4]), np.broadcast_to(np.float64(3), 2), np.array([1.0, 3.0]))
+    sample = Sample(
+        score=np.array([0.2, 0.4]), count=np.broadcast_to(np.float64(3), 2), positives=np.array([1.0, 3.0])
+    )
     assert sample.n == 6
     assert sample.label.tolist() == [1 / 3, 1]
     assert sample.cumulative_count.tolist() == [0, 3, 6]
@@ -179,7 +222,7 @@ def test_one_covariance_for_repeated_rows_counts_and_clusters():
     def values(sample):
         return np.stack([-sample.score, 0.3 * sample.score]), np.stack([1 - sample.score, sample.score**2])
 
-    counted = Sample.from_predictions(label, score, sample_weight=each, weights="counts")
+    counted = Sample.from_predictions(label, score, sample_weight=each, weighting="counts")
     repeated = Sample.from_predictions(np.repeat(label, each), np.repeat(score, each))
     expected = repeated.sum_covariance(*values(repeated))
     assert counted.sum_covariance(*values(counted)) == pytest.approx(expected)
@@ -203,3 +246,39 @@ def test_the_standard_error_of_the_rate_is_that_of_a_binomial():
     sample = Sample.from_predictions([0, 0, 1, 1, 1], [0.1, 0.5, 0.4, 0.7, 0.9])
     error = sample.standard_error(np.zeros(5), np.ones(5))
     assert error == pytest.approx((0.6 * 0.4 / 5) ** 0.5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("tied", [[], [1], [0, 1, 2, 3]])
+def test_its_samples_are_those_of_each_row(golden, dtype, tied):
+    label, score = (array.reshape(4, 25) for array in golden(100))
+    score = score.astype(dtype)
+    score[tied] = np.round(score[tied], 1)
+    block = Block.from_rows(label, score, target="T")
+    assert (len(block), block.n, block.whole, block.rounding) == (4, 25, True, 0)
+    assert block.distinct.tolist() == [row not in tied for row in range(4)]
+    for row, sample in enumerate(block):
+        alone = Sample.from_rows(label[row], score[row], target="T")
+        own = slice(*block.bounds[row : row + 2])
+        for name in ("score", "count", "positives"):
+            np.testing.assert_array_equal(getattr(sample, name), getattr(alone, name))
+            np.testing.assert_array_equal(getattr(block, name)[own], getattr(alone, name))
+        assert (sample.dtype, sample.target, sample.one_row_each) == (dtype, "T", alone.one_row_each)
+    assert block.samples is block.samples
+
+
+def test_rows_are_sorted_with_their_labels():
+    block = Block.from_rows(np.array([[1, 0, 1, 0]]), np.array([[0.5, 0.9, -0.0, 0.5]]))
+    assert block.row_score.tolist() == [[0, 0.5, 0.5, 0.9]]
+    assert block.row_label.tolist() == [[1, 0, 1, 0]]
+    assert not np.signbit(block.row_score).any()
+
+
+def test_sums_over_runs_are_those_of_the_samples(golden):
+    label, score = (array.reshape(5, 20) for array in golden(100))
+    score[::2] = np.round(score[::2], 1)
+    block = Block.from_rows(label, score)
+    start = np.sort(np.concatenate([block.bounds[:-1], block.bounds[:-1] + 3]))
+    sums = [sample.sums(np.array([0, 3])) for sample in block]
+    for found, expected in zip(block.sums(start), np.concatenate(sums, axis=1), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -197,9 +197,9 @@ def test_results_without_rows_columns_or_groups():
 def test_weights_may_be_counts(base):
     names = {"label": "label", "score": "score", "dialect": "sqlite"}
     query = cells_query("predictions", weight="times", **names)
-    sampling, counts = read_cells(base.run(query)), read_cells(base.run(query), weights="counts")
+    sampling, counts = read_cells(base.run(query)), read_cells(base.run(query), weighting="counts")
     assert counts.squares is None
     np.testing.assert_array_equal(sampling.count, counts.count)
     halves = base.run(cells_query("predictions", weight="weight", **names))
     with pytest.raises(InputError, match=r"column 'count' has .* a fractional part, which cannot count rows"):
-        read_cells(halves, weights="counts")
+        read_cells(halves, weighting="counts")

@@ -10,7 +10,7 @@ import pytest
 
 import truecal
 from truecal.data import read_rows
-from truecal.data.width_bins import WidthBins, WidthCounting, width_edges
+from truecal.data.width_bins import CellSums, WidthBins, WidthCounting, mean_in_cell, rounded, width_edges
 from truecal.estimators._registry import list_estimators
 
 COUNTED = [spec.name for spec in list_estimators() if spec.counting is WidthCounting]
@@ -148,3 +148,71 @@ def test_few_rows_are_sorted_sooner_than_counted() -> None:
     for n, groups in ((8191, 8191), (8192, 15)):
         (rows,) = read_rows(score[:n, 1] < 0.5, score[:n, 0])
         assert len(rows.group(counting=WidthCounting(15))) == groups
+
+
+def test_values_are_rounded_to_multiples_of_a_power_of_two():
+    assert rounded(np.array([0.0, 0.3, 0.874, 1.0]), 0.25).tolist() == [0.0, 0.25, 0.75, 1.0]
+
+
+def test_sums_do_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    score, cell = rng.random(10_000), rng.integers(0, 5, 10_000)
+    tables = []
+    for order in (np.arange(10_000), rng.permutation(10_000)):
+        sums = CellSums(5)
+        for part in np.array_split(order, 3):
+            sums.add(cell[part], score[part])
+        tables.append(sums.table)
+    assert (tables[0] == tables[1]).all()
+    rows, coarse, fine = tables[0]
+    assert rows.tolist() == np.bincount(cell).tolist()
+    exact = [math.fsum(score[cell == k]) for k in range(5)]
+    assert coarse + fine == pytest.approx(exact, rel=1e-15)
+
+
+def test_cells_split_by_label_are_put_together_again():
+    sums = CellSums(4)
+    label, score = np.array([0, 1, 1, 0]), np.array([0.1, 0.2, 0.7, 0.9])
+    sums.add_labelled(np.array([0, 0, 1, 1]), label, score)
+    table, positives = sums.by_label()
+    assert table[0].tolist() == [2, 2]
+    assert positives.tolist() == [1, 1]
+    assert (table[1] + table[2]).tolist() == pytest.approx([0.3, 1.6])
+
+
+def test_rounding_does_not_move_a_mean_out_of_its_cell():
+    table = np.array([[3.0], [3.0], [0.0]])  # a mean of 1, at the open end of [1/2, 1)
+    assert 0.5 <= mean_in_cell(table, np.array([0.5]), np.array([1.0]))[0] < 1
+
+
+def exact(score: np.ndarray, level: np.ndarray, p: float) -> float:
+    """Return the l_p distance from the level of each row, with sums that are rounded once."""
+    power = np.abs(score - level) ** p
+    return (math.fsum(power) / len(score)) ** (1 / p)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 40.0])
+def test_distance_from_the_levels_of_bins(p: float) -> None:
+    rng = np.random.default_rng(0)
+    score = rng.random(5000)
+    sample = WidthBins(10, np.dtype(np.float64)).count(rng.random(5000) < score, score, "the event")
+    level = rng.random(10)
+    (found,) = sample.distance(level, np.arange(10), p)
+    assert found == pytest.approx(exact(score, level[np.floor(10 * score).astype(int)], p), rel=1e-13)
+
+
+def test_distance_from_levels_of_several_groups() -> None:
+    rng = np.random.default_rng(1)
+    score = rng.random(2000)
+    sample = WidthBins(12, np.dtype(np.float64)).count(rng.random(2000) < score, score, "the event")
+    (found,) = sample.distance(np.array([0.2, 0.7]), np.array([0, 6]), 2.0)
+    assert found == pytest.approx(exact(score, np.where(score < 0.5, 0.2, 0.7), 2.0), rel=1e-13)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e-9, 1e-200])
+def test_tiny_distances_are_taken_from_the_rows_themselves(offset: float) -> None:
+    level = (np.arange(5) + 0.5) / 5
+    score = np.repeat(level, 300) + offset
+    sample = WidthBins(5, np.dtype(np.float64)).count(np.ones(1500, dtype=bool), score, "the event")
+    (found,) = sample.distance(level, np.arange(5), 2.0)
+    assert found == pytest.approx(exact(score, np.repeat(level, 300), 2.0), rel=1e-12, abs=0)

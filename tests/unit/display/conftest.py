@@ -163,7 +163,10 @@ def displays() -> dict[str, Any]:
 
     class Cache(dict[str, Any]):
         def __missing__(self, name: str) -> Any:
+            import matplotlib.pyplot as plt
+
             self[name] = DISPLAYS[name]()
+            plt.close("all")  # it is drawn at once
             return self[name]
 
     return Cache()
@@ -179,6 +182,14 @@ def display_names() -> list[str]:
 def display(request: pytest.FixtureRequest, displays: dict[str, Any]) -> Any:
     """Each display in turn."""
     return displays[request.param]
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_stays_open() -> Iterator[None]:
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
 
 
 @pytest.fixture

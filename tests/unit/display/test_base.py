@@ -1,5 +1,6 @@
 """What every display must fulfil: conventions, nothing global touched, nothing cut off, nothing overlapping."""
 
+import inspect
 import subprocess
 import sys
 from itertools import combinations
@@ -35,6 +36,30 @@ def test_it_draws_into_the_axes_that_it_is_given(display, ax):
 def test_without_axes_it_makes_a_figure(display, pyplot):
     display.plot()
     assert [pyplot.figure(number) for number in pyplot.get_fignums()] == [display.figure_]
+
+
+def test_constructors_draw_at_once(pyplot):
+    made = ReliabilityDisplay.from_predictions([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], band=False)
+    assert [pyplot.figure(number) for number in pyplot.get_fignums()] == [made.figure_]
+    ax = figure().subplots()
+    again = ReliabilityDisplay.from_predictions(
+        [0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], band=False, ax=ax, legend=False, linewidth=5, pos_label=1
+    )
+    assert again.ax_ is ax
+    assert ax.get_legend() is None
+    assert ax.lines[-1].get_linewidth() == 5
+    assert len(pyplot.get_fignums()) == 1
+
+
+def test_every_constructor_takes_axes():
+    for name in truecal.display.__all__:
+        cls = getattr(truecal.display, name)
+        makers = [one for one in dir(cls) if one.startswith("from_")]
+        assert makers, name
+        for one in makers:
+            names = inspect.signature(getattr(cls, one)).parameters
+            assert "ax" in names or "options" in names, (name, one)
+            assert "display, drawn" in getattr(cls, one).__doc__, (name, one)
 
 
 def test_no_setting_of_matplotlib_changes(display):

@@ -98,3 +98,17 @@ def test_the_result_carries_its_bins():
     np.testing.assert_allclose(estimate.bins.mean_score, [0.1, 0.4, 0.85])
     np.testing.assert_allclose(estimate.bins.mean_label, [0, 1, 1])
     np.testing.assert_allclose(estimate.bins.gap, [0.1, -0.6, -0.15])
+
+
+@pytest.mark.parametrize("name", ["em_bin", "em_debias", "em_label", "em_mce"])
+def test_the_order_of_rows_changes_no_bit_of_equal_mass_bins(name):
+    rng = np.random.default_rng(0)
+    score = rng.beta(1.5, 2, 40_000)
+    score[::2] = np.round(score[::2], 3)
+    label, order = rng.random(len(score)) < score, rng.permutation(len(score))
+    one, other = (
+        truecal.estimate(y, p, estimator=name) for y, p in ((label, score), (label[order], score[order]))
+    )
+    assert one.value == other.value
+    for column in ("lower", "upper", "count", "mean_label", "mean_score"):
+        np.testing.assert_array_equal(getattr(one.bins, column), getattr(other.bins, column))

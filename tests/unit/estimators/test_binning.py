@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from support.naive import equal_mass, equal_width, rows_of
-from truecal._lib.runs import lp_norm
-from truecal.data.block import Block
-from truecal.data.sample import Sample
+from truecal._lib.numeric import lp_norm
+from truecal.data.sample import Block, Sample
 from truecal.estimators._binning import (
     EqualMass,
     EqualWidth,

@@ -9,7 +9,7 @@ from scipy.stats import foldnorm
 
 import truecal
 from support import naive
-from truecal.data.sample import Sample
+from support.grouped import sample_of
 
 CUTS = {"ew_debias": naive.equal_width, "em_debias": naive.equal_mass}
 QUIET = pytest.mark.filterwarnings("ignore:.*most rows are in bins of their own:UserWarning")
@@ -25,7 +25,7 @@ def data(seed):
 def one_bin(gap, hits, rows):
     """One bin: `hits` positives of `rows`, all with the same score, `gap` above their frequency."""
     score, count, positives = ([hits / rows + gap], [rows], [hits])
-    return Sample(*(np.array(values, dtype=float) for values in (score, count, positives)))
+    return sample_of(score, count, positives)
 
 
 def debias(sample, norm):

@@ -6,7 +6,7 @@ import pytest
 import truecal
 from truecal.data import as_sample
 from truecal.estimators import _registry
-from truecal.estimators._registry import choose_estimators, estimator, get_estimator
+from truecal.estimators._registry import choose_estimators, get_estimator, register_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.results import Estimate
 
@@ -78,7 +78,7 @@ def test_an_unknown_name_gets_the_nearest():
 
 
 def test_a_new_estimator_is_one_function(registry):
-    @estimator("share", summary="Share of positives.", reference="This test", aliases=("rate",))
+    @register_estimator("share", summary="Share of positives.", reference="This test", aliases=("rate",))
     def share(sample, *, norm, shift=0.0):
         return Estimate(sample.positives.sum() / sample.n + shift, notes=(f"p = {norm}",))
 
@@ -92,7 +92,9 @@ def test_a_new_estimator_is_one_function(registry):
 
 def test_a_name_belongs_to_one_module(registry):
     with pytest.raises(ValueError, match=r"'ew_bin' is already registered by truecal\.estimators\.bin"):
-        estimator("ew_bin", summary="Another.", reference="This test")(lambda sample, *, norm: Estimate(0.0))
+        register_estimator("ew_bin", summary="Another.", reference="This test")(
+            lambda sample, *, norm: Estimate(0.0)
+        )
     assert registry["ew_bin"].function.__module__ == "truecal.estimators.bin"
 
 
@@ -112,7 +114,7 @@ def test_a_norm_is_checked_where_there_is_one():
 
 
 def test_an_estimator_may_refuse_fractional_weights(registry):
-    @estimator("rows", summary="Rows.", reference="This test", weights=False, norms="none")
+    @register_estimator("rows", summary="Rows.", reference="This test", weights=False, norms="none")
     def rows(sample):
         return Estimate(sample.n)
 
@@ -124,7 +126,7 @@ def test_an_estimator_may_refuse_fractional_weights(registry):
 
 def test_other_packages_add_theirs_through_an_entry_point(registry, monkeypatch):
     def load():
-        estimator("outside", summary="Outside.", reference="This test", norms="none")(
+        register_estimator("outside", summary="Outside.", reference="This test", norms="none")(
             lambda sample: Estimate(0.25)
         )
 

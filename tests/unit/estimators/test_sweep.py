@@ -7,7 +7,6 @@ import pytest
 
 import truecal
 from support import naive
-from truecal.estimators.sweep import MassSweepCounting, WidthSweepCounting
 
 CUTS = {"ew_sweep": naive.equal_width, "em_sweep": naive.equal_mass}
 QUIET = pytest.mark.filterwarnings("ignore:.*not monotone:UserWarning")
@@ -128,12 +127,6 @@ def test_very_uneven_weights_do_not_take_minutes():
     assert result.n_bins < 1 << 17  # a million, and minutes, before there was a limit
 
 
-def count_always(monkeypatch):
-    """Count also the few rows that would be sorted sooner."""
-    for counting in (WidthSweepCounting, MassSweepCounting):
-        monkeypatch.setattr(counting, "fewest_rows", 0)
-
-
 def scores_and_labels(kind, rng, n=30_000):
     score = rng.random(n)
     if kind == "rounded":
@@ -165,46 +158,14 @@ def scores_and_labels(kind, rng, n=30_000):
 )
 @pytest.mark.filterwarnings("ignore:.*not monotone")
 @pytest.mark.parametrize("name", ["ew_sweep", "em_sweep"])
-def test_counted_rows_give_the_sweep_of_sorted_rows(name, kind, dtype, monkeypatch):
-    count_always(monkeypatch)
-    for seed in range(2):
-        score, label = scores_and_labels(kind, np.random.default_rng(seed))
-        score = score.astype(dtype)
-        counted = truecal.estimate(label, score, estimator=name)
-        ordered = truecal.estimate(truecal.Sample.from_predictions(label, score), estimator=name)
-        assert counted.value == pytest.approx(ordered.value, abs=1e-15)
-        assert (counted.n_bins, counted.n, counted.target) == (ordered.n_bins, ordered.n, ordered.target)
-        assert counted.notes == ordered.notes
-        for column in ("lower", "upper", "count", "mean_label"):
-            np.testing.assert_array_equal(getattr(counted.bins, column), getattr(ordered.bins, column))
-        np.testing.assert_allclose(counted.bins.mean_score, ordered.bins.mean_score, rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("counting", [WidthSweepCounting(), MassSweepCounting()])
-def test_rows_of_a_sweep_are_counted_where_it_ends_early_and_sorted_where_it_does_not(counting, monkeypatch):
-    count_always(monkeypatch)
-    groups = {}
-    for kind in ("uniform", "falling", "separable"):
-        score, label = scores_and_labels(kind, np.random.default_rng(0))
-        counted = counting.count(label, score, "")
-        groups[kind] = None if counted is None else len(counted)
-    assert groups["separable"] is None
-    assert groups["falling"] > 3
-    assert 3 < groups["uniform"] < 30_000 * 0.95
-
-
-@pytest.mark.parametrize("cells", [4, 64, 512, 2048])
-@pytest.mark.parametrize("name", ["ew_sweep", "em_sweep"])
-def test_a_wrong_expectation_of_the_number_of_bins_is_noticed(name, cells, monkeypatch):
-    count_always(monkeypatch)
-    monkeypatch.setattr("truecal.estimators.sweep._MOST_SORTED", 1.0)
-    monkeypatch.setattr(WidthSweepCounting, "n_cells", cells)
-    monkeypatch.setattr(MassSweepCounting, "n_cells", cells)
-    for seed in range(2):
-        score, label = scores_and_labels("uniform", np.random.default_rng(seed))
-        ordered = truecal.Sample.from_predictions(label, score)
-        one, other = (
-            truecal.estimate(*given, estimator="ew_sweep") for given in ((label, score), (ordered,))
-        )
-        assert one.n_bins == other.n_bins > 12
-        assert one.value == pytest.approx(other.value, abs=1e-15)
+def test_the_order_of_rows_changes_no_bit_of_a_sweep(name, kind, dtype):
+    rng = np.random.default_rng(0)
+    score, label = scores_and_labels(kind, rng, 5000)
+    order, score = rng.permutation(len(score)), score.astype(dtype)
+    one = truecal.estimate(label, score, estimator=name)
+    other = truecal.estimate(label[order], score[order], estimator=name)
+    assert (one.value, one.n_bins, one.n, one.target, one.notes) == (
+        *(other.value, other.n_bins, other.n, other.target, other.notes),
+    )
+    for column in ("lower", "upper", "count", "mean_label", "mean_score"):
+        np.testing.assert_array_equal(getattr(one.bins, column), getattr(other.bins, column))

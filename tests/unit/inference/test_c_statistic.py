@@ -30,7 +30,7 @@ def test_weights_and_counts():
     y, p = draw(np.random.default_rng(1), 80, ties=True)
     weight = np.random.default_rng(2).integers(1, 4, 80)
     twice = c_statistic(np.repeat(y, weight), np.repeat(p, weight))
-    counted = c_statistic(y, p, sample_weight=weight, weights="counts")
+    counted = c_statistic(y, p, sample_weight=weight, weighting="counts")
     assert (counted.value, counted.standard_error) == pytest.approx((twice.value, twice.standard_error))
     sampled = c_statistic(y, p, sample_weight=weight * 7.5)
     assert sampled.value == pytest.approx(twice.value)

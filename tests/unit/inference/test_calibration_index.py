@@ -45,7 +45,7 @@ def test_weights_and_clusters():
     with pytest.warns(truecal.CalibrationWarning, match="1,500 scores occur 2 times each"):
         doubled = truecal.calibration_index(np.repeat(y, 2), np.repeat(p, 2))
     with pytest.warns(truecal.CalibrationWarning, match="1,500 scores occur 2 times each"):
-        counts = truecal.calibration_index(y, p, sample_weight=np.full(1500, 2), weights="counts")
+        counts = truecal.calibration_index(y, p, sample_weight=np.full(1500, 2), weighting="counts")
     assert counts.ici == pytest.approx(doubled.ici)
     assert counts.e90 == pytest.approx(doubled.e90)
     clustered = truecal.calibration_index(y, p, clusters=np.arange(1500) // 30)

@@ -62,7 +62,7 @@ def test_a_seed_fixes_the_result_and_row_order_does_not_matter():
 def test_counts_equal_repetition():
     y, p = rounded(40)
     weight = np.random.default_rng(1).integers(0, 4, size=40)
-    one = calibration_test(y, p, sample_weight=weight, weights="counts", n_resamples=49, rng=3)
+    one = calibration_test(y, p, sample_weight=weight, weighting="counts", n_resamples=49, rng=3)
     two = calibration_test(np.repeat(y, weight), np.repeat(p, weight), n_resamples=49, rng=3)
     np.testing.assert_array_equal(one.null, two.null)
     assert (one.pvalue, one.n) == (two.pvalue, two.n)
@@ -131,7 +131,7 @@ def test_classwise_in_any_type_keeps_every_label(dtype):
 def test_classwise_of_one_column_and_with_weights():
     y, p = rounded(60)
     weight = np.random.default_rng(5).integers(1, 3, size=60)
-    counts = {"sample_weight": weight, "weights": "counts"}
+    counts = {"sample_weight": weight, "weighting": "counts"}
     one = calibration_test(y, p, multiclass="classwise", **counts, n_resamples=9, rng=0)
     two = calibration_test(
         np.repeat(y, weight), np.repeat(p, weight), multiclass="classwise", n_resamples=9, rng=0

@@ -54,7 +54,7 @@ def test_rows_in_any_order_and_counts():
     assert error(y[order], proba[order]) == pytest.approx(error(y, proba), abs=1e-15)
     each = np.random.default_rng(2).integers(0, 3, 80)
     repeated = error(np.repeat(y, each), np.repeat(proba, each, axis=0), bandwidth=0.3)
-    counted = error(y, proba, sample_weight=each, weights="counts", bandwidth=0.3)
+    counted = error(y, proba, sample_weight=each, weighting="counts", bandwidth=0.3)
     assert counted == pytest.approx(repeated, abs=1e-14)
 
 

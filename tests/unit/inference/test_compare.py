@@ -172,7 +172,7 @@ def test_counts_are_rows_that_occur_so_often():
     p = np.round(rng.random(400), 2)
     other = np.round(np.clip(p + rng.normal(0, 0.1, 400), 0, 1), 2)
     y, count = (rng.random(400) < p).astype(int), rng.integers(1, 4, 400)
-    one = truecal.compare(y, {"a": p, "b": other}, sample_weight=count, weights="counts")
+    one = truecal.compare(y, {"a": p, "b": other}, sample_weight=count, weighting="counts")
     two = truecal.compare(y.repeat(count), {"a": p.repeat(count), "b": other.repeat(count)})
     assert (one.interval.low, one.interval.high, one.pvalue) == pytest.approx(
         (two.interval.low, two.interval.high, two.pvalue), rel=1e-9

@@ -5,13 +5,13 @@ import pytest
 from scipy import stats
 
 import truecal
-from truecal._lib.isotonic import isotonic_rate
+from truecal._lib.optimize import isotonic_rate
 
 
 @pytest.mark.parametrize("name", ["brier", "log_loss"])
 def test_parts_add_up_and_are_not_negative(golden, name):
     y, p = golden(400)
-    parts = truecal.decompose(y, p, name=name)
+    parts = truecal.decompose(y, p, score=name)
     assert parts.score == pytest.approx(parts.miscalibration - parts.discrimination + parts.uncertainty)
     assert min(parts.miscalibration, parts.discrimination, parts.uncertainty) >= 0
 
@@ -34,7 +34,7 @@ def test_recalibrated_scores_have_no_miscalibration(golden):
 
 
 def test_an_event_of_probability_zero_makes_the_log_loss_infinite():
-    parts = truecal.decompose([1, 0], [0.0, 0.5], name="log_loss")
+    parts = truecal.decompose([1, 0], [0.0, 0.5], score="log_loss")
     assert parts.score == math.inf
     assert parts.to_dict()["score"] is None
 
@@ -45,8 +45,8 @@ def test_a_sample_and_its_rows_agree(golden):
 
 
 def test_an_unknown_score_is_refused(golden):
-    with pytest.raises(truecal.InputError, match="name must be one of 'brier', 'log_loss'"):
-        truecal.decompose(*golden(10), name="spherical")
+    with pytest.raises(truecal.InputError, match="score must be one of 'brier', 'log_loss'"):
+        truecal.decompose(*golden(10), score="spherical")
 
 
 def test_clusters_need_a_level():
@@ -64,7 +64,7 @@ def test_the_interval_of_the_score_is_that_of_the_mean_loss(golden):
     assert found.score_interval.low == pytest.approx(loss.mean() - half)
     assert found.score_interval.high == pytest.approx(loss.mean() + half)
     cluster = np.arange(400) // 4
-    found = truecal.decompose(y, p, clusters=cluster, confidence_level=0.95, name="log_loss")
+    found = truecal.decompose(y, p, clusters=cluster, confidence_level=0.95, score="log_loss")
     loss = -np.log(np.where(y == 1, p, 1 - p))
     sums = np.bincount(cluster, loss - loss.mean())
     half = stats.t.isf(0.025, 99) * np.sqrt(100 / 99 * (sums**2).sum()) / 400

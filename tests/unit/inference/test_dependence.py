@@ -83,7 +83,7 @@ def test_copies_and_single_rows():
 def test_equal_clusters_and_missing_ones():
     y, p, who = questions(80, 3, np.random.default_rng(0))
     more = np.repeat(np.arange(len(y)), np.where(who < 4, 30, 1))
-    equal = describe_clusters(y[more], p[more], clusters=who[more], weights="clusters")
+    equal = describe_clusters(y[more], p[more], clusters=who[more], weighting="clusters")
     plain = describe_clusters(y, p, clusters=who)
     assert equal.weighting == "clusters"
     assert equal.mean_residual == pytest.approx(plain.mean_residual)

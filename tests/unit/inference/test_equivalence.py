@@ -8,7 +8,7 @@ import pytest
 from support.draws import drawn, top
 from truecal import Sample, calibration_error
 from truecal.inference.calibration_test import calibration_test
-from truecal.multiscale.analysis import analyse
+from truecal.multiscale import analyse
 
 
 def test_equivalence_agrees_with_the_upper_limit():

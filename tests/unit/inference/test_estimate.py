@@ -116,7 +116,7 @@ def test_bad_parameters_name_themselves(golden):
     y, p = golden(50)
     for options, says in [
         ({"estimator": "em_sweeep"}, "Did you mean 'em_sweep'"),
-        ({"norm": 0.5}, r"norm must be a finite number >= 1\. Got 0\.5"),
+        ({"norm": 0.5}, r"norm must be a finite number >= 1, 'l1' or 'l2'\. Got 0\.5"),
         ({"norm": np.inf}, "em_mce"),
         ({"estimator": "em_bin", "n_bins": 0}, r"n_bins must be a whole number >= 1\. Got 0"),
         ({"estimator": "em_bin", "n_bins": 2.5}, r"n_bins .* Got 2\.5"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import truecal
+from support.grouped import sample_of
 from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
@@ -137,7 +138,7 @@ def test_the_l1_interval_does_not_exceed_that_of_l2():
     ],
 )
 def test_odd_samples_give_intervals_within_0_and_1(score, count, positives):
-    sample = Sample(*(np.array(part, dtype=float) for part in (score, count, positives)))
+    sample = sample_of(score, count, positives)
     for norm in (1, 2):
         interval = confidence_interval(sample, norm=norm)
         assert 0 <= interval.low <= interval.high <= 1
@@ -147,7 +148,7 @@ def test_a_great_many_rows_use_the_approximation_and_still_hold_the_truth():
     # 10^9 rows in 100 groups, mean labels exactly on a line: the error is known without sampling.
     score = (np.arange(100) + 0.5) / 100
     count = np.full(100, 1e7)
-    sample = Sample(score, count, count * (0.9 * score + 0.05))
+    sample = Sample(score=score, count=count, positives=count * (0.9 * score + 0.05))
     truth = float(np.sqrt(np.mean((0.1 * score - 0.05) ** 2)))
     interval = confidence_interval(sample)
     assert truth in interval
@@ -160,7 +161,7 @@ def test_counts_are_rows_that_occur_so_often_for_classwise_errors_too():
     p = rng.dirichlet([1, 1, 1], 300)
     y = (p.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1).clip(max=2)
     count = rng.integers(1, 4, 300)
-    one = confidence_interval(y, p, multiclass="classwise", sample_weight=count, weights="counts")
+    one = confidence_interval(y, p, multiclass="classwise", sample_weight=count, weighting="counts")
     two = confidence_interval(y.repeat(count), p.repeat(count, axis=0), multiclass="classwise")
     assert (one.low, one.high) == pytest.approx((two.low, two.high), rel=1e-8)
 

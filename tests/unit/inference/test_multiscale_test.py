@@ -90,7 +90,7 @@ def test_a_billion_rows_in_cells():
     rng = np.random.default_rng(0)
     score = np.sort(rng.random(2000))
     count = np.full(2000, 500_000.0)
-    good = Sample(score, count, rng.binomial(500_000, score).astype(float))
+    good = Sample(score=score, count=count, positives=rng.binomial(500_000, score).astype(float))
     bad = good.with_positives(rng.binomial(500_000, score**1.01).astype(float))
     assert calibration_test(Cells.from_sample(good), n_resamples=99, rng=0).pvalue > 0.01
     result = calibration_test(Cells.from_sample(bad), n_resamples=99, rng=0)

@@ -73,7 +73,7 @@ def test_weights_counts_clusters_and_samples():
     rng = np.random.default_rng(4)
     y, p = draw(rng, 400)
     w = rng.integers(1, 4, 400)
-    counted = net_benefit(y, p, sample_weight=w, weights="counts")
+    counted = net_benefit(y, p, sample_weight=w, weighting="counts")
     repeated = net_benefit(np.repeat(y, w), np.repeat(p, w))
     assert counted.low == pytest.approx(repeated.low, abs=1e-12)
     scaled = net_benefit(y, p, sample_weight=w / w.sum())

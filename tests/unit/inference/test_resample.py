@@ -15,7 +15,11 @@ def plain(n=400, seed=0):
 
 
 def tied():
-    return Sample(np.array([0.0, 0.2, 0.7, 1.0]), np.array([3.0, 50.0, 1.0, 6.0]), np.array([0.0, 9, 1, 6]))
+    return Sample(
+        score=np.array([0.0, 0.2, 0.7, 1.0]),
+        count=np.array([3.0, 50.0, 1.0, 6.0]),
+        positives=np.array([0.0, 9, 1, 6]),
+    )
 
 
 # -- labels drawn from the scores ------------------------------------------------------------------------
@@ -41,7 +45,7 @@ def test_scores_of_zero_and_one_are_sure():
 
 @pytest.mark.parametrize(("count", "score"), [(1, 0.3), (50, 0.02), (10**9, 0.7)])
 def test_positives_of_a_group_are_binomial(count, score):
-    sample = Sample(np.array([score]), np.array([float(count)]), np.array([0.0]))
+    sample = Sample(score=np.array([score]), count=np.array([float(count)]), positives=np.array([0.0]))
     drawn = np.array([draw.positives[0] for draw in redraws(sample, 4000, rng=2)])
     law = stats.binom(count, score)
     assert abs(drawn.mean() - law.mean()) < 4 * law.std() / np.sqrt(len(drawn))

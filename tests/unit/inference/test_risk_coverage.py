@@ -113,7 +113,7 @@ def test_samples_cells_and_weights():
     np.testing.assert_allclose(
         risk_coverage(label, score, sample_weight=2 * np.ones(300)).upper, expected.upper
     )
-    counts = risk_coverage(label, score, sample_weight=2 * np.ones(300), weights="counts")
+    counts = risk_coverage(label, score, sample_weight=2 * np.ones(300), weighting="counts")
     np.testing.assert_allclose(counts.upper, twice.upper)
     np.testing.assert_allclose(expected.mean_score[-1], score.mean())
     assert expected.mean_score[0] == pytest.approx(score.max())

@@ -35,11 +35,11 @@ def test_ties_weights_and_a_sample_say_the_same_as_rows():
     y, p = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.2, 0.7, 0.7, 0.9])
     weight = np.array([3, 1, 4, 1, 5])
     rows = spiegelhalter_test(np.repeat(y, weight), np.repeat(p, weight))
-    assert spiegelhalter_test(y, p, sample_weight=weight, weights="counts").statistic == pytest.approx(
+    assert spiegelhalter_test(y, p, sample_weight=weight, weighting="counts").statistic == pytest.approx(
         rows.statistic, rel=1e-12
     )
     assert spiegelhalter_test(
-        as_sample(y, p, sample_weight=weight, weights="counts")
+        as_sample(y, p, sample_weight=weight, weighting="counts")
     ).statistic == pytest.approx(rows.statistic, rel=1e-12)
 
 
@@ -99,13 +99,13 @@ def test_weights_of_rows_with_several_classes():
     weight = rng.integers(4, size=20)
     rows = spiegelhalter_test(np.repeat(y, weight), np.repeat(proba, weight, axis=0), multiclass="classwise")
     assert spiegelhalter_test(
-        y, proba, sample_weight=weight, weights="counts", multiclass="classwise"
+        y, proba, sample_weight=weight, weighting="counts", multiclass="classwise"
     ).statistic == pytest.approx(rows.statistic)
 
 
 def test_fractional_weights_are_refused():
     with pytest.raises(ValueError, match=r"sample_weight must be whole numbers.* for Spiegelhalter's test"):
-        spiegelhalter_test(Sample(np.array([0.3]), np.array([1.5]), np.array([0.5])))
+        spiegelhalter_test(Sample(score=np.array([0.3]), count=np.array([1.5]), positives=np.array([0.5])))
 
 
 def test_sampling_weights_have_a_sandwich_variance():

@@ -63,7 +63,7 @@ def test_the_order_of_rows_and_a_single_predicted_class():
 def test_weights_and_clusters():
     y, p = draw(np.random.default_rng(4), 500)
     weight = np.random.default_rng(5).integers(1, 4, 500)
-    counts = {"sample_weight": weight, "weights": "counts", "confidence_level": 0.95, **BY_CLASS}
+    counts = {"sample_weight": weight, "weighting": "counts", "confidence_level": 0.95, **BY_CLASS}
     counted = truecal.estimate(y, p, **counts)
     repeated = truecal.estimate(
         np.repeat(y, weight), np.repeat(p, weight, axis=0), confidence_level=0.95, **BY_CLASS

@@ -80,7 +80,7 @@ def test_arrays_samples_ties_and_counts_agree():
     plain = weak_calibration(y, p)
     assert weak_calibration(truecal.Sample.from_predictions(y, p)) == plain
     w = np.random.default_rng(2).integers(1, 4, 500)
-    counted = weak_calibration(y, p, sample_weight=w, weights="counts")
+    counted = weak_calibration(y, p, sample_weight=w, weighting="counts")
     repeated = weak_calibration(np.repeat(y, w), np.repeat(p, w))
     assert float(counted.slope) == pytest.approx(float(repeated.slope), abs=1e-9)
     assert counted.slope.interval.high == pytest.approx(repeated.slope.interval.high, abs=1e-8)

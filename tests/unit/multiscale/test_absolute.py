@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from truecal.multiscale.absolute import Scale, absolute_error
-from truecal.multiscale.analysis import analyse
+from truecal.multiscale._error import Scale, absolute_error, analyse
 
 
 def test_without_error_the_bounds_have_mean_zero_or_less(draw):

@@ -5,7 +5,7 @@ import pytest
 
 import truecal
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse, analyse_many
+from truecal.multiscale._error import analyse, analyse_many
 
 
 def test_the_error_of_a_power_curve_is_found(draw):
@@ -162,7 +162,11 @@ def test_exchanging_the_classes_changes_nothing(draw, decimals):
         sample = draw(n, lambda p: p**1.4, seed=n, decimals=decimals)
         if 0.5 in sample.score:
             continue  # a score of 1/2 in the very middle is on neither side
-        mirrored = Sample(1 - sample.score[::-1], sample.count[::-1], (sample.count - sample.positives)[::-1])
+        mirrored = Sample(
+            score=1 - sample.score[::-1],
+            count=sample.count[::-1],
+            positives=(sample.count - sample.positives)[::-1],
+        )
         for norm in (1, 2):
             assert analyse(mirrored).error(norm) == pytest.approx(analyse(sample).error(norm), abs=1e-5)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.clusters import enough_clusters, inflation, null_variance, sums_by_cluster
-from truecal.multiscale.curves import fit_curves
-from truecal.multiscale.units import make_units
+from truecal.multiscale._curves import fit_curves
+from truecal.multiscale._error import analyse
+from truecal.multiscale._levels import null_variance, sums_by_cluster
+from truecal.multiscale._units import enough_clusters, inflation, make_units
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from scipy.optimize import minimize
 
 from truecal.data import as_sample
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.curves import fit_curves
-from truecal.multiscale.units import make_units
+from truecal.multiscale._curves import fit_curves
+from truecal.multiscale._error import analyse
+from truecal.multiscale._units import make_units
 
 
 def test_the_logistic_fit_is_the_penalised_maximum(draw):

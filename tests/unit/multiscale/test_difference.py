@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.difference import PairedRows, difference
+from truecal.multiscale._combine import PairedRows, difference
+from truecal.multiscale._error import analyse
 
 
 def compare(label, a, b, **options):

@@ -9,8 +9,8 @@ from scipy.integrate import quad
 from scipy.stats import chi2
 
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.evidence import Blocks, Posterior, contributions, weigh
+from truecal.multiscale._error import analyse
+from truecal.multiscale._evidence import Blocks, Posterior, contributions, weigh
 
 
 def make(support, freedom, size=None):
@@ -87,7 +87,9 @@ def test_noise_that_the_fit_has_taken_out_is_no_evidence():
     """Variances that are differences of nearly equal numbers once gave a calibrated sample p = 4e-11."""
     count = np.array([6, 10, 11, 9, 10, 18, 10, 4, 6, 7, 9])
     positives = np.array([0, 1, 2, 1, 3, 8, 5, 4, 6, 4, 9])
-    core = analyse(Sample(np.arange(11) / 10, count.astype(float), positives.astype(float)))
+    core = analyse(
+        Sample(score=np.arange(11) / 10, count=count.astype(float), positives=positives.astype(float))
+    )
     assert (core.blocks.freedom[2:] <= 1.5 * core.blocks.size[2:] + 1e-9).all()
     assert core.pvalue > 0.05
 

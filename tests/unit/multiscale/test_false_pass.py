@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse
+from support.grouped import sample_of
+from truecal.multiscale._error import analyse
 
 #: Largest probability of a false pass, by the level of the gate.
 ALLOWED = {0.05: 0.055, 0.01: 0.011}
@@ -36,7 +36,7 @@ LARGE = [
 
 
 def limits_of(score, rows, events):
-    sample = Sample(*(np.array(part, dtype=float) for part in (score, rows, events)))
+    sample = sample_of(score, rows, events)
     return analyse(sample).limits
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from truecal.multiscale.flips import far_tail, flip_scale
+from truecal.multiscale._null import far_tail, flip_scale
 
 
 def scale(label, score, cluster):

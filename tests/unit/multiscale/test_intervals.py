@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import ncx2
 
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.intervals import below, noncentrality
+from truecal.multiscale._error import analyse
+from truecal.multiscale._limits import below, noncentrality
 
 CURVES = [lambda p: p, lambda p: p**1.1, lambda p: 1 - p, lambda p: np.where(p < 0.5, 0.25, 0.75)]
 

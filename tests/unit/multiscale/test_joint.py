@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.joint import joint_limits, mean_covariance
+from truecal.multiscale._combine import joint_limits, mean_covariance
+from truecal.multiscale._error import analyse
 
 
 def classes(rng, k, n, power=1.0):

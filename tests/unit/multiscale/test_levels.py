@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from truecal.data.sample import Sample
-from truecal.multiscale.analysis import analyse
+from truecal.multiscale._error import analyse
 
 
 def pair_mean(residual, weight, cluster=None):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from truecal.multiscale.null import ClusterNull, LabelNull, Trials
-from truecal.multiscale.omnibus import Omnibus, _product, omnibus_test, rank_pvalue
+from truecal.multiscale._null import ClusterNull, LabelNull, Trials
+from truecal.multiscale._omnibus import Omnibus, _product, omnibus_test, rank_pvalue
 
 
 def trials(score, label, count=None, weight=None):

@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 from truecal.data.sample import Sample
-from truecal.multiscale.units import gram, make_units, place_of
+from truecal.multiscale._units import gram, make_units, place_of
 
 
 def rows(n, seed=0, decimals=3):

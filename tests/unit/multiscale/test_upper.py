@@ -10,15 +10,16 @@ import pytest
 from scipy.stats import beta, binom
 
 import truecal
+from support.grouped import sample_of
 from truecal.data.sample import Sample
-from truecal.multiscale import upper
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.upper import UpperLimit, combined
+from truecal.multiscale import _upper as upper
+from truecal.multiscale._error import analyse
+from truecal.multiscale._upper import UpperLimit, combined
 
 
 def limit_of(score, rows, events):
     """Return the upper limit of counted rows at a few scores."""
-    sample = Sample(*(np.array(part, dtype=float) for part in (score, rows, events)))
+    sample = sample_of(score, rows, events)
     return analyse(sample).upper_limit()
 
 
@@ -90,10 +91,10 @@ def test_many_intervals_agree_with_the_convolution(monkeypatch):
     p = rng.random(4000)
     sample = Sample.from_rows((rng.random(4000) < p**1.05).astype(int), p)
     mixed = analyse(sample).upper_limit()
-    assert len(mixed) > upper._MOST_CONVOLVED
+    assert len(mixed) > upper.MOST_CONVOLVED
     error = mixed.limit(0.05)
-    monkeypatch.setattr(upper, "_MOST_CONVOLVED", 1000)
-    monkeypatch.setattr(upper, "_STEPS", 8000)
+    monkeypatch.setattr(upper, "MOST_CONVOLVED", 1000)
+    monkeypatch.setattr(upper, "GRID_STEPS", 8000)
     assert analyse(sample).upper_limit().pvalue(error) == pytest.approx(0.05, abs=0.003)
 
 
@@ -210,6 +211,8 @@ def test_scores_that_hardly_differ_from_0_give_no_warning():
 
 def test_an_error_that_takes_all_the_room_of_a_score_is_no_negative_rate():
     sample = Sample(
-        np.array([0.001, 0.005, 0.01, 0.05]), np.array([77.0, 63, 42, 18]), np.array([1.0, 3, 4, 2])
+        score=np.array([0.001, 0.005, 0.01, 0.05]),
+        count=np.array([77.0, 63, 42, 18]),
+        positives=np.array([1.0, 3, 4, 2]),
     )
     assert 0 < analyse(sample).limits.at_most(0.05) <= 1

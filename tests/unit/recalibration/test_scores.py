@@ -77,7 +77,10 @@ def test_wrong_labels(y, says):
     ("weight", "says"),
     [
         ([1, 2], r"sample_weight has shape \(2,\). One weight is needed for each of 3 rows"),
-        ([1, -1, 1], r"sample_weight has 1 value outside \[1e-100, 1e\+100\] \(first at row 1: -1.0\)"),
+        (
+            [1, -1, 1],
+            r"sample_weight has 1 value missing or outside \[1e-100, 1e\+100\] \(first at row 1: -1.0\)",
+        ),
         ([0, 0, 0], "sample_weight is zero in every row"),
     ],
 )

@@ -3,7 +3,7 @@
 import matplotlib
 import pytest
 
-from truecal.reproduce.draw import label_of, new_figure, save, style_of
+from truecal.reproduce._draw import label_of, new_figure, save, style_of
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import truecal
+from truecal.reproduce._published_draws import draw, seeds, walk
 from truecal.reproduce.fig1 import CALIBRATED
-from truecal.reproduce.published_draws import draw, seeds, walk
 
 
 def test_the_published_seeds_repeat_and_a_smaller_sample_is_the_beginning_of_a_larger_one():

@@ -103,6 +103,6 @@ def test_a_billion_rows_are_simulated_with_a_million():
     population = truecal.paper.population("resnet152_imgnet")
     sample = as_sample(*population.sample(1000, rng=1))
     positives = np.random.default_rng(0).binomial(10**6, population.curve(sample.score)).astype(float)
-    large = Sample(sample.score, sample.count * 1e6, positives * sample.count)
+    large = Sample(score=sample.score, count=sample.count * 1e6, positives=positives * sample.count)
     advice = truecal.advise(large, estimators=["ew_bin"], rng=0)
     assert (advice.n, advice.repeats) == (10**6, 10)

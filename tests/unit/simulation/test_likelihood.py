@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import betainc, expit, xlog1py, xlogy
 
-from truecal.data.resolution import Resolution
+from truecal.data.extremes import Resolution
 from truecal.simulation._likelihood import (
     PAIRS,
     TERMS,

@@ -12,7 +12,7 @@ import pytest
 
 import truecal
 from truecal._lib.files import exclusive
-from truecal.data.block import Block
+from truecal.data.sample import Block
 from truecal.estimators import _registry
 from truecal.estimators._registry import choose_estimators, get_estimator
 from truecal.exceptions import InputError

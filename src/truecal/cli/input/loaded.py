@@ -184,7 +184,7 @@ class Predictions:
                 and (self.columns.weight is not None or sample.clusters is None or not sample.clusters.equal)
                 for sample in self.cells.values()
             )
-        return self.columns.weight is not None and self.options.get("weights") != "counts"
+        return self.columns.weight is not None and self.options.get("weighting") != "counts"
 
     def size(self, result: Estimate | TestResult) -> str:
         """Return the number of rows behind a result; with sampling weights the effective number of rows."""

@@ -68,7 +68,7 @@ class Plan:
         return self.frame.lazy.select(**self.values, **groups, **features)
 
     @property
-    def weights(self) -> str:
+    def weighting(self) -> str:
         """What weights are, as the library calls it."""
         if self.reading.equal_clusters:
             return "clusters"

@@ -111,8 +111,8 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
         options["sample_weight"] = as_array(rows[WEIGHT])
     if columns.cluster:
         options["clusters"] = rows[CLUSTER].to_numpy()
-    if plan.weights != "sampling":
-        options["weights"] = plan.weights
+    if plan.weighting != "sampling":
+        options["weighting"] = plan.weighting
     notes = [_cluster_note(plan, rows[CLUSTER].n_unique())] if columns.cluster else _suggest_clusters(plan)
     models = {
         name: _matrix(rows, fields, plan.reading, table.source, kept) for name, fields in plan.models.items()
@@ -161,7 +161,7 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
         "score": scores if len(scores) > 1 else scores[0],
         "label": plan.label,
         "weight": WEIGHT if plan.columns.weight else None,
-        "weights": plan.weights,
+        "weighting": plan.weighting,
         "cluster": CLUSTER if plan.columns.cluster else None,
         "logits": plan.reading.logits,
         **{name: value for name, value in plan.options.items() if value not in (None, "classwise")},
@@ -274,8 +274,8 @@ def _load_cells(
         if cluster:
             columns[cluster] = frame.names_of_rows(frame.field(cluster))
         rows = table.collect(frame.lazy.select(**columns))
-        weights = "counts" if counts else "sampling"
-        cells = sql.read_cells(rows, by=list(group), weights=weights)
+        weighting = "counts" if counts else "sampling"
+        cells = sql.read_cells(rows, by=list(group), weighting=weighting)
     left = [name for name in table.columns if name not in (*known, *group, cluster)]
     notes = [f"merged the groups of {listing(left)}; --group measures each"] if left else []
     return Predictions(

@@ -16,6 +16,7 @@ from truecal._lib.types import FloatArray
 from truecal.data import as_sample, read_rows
 from truecal.data.arrays import to_array, to_python
 from truecal.data.cluster_sums import Keys, cluster_keys
+from truecal.data.question import refuse_imperfect
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.monitor._evidence import N_REGIONS, Evidence, tally, weigh, weigh_clusters
@@ -95,6 +96,7 @@ def _entries(
     """Return scores, counts, positive labels and keys of clusters, and the target."""
     if not isinstance(y_true, Sample):
         (rows,) = read_rows(y_true, y_proba, clusters=clusters, **reading)
+        refuse_imperfect(rows, "a monitor")
         score = rows.score.astype(np.float64)
         key = None if clusters is None else cluster_keys(clusters, len(score))
         return score, np.ones(len(score)), rows.label.astype(np.float64), key, rows.target

@@ -514,7 +514,7 @@ class CalibrationMonitor:
         """
         from truecal.display import MonitorDisplay
 
-        return MonitorDisplay.from_monitor(self).plot(ax, **options)
+        return MonitorDisplay.from_monitor(self, ax=ax, **options)
 
 
 def _pair(reference: Any) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from truecal._lib.checks import as_generator, check_fraction
 from truecal._lib.text import counted, level, percent
-from truecal._lib.types import FloatArray, RNGLike
+from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.exceptions import InputError
 from truecal.inference.estimate import calibration_error, estimate
 from truecal.inference.risk_coverage import RiskCoverage, risk_coverage
@@ -208,12 +208,12 @@ class Answers(Result):
         part = {name: getattr(self, name)[rows] for name in names}
         return replace(self, **part, n_refused=0, n_unparsed=0, n_ungraded=0)
 
-    def estimate(self, *, norm: float = 2, confidence_level: float = 0.95) -> Estimate:
+    def estimate(self, *, norm: NormLike = 2, confidence_level: float = 0.95) -> Estimate:
         """Return the calibration error with its interval.
 
         Parameters
         ----------
-        norm : {1, 2}
+        norm : {1, 2, "l1", "l2"}
             Order of the norm.
         confidence_level : float
             Level of the interval.

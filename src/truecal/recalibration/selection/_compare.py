@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
-from truecal.data.floor import shown_by
+from truecal.data.extremes import shown_by
 from truecal.data.labels import Codes
 from truecal.data.sample import Sample
 from truecal.estimators._registry import EstimatorSpec
 from truecal.inference.interval import assumption_of
 from truecal.inference.resample import row_factors
-from truecal.multiscale.analysis import analyse
-from truecal.multiscale.joint import joint_limits
+from truecal.multiscale import analyse, joint_limits
 from truecal.recalibration.selection._rows import FitRows
 from truecal.results import Interval, Result
 
@@ -158,7 +157,7 @@ class HeldOut:
         count = np.asarray(np.bincount(self.group, w), dtype=np.float64)
         positives = np.asarray(np.bincount(self.group, w * self.label), dtype=np.float64)
         kept = count > 0
-        return Sample(self.score[kept], count[kept], np.minimum(positives, count)[kept])
+        return Sample(score=self.score[kept], count=count[kept], positives=np.minimum(positives, count)[kept])
 
 
 def parts_of(

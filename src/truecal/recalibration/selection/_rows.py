@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from truecal._lib.checks import check_count
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
-from truecal.data.arrays import warn_of_other_order
+from truecal.data.arrays import read_weights, warn_of_other_order
 from truecal.data.labels import Codes, read_clusters
-from truecal.data.predictions import equal_weights, read_weights, weights_are_counts
+from truecal.data.predictions import equal_weights, weights_are_counts
 from truecal.data.question import as_samples
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
@@ -91,8 +91,8 @@ class FitRows:
         clusters = reading["clusters"]
         cluster = None if clusters is None else read_clusters(clusters, len(read))
         weight = read_weights(reading["sample_weight"], len(read))
-        counts = weights_are_counts(weight, reading["weights"], cluster)
-        if reading["weights"] == "clusters" and cluster is not None:
+        counts = weights_are_counts(weight, reading["weighting"], cluster)
+        if reading["weighting"] == "clusters" and cluster is not None:
             weight = equal_weights(weight, cluster)
         return cls(
             scores=read,

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
-from truecal._lib.roots import find_root
+from truecal._lib.optimize import find_root
 from truecal._lib.text import counted, level
-from truecal._lib.types import FloatArray, RNGLike
+from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
 from truecal.exceptions import CalibrationWarning, InputError
@@ -223,18 +223,18 @@ def select_recalibrator(
     *,
     candidates: Mapping[str, Any] | Iterable[Any] | None = None,
     criterion: str = "log_loss",
-    norm: float = 2,
+    norm: NormLike = 2,
     cv: int | ArrayLike = 5,
     validation: Sequence[Any] | Sample | None = None,
     input: str = "probabilities",
+    confidence_level: float = 0.95,
+    n_resamples: int = 100,
     sample_weight: ArrayLike | None = None,
-    weights: str | None = None,
+    weighting: str | None = None,
+    clusters: Any = None,
     pos_label: Any = None,
     labels: Sequence[Any] | None = None,
     multiclass: str | None = None,
-    clusters: Any = None,
-    confidence_level: float = 0.95,
-    n_resamples: int = 100,
     rng: RNGLike = None,
     **options: Any,
 ) -> Selection:
@@ -266,7 +266,7 @@ def select_recalibrator(
         objects with `fit` and `transform`.
     criterion : str
         What to minimise: ``"log_loss"``, ``"brier"`` or one of `truecal.list_estimators`.
-    norm : float
+    norm : float, "l1" or "l2"
         Order of the norm of the estimator.
     cv : int or array-like of shape (n,)
         Number of folds, drawn at random and without regard to the labels; or the fold of each row.
@@ -274,23 +274,23 @@ def select_recalibrator(
         Rows to compare candidates on instead of folds; candidates are then fitted to the rows above only.
     input : {"probabilities", "logits"}
         What `y_proba` are. That is never guessed.
+    confidence_level : float
+        Level of the intervals of the calibration errors.
+    n_resamples : int
+        Bootstrap resamples of the held-out rows, for standard errors and for how often each is chosen.
     sample_weight : array-like of shape (n,), optional
         Weights; weight 0 leaves a row out.
-    weights : {"sampling", "counts"}, optional
+    weighting : {"sampling", "counts"}, optional
         What they mean for the variance: ``"counts"`` if a weight of 2 stands for two rows.
+    clusters : array-like of shape (n,), optional
+        Rows that depend on each other have the same value. Folds never split a cluster, resamples draw whole clusters,
+        and a gain must exceed the variation between clusters.
     pos_label : label, optional
         The positive class of two.
     labels : sequence, optional
         The class of each column.
     multiclass : {"top", "classwise"}, optional
         What an estimator is computed for with several classes; the top label by default.
-    clusters : array-like of shape (n,), optional
-        Rows that depend on each other have the same value. Folds never split a cluster, resamples draw whole clusters,
-        and a gain must exceed the variation between clusters.
-    confidence_level : float
-        Level of the intervals of the calibration errors.
-    n_resamples : int
-        Bootstrap resamples of the held-out rows, for standard errors and for how often each is chosen.
     rng : seed or numpy.random.Generator, optional
         Random seed of folds and resamples.
     **options
@@ -332,8 +332,8 @@ def select_recalibrator(
     check_fraction("confidence_level", confidence_level)
     measure = _read_criterion(criterion, norm, multiclass, options)
     common: dict[str, Any] = {"pos_label": pos_label, "labels": labels}
-    weighting = {"sample_weight": sample_weight, "weights": weights, "clusters": clusters}
-    rows = FitRows.read(y_true, y_proba, input, **weighting, **common)
+    weight = {"sample_weight": sample_weight, "weighting": weighting, "clusters": clusters}
+    rows = FitRows.read(y_true, y_proba, input, **weight, **common)
     if candidates is None:
         several = 3 <= rows.scores.n_classes <= FEW_CLASSES
         candidates = {**CANDIDATES, **(VECTOR_CANDIDATES if several else {})}
@@ -346,7 +346,7 @@ def select_recalibrator(
         predictions = _cross_predict(entrants, judged, fold)
         z, design = _Z_FOLDS, f"{len(np.unique(fold))} folds"
     else:
-        judged = _read_validation(validation, input, weights, common)
+        judged = _read_validation(validation, input, weighting, common)
         _check_same_columns(rows, judged)
         fold = np.zeros(len(judged.label), dtype=np.intp)
         predictions = {name: _predict(candidate, rows, judged) for name, candidate in entrants.items()}
@@ -378,7 +378,7 @@ def select_recalibrator(
 # --- Input ----------------------------------------------------------------------------------
 
 
-def _read_criterion(name: str, norm: float, multiclass: str | None, options: dict[str, Any]) -> Criterion:
+def _read_criterion(name: str, norm: NormLike, multiclass: str | None, options: dict[str, Any]) -> Criterion:
     if multiclass is not None:
         check_choice("multiclass", multiclass, ("top", "classwise"))
     if name in PROPER_SCORES:
@@ -428,7 +428,7 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any], given: str) 
 
 
 def _read_validation(
-    validation: Sequence[Any] | Sample, given: str, weights: str | None, common: dict[str, Any]
+    validation: Sequence[Any] | Sample, given: str, weighting: str | None, common: dict[str, Any]
 ) -> FitRows:
     if isinstance(validation, Sample):
         validation = (validation, None)
@@ -437,14 +437,11 @@ def _read_validation(
             "must be (y_true, y_proba), (y_true, y_proba, sample_weight) or a Sample", argument="validation"
         )
     y, scores, weight = (*validation, None)[:3]
-    weighting = {
-        "sample_weight": weight,
-        "weights": weights if weight is not None else None,
-        "clusters": None,
-    }
+    if weight is None:
+        weighting = None
     if isinstance(y, Sample):
         common = dict.fromkeys(common)
-    return FitRows.read(y, scores, given, **weighting, **common)
+    return FitRows.read(y, scores, given, sample_weight=weight, weighting=weighting, clusters=None, **common)
 
 
 def _check_same_columns(rows: FitRows, judged: FitRows) -> None:

@@ -35,7 +35,7 @@ def cells(rows, tmp_path_factory):
 
 def test_measure(cells, rows):
     found = json.loads(run("measure", cells, "--cells", "--format", "json").stdout)
-    expected = truecal.estimate(truecal.summarize(rows, **GIVEN, weights="sampling"), confidence_level=0.95)
+    expected = truecal.estimate(truecal.summarize(rows, **GIVEN, weighting="sampling"), confidence_level=0.95)
     assert found["value"] == pytest.approx(expected.value, rel=1e-9)
     assert found["interval"]["low"] == pytest.approx(expected.interval.low, rel=1e-9)
     assert found["detected"] == ["merged the groups of 'region'; --group measures each"]
@@ -44,7 +44,7 @@ def test_measure(cells, rows):
 def test_measure_by_group(cells, rows):
     found = json.loads(run("measure", cells, "--cells", "--group", "region", "--format", "json").stdout)
     for row in found["results"][1:]:
-        part = truecal.summarize(rows[rows.region == row["group"]], **GIVEN, weights="sampling")
+        part = truecal.summarize(rows[rows.region == row["group"]], **GIVEN, weighting="sampling")
         assert row["value"] == pytest.approx(truecal.estimate(part).value, rel=1e-9)
 
 
@@ -79,7 +79,7 @@ def test_clusters(rows, tmp_path):
     found = json.loads(
         run("measure", tmp_path / "cells.csv", "--cells", "--group", "region", "--format", "json").stdout
     )
-    cells = truecal.summarize(clustered, **GIVEN, weights="sampling", cluster="id")
+    cells = truecal.summarize(clustered, **GIVEN, weighting="sampling", cluster="id")
     expected = truecal.estimate(cells, confidence_level=0.95)
     assert found["interval"]["low"] == pytest.approx(expected.interval.low, rel=1e-9)
     assert found["columns"]["cluster"] == "cluster"

@@ -41,7 +41,7 @@ def test_weights_clusters_and_groups_have_names_that_no_column_has():
     plan = planned(rows, {"counts": True}, weight="w", cluster="c", group=("g",))
     assert list(plan.values) == ["score", "label", WEIGHT, CLUSTER]
     assert list(plan.groups) == ["g"]
-    assert plan.weights == "counts"
+    assert plan.weighting == "counts"
     assert plan.lazy.collect().row(1) == (0.8, 1, 3.0, 8, "y")
 
 

@@ -113,7 +113,7 @@ def test_one_huge_cluster_takes_part_whole():
 
 def test_counts_are_taken_apart():
     y, p, times = [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], [2, 1, 0, 3]
-    rows, about = read(y, p, sample_weight=times, weights="counts").compared(np.random.default_rng(0))
+    rows, about = read(y, p, sample_weight=times, weighting="counts").compared(np.random.default_rng(0))
     assert rows.weight is None
     assert rows.scores.values.tolist() == [0.1, 0.1, 0.2, 0.4, 0.4, 0.4]
     assert about == "6 rows"

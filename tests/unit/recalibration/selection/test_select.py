@@ -119,7 +119,7 @@ def test_whole_weights_are_repetition(golden):
         y[:200],
         p[:200],
         sample_weight=weight[:200],
-        weights="counts",
+        weighting="counts",
         validation=(y_val, p_val, weight[200:]),
         **FAST,
     )

@@ -1,0 +1,282 @@
+"""Arrays cut into runs, codes from 0 upwards, keyed generators, and draws from many binomial distributions.
+
+Runs of one array belong to different samples; `bounds` has the start of each run, and at the end the length. Codes are
+ordered by counting, in linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+
+IntArray = NDArray[np.intp]
+
+#: Less than any gap that is not 0.
+_TINY = 5e-324
+
+
+def run_sums(values: FloatArray, bounds: IntArray) -> FloatArray:
+    """Return the sum of each run, which depends on no other.
+
+    Examples
+    --------
+    >>> run_sums(np.array([1.0, 2.0, 3.0]), np.array([0, 2, 3]))
+    array([3., 3.])
+    """
+    return np.asarray(np.add.reduceat(values, bounds[:-1]))
+
+
+def run_maxima(values: FloatArray, bounds: IntArray) -> FloatArray:
+    """Return the largest value of each run.
+
+    Examples
+    --------
+    >>> run_maxima(np.array([1.0, 2.0, 3.0]), np.array([0, 2, 3]))
+    array([2., 3.])
+    """
+    return np.asarray(np.maximum.reduceat(values, bounds[:-1]))
+
+
+def over_runs(values: NDArray[Any], bounds: IntArray) -> NDArray[Any]:
+    """Return one value for each run as one for each element, or as it is if there is one run.
+
+    Examples
+    --------
+    >>> over_runs(np.array([0.1, 0.2]), np.array([0, 2, 3]))
+    array([0.1, 0.1, 0.2])
+    """
+    return values if len(values) == 1 else values.repeat(np.diff(bounds))
+
+
+def run_ends(start: IntArray, length: int) -> IntArray:
+    """Return the ends of runs that follow one another up to `length`.
+
+    Examples
+    --------
+    >>> run_ends(np.array([0, 2, 3]), 7)
+    array([2, 3, 7])
+    """
+    end = np.empty_like(start)
+    end[:-1], end[-1] = start[1:], length
+    return end
+
+
+def search_runs(ascending: FloatArray, bounds: IntArray, run: Any, value: FloatArray) -> IntArray:
+    """Return the first position in a run, ascending within itself, at which `value` could be inserted.
+
+    Examples
+    --------
+    >>> search_runs(np.array([0.1, 0.5, 0.2, 0.3]), np.array([0, 2, 4]), np.array([0, 1]), np.array([0.25, 0.25]))
+    array([1, 3])
+    """
+    if len(bounds) == 2:
+        return np.asarray(ascending.searchsorted(value))
+    end = bounds[1:][run]
+    # The last position that is known to hold something below the value advances by halves of what is left.
+    known = np.broadcast_to(bounds[:-1][run] - 1, np.broadcast_shapes(np.shape(run), np.shape(value))).copy()
+    step = 1 << int(np.diff(bounds).max()).bit_length()
+    while step := step >> 1:
+        tried = known + step
+        below = ascending.take(tried, mode="clip") < value
+        below &= tried < end
+        known += step * below
+    known += 1
+    return known
+
+
+def lp_norm(
+    gap: FloatArray, weight: FloatArray | None, p: float, bounds: IntArray, *, out: FloatArray | None = None
+) -> FloatArray:
+    r"""Return for each run of gaps the l_p norm :math:`\big(\sum_k w_k |g_k|^p / \sum_k w_k\big)^{1/p}`.
+
+    Gaps are divided by the largest first, so that their powers do not underflow for large p.
+
+    Examples
+    --------
+    >>> gap, weight = np.array([0.3, -0.4, 0.1]), np.array([1.0, 1.0, 1.0])
+    >>> lp_norm(gap, weight, 2, np.array([0, 2, 3]))
+    array([0.353553, 0.1     ])
+    >>> lp_norm(gap, weight, 5000, np.array([0, 2, 3]))
+    array([0.399944, 0.1     ])
+    """
+    first = bounds[:-1]
+    size = np.abs(gap, out=out)
+    largest = np.maximum.reduceat(size, first)
+    size /= over_runs(np.maximum(largest, _TINY), bounds)
+    size **= p
+    if weight is None:
+        total = bounds[1:] - first
+    else:
+        size *= weight
+        total = np.add.reduceat(weight, first)
+    return np.asarray(largest * (np.add.reduceat(size, first) / total) ** (1 / p))
+
+
+#: Integers whose range is at most so many times their number are counted, others are sorted.
+_MOST_SPREAD = 4
+
+
+def order_of(code: NDArray[Any], n_codes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the order that sorts codes, in which equal ones stay in their order, and where each code begins in it.
+
+    Examples
+    --------
+    >>> order, bounds = order_of(np.array([2, 0, 2, 1, 0]), 3)
+    >>> order.tolist(), bounds.tolist()
+    ([1, 4, 3, 0, 2], [0, 2, 3, 5])
+    """
+    n = len(code)
+    index = np.int32 if max(n, n_codes) < 2**31 else np.int64  # short ones take half of the time
+    # One entry in each row of a sparse matrix: to list them by column is a counting sort.
+    entries: Any = (
+        np.empty(n, dtype=np.bool_),
+        code.astype(index, copy=False),
+        np.arange(n + 1, dtype=index),
+    )
+    by_code: Any = scipy.sparse.csr_array(entries, shape=(n, n_codes)).tocsc()
+    return by_code.indices, by_code.indptr
+
+
+def number_values(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Return the different values, sorted, and which of them each of the values is.
+
+    Examples
+    --------
+    >>> number_values(np.array([7, 3, 7]))
+    (array([3, 7]), array([1, 0, 1]))
+    """
+    if values.dtype.kind in "iu" and len(values):
+        wide = values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
+        low = wide.min()
+        if int(wide.max()) - int(low) < _MOST_SPREAD * len(values):
+            place = (wide - low).astype(np.intp)
+            present = np.bincount(place) > 0
+            distinct = np.flatnonzero(present)
+            if len(distinct) < len(present):
+                place = (np.cumsum(present) - 1)[place]
+            return (distinct.astype(wide.dtype) + low).astype(values.dtype), place
+    distinct, place = np.unique(values, return_inverse=True)
+    return distinct, place.reshape(-1)
+
+
+def sum_pairs(
+    minor: NDArray[Any], major: NDArray[Any], columns: Sequence[FloatArray]
+) -> tuple[NDArray[Any], NDArray[Any], list[FloatArray]]:
+    """Return the different pairs of two codes, sorted by the second and then the first, with the sums of columns.
+
+    Examples
+    --------
+    >>> sum_pairs(np.array([1, 0, 1]), np.array([0, 1, 0]), [np.array([1.0, 2.0, 3.0])])
+    (array([1, 0]), array([0, 1]), [array([4., 2.])])
+    """
+    columns = list(columns)
+    if ((major[1:] < major[:-1]) | ((major[1:] == major[:-1]) & (minor[1:] < minor[:-1]))).any():
+        order, _ = order_of(minor, int(minor.max()) + 1)
+        order = order[order_of(major[order], int(major.max()) + 1)[0]]
+        minor, major, columns = minor[order], major[order], [column[order] for column in columns]
+    start = first_of_pairs(minor, major)
+    if len(start) == len(minor):
+        return minor, major, columns
+    return minor[start], major[start], [np.add.reduceat(column, start) for column in columns]
+
+
+def first_of_pairs(one: NDArray[Any], other: NDArray[Any]) -> IntArray:
+    """Return where pairs that differ from the one before begin.
+
+    Examples
+    --------
+    >>> first_of_pairs(np.array([1, 1, 1]), np.array([0, 0, 2]))
+    array([0, 2])
+    """
+    new = np.ones(len(one), dtype=np.bool_)
+    np.not_equal(one[1:], one[:-1], out=new[1:])
+    new[1:] |= other[1:] != other[:-1]
+    return np.flatnonzero(new)
+
+
+def keyed_generator(seed: int, *key: int) -> np.random.Generator:
+    """Return the generator of the child of `seed` with this spawn key."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+#: Draws that are made at once, on average, so that the tables for them stay in the cache.
+_AT_ONCE = 1 << 17
+#: Equal parts of [0, 1] for each of which a guide says where to begin; a power of two, so that scaling rounds nothing.
+_PARTS = 1024
+
+
+def draw_binomials(count: FloatArray, chance: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+    """Return independent draws from binomial distributions, whole numbers of shape (size, distributions).
+
+    Uniform numbers are looked up in a table of each distribution function, which is several times quicker than
+    accepting or rejecting proposals as NumPy does. That is left to do where a table would be longer than the draws.
+
+    Examples
+    --------
+    >>> draw_binomials(np.array([9.0, 100.0]), np.array([1.0, 0.5]), 99, np.random.default_rng(0))[:3]
+    array([[ 9., 51.],
+           [ 9., 57.],
+           [ 9., 31.]])
+    """
+    rare = np.minimum(chance, 1 - chance)
+    # Outcomes further from the most frequent one have, on either side, a probability of about 2^-53 together.
+    reach = np.ceil(8.5 * np.sqrt(count * rare * (1 - rare)) + 12).astype(np.int64)
+    drawn, step = np.empty((size, len(count))), max(1, _AT_ONCE // max(size, 1))
+    for first in range(0, len(count), step):
+        some = slice(first, first + step)
+        widest = int(reach[some].max())
+        if 2 * widest < size:
+            found = _look_up(count[some], rare[some], widest, size, rng)
+        else:  # one call for each, in which NumPy sets up a distribution only once
+            each = zip(count[some].astype(np.int64), rare[some], strict=True)
+            found = np.array([rng.binomial(trials, p, size) for trials, p in each], dtype=np.float64)
+        often = np.flatnonzero(chance[some] > 0.5)
+        found[often] = count[some][often, np.newaxis] - found[often]
+        drawn[:, some] = found.T
+    return drawn
+
+
+def _look_up(
+    count: FloatArray, chance: FloatArray, reach: int, size: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return draws, of shape (distributions, size): the first outcome whose cumulative probability is above a uniform.
+
+    The search begins where a guide says for the leading digits of the uniform number (Chen and Asau 1974, On generating
+    random variates from an empirical distribution, AIIE Transactions 6, 163-166).
+    """
+    mode = np.floor((count + 1) * chance)
+    cumulative = _distribution(count, chance, mode, reach)
+    table, row = cumulative.ravel(), np.arange(len(count))[:, np.newaxis]
+    above = np.ceil(cumulative * _PARTS).astype(np.intp) + (_PARTS + 1) * row
+    guide = np.bincount(above.ravel(), minlength=(_PARTS + 1) * len(count)).cumsum()
+    uniform = rng.random((len(count), size))
+    place = guide.take((uniform * _PARTS).astype(np.intp) + (_PARTS + 1) * row).ravel()
+    uniform = uniform.reshape(-1)
+    low = np.flatnonzero(table.take(place) <= uniform)
+    while len(low):
+        place[low] += 1
+        low = low[table.take(place.take(low)) <= uniform.take(low)]
+    # From the place in all tables to that in its own, whose middle is the mode.
+    first = mode[:, np.newaxis] - reach - cumulative.shape[1] * row
+    return np.asarray(place.reshape(len(count), size) + first)
+
+
+def _distribution(count: FloatArray, chance: FloatArray, mode: FloatArray, reach: int) -> FloatArray:
+    """Return cumulative probabilities of the outcomes up to `reach` from the modes, from the ratios of neighbours."""
+    odds = np.maximum(chance, np.finfo(np.float64).tiny) / (1 - chance)
+    found, step = np.ones((len(count), 2 * reach + 1)), np.arange(1, reach + 1)
+    sides = ((mode, odds, found[:, reach + 1 :]), (count - mode, 1 / odds, found[:, reach - 1 :: -1]))
+    for middle, factor, side in sides:
+        outcome = middle[:, np.newaxis] + step
+        ratio = np.maximum(count[:, np.newaxis] + 1 - outcome, 0.0) / outcome
+        ratio *= factor[:, np.newaxis]
+        np.cumprod(ratio, axis=1, out=side)
+    np.cumsum(found, axis=1, out=found)
+    found /= found[:, -1:].copy()
+    return found

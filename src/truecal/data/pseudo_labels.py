@@ -1,0 +1,630 @@
+r"""Labels that are not the truth, as pseudo-labels: numbers z with :math:`E[z \mid f] = P(y = 1 \mid f)`.
+
+Whatever is linear in the labels, or uses products of residuals of different rows, stays unbiased if z takes the place
+of an unseen label y. Only the noise of the labels changes: rows have a variance :math:`v = \mathrm{Var}(z \mid f)`
+instead of :math:`f (1 - f)`. All are of the form :math:`z = f + c`, with a correction c that is 0 where nothing is
+known:
+
+- *judge and gold labels*: :math:`z = m + \frac{G}{\pi} (y - m)` with :math:`m = f + \lambda (q - f)`. G says whether
+  the row has a gold label, :math:`\pi` is the probability of one, and q estimates
+  :math:`P(y = 1 \mid \text{judge}, f)` from other gold rows. With :math:`\lambda = 0` only gold labels count;
+- *fraction s of annotators*: z = s;
+- *censored at a horizon t*: :math:`z = f + W (y - f)`, with W = 0 where the outcome at t is unknown, else 1 divided by
+  the probability :math:`\hat G(\min(T, t)-)` of not being censored before, by Kaplan and Meier in strata of the score;
+- *misclassified*, with sensitivity a and specificity b: :math:`z = (j - (1 - b)) / (a + b - 1)`.
+
+References: Robins, Rotnitzky, Zhao (1994), JASA 89; Angelopoulos, Bates, Fannjiang, Jordan, Zrnic (2023), Science 382;
+Angelopoulos, Duchi, Zrnic (2023), arXiv 2311.01453; Graf, Schmoor, Sauerbrei, Schumacher (1999), Statistics in Medicine
+18; Gerds, Schumacher (2006), Biometrical Journal 48; Rogan, Gladen (1978), American Journal of Epidemiology 107.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.optimize import expit, fit_logistic, logistic_objective, maximise
+from truecal._lib.text import counted, percent
+from truecal._lib.types import FloatArray
+from truecal.exceptions import InputError
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
+
+#: Gold labels, and gold labels of either class, that a judge needs beside it.
+FEWEST_GOLD, FEWEST_OF_CLASS = 30, 5
+#: Parts of the gold rows; the judge is described for each by the others.
+_FOLDS = 5
+#: The ridge on the description of the judge is this many rows divided by those that the gold rows are worth.
+_RIDGE_ROWS = 200.0
+#: Logits of scores, and of a judge's probabilities, are those of values this far from 0 and 1.
+_SCORE_END, _JUDGE_END, _CHANCE_END = 1e-4, 0.01, 1e-3
+#: Variances of labels are estimated in so many bins of scores at most, each with this many rows at least. They are
+#: drawn towards a multiple of f (1 - f) as if that were known from this many rows more.
+_MOST_BINS, _ROWS_PER_BIN, _PRIOR_ROWS = 16, 60, 4.0
+#: Strata of the score for censoring: rows with a known outcome in each, and at most how many.
+_ROWS_PER_STRATUM, _MOST_STRATA = 50, 10
+#: A stratum needs this many rows at risk, and this probability of being uncensored, at the horizon.
+_FEWEST_AT_RISK, _LEAST_UNCENSORED = 10, 0.05
+#: P-value below which gold rows are reported not to be a random sample.
+_NOT_RANDOM = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Gold:
+    r"""What is known of the rows of a judge beyond their pseudo-labels: how to draw gold labels again.
+
+    Attributes
+    ----------
+    label : ndarray of shape (n,)
+        Gold labels; 0 where there is none.
+    known : ndarray of bool, of shape (n,)
+        Which rows have one.
+    probability : ndarray of shape (n,)
+        :math:`\pi`, the probability of a gold label.
+    chance : ndarray of shape (n,)
+        q, the probability that the label is 1 given judge and score.
+    share : float
+        :math:`\lambda`, the share of the judge's correction that is used.
+    factor : float
+        Observed squared errors of q on gold rows divided by those expected.
+    judge : ndarray of shape (n,)
+        What the (first) judge said, 0 or 1.
+    """
+
+    label: FloatArray
+    known: BoolArray
+    probability: FloatArray
+    chance: FloatArray
+    share: float
+    factor: float
+    judge: FloatArray
+
+    def at(self, score: FloatArray, chance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return z, m and the variance of z for some probabilities q of positive labels."""
+        mean = score + self.share * (chance - score)
+        value, variance = mean.copy(), (score - mean) ** 2
+        known, pi = self.known, self.probability[self.known]
+        value[known] += (self.label[known] - mean[known]) / pi
+        q, m = chance[known], mean[known]
+        variance[known] += self.factor * (q * (1 - q) + (q - m) ** 2) / pi**2
+        return value, mean, variance
+
+    def calibrated_chance(self, score: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+        """Return q moved on the logit scale, by a line in the logit of the score, so that the scores are calibrated.
+
+        Mean and slope over all rows are then those of the scores, as under the hypothesis of a test.
+        """
+        offset, line = _logit(self.chance, _CHANCE_END), _logit(score, _SCORE_END)
+        centre, spread = float(line.mean()), max(float(line.std()), 1e-9)
+        design = np.column_stack([np.ones_like(line), (line - centre) / spread])
+        count = np.ones(len(score)) if weight is None else weight
+        moved = fit_logistic(design, offset, count, count * score, lower=-20.0, upper=20.0)
+        return _inside(expit(offset + design @ moved.x), _CHANCE_END)
+
+
+@dataclass(frozen=True, eq=False)
+class Nuisance:
+    """Estimated parameters of pseudo-labels, whose noise all rows have in common.
+
+    Attributes
+    ----------
+    slope : ndarray of shape (n, k)
+        Derivative of each pseudo-label by each parameter.
+    variance : ndarray of shape (k,)
+        Variances of the parameters.
+    """
+
+    slope: FloatArray
+    variance: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoLabels:
+    """Pseudo-labels of rows.
+
+    Attributes
+    ----------
+    value, variance : ndarray of shape (n,)
+        z and v.
+    kind : str
+        What the labels are, in words.
+    notes : tuple of str
+        What a reader of results must know about them.
+    gold : Gold or None
+        With a judge: how to draw gold labels again.
+    nuisance : Nuisance or None
+        Parameters that were estimated from other rows.
+    may_vary_less : bool
+        Whether they may vary less than true labels, as means of several annotators do.
+    score, weight : ndarray of shape (n,), or None
+        Scores and weights of the rows, in a sample.
+    """
+
+    value: FloatArray
+    variance: FloatArray
+    kind: str
+    notes: tuple[str, ...] = ()
+    gold: Gold | None = None
+    nuisance: Nuisance | None = None
+    may_vary_less: bool = False
+    score: FloatArray | None = None
+    weight: FloatArray | None = None
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether all are 0 or 1 and no parameter was estimated: then they are ordinary labels."""
+        return self.nuisance is None and bool(((self.value == 0) | (self.value == 1)).all())
+
+    @cached_property
+    def n_noisy(self) -> float:
+        """Number of rows with equal residuals r that would be as uncertain, (sum r^2)^2 / sum r^4, in a sample."""
+        assert self.score is not None
+        assert self.weight is not None
+        square = (self.weight * (self.score - self.value)) ** 2
+        return float(square.sum()) ** 2 / max(float(square @ square), 1e-300)
+
+    @property
+    def too_few(self) -> str:
+        """Why these rows are too few for an interval or a test; empty if they are enough."""
+        if self.gold is None or (n := int(np.count_nonzero(self.gold.known))) >= FEWEST_GOLD:
+            return ""
+        return f"{counted(n, 'gold label')} in these rows are too few; at least {FEWEST_GOLD} are needed"
+
+    def take(self, chosen: NDArray[np.intp] | BoolArray) -> PseudoLabels:
+        """Return those of some rows."""
+        gold, nuisance = self.gold, self.nuisance
+        if gold is not None:
+            columns = ("label", "known", "probability", "chance", "judge")
+            gold = replace(gold, **{name: getattr(gold, name)[chosen] for name in columns})
+        if nuisance is not None:
+            nuisance = replace(nuisance, slope=nuisance.slope[chosen])
+        return replace(
+            self, value=self.value[chosen], variance=self.variance[chosen], gold=gold, nuisance=nuisance
+        )
+
+
+class ImperfectLabels(ABC):
+    """Labels of one of the kinds of `truecal.labels`, which take the place of ``y_true``."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+        """Return the pseudo-labels for scores; rows of the same cluster may depend on each other."""
+
+
+# --- A judge and gold labels -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Judged(ImperfectLabels):
+    """What judges said in all rows, and gold labels in some.
+
+    Attributes
+    ----------
+    judge : ndarray of shape (n, k)
+        Labels or probabilities of k judges.
+    gold : ndarray of shape (n,)
+        Gold labels, NaN where there is none.
+    probability : ndarray of shape (n,), or None
+        Probability of a gold label; None for a random sample of the rows.
+    """
+
+    judge: FloatArray
+    gold: FloatArray
+    probability: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+        """Return :math:`z = m + (G / pi) (y - m)`."""
+        known = ~np.isnan(self.gold)
+        label = np.where(known, self.gold, 0.0)
+        if known.all():
+            return PseudoLabels(label, score * (1 - score), "gold labels")
+        pi = np.full(len(score), known.mean()) if self.probability is None else self.probability
+        chance = _chance_given_judge(self.judge, score, label, known, pi, cluster)
+        judge = (self.judge[:, 0] > 0.5).astype(np.float64)
+        gold = Gold(label, known, pi, chance, 1.0, 1.0, judge)
+        y, f, q, w = label[known], score[known], chance[known], 1 / pi[known] ** 2
+        use = w * (1 - pi[known])
+        energy = float(use @ (q - f) ** 2)
+        share = float(use @ ((q - f) * (y - f))) / energy if energy > 0 else 0.0
+        half = float(w.mean()) / 2
+        factor = (float(w @ (y - q) ** 2) + half) / (float(w @ (q * (1 - q))) + half)
+        gold = replace(gold, share=min(max(share, 0.0), 1.0), factor=factor)
+        value, _, variance = gold.at(score, chance)
+        kind = f"judge + {np.count_nonzero(known):,} gold"
+        return PseudoLabels(value, variance, kind, self._notes(score, gold), gold)
+
+    def _notes(self, score: FloatArray, gold: Gold) -> tuple[str, ...]:
+        known = gold.known
+        right = gold.judge[known] == gold.label[known]
+        positive = gold.label[known] == 1
+        agreement = (
+            f"Judge against gold: right in {percent(right.mean(), 0)} of {counted(len(right), 'gold row')} "
+            f"(positives {percent(right[positive].mean(), 0)}, negatives {percent(right[~positive].mean(), 0)})."
+        )
+        notes = [agreement]
+        if gold.share == 0:
+            notes.append("The judge adds nothing to the gold labels, which count alone.")
+        if gold.factor > 1.5:
+            notes.append(
+                f"Gold labels vary {gold.factor:.1f} times as much about what judge and score predict as expected; "
+                f"intervals use the observed variation."
+            )
+        pvalue = _gold_at_random(score, self.judge, known, self.probability)
+        if pvalue < _NOT_RANDOM:
+            what = (
+                "Gold rows do not look like a random sample of all rows"
+                if self.probability is None
+                else "Gold rows do not follow the given probabilities"
+            )
+            notes.append(
+                f"{what}: they depend on score or judge (p < 0.001). Pass the probability with which each row was "
+                f"chosen as probability=."
+            )
+        else:
+            drawn = (
+                "a random sample of all rows"
+                if self.probability is None
+                else "drawn with the given probabilities"
+            )
+            notes.append(f"Gold rows are taken to be {drawn}; score and judge do not contradict this.")
+        return tuple(notes)
+
+
+def _chance_given_judge(
+    judge: FloatArray,
+    score: FloatArray,
+    label: FloatArray,
+    known: BoolArray,
+    probability: FloatArray,
+    cluster: IntArray | None,
+) -> FloatArray:
+    """Return q: for gold rows from other gold rows, for the rest from all of them.
+
+    Logistic regressions of gold labels on judge, score and their products, with the score as an offset and a ridge.
+    """
+    offset = _logit(score, _SCORE_END)
+    rows = np.flatnonzero(known)
+    line = _standardised(offset, rows)
+    columns = [np.ones(len(score)), line]
+    for one in judge.T:
+        said = one if ((one == 0) | (one == 1)).all() else _logit(one, _JUDGE_END)
+        said = _standardised(said, rows)
+        columns += [said, said * line]
+    fold = _folds(score, judge, label, rows, cluster)
+    chance, mean = np.empty(len(score)), np.zeros(len(columns))
+    gold = np.column_stack([column[rows] for column in columns])
+    for number in range(_FOLDS):
+        others, own = fold != number, fold == number
+        there = rows[others]
+        fitted = _fit_ridge(gold[others], label[there], offset[there], 1 / probability[there], score[there])
+        chance[rows[own]] = offset[rows[own]] + gold[own] @ fitted
+        mean += fitted / _FOLDS
+    rest = np.flatnonzero(~known)
+    logit = offset[rest]
+    for column, coefficient in zip(columns, mean, strict=True):
+        logit += coefficient * column[rest]
+    chance[rest] = logit
+    return _inside(expit(chance), _CHANCE_END)
+
+
+def _folds(
+    score: FloatArray, judge: FloatArray, label: FloatArray, rows: IntArray, cluster: IntArray | None
+) -> IntArray:
+    """Return the part of each gold row, which does not depend on the order of rows; clusters are kept together."""
+    if cluster is not None:
+        number = np.unique(cluster[rows], return_inverse=True)[1]
+        mean = np.bincount(number, score[rows]) / np.bincount(number)
+        place = np.empty(len(mean), dtype=np.intp)
+        place[np.argsort(mean, kind="stable")] = np.arange(len(mean))
+        return np.asarray(place[number] % _FOLDS)
+    order = np.lexsort((label[rows], *judge[rows].T, score[rows]))
+    fold = np.empty(len(rows), dtype=np.intp)
+    fold[order] = np.arange(len(rows)) % _FOLDS
+    return fold
+
+
+def _fit_ridge(
+    design: FloatArray, label: FloatArray, offset: FloatArray, weight: FloatArray, score: FloatArray
+) -> FloatArray:
+    """Return the coefficients of a logistic regression with a ridge, which is weaker the more the labels can say."""
+    worth = max(float(np.sum(4 * score * (1 - score))), 1.0)
+    ridge = np.full(design.shape[1], max(1.0, _RIDGE_ROWS / worth))
+    ridge[0] *= 0.1
+    weight = weight / weight.mean()
+    likelihood = logistic_objective(design, offset, weight, weight * label)
+
+    def penalised(b: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        value, gradient, hessian = likelihood(b)
+        return value - 0.5 * float(ridge @ b**2), gradient - ridge * b, hessian - np.diag(ridge)
+
+    return maximise(penalised, np.zeros(design.shape[1]), lower=-50.0, upper=50.0).x
+
+
+def _gold_at_random(
+    score: FloatArray, judge: FloatArray, known: BoolArray, probability: FloatArray | None
+) -> float:
+    """Return the p-value of a score test that gold rows were drawn with their probabilities."""
+    from scipy.special import chdtrc
+
+    x = np.column_stack([np.ones(len(score)), _logit(score, _SCORE_END), judge])
+    if probability is None:
+        x = x[:, 1:] - x[:, 1:].mean(axis=0)
+        probability = np.full(len(score), known.mean())
+    total = x.T @ (known - probability)
+    covariance = (x.T * (probability * (1 - probability))) @ x
+    found, _, rank, _ = np.linalg.lstsq(covariance, total, rcond=1e-9)
+    return float(chdtrc(max(int(rank), 1), max(float(total @ found), 0.0)))
+
+
+def _standardised(values: FloatArray, rows: IntArray) -> FloatArray:
+    """Return values less their mean, divided by their standard deviation, over some of the rows."""
+    some = values[rows]
+    return np.asarray((values - some.mean()) / max(float(some.std()), 1e-3))
+
+
+def _inside(values: FloatArray, end: float) -> FloatArray:
+    return np.asarray(np.minimum(np.maximum(values, end), 1 - end), dtype=np.float64)
+
+
+def _logit(values: FloatArray, end: float) -> FloatArray:
+    values = _inside(values, end)
+    return np.asarray(np.log(values) - np.log1p(-values))
+
+
+# --- Annotators ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Soft(ImperfectLabels):
+    """Fractions of annotators, or relative frequencies.
+
+    Attributes
+    ----------
+    fraction : ndarray of shape (n,)
+        Share of positive votes.
+    n_annotators : ndarray of shape (n,), or None
+        Number of votes.
+    """
+
+    fraction: FloatArray
+    n_annotators: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.fraction)
+
+    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+        """Return the fractions themselves."""
+        note = (
+            "Soft labels are taken to be fractions of annotators, or frequencies, whose mean at a score is the rate of "
+            "positives there. A model's probabilities are not: pass those with truecal.labels.judged."
+        )
+        kind = "soft labels"
+        if self.n_annotators is not None:
+            low, high = self.n_annotators.min(), self.n_annotators.max()
+            kind += f" of {low:g} annotators" if low == high else f" of {low:g} to {high:g} annotators"
+        variance = variance_by_score(self.fraction, score)
+        return PseudoLabels(self.fraction, variance, kind, (note,), may_vary_less=True)
+
+
+# --- Misclassification -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Misclassified(ImperfectLabels):
+    """Labels that are right with known probabilities.
+
+    Attributes
+    ----------
+    label : ndarray of shape (n,)
+        Labels, 0 and 1.
+    sensitivity, specificity : float
+        Probability that a positive is labelled 1, and a negative 0.
+    validated : tuple of float or None
+        Number of positives and of negatives from which the two were estimated; None if they are known.
+    """
+
+    label: FloatArray
+    sensitivity: float
+    specificity: float
+    validated: tuple[float, float] | None = None
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def youden(self) -> float:
+        """Sensitivity + specificity - 1, by which errors of labels are magnified."""
+        return self.sensitivity + self.specificity - 1
+
+    @property
+    def rate_variances(self) -> FloatArray:
+        """Variances of the estimated sensitivity and specificity; as if each had one more right and one more wrong."""
+        if self.validated is None:
+            return np.zeros(2)
+        rate, n = np.array([self.sensitivity, self.specificity]), np.array(self.validated, dtype=np.float64)
+        shrunk = (rate * n + 1) / (n + 2)
+        return np.asarray(shrunk * (1 - shrunk) / n)
+
+    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+        """Return :math:`(j - (1 - b)) / (a + b - 1)`."""
+        value = (self.label - (1 - self.specificity)) / self.youden
+        nuisance, known = None, "known"
+        if self.validated is not None:
+            slope = np.column_stack([-value, 1 - value]) / self.youden
+            nuisance = Nuisance(slope, self.rate_variances)
+            known = f"estimated from {self.validated[0]:,g} positives and {self.validated[1]:,g} negatives"
+        kind = f"misclassified labels (sensitivity {self.sensitivity:g}, specificity {self.specificity:g})"
+        note = (
+            f"Sensitivity and specificity are {known}, and taken to be the same at all scores. These data cannot show "
+            f"whether they are: errors that depend on the score would look like miscalibration. Gold labels in some of "
+            f"the rows (truecal.labels.judged) need no such assumption."
+        )
+        return PseudoLabels(value, variance_by_score(value, score), kind, (note,), nuisance=nuisance)
+
+
+# --- Censoring -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Censored(ImperfectLabels):
+    """Times to an event, of which some are censored, and the event by a horizon as the label.
+
+    Attributes
+    ----------
+    time : ndarray of shape (n,)
+        Time of the event, or of censoring.
+    event : ndarray of shape (n,)
+        0 if censored, else the number of the cause.
+    horizon : float
+        By when the event must have occurred.
+    strata : int, ndarray of int, or None
+        Number of strata of the score, or the stratum of each row.
+    cause : int
+        Which event counts.
+    """
+
+    time: FloatArray
+    event: FloatArray
+    horizon: float
+    strata: int | IntArray | None = None
+    cause: int = 1
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @cached_property
+    def seen(self) -> BoolArray:
+        """Which rows have a known outcome at the horizon."""
+        return np.asarray((self.event != 0) | (self.time >= self.horizon))
+
+    @cached_property
+    def label(self) -> FloatArray:
+        """Outcome at the horizon where it is known; 0 elsewhere."""
+        return np.asarray((self.event == self.cause) & (self.time <= self.horizon), dtype=np.float64)
+
+    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+        """Return :math:`f + W (y - f)`."""
+        kind = f"outcomes at {self.horizon:g}, {percent(1 - self.seen.mean(), 0)} censored before"
+        if self.seen.all():
+            return PseudoLabels(self.label, score * (1 - score), kind)
+        stratum, by_score = self._strata(score)
+        uncensored = np.empty(len(score))
+        for number in range(int(stratum.max()) + 1):
+            rows = np.flatnonzero(stratum == number)
+            if not self._enough(rows):
+                raise self._too_late(rows)
+            uncensored[rows] = self._uncensored(rows)
+        least = float(uncensored[self.seen].min())
+        value = score.copy()
+        value[self.seen] += ((self.label - score) / uncensored)[self.seen]
+        n = int(stratum.max()) + 1
+        where = f"{counted(n, 'stratum', 'strata')}{' of the score' if by_score else ''}"
+        note = (
+            f"{counted(int((~self.seen).sum()), 'row')} of {len(score):,} censored before {self.horizon:g}. Censoring "
+            f"is taken to be independent of the outcome within each of {where}. The smallest probability of being "
+            f"uncensored is {least:.2g}, so that a row counts for up to {1 / least:.1f}."
+        )
+        return PseudoLabels(value, variance_by_score(value, score), kind, (note,))
+
+    def _too_late(self, rows: IntArray) -> InputError:
+        """Return the error of a horizon up to which too few rows were followed."""
+        lost = self.time[rows][~self.seen[rows]]
+        at_risk = int(np.count_nonzero(self.time[rows] >= lost.max()))
+        return InputError(
+            f"is too late for these data: {counted(at_risk, 'row')} of {len(rows):,} in a stratum were followed until "
+            f"{float(lost.max()):g}, where rows are still censored, and too few beyond",
+            argument="horizon",
+            value=self.horizon,
+            remedy="Choose an earlier horizon, or fewer strata.",
+        )
+
+    def _strata(self, score: FloatArray) -> tuple[IntArray, bool]:
+        """Return the stratum of each row, and whether strata are those of the score; small ones are merged."""
+        if isinstance(self.strata, np.ndarray):
+            return self.strata, False
+        known = int(np.count_nonzero(self.seen))
+        n = max(1, min(_MOST_STRATA, known // _ROWS_PER_STRATUM)) if self.strata is None else self.strata
+        stratum = _bins_of_equal_mass(score, n)
+        while stratum.max() > 0:
+            rows = [np.flatnonzero(stratum == number) for number in range(int(stratum.max()) + 1)]
+            poor = next((k for k, some in enumerate(rows) if not self._enough(some)), None)
+            if poor is None:
+                break
+            before, after = (len(rows[k]) if 0 <= k < len(rows) else math.inf for k in (poor - 1, poor + 1))
+            stratum = stratum - (stratum > (poor - 1 if before <= after else poor))
+        return stratum, True
+
+    def _enough(self, rows: IntArray) -> bool:
+        """Whether the probability of being uncensored is known, and not small, up to the horizon in a stratum."""
+        time = self.time[rows]
+        lost = time[~self.seen[rows]]
+        if len(lost) == 0:
+            return True
+        at_risk = int(np.count_nonzero(time >= lost.max()))
+        at_horizon = float(self._uncensored(rows, np.array([self.horizon]))[0])
+        return at_risk >= _FEWEST_AT_RISK and at_horizon >= _LEAST_UNCENSORED
+
+    def _uncensored(self, rows: IntArray, when: FloatArray | None = None) -> FloatArray:
+        """Return the Kaplan-Meier probability of not being censored before some times, in one stratum.
+
+        By default before the end of each row, or the horizon.
+
+        Of equal times, events come before censorings.
+        """
+        time, lost = self.time[rows], self.event[rows] == 0
+        order = np.lexsort((lost, time))
+        at_risk = len(rows) - np.arange(len(rows))
+        survival = np.concatenate([[1.0], np.cumprod(1 - np.where(lost[order], 1 / at_risk, 0.0))])
+        when = np.minimum(time, self.horizon) if when is None else when
+        before = np.searchsorted(time[order], when, side="left")
+        return np.asarray(survival[before])
+
+
+# --- Variances -------------------------------------------------------------------------------------
+
+
+def variance_by_score(value: FloatArray, score: FloatArray) -> FloatArray:
+    """Return the variance of labels given the score: that about a line, in bins of equal mass.
+
+    Examples
+    --------
+    >>> variance_by_score(np.array([0.2, 0.4, 0.2, 0.4]), np.array([0.3, 0.3, 0.3, 0.3])).round(3)
+    array([0.013, 0.013, 0.013, 0.013])
+    """
+    place = _bins_of_equal_mass(score, max(1, min(_MOST_BINS, len(score) // _ROWS_PER_BIN)))
+    n_bins = int(place.max()) + 1
+    count = np.bincount(place, minlength=n_bins).astype(np.float64)
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.bincount(place, values, n_bins).astype(np.float64, copy=False)
+
+    x = score - (total(score) / count)[place]
+    z = value - (total(value) / count)[place]
+    xx, xz = total(x**2), total(x * z)
+    rest = np.maximum(total(z**2) - np.divide(xz**2, xx, out=np.zeros(n_bins), where=xx > 1e-12), 0.0)
+    model = total(score * (1 - score)) / count
+    prior = model * float(rest.sum()) / max(float(count @ model), 1e-300)
+    variance = (rest + _PRIOR_ROWS * prior) / (np.maximum(count - 2, 1.0) + _PRIOR_ROWS)
+    return np.asarray(np.maximum(variance, 1e-9)[place])
+
+
+def _bins_of_equal_mass(score: FloatArray, n_bins: int) -> IntArray:
+    """Return the bin of each row, numbered without gaps; equal scores are in one bin."""
+    if n_bins == 1:
+        return np.zeros(len(score), dtype=np.intp)
+    first = np.arange(1, n_bins) * len(score) // n_bins
+    edges = np.unique(np.partition(score, first)[first])
+    place = np.searchsorted(edges, score, side="right")
+    return np.asarray(np.unique(place, return_inverse=True)[1].reshape(-1))

@@ -1,0 +1,418 @@
+r"""Several classes at once: the mean of their squared errors, with the dependence between them.
+
+The classes of one row share its label, so that their estimates depend on each other. To first order that is in the
+influence functions: the mean over classes of :math:`\psi_k = 2 r_k d_k - d_k^2`, row by row, has the variance of the
+mean squared error. What is left at an error of 0 is added as for independent classes. The evidence is the mean of the
+classes' Bayes factors, which needs no assumption on their dependence.
+
+The difference of two calibration errors.
+
+On the scale of the roots the variance of an error is :math:`\tau^2 = \sigma^2 + s^2`: a first-order part
+:math:`\sigma^2` (the influence of the rows) and a second-order part :math:`s^2` (what is left at an error of 0, with
+its noise :math:`n^2`). The difference of two models has the variance :math:`\tau_A^2 + \tau_B^2 - 2c`, with c = 0 on
+different rows. On the same rows
+
+.. math:: c = G\,(\rho\,\sigma_A \sigma_B + \kappa\,n_A n_B) - (1 - G)\,\tau_A \tau_B ,
+
+with G the product of the gates: what is known of the dependence, as far as both errors are established, and the worst
+case, a correlation of -1, as far as they are not. :math:`\kappa` is the overlap of the models' 8-bin partitions, the
+share of second-order noise that they have in common.
+
+:math:`\rho` is the correlation of the rows' influence :math:`\psi = 2 r d - d^2` with the true errors d. That of the
+estimated ones, r, is too high: both :math:`\hat d` contain the noise of the same labels, which adds
+:math:`\eta_A^2 = 2 (n_A/\sigma_A)^2\,\theta_A` to the energy of the first, likewise to that of the second, and
+:math:`\kappa\,\eta_A \eta_B` to their product. Hence
+
+.. math:: \rho\,\sigma_A \sigma_B = r \sqrt{(\sigma_A^2 + 2 n_A^2)(\sigma_B^2 + 2 n_B^2)} - 2\kappa\,n_A n_B ,
+
+at most :math:`\sigma_A \sigma_B` in absolute value. For instance, one model too high by what the other is too low has
+:math:`\rho` near -1, while r may be near 0.
+
+The same variance serves the l1 error, whose own first-order variance is too small where signs of errors are uncertain;
+c is then at most :math:`r_1 \tau_A \tau_B`, with the correlation :math:`r_1` of the rows' influence on the l1 errors.
+
+**Models with the same order.** If both models order all rows alike, with the same ties, as a model does before and
+after recalibration, one is a rising function of the other. Both then have the same curve, and the difference of the
+squared errors is that of the Brier scores,
+
+.. math:: \theta_A - \theta_B = E\big[(f_A - y)^2 - (f_B - y)^2\big] ,
+
+the mean of a quantity that is known for each row. Student's t then tests equal errors without any estimate of a
+curve, and its limits :math:`\delta` of the difference of the squares give those of the errors,
+:math:`\sqrt{e_B^2 + \delta} - e_B`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.multiscale._constants import (
+    FEWEST_ORDERED_ROWS,
+)
+from truecal.multiscale._error import Multiscale, pvalue_of_evidence
+from truecal.multiscale._limits import Limits
+from truecal.multiscale._units import enough_clusters, inflation
+from truecal.multiscale._upper import combined
+
+
+def joint_limits(
+    classes: Sequence[Multiscale],
+    influence: FloatArray | None = None,
+    *,
+    norm: float = 2,
+    weight: FloatArray | None = None,
+    cluster: NDArray[np.intp] | None = None,
+    independent: bool = False,
+    counts: bool = False,
+    share: FloatArray | None = None,
+    resolution: int | None = None,
+    dependence: float = 1.0,
+) -> Limits:
+    """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2.
+
+    Parameters
+    ----------
+    classes : sequence of Multiscale
+        One for each class.
+    influence : ndarray of shape (n,), optional
+        Mean over the classes of the rows' influence for the norm; of independent parts, the influence of each row on
+        its own. Without it the estimates of the classes are taken to rise and fall together, which is the worst case.
+    norm : {1, 2}
+        Order of the norm.
+    weight : ndarray of shape (n,), optional
+        Weights of the rows.
+    cluster : ndarray of int, optional
+        Numbers of the clusters of the rows.
+    independent : bool
+        Whether the parts are not classes of the same rows but different rows, such as folds.
+    counts : bool
+        Whether weight 2 stands for two rows.
+    share : ndarray, optional
+        Share of each class in the mean; by default all count the same.
+    resolution : int, optional
+        Number of intervals of scores of each class for upper limits.
+    dependence : float
+        How much the labels of different classes depend on each other: see `class_dependence`.
+    """
+    part = np.full(len(classes), 1 / len(classes)) if share is None else share
+    parts = [one.limits_for(norm, resolution) for one in classes]
+    each = np.array([one.variance(norm) for one in classes])
+    if influence is not None:
+        variance = float(mean_covariance(influence[np.newaxis], weight, cluster, counts=counts)[0, 0])
+    else:
+        variance = float(part**2 @ each) if independent else float(part @ np.sqrt(each)) ** 2
+    clusters = _count_clusters(classes, weight, cluster, independent=independent)
+    energy = float(part @ [one.energy for one in classes])
+    slope = variance / max(energy, 1e-30) if norm == 2 else 4 * variance
+    log_evidence = [one.posterior.log_evidence for one in classes]
+    factor = 1.0 if clusters is None else inflation(clusters[1])
+
+    def mean(values: list[float]) -> float:
+        """Return the mean of squares, or the square of the mean root."""
+        return float(part @ values if norm == 2 else (part @ np.sqrt(np.maximum(values, 0.0))) ** 2)
+
+    return Limits(
+        error=math.sqrt(mean([one.error**2 for one in parts])),
+        square=mean([one.square for one in parts]),
+        slope=factor
+        * (slope + 2 / (sum(one.size for one in classes) if independent else classes[0].size) ** 2),
+        null_variance=float(part**2 @ [one.null_variance for one in parts]),
+        noise_variance=float(part**2 @ [one.noise_variance for one in parts]),
+        largest=math.sqrt(mean([one.largest**2 for one in parts])),
+        pvalue=pvalue_of_evidence(float(scipy.special.logsumexp(log_evidence, b=part))),
+        above=combined(
+            [one.above for one in parts], part, 0.0 if independent or len(parts) == 1 else dependence
+        ),
+        reliable=clusters is None or enough_clusters(*clusters),
+    )
+
+
+def class_dependence(scores: Sequence[NDArray[Any]]) -> float:
+    r"""Return by what part the variance of sums of squares grows because classes of a row share its label.
+
+    If calibrated, the labels of a row have the covariances :math:`-p_j p_k`. If rows that share an interval in one
+    class share it in all, which is the worst case, that is
+    :math:`\sum_i \sum_{j \ne k} p_{ij}^2 p_{ik}^2 / \sum_i \sum_j p_{ij}^2 (1 - p_{ij})^2`, at most 1.
+
+    Parameters
+    ----------
+    scores : sequence of ndarray of shape (n,)
+        Scores of the rows for each class.
+    """
+    second, fourth, own = np.zeros((3, len(scores[0])))
+    for score in scores:
+        square = np.square(score, dtype=np.float64)
+        second += square
+        fourth += square**2
+        own += square * (1 - np.asarray(score, dtype=np.float64)) ** 2
+    total = float(own.sum())
+    return min(max(float(np.sum(second**2 - fourth)) / total, 0.0), 1.0) if total > 0 else 1.0
+
+
+def _count_clusters(
+    classes: Sequence[Multiscale],
+    weight: FloatArray | None,
+    cluster: NDArray[np.intp] | None,
+    *,
+    independent: bool,
+) -> tuple[int, float] | None:
+    """Return the number of clusters of all classes or parts, and their effective number; None without clusters."""
+    if cluster is not None:
+        weights = np.bincount(cluster, weight)
+        return int(np.count_nonzero(weights)), float(weights.sum() ** 2 / (weights @ weights))
+    tables = [one.units.clusters for one in classes]
+    first = tables[0]
+    if first is None:
+        return None
+    if not independent:
+        return first.n_clusters, first.effective_number
+    known = [table for table in tables if table is not None]
+    squares = sum(float(table.weight.sum()) ** 2 / table.effective_number for table in known)
+    number = sum(float(table.weight.sum()) for table in known) ** 2 / squares
+    return sum(table.n_clusters for table in known), number
+
+
+def mean_covariance(
+    values: FloatArray,
+    weight: FloatArray | None = None,
+    cluster: NDArray[np.intp] | None = None,
+    *,
+    counts: bool = False,
+) -> FloatArray:
+    """Return the covariance of the (weighted) means of several values over rows, or over dependent rows in clusters.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k, n)
+        k values for each row.
+    weight : ndarray of shape (n,), optional
+        Weights.
+    cluster : ndarray of int, optional
+        Number of the cluster of each row.
+    counts : bool
+        Whether weight 2 stands for two rows, and not for one that counts twice.
+    """
+    weight = np.ones(values.shape[1]) if weight is None else weight
+    total = float(weight.sum())
+    spread = np.sqrt(weight) if counts and cluster is None else weight
+    each = spread * (values - (values @ weight)[:, np.newaxis] / total)
+    if cluster is not None:
+        each = np.stack([np.bincount(cluster, row) for row in each])
+        each = each * math.sqrt(each.shape[1] / max(each.shape[1] - 1, 1))
+    return np.asarray(each @ each.T) / total**2
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference of two errors, first less second.
+
+    Attributes
+    ----------
+    value : float
+        Difference of the two errors without their gates, on which the inference is based.
+    reported : float
+        Difference of the two reported errors; every interval contains it.
+    sd : float
+        Standard deviation of `value`.
+    first, second : Multiscale
+        The two models.
+    norm : float
+        Order of the norm, 1 or 2.
+    brier : tuple of float or None
+        For models that order the rows alike: difference of their Brier scores, its standard deviation and the
+        degrees of freedom of that.
+    """
+
+    value: float
+    reported: float
+    sd: float
+    first: Multiscale
+    second: Multiscale
+    norm: float
+    brier: tuple[float, float, float] | None = None
+
+    def interval(self, confidence_level: float, resolution: int | None = None) -> tuple[float, float]:
+        """Return a confidence interval, within what the limits of the two errors allow.
+
+        Parameters
+        ----------
+        confidence_level : float
+            Level of the interval.
+        resolution : int, optional
+            Number of intervals of scores for the upper limits of the two errors.
+        """
+        tail = (1 - confidence_level) / 2
+        one, two = (core.limits_for(self.norm, resolution) for core in (self.first, self.second))
+        if self.brier is None:
+            reach = float(-scipy.special.ndtri(tail)) * self.sd
+            low, high = self.value - reach, self.value + reach
+        else:
+            mean, sd, freedom = self.brier
+            reach = float(-scipy.special.stdtrit(freedom, tail)) * sd
+            low = _difference_of_roots(mean - reach, one.lower(tail), two.upper(tail))
+            high = -_difference_of_roots(-mean - reach, two.lower(tail), one.upper(tail))
+        # The limits are computed only where they can matter.
+        low = max(low, -two.upper(tail)) if low < -two.error else low
+        high = min(high, one.upper(tail)) if high > one.error else high
+        return min(low, self.reported), max(high, self.reported)
+
+    @property
+    def pvalue(self) -> float:
+        """Two-sided p-value of equal errors: the smallest level at which an interval leaves out 0."""
+        if self.brier is not None:
+            mean, sd, freedom = self.brier
+            if self.reported * mean <= 0 or sd <= 0:
+                return 1.0
+            return float(2 * scipy.special.stdtr(freedom, -abs(mean) / sd))
+        if self.reported * self.value <= 0 or self.sd <= 0:
+            return 1.0
+        return float(2 * scipy.special.ndtr(-abs(self.value) / self.sd))
+
+
+def _difference_of_roots(squares: float, first: float, second: float) -> float:
+    """Return the smallest a - b with a^2 - b^2 = `squares`, if a is at least `first` and b at most `second`."""
+    if squares >= 0:
+        return math.sqrt(second**2 + squares) - second
+    return first - math.sqrt(first**2 - squares)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedRows:
+    """The same rows, scored by two models.
+
+    Attributes
+    ----------
+    labels : tuple of ndarray
+        Labels of the rows for the two models; top labels may be right for one of them only.
+    scores : tuple of ndarray
+        Scores of the two models.
+    weight : ndarray of shape (n,), or None
+        Weights.
+    cluster : ndarray of int, or None
+        Numbers of clusters.
+    counts : bool
+        Whether weight 2 stands for two rows.
+    """
+
+    labels: tuple[NDArray[Any], NDArray[Any]]
+    scores: tuple[NDArray[Any], NDArray[Any]]
+    weight: FloatArray | None = None
+    cluster: NDArray[np.intp] | None = None
+    counts: bool = False
+
+    def mean_covariance(self, values: FloatArray) -> FloatArray:
+        """Return the covariance of the means of several values over these rows."""
+        return mean_covariance(values, self.weight, self.cluster, counts=self.counts)
+
+
+def difference(
+    first: Multiscale, second: Multiscale, rows: PairedRows | None = None, *, norm: float = 2
+) -> Difference:
+    """Return the difference of two errors, on the same rows if these are given.
+
+    Parameters
+    ----------
+    first, second : Multiscale
+        The two models.
+    rows : PairedRows, optional
+        The rows that both were judged on.
+    norm : {1, 2}
+        Order of the norm.
+    """
+    parts = [_Parts.of(one) for one in (first, second)]
+    variance = parts[0].total + parts[1].total
+    if rows is not None:
+        variance -= 2 * _covariance(first, second, rows, parts[0], parts[1], norm)
+    return Difference(
+        value=first.ungated(norm) - second.ungated(norm),
+        reported=first.error(norm) - second.error(norm),
+        sd=math.sqrt(max(variance, 0.0)) if first.reliable and second.reliable else math.inf,
+        first=first,
+        second=second,
+        norm=norm,
+        brier=_brier(first, second, rows) if rows is not None and norm == 2 else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Parts of the variance of an error: sigma^2, s^2 and n^2 of the module's docstring."""
+
+    first_order: float
+    second_order: float
+    noise: float
+
+    @property
+    def total(self) -> float:
+        return self.first_order + self.second_order
+
+    @classmethod
+    def of(cls, core: Multiscale) -> _Parts:
+        limits = core.limits
+        scale = 4 * (max(limits.square, 0.0) + math.sqrt(limits.null_variance))
+        if scale == 0:
+            return cls(limits.slope / 4, 0.0, 0.0)
+        return cls(limits.slope / 4, limits.null_variance / scale, limits.noise_variance / scale)
+
+
+def _covariance(
+    first: Multiscale, second: Multiscale, rows: PairedRows, one: _Parts, other: _Parts, norm: float
+) -> float:
+    """Return the covariance c of the two errors on the same rows."""
+    noise = _overlap(first, second, rows) * math.sqrt(one.noise * other.noise)
+    largest = math.sqrt(one.first_order * other.first_order)
+    observed = math.sqrt((one.first_order + 2 * one.noise) * (other.first_order + 2 * other.noise))
+    first_order = _correlation(first, second, rows, 2) * observed - 2 * noise
+    known = min(max(first_order, -largest), largest) + noise
+    both, totals = float(first.gate * second.gate), math.sqrt(one.total * other.total)
+    covariance = both * known - (1 - both) * totals
+    return covariance if norm == 2 else min(covariance, _correlation(first, second, rows, norm) * totals)
+
+
+def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[float, float, float] | None:
+    """Return the difference of the Brier scores if the models order the rows alike, else None."""
+    enough = first.reliable and second.reliable and len(rows.labels[0]) >= FEWEST_ORDERED_ROWS
+    if not enough or len(first.sample) != len(second.sample) or (rows.labels[0] != rows.labels[1]).any():
+        return None
+    groups = [
+        np.searchsorted(one.sample.score, score.astype(np.float64))
+        for one, score in zip((first, second), rows.scores, strict=True)
+    ]
+    if (groups[0] != groups[1]).any():
+        return None
+    squares = [(score.astype(np.float64) - rows.labels[0]) ** 2 for score in rows.scores]
+    each = squares[0] - squares[1]
+    variance = float(rows.mean_covariance(each[np.newaxis])[0, 0])
+    n = len(np.unique(rows.cluster)) if rows.cluster is not None else first.size
+    return float(np.average(each, weights=rows.weight)), math.sqrt(variance), max(n - 1, 1.0)
+
+
+def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows, norm: float) -> float:
+    """Return the correlation of the rows' influence on the two errors, r for norm 2."""
+    influence = [
+        one.influence(label, score, norm=norm)
+        for one, label, score in zip((first, second), rows.labels, rows.scores, strict=True)
+    ]
+    covariance = rows.mean_covariance(np.stack(influence))
+    scale = math.sqrt(covariance[0, 0] * covariance[1, 1])
+    return float(covariance[0, 1]) / scale if scale > 0 else 0.0
+
+
+def _overlap(first: Multiscale, second: Multiscale, rows: PairedRows) -> float:
+    """Return the overlap of the two partitions into 8 bins: 1 if they are the same, about 1/8 if unrelated."""
+    bins = []
+    for one, score in zip((first, second), rows.scores, strict=True):
+        if one.units.depth < 3:
+            return 0.0
+        bins.append(one.units.bin[one.unit_of(score)] >> (one.units.depth - 3))
+    table = np.bincount(8 * bins[0] + bins[1], rows.weight, 64).reshape(8, 8)
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
+    return float(np.sum(np.divide(table**2, expected, out=np.zeros((8, 8)), where=expected > 0))) / 8

@@ -1,0 +1,559 @@
+r"""Two smooth calibration curves: logistic, and beta calibration (Kull, Silva Filho, Flach 2017).
+
+.. math::
+
+    \text{logistic: } & \operatorname{logit} g = \operatorname{logit} f + b_0 + b_1 \operatorname{logit} f \\
+    \text{beta: } & \operatorname{logit} g = b_0 + (1 + b_1) \ln(f + s) - (1 + b_2) \ln(1 - f + s)
+
+with a saturation s of 0, 0.002 or 0.03, chosen by likelihood. They are fitted to at most 256 equal-mass cells of the
+sample, all four at once, by damped Newton steps. A ridge that is worth half a row draws b towards 0, where g = f.
+
+A fit gives the squared error of its curve, less what the noise of its parameters adds to it,
+
+.. math:: \hat\theta = \frac1N \sum m \big[(f - g)^2 - (g(1 - g))^2 x^\top V x\big], \qquad V = H^{-1} J H^{-1},
+
+with :math:`H = \sum m\,g(1-g)\,xx^\top` (and the ridge) and J the variance of the score vector:
+:math:`\sum m_2\,g(1-g)\,xx^\top`, or the sum over clusters of the squares of their scores. For the beta curve
+:math:`\frac2N \sum (f - g)(R - m(f - g))` is added, a step towards the data that has mean 0 if the curve is right and
+removes to first order the error of a wrong one.
+
+Arrays may have leading axes: then each of several samples has its own curves, which are fitted together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.multiscale._constants import (
+    CERTAIN,
+    CURVE_CELLS,
+    FIT_ROUNDING,
+    FIT_TOLERANCE,
+    RIDGE_ROWS,
+    SATURATION_PRICES,
+    SATURATIONS,
+    SMALLEST_SCORE,
+)
+from truecal.multiscale._units import BoolArray, IntArray, Number, Units, over, place_of, total
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    r"""One fitted curve, or one for each of several samples.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (..., 3)
+        b of the module's docstring; the third is 0 for the logistic curve.
+    logistic : bool
+        Whether it is the logistic curve.
+    saturation : float or ndarray
+        s.
+    inverse, covariance : ndarray of shape (..., 3, 3)
+        :math:`H^{-1}` and V.
+    square : float or ndarray
+        Debiased squared error under the curve; that of the beta curve is corrected for what the curve misses.
+    support : float or ndarray
+        Twice the log-likelihood ratio against g = f; with clusters, a Wald statistic of the same distribution.
+    freedom : float or ndarray
+        Its degrees of freedom, :math:`\operatorname{tr} H^{-1} J`.
+    null_variance : float or ndarray
+        Variance of `square` if g = f.
+    ends : Ends
+        What becomes of scores of 0 and 1.
+    noise : Noise
+        What the noise of the parameters does to the curve.
+    """
+
+    coefficients: FloatArray
+    logistic: bool
+    saturation: Number
+    inverse: FloatArray
+    covariance: FloatArray
+    square: Number
+    support: Number
+    freedom: Number
+    null_variance: Number
+    ends: Ends
+    noise: Noise
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        """Return the curve at scores; it passes through certain scores that are right."""
+        return self.at(score, *self.logs(score))
+
+    def at(self, score: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the curve at scores whose logarithms are known; see `logs`."""
+        b = self.coefficients[..., np.newaxis]
+        logit = (1 + b[..., 1, :]) * low
+        logit += b[..., 0, :]
+        logit -= (1 + b[..., 1 if self.logistic else 2, :]) * high
+        return self.ends.through(score, _expit(logit))
+
+    def logs(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the logarithms of scores and of their complements, each with the saturation added."""
+        low, high = self.ends.inside(score)
+        add = np.asarray(self.saturation)[..., np.newaxis]
+        return np.log(low + add), np.log(high + add)
+
+    def design(self, score: FloatArray) -> FloatArray:
+        """Return the rows x of the linear predictor at scores, of shape (..., 3, n)."""
+        low, high = self.logs(score)
+        columns = (low - high, np.zeros_like(low)) if self.logistic else (low, -high)
+        return np.stack([np.ones_like(low), *columns], axis=-2)
+
+    def sd(self, score: FloatArray) -> FloatArray:
+        """Return the standard deviation of the curve at scores."""
+        design, mean = self.design(score), self(score)
+        variance = np.sum((self.covariance @ design) * design, axis=-2)
+        return np.asarray(mean * (1 - mean) * np.sqrt(np.maximum(variance, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """What the noise of the parameters does to the curve, on the cells that it was fitted to.
+
+    Attributes
+    ----------
+    total : float or ndarray
+        Sum of the variances of m g, each divided by m.
+    effect : ndarray of shape (..., 3, n_cells)
+        :math:`m g (1 - g) V^{1/2} x`: the change of m g with three independent standard normal variables.
+    place : ndarray of int, of shape (..., n_cells)
+        Bin of each cell.
+    depth : int
+        These bins are those of the level with ``2**depth``; in finer ones the curve moves as one.
+    """
+
+    total: Number
+    effect: FloatArray
+    place: IntArray
+    depth: int
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """What to do with scores of 0 and 1, or next to them, whose logit is infinite or far away.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (..., 1)
+        They are moved inwards by this much, half way to the nearest other score.
+    right_at_0, right_at_1 : ndarray of bool, of shape (..., 1)
+        Whether all labels there agree with the score: then the curve passes through them.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    right_at_0: BoolArray
+    right_at_1: BoolArray
+
+    def inside(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the scores and their complements, away from 0."""
+        if not _any_certain(score):
+            return score, 1 - score
+        return (
+            np.where(score > CERTAIN, score, self.low),
+            np.where(score < 1 - CERTAIN, 1 - score, self.high),
+        )
+
+    def right(self, score: FloatArray) -> BoolArray:
+        """Return which scores are certain, and right in all cases."""
+        return np.asarray((self.right_at_0 & (score <= CERTAIN)) | (self.right_at_1 & (score >= 1 - CERTAIN)))
+
+    def through(self, score: FloatArray, mean: FloatArray) -> FloatArray:
+        """Let a curve, whose values are `mean`, pass through the scores that are certain and right."""
+        return np.where(self.right(score), score, mean) if _any_certain(score) else mean
+
+
+def _any_certain(score: FloatArray) -> bool:
+    """Return whether any score is 0 or 1, or next to it."""
+    return bool(score.min() <= CERTAIN or score.max() >= 1 - CERTAIN)
+
+
+def curves_at(logistic: Curve, beta: Curve, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both curves at scores; without saturation they need the same logarithms."""
+    logs = logistic.logs(score)
+    return logistic.at(score, *logs), beta.at(score, *(beta.logs(score) if np.any(beta.saturation) else logs))
+
+
+def fit_curves(units: Units) -> tuple[Curve, Curve]:
+    """Fit the logistic and the beta curve."""
+    cells = _make_cells(units)
+    weight, score = cells.weight[:, np.newaxis], cells.score[:, np.newaxis]  # axes for samples and curves
+    ends = _ends(cells)
+    # Where a score of 0 or 1 is always right there is nothing to fit.
+    fitted = ~ends.right(cells.score)[:, np.newaxis] if _any_certain(cells.score) else True
+    plain = units.clusters is None and units.noise is None
+    saturations = SATURATIONS if plain else SATURATIONS[:1]
+    regressions = _regressions(cells, ends, fitted, saturations, units.size)
+    identity = regressions.at(np.zeros((*regressions.offset.shape[:2], 3)))
+    fits, hessian = regressions.maximise(identity)
+    support = 2 * (fits.likelihood - identity.likelihood[:, :1])
+
+    # The logistic curve, and the beta curve with the best saturation.
+    best = 1 + (support[:, 1:] - SATURATION_PRICES[: len(saturations)]).argmax(axis=1)
+    both = np.arange(len(best))[:, np.newaxis], np.zeros((len(best), 2), dtype=np.intp)
+    both[1][:, 1] = best
+    coefficients, support, x = fits.b[both], support[both], regressions.design[both]
+    inverse = _inverse(hessian[both])
+    inverse[:, 0, 2, 2] = 0.0
+    mean = np.where(fitted, fits.mean[both], score)
+    spread = mean * (1 - mean)
+    if units.clusters is None:
+        # As squares: the inverse is huge along directions without information, where products leave rounding errors.
+        label_noise = (
+            cells.weight2[:, np.newaxis] * spread if cells.noise is None else cells.noise[:, np.newaxis]
+        )
+        root = x * np.sqrt(label_noise * fitted)[:, :, np.newaxis]
+        half = inverse @ root
+        covariance, freedom = half @ half.swapaxes(-1, -2), np.vecdot(half, root).sum(axis=-1)
+        if cells.noise is not None:
+            # A ratio of likelihoods has a known distribution only if noise is proportional to g (1 - g).
+            support, freedom = _wald(coefficients, covariance), np.array([[2.0, 3.0]])
+    else:
+        covariance, support, freedom = _with_clusters(units, ends, coefficients, inverse)
+
+    # Squared errors, less what the noise of the parameters adds; for the beta curve with a step towards the data.
+    effect = (weight * spread)[:, :, np.newaxis] * (_root(covariance).swapaxes(-1, -2) @ x)
+    noise = np.vecdot(np.square(effect).sum(axis=-2), over(np.ones(1), weight))
+    curvature = covariance @ _squares(x, weight * spread**2) / units.size
+    null_variance = 2 * (curvature * curvature.swapaxes(-1, -2)).sum(axis=(-2, -1))
+    gap = score - mean
+    square = np.vecdot(gap**2, weight) - noise
+    square[:, 1] += 2 * np.vecdot(gap[:, 1], cells.residual - cells.weight * gap[:, 1])
+
+    def own(values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of the samples, or of the only one."""
+        return values if units.score.ndim > 1 else values[0]
+
+    ends = Ends(own(ends.low), own(ends.high), own(ends.right_at_0), own(ends.right_at_1))
+    logistic, beta = (
+        Curve(
+            coefficients=own(coefficients[:, number]),
+            logistic=number == 0,
+            saturation=own(saturations[best - 1]) if number else 0.0,
+            inverse=own(inverse[:, number]),
+            covariance=own(covariance[:, number]),
+            square=own(square[:, number]) / units.size,
+            support=own(support[:, number]),
+            freedom=own(freedom[:, number]),
+            null_variance=own(null_variance[:, number]),
+            ends=ends,
+            noise=Noise(own(noise[:, number]), own(effect[:, number]), cells.place, cells.depth),
+        )
+        for number in (0, 1)
+    )
+    return logistic, beta
+
+
+class _Cells(NamedTuple):
+    """What the curves are fitted to: the units, or 256 cells of equal mass if these are fewer.
+
+    The sums m, m_2 and R, the mean score, and the weight of the positive labels have an axis for samples. `place` is
+    the bin of each cell at the finest level that cells resolve, of which there are ``2**depth``.
+    """
+
+    weight: FloatArray
+    weight2: FloatArray
+    residual: FloatArray
+    score: FloatArray
+    positives: FloatArray
+    place: IntArray
+    depth: int
+    noise: FloatArray | None = None
+
+
+def _make_cells(units: Units) -> _Cells:
+    sums = [units.weight, units.residual, units.score, units.weight2]
+    if units.noise is not None and units.clusters is None:
+        sums.append(units.noise)
+    place, depth = units.bin, units.depth
+    if len(units) > CURVE_CELLS:
+        sums[2] = units.weight * units.score
+        depth = min(depth, CURVE_CELLS.bit_length() - 1)
+        if units.depth <= depth and units.rank is not None:  # cells are finer than bins
+            cell = np.minimum(place_of(units.rank, units.score, CURVE_CELLS), CURVE_CELLS - 1)
+            sums = [total(cell, one, CURVE_CELLS) for one in sums]
+        else:
+            sums = [units.sums(one, depth) for one in sums]
+        place = np.arange(CURVE_CELLS) // (CURVE_CELLS >> depth)
+        sums[2] = over(sums[2], sums[0])
+        # An empty cell gets the score of the one before.
+        np.maximum.accumulate(sums[2], axis=-1, out=sums[2])
+        np.maximum(sums[2], units.score[..., :1], out=sums[2])
+    weight, residual, score, weight2, *noise = (one.reshape(-1, one.shape[-1]) for one in sums)
+    positives = weight * score - residual
+    if units.noise is None:  # rounding aside it lies there
+        positives = np.minimum(np.maximum(positives, 0.0), weight)
+    return _Cells(weight, weight2, residual, score, positives, place, depth, *noise)
+
+
+def _regressions(
+    cells: _Cells, ends: Ends, fitted: BoolArray | bool, saturations: FloatArray, size: float
+) -> _Regressions:
+    """Return the regressions of the logistic curve, and of the beta curve with each of the saturations."""
+    low, high = ends.inside(cells.score)
+    design, offset = _designs(low, high, saturations)
+    prior = cells.weight * low * high
+    prior /= np.maximum(prior.sum(axis=-1, keepdims=True), 1e-300)
+    ridge = RIDGE_ROWS * _squares(design, prior[:, np.newaxis])
+    ridge += (1e-9 + 1e-12 * size) * np.eye(3)  # one distinct score cannot tell b0 from b1
+    ridge[:, 0, 2, 2] = 1.0  # the logistic curve has two parameters
+    hits = cells.positives[:, np.newaxis] * fitted
+    count = np.broadcast_to(
+        cells.weight[:, np.newaxis] * fitted, hits.shape
+    )  # samples may share their weights
+    return _Regressions(design, offset, count, hits, ridge)
+
+
+def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return x and the offset of the logistic curve, and of the beta curve with each of the saturations.
+
+    Their shapes are (samples, curves, 3, scores) and (samples, curves, scores).
+    """
+    log_low = np.log(low[:, np.newaxis] + saturations[:, np.newaxis])
+    log_high = np.log(high[:, np.newaxis] + saturations[:, np.newaxis])
+    n_samples, n_curves, n_scores = log_low.shape
+    offset = np.empty((n_samples, 1 + n_curves, n_scores))
+    np.subtract(log_low, log_high, out=offset[:, 1:])
+    offset[:, 0] = offset[:, 1]
+    design = np.empty((n_samples, 1 + n_curves, 3, n_scores))
+    design[:, :, 0] = 1.0
+    design[:, 0, 1], design[:, 0, 2] = offset[:, 0], 0.0
+    design[:, 1:, 1] = log_low
+    np.negative(log_high, out=design[:, 1:, 2])
+    return design, offset
+
+
+def _expit(logit: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, become -700 in place."""
+    np.maximum(logit, -700.0, out=logit)
+    mean = np.exp(-logit)
+    mean += 1
+    return np.reciprocal(mean, out=mean)
+
+
+def _squares(design: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the weighted sums of x x'."""
+    return np.asarray((design * weight[..., np.newaxis, :]) @ design.swapaxes(-1, -2))
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """Return the inverses of symmetric matrices.
+
+    Few distinct scores may leave a direction without information; it has no variance either.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    known = values > 1e-10 * values[..., -1:]
+    reciprocal = np.divide(1.0, values, out=np.zeros_like(values), where=known)
+    return np.asarray((vectors * reciprocal[..., np.newaxis, :]) @ vectors.swapaxes(-1, -2))
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    """Return matrices whose products with their transposes are the covariances."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., np.newaxis, :])
+
+
+def _ends(cells: _Cells) -> Ends:
+    weight, score, positives = cells.weight, cells.score, cells.positives
+    low, high = score[:, :1], 1 - score[:, -1:]  # scores ascend
+    right_at_0: BoolArray = np.ones((len(score), 1), dtype=np.bool_)
+    right_at_1 = right_at_0
+    if _any_certain(score):
+        zero, one = score <= CERTAIN, score >= 1 - CERTAIN
+        low = np.where(zero, 1.0, score).min(axis=-1, keepdims=True)
+        high = np.where(one, 1.0, 1 - score).min(axis=-1, keepdims=True)
+        right_at_0 = np.asarray(~(zero & (positives > 1e-6)).any(axis=-1, keepdims=True))
+        right_at_1 = np.asarray(~(one & (positives < weight - 1e-6)).any(axis=-1, keepdims=True))
+    return Ends(
+        np.maximum(low / 2, SMALLEST_SCORE / 2),
+        np.maximum(high / 2, SMALLEST_SCORE / 2),
+        right_at_0,
+        right_at_1,
+    )
+
+
+class _State(NamedTuple):
+    """Where the fits are: arrays of shape (samples, fits, 3), (samples, fits, cells), and twice (samples, fits)."""
+
+    b: FloatArray
+    mean: FloatArray
+    likelihood: FloatArray
+    objective: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Regressions:
+    """Penalised logistic regressions of the same cells on several designs, for one sample or several.
+
+    Attributes
+    ----------
+    design, offset : ndarray of shape (samples, fits, 3, cells) and (samples, fits, cells)
+        x and the offset.
+    count, hits : ndarray of shape (samples, 1, cells)
+        Weight, and that of the positive labels.
+    ridge : ndarray of shape (samples, fits, 3, 3)
+        Matrix of the penalty.
+    """
+
+    design: FloatArray
+    offset: FloatArray
+    count: FloatArray
+    hits: FloatArray
+    ridge: FloatArray
+
+    def part(self, samples: BoolArray) -> _Regressions:
+        """Return the regressions of some of the samples."""
+        arrays = (self.design, self.offset, self.count, self.hits, self.ridge)
+        return _Regressions(*(one[samples] for one in arrays))
+
+    def at(self, b: FloatArray) -> _State:
+        """Return everything that belongs to coefficients."""
+        eta = (b[..., np.newaxis, :] @ self.design)[..., 0, :]
+        eta += self.offset
+        mean = _expit(eta)
+        # y eta - ln(1 + e^eta) = (y - 1) eta + ln g
+        likelihood = np.vecdot(eta, self.hits - self.count) + np.vecdot(np.log(mean), self.count)
+        return _State(b, mean, likelihood, likelihood - 0.5 * np.vecdot(b, _times(self.ridge, b)))
+
+    def hessian(self, mean: FloatArray) -> FloatArray:
+        """Return the negative second derivatives where the means are these."""
+        return _squares(self.design, self.count * mean * (1 - mean)) + self.ridge
+
+    def least_squares(self) -> _State:
+        """Return the fits of smoothed logits by least squares: a start that is safe where scores are 0 or 1."""
+        smooth = (np.clip(self.hits, 0.0, self.count) + 0.5) / (self.count + 1)
+        spread = self.count * smooth * (1 - smooth)
+        target = spread * (np.log(smooth / (1 - smooth)) - self.offset)
+        return self.at(_solve(_squares(self.design, spread) + self.ridge, _project(self.design, target)))
+
+    def maximise(self, start: _State) -> tuple[_State, FloatArray]:
+        """Return the maxima, by damped Newton steps, and the negative second derivatives there.
+
+        Samples leave when their fits have converged.
+        """
+        problem, state = self, _better(self.least_squares(), start)
+        final, curvature, active = state, np.empty_like(self.ridge), np.arange(len(self.design))
+        for _ in range(12):
+            gradient = _project(problem.design, problem.hits - problem.count * state.mean)
+            gradient -= _times(problem.ridge, state.b)
+            hessian = problem.hessian(state.mean)
+            step = _solve(hessian, gradient)
+            going = (
+                np.vecdot(step, gradient).max(axis=1) >= 2 * FIT_TOLERANCE
+            )  # twice what the step would gain
+            if not going.all():
+                _write(final, active, state)
+                curvature[active] = hessian
+                if not going.any():
+                    return final, curvature
+                problem, active, step = problem.part(going), active[going], step[going]
+                state = _State(*(one[going] for one in state))
+            there = problem.at(state.b + step)
+            for _ in range(8):
+                worse = there.objective < state.objective - FIT_ROUNDING
+                if not worse.any():
+                    state = there
+                    break
+                step[worse] /= 3
+                there = problem.at(state.b + step)
+            else:
+                state = _better(there, state)
+        _write(final, active, state)
+        curvature[active] = problem.hessian(state.mean)
+        return final, curvature
+
+
+def _better(one: _State, other: _State) -> _State:
+    """Return, for each fit, the state with the larger objective."""
+    first = one.objective >= other.objective - FIT_ROUNDING
+    if first.all():
+        return one
+    wide = first[..., np.newaxis]
+    return _State(
+        np.where(wide, one.b, other.b),
+        np.where(wide, one.mean, other.mean),
+        np.where(first, one.likelihood, other.likelihood),
+        np.where(first, one.objective, other.objective),
+    )
+
+
+def _write(final: _State, samples: IntArray, state: _State) -> None:
+    """Put the states of some samples in their places."""
+    for whole, part in zip(final, state, strict=True):
+        if whole is not part:
+            whole[samples] = part
+
+
+def _project(design: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the sums of x times values."""
+    return np.asarray((design @ values[..., np.newaxis])[..., 0])
+
+
+def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return the products of matrices and vectors."""
+    return np.asarray((matrix @ vector[..., np.newaxis])[..., 0])
+
+
+def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return the solutions of linear equations."""
+    return np.asarray(np.linalg.solve(matrix, vector[..., np.newaxis])[..., 0], dtype=np.float64)
+
+
+def cluster_scores(units: Units, mean: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sums over each cluster of w (y - g) x, and the residual w (y - g) of each entry of the table.
+
+    `mean` and `design` are g and x at the scores of the units.
+    """
+    table = units.clusters
+    assert table is not None
+    error = (table.weight * (units.score - mean)[table.unit]) - table.residual  # w (y - g)
+    columns = [np.bincount(table.cluster, error * row[table.unit], table.n_clusters) for row in design]
+    return np.stack(columns, axis=-1), error
+
+
+def _with_clusters(
+    units: Units, ends: Ends, coefficients: FloatArray, inverse: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the variance of the parameters of both curves, their support and its freedom, for dependent rows."""
+    assert units.clusters is not None
+    clusters = units.clusters
+    score = units.score[np.newaxis]
+    design, offset = _designs(*ends.inside(score), SATURATIONS[:1])
+    mean = ends.through(score[0], _expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :]))
+    covariance, support, freedom = np.empty((1, 2, 3, 3)), np.empty((1, 2)), np.array([[2.0, 3.0]])
+    for number in range(2):
+        scores, _ = cluster_scores(units, mean[0, number], design[0, number])
+        half = inverse[0, number] @ scores.T
+        covariance[0, number] = clusters.variance_factor * half @ half.T
+    wald = _wald(coefficients, covariance)
+    for number, used in enumerate((2, 3)):
+        support[0, number] = _as_chi_square(float(wald[0, number]), used, clusters.effective_number)
+    return covariance, support, freedom
+
+
+def _wald(coefficients: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return the Wald statistics of both curves of one sample against g = f."""
+    found = np.empty((1, 2))
+    for number, used in enumerate((2, 3)):
+        b, own = coefficients[0, number, :used], covariance[0, number, :used, :used]
+        found[0, number] = float(b @ np.linalg.lstsq(own, b, rcond=1e-9)[0])
+    return found
+
+
+def _as_chi_square(wald: float, freedom: int, n_clusters: float) -> float:
+    """Map a Wald statistic with an estimated covariance (Hotelling) to about the chi-square of the same tail.
+
+    Bartlett's form of Wilks' statistic: exact for two parameters, within 1% for three and 15 clusters or more. Tails
+    themselves underflow, and the supports of two curves are compared however large they are.
+    """
+    if n_clusters <= freedom:
+        return 0.0
+    return (n_clusters - 1 - freedom / 2) * math.log1p(wald / (n_clusters - 1))

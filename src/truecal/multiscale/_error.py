@@ -1,0 +1,598 @@
+r"""The core of one sample: its squared error, the noise of it, and the evidence against calibration.
+
+The l1 error: lower bounds in expectation, so that noise is never taken for error.
+
+For a unit with observed residual sum R, weight m and estimated error d with standard deviation s, let
+:math:`h = 2\Phi(a d/s) - 1`, a smooth sign. By Stein's identity
+
+.. math:: E\big[R\,h - 2 a s m\,\phi(a d/s)\big] = m\,E[d]\,E[h] \le m\,|E d| ,
+
+exactly 0 where there is no error. Summed over units this estimates the l1 error from below, closely where errors exceed
+their noise. For bins Hölder's inequality gives another bound, :math:`E|d| \ge (E d^2)^{3/2} / (E d^4)^{1/2}`; the
+larger of the two counts. For the smooth curve the root of its squared error, times the ratio of the two norms of
+its gap, counts if it is larger.
+The bounds of the levels are averaged with the probability that each is the finest that holds error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.data.sample import Block, Sample
+from truecal.multiscale._constants import (
+    EVIDENCE_SCALE,
+    MOST_EXACT_UNITS,
+    ROWS_TOGETHER,
+    SHARPNESS,
+)
+from truecal.multiscale._curves import Curve, curves_at, fit_curves
+from truecal.multiscale._evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
+from truecal.multiscale._levels import Level, Levels, make_levels, one_bin
+from truecal.multiscale._limits import Limits, jensen_limit
+from truecal.multiscale._units import (
+    IntArray,
+    Number,
+    Units,
+    enough_clusters,
+    inflation,
+    make_units,
+    over,
+    units_of_samples,
+)
+from truecal.multiscale._upper import UpperLimit, cut_scores, make_upper
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredError:
+    """The squared error of one sample, or of several that are analysed together.
+
+    Attributes
+    ----------
+    units : Units
+        Sums of the predictions.
+    logistic, beta : Curve
+        The smooth curves.
+    gaps : tuple of ndarray
+        Score less curve at the units, for both.
+    levels : Levels
+        Nested bins.
+    blocks : Blocks
+        Increments of the squared error: logistic, beta, and the levels that differ from the one before.
+    posterior : Posterior
+        Which blocks hold error.
+    """
+
+    units: Units
+    logistic: Curve
+    beta: Curve
+    gaps: tuple[FloatArray, FloatArray]
+    levels: Levels
+    blocks: Blocks
+    posterior: Posterior
+
+    @property
+    def size(self) -> float:
+        """Effective number of rows."""
+        return self.units.size
+
+    @cached_property
+    def square(self) -> Number:
+        """Estimate of the squared calibration error; it may be negative."""
+        return contributions(self.blocks, self.posterior).sum(axis=0)
+
+    @cached_property
+    def established(self) -> Number:
+        """Part of the squared error for which there is evidence, from which lower limits start."""
+        return np.sum(self.posterior.probability * self.blocks.increment, axis=0)
+
+    @cached_property
+    def gate(self) -> Number:
+        """Factor on the error: near 0 without evidence of miscalibration, near 1 with it.
+
+        With posterior odds o of miscalibration it is :math:`o^2 / (1 + o^2)`, between the posterior mean
+        and the posterior median of an error that may be exactly 0.
+        """
+        log_odds = self.posterior.log_evidence + math.log(prior_odds(self.size))
+        return 1 / (1 + np.exp(-2 * np.minimum(np.maximum(log_odds, -300.0), 300.0)))
+
+    @cached_property
+    def root(self) -> Number:
+        r"""Root of the squared error, without the gate.
+
+        The real part of :math:`\sqrt{\theta + i\sqrt V}`, with V the variance of the squared error: it removes
+        the bias of the root to second order, and is never imaginary.
+        """
+        variance = self.slope * np.maximum(self.square, 0.0)
+        half = (self.square + np.hypot(self.square, np.sqrt(variance))) / 2
+        score = self.units.score
+        largest = np.vecdot(np.maximum(score, 1 - score) ** 2, self.units.weight) / self.size
+        return np.sqrt(np.minimum(np.maximum(half, 0.0), np.minimum(largest, 1.0)))
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """Estimated score - curve of each unit: smooth curves and bins, each shrunk by the evidence for it."""
+        q = self.posterior.probability[..., np.newaxis]
+        gap = q[1] * self.gaps[1] + (1 - q[1]) * self.gaps[0]
+        share = q[2:] * self.blocks.shrinkage[2:, ..., np.newaxis]
+        shift: FloatArray | None = None  # of the bins of the level at hand
+        below = dict(zip(self.blocks.levels, share, strict=True))
+        for number, level in enumerate(self.levels.levels):
+            if shift is not None:
+                shift = level.up(shift)
+            if number in below and (below[number] > 1e-6).any():
+                error = level.mean_error
+                before = 0.0 if level.parent is None else level.up(level.parent.mean_error)
+                step = below[number] * (error - before)
+                shift = step if shift is None else shift + step
+        if shift is None:
+            return np.asarray(gap)
+        if self.levels.levels[-1].inside is None:  # from bins to units
+            place = self.units.bin
+            shift = shift[place] if place.ndim == 1 else np.take_along_axis(shift, place, axis=-1)
+        return np.asarray(gap - shift)
+
+    @cached_property
+    def slope(self) -> Number:
+        """First-order variance of the squared error, divided by the squared error; at least that of half a row."""
+        return self._variance(2 * self.gap, self.gap**2) / np.maximum(self.energy, 1e-30) + 2 / self.size**2
+
+    @cached_property
+    def energy(self) -> Number:
+        """Mean of the squared gap."""
+        return np.vecdot(self.gap**2, self.units.weight) / self.size
+
+    def _variance(self, slope: FloatArray, shift: FloatArray) -> Number:
+        """Return the variance of the mean of ``slope * r - shift`` over rows, or over clusters."""
+        units = self.units
+        if units.clusters is not None:
+            table = units.clusters
+            each = table.residual * slope[table.unit] - table.weight * shift[table.unit]
+            mean = float(each.sum()) / units.size
+            sums = np.bincount(table.cluster, each - mean * table.weight, table.n_clusters)
+            return table.variance_factor * float(sums @ sums) / units.size**2
+        mean = (np.vecdot(slope, units.residual) - np.vecdot(shift, units.weight)) / units.size
+        shift = shift + mean[..., np.newaxis]  # centred
+        total = (
+            np.vecdot(slope**2, units.residual2)
+            - 2 * np.vecdot(slope * shift, units.residual_weight2)
+            + np.vecdot(shift**2, units.weight2)
+        )
+        return np.maximum(total, 0.0) / units.size**2
+
+
+@dataclass(frozen=True, eq=False)
+class Multiscale(SquaredError):
+    """Everything that the core knows about a sample.
+
+    Attributes
+    ----------
+    sample : Sample
+        The predictions.
+    """
+
+    sample: Sample
+
+    # --- the error ---------------------------------------------------------------------------------
+
+    @cached_property
+    def pvalue(self) -> float:
+        """Closed-form p-value of calibration, min(1, 0.13 / Z)."""
+        return pvalue_of_evidence(self.posterior.log_evidence)
+
+    def error(self, norm: float = 2) -> float:
+        """Return the calibration error.
+
+        Parameters
+        ----------
+        norm : float
+            Order of the norm, at least 1.
+        """
+        return float(self.gate * self.ungated(norm))
+
+    def ungated(self, norm: float) -> float:
+        """Return the error without the gate.
+
+        Orders other than 1 and 2 come from these two and the shape of the estimated curve.
+        """
+        root = float(self.root)
+        if norm == 2:
+            return root
+        absolute = min(max(self.absolute.value, 0.0), root)
+        if norm == 1:
+            return absolute
+        size = np.abs(self.gap)
+        largest = float(size.max())
+        if largest == 0:
+            return root
+
+        def shape(p: float) -> float:
+            return largest * _power(float(self.units.weight @ (size / largest) ** p) / self.size, 1 / p)
+
+        if norm > 2:
+            return min(root * shape(norm) / shape(2), self.largest(norm))
+        share = 2 / norm - 1  # Lyapunov: |d|_p <= |d|_1^share |d|_2^(1 - share)
+        ratio = shape(norm) / (_power(shape(1), share) * _power(shape(2), 1 - share))
+        between = _power(absolute, share) * _power(root, 1 - share) * ratio
+        return max(absolute, min(between, root))
+
+    def largest(self, norm: float) -> float:
+        """Return the largest error that the scores allow: every label on the far side."""
+        score = self.units.score
+        far = np.maximum(score, 1 - score)
+        most = float(far.max())  # the powers of a large norm would underflow
+        return min(most * _power(float(self.units.weight @ (far / most) ** norm) / self.size, 1 / norm), 1.0)
+
+    # --- the l1 error ------------------------------------------------------------------------------
+
+    def _place(self, level: Level) -> IntArray | slice:
+        """Return the bin of each unit at a level."""
+        if level.inside is not None:
+            return slice(None)
+        return self.units.bin >> (self.units.depth - (len(level.weight).bit_length() - 1))
+
+    @cached_property
+    def absolute(self) -> AbsoluteError:
+        """The l1 error before the gate."""
+        levels, none = [], 1.0
+        for q, number in zip(self.posterior.probability[:1:-1], self.blocks.levels[::-1], strict=True):
+            if q * none > 1e-3:
+                level, square = self.levels.levels[number], self.levels.square[number]
+                levels.append(Scale(float(q) * none, level, self._place(level), float(square)))
+            none *= 1 - float(q)
+        (sd,) = _evaluate(lambda score: (self.beta.sd(score),), self.units.score)
+        return absolute_error(self.units, levels, self.gaps[1], sd, (none, float(self.beta.square)))
+
+    # --- variances ---------------------------------------------------------------------------------
+
+    def unit_of(self, score: NDArray[Any]) -> IntArray:
+        """Return the unit of each row of the sample."""
+        group = np.searchsorted(self.sample.score, score.astype(np.float64))
+        group = np.minimum(group, len(self.sample) - 1)  # a row of weight 0 may lie outside
+        start = self.units.start
+        return np.asarray(group if start is None else np.searchsorted(start, group, side="right") - 1)
+
+    def influence(self, label: NDArray[Any], score: NDArray[Any], *, norm: float = 2) -> FloatArray:
+        """Return the influence of rows of the sample on the error, up to a constant, in their order.
+
+        For l2 that is psi = 2 r d - d^2, whose mean has the noise of the squared error to first order.
+
+        Parameters
+        ----------
+        label, score : ndarray of shape (n,)
+            The rows.
+        norm : {1, 2}
+            Order of the norm.
+        """
+        unit = self.unit_of(score)
+        if norm == 1:
+            return np.asarray(self.absolute.sign[unit] * (score - label))
+        gap = self.gap[unit]
+        return np.asarray(gap * (2 * (score - label) - gap))
+
+    def limits_for(self, norm: float, resolution: int | None = None) -> Limits:
+        """Return the confidence limits of the l1 or the l2 error.
+
+        Parameters
+        ----------
+        norm : {1, 2}
+            Order of the norm.
+        resolution : int, optional
+            Number of intervals of scores in each of which any error is allowed; by default it follows from the rows.
+        """
+        limits = self.limits if norm == 2 else self.absolute_limits
+        return limits if resolution is None else replace(limits, above=self.upper_limit(resolution))
+
+    def variance(self, norm: float) -> float:
+        """Return the variance of the mean of the rows' influence; see `influence`."""
+        if norm == 1:
+            return float(self._variance(self.absolute.sign, np.zeros(len(self.units))))
+        return float(self._variance(2 * self.gap, self.gap**2))
+
+    # --- limits ------------------------------------------------------------------------------------
+
+    @property
+    def reliable(self) -> bool:
+        """Whether there are no clusters, or enough of them to tell how much they differ."""
+        table, pseudo = self.units.clusters, self.sample.pseudo
+        if pseudo is not None and pseudo.too_few:
+            return False
+        return table is None or enough_clusters(table.n_clusters, table.effective_number)
+
+    @property
+    def inflation(self) -> float:
+        """Factor on variances in limits; above 1 if there are clusters."""
+        table = self.units.clusters
+        return 1.0 if table is None else inflation(table.effective_number)
+
+    def upper_limit(self, resolution: int | None = None) -> UpperLimit:
+        """Return what upper limits need; the intervals are fixed before the labels are looked at.
+
+        Parameters
+        ----------
+        resolution : int, optional
+            Number of intervals.
+        """
+        units = self.units
+        most = math.inf if units.clusters is None else units.clusters.effective_number
+        n_distinct = len(self.sample)
+        place = cut_scores(units.score, units.weight, n_distinct, resolution, most)
+        limit = make_upper(units, self.gaps[1], place, n_distinct)
+        # Error that was found on finer scales is error inside intervals.
+        found = self.posterior.probability * self.blocks.increment
+        finer = [
+            float(found[2 + k])
+            for k, number in enumerate(self.blocks.levels)
+            if self.levels.levels[number].filled > len(limit)
+        ]
+        return replace(limit, inside=max(limit.inside, sum(finer), 0.0))
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Confidence limits of the l2 error."""
+        q = self.posterior.probability
+        reach = q.copy()
+        reach[3:] = np.maximum(q[3:], q[2:-1])  # one level finer than found
+        increment, null = self.blocks.increment, self.blocks.null_variance
+        factor = self.inflation
+        return Limits(
+            error=self.error(2),
+            square=float(self.established),
+            slope=factor * float(self.slope),
+            null_variance=float(factor**2 * (reach**2 @ null) + (q * (1 - q)) @ increment**2),
+            noise_variance=float(factor**2 * (reach**2 @ null)),
+            largest=self.largest(2),
+            pvalue=self.pvalue,
+            above=self.upper_limit(),
+            reliable=self.reliable,
+        )
+
+    @cached_property
+    def absolute_limits(self) -> Limits:
+        """Confidence limits of the l1 error.
+
+        The lower limit is as for l2, with the influence r h of the smooth sign h. The upper limit is that of l2, which
+        the l1 error cannot exceed.
+        """
+        two = self.limits
+        absolute, root = self.ungated(1), float(self.root)
+        ratio = absolute / root if root > 0 else 1.0
+        scale = float(1 - self.gate * (1 - ratio)) ** 2  # without evidence, no less than for l2
+        return Limits(
+            error=self.error(1),
+            square=min(two.square, max(self.absolute.below, 0.0) ** 2),
+            slope=self.inflation * (4 * self.variance(1) + 2 / self.size**2),
+            null_variance=scale**2 * two.null_variance,
+            noise_variance=scale**2 * two.noise_variance,
+            largest=self.largest(1),
+            pvalue=self.pvalue,
+            above=two.above,
+            reliable=self.reliable,
+        )
+
+    def lower_limit(self, tail: float) -> float:
+        """Return a lower limit of the l2 error that holds for any curve.
+
+        Parameters
+        ----------
+        tail : float
+            Probability with which the limit may exceed the error.
+        """
+        units = self.units
+        model = units.weight2 * units.score * (1 - units.score) if units.noise is None else units.noise
+        levels = [self.levels.levels[number] for number in self.blocks.levels]
+        spread = [np.array([model.sum()])]
+        for level in levels:
+            place = self._place(level)
+            spread.append(model if isinstance(place, slice) else np.bincount(place, model, len(level.weight)))
+        return min(jensen_limit(units.size, [one_bin(units), *levels], spread, tail), self.error(2))
+
+
+def pvalue_of_evidence(log_evidence: float) -> float:
+    """Return the p-value of calibration that belongs to a Bayes factor, or to the mean of several."""
+    return min(1.0, EVIDENCE_SCALE * math.exp(-max(log_evidence, -3.0)))
+
+
+def analyse(sample: Sample) -> Multiscale:
+    """Return the core's analysis of a sample; it is computed once.
+
+    Parameters
+    ----------
+    sample : Sample
+        The predictions.
+
+    Returns
+    -------
+    Multiscale
+
+    Examples
+    --------
+    >>> import truecal
+    >>> from truecal.data import as_sample
+    >>> population = truecal.paper.population("resnet152_imgnet")
+    >>> sample = as_sample(*population.sample(5000, rng=0))
+    >>> core = analyse(sample)
+    >>> core is analyse(sample)
+    True
+    """
+    known: Multiscale | None = sample.__dict__.get("_multiscale")
+    if known is None:
+        known = _analyse(sample)
+        sample.__dict__["_multiscale"] = known
+    return known
+
+
+def _analyse(sample: Sample) -> Multiscale:
+    return Multiscale(*_parts(make_units(sample)), sample=sample)
+
+
+def errors_in_block(block: Block) -> tuple[FloatArray, FloatArray]:
+    """Return the l2 errors of the samples of a block, and the estimates of their squares.
+
+    Samples whose scores are mostly different are analysed together, in pieces that fit into the cache.
+    """
+    error, square = np.empty(len(block)), np.empty(len(block))
+    step = min(max(ROWS_TOGETHER // block.n, 16), 64)
+    mostly_different = np.diff(block.bounds) > block.n / 2
+    alone = [*np.flatnonzero(~mostly_different)]
+    together = np.flatnonzero(mostly_different)
+    for piece in (together[first : first + step] for first in range(0, len(together), step)):
+        found = analyse_many(block.row_score[piece], block.row_label[piece])
+        if found is None:
+            alone.extend(piece)
+        else:
+            error[piece], square[piece] = found.gate * found.root, found.square
+    for k in alone:
+        core = analyse(block.samples[k])
+        error[k], square[k] = core.error(2), core.square
+    return error, square
+
+
+def analyse_many(score: FloatArray, label: FloatArray) -> SquaredError | None:
+    """Return the squared errors of several samples, which are analysed together; None if that is not possible.
+
+    Parameters
+    ----------
+    score, label : ndarray of shape (n_samples, n)
+        The rows, in ascending order of the scores.
+    """
+    units = units_of_samples(score, label)
+    if units is None:
+        return None
+    found = SquaredError(*_parts(units))
+    return found if len(found.blocks.levels) == len(found.levels) else None  # the same levels in all samples
+
+
+def _parts(
+    units: Units,
+) -> tuple[Units, Curve, Curve, tuple[FloatArray, FloatArray], Levels, Blocks, Posterior]:
+    """Return what a `SquaredError` consists of."""
+    logistic, beta = fit_curves(units)
+    gap, mean = _evaluate(lambda score: curves_at(logistic, beta, score), units.score)
+    np.subtract(units.score, gap, out=gap)  # the logistic curve is not needed again
+    gaps = gap, units.score - mean
+    levels = make_levels(units, beta, mean)
+    blocks = make_blocks(logistic, beta, levels)
+    return units, logistic, beta, gaps, levels, blocks, weigh(blocks)
+
+
+def _power(base: float, exponent: float) -> float:
+    return float(base**exponent)
+
+
+def _evaluate(
+    curves: Callable[[FloatArray], tuple[FloatArray, ...]], score: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Return smooth functions at ascending scores, interpolated if these are many, as those of one sample can be."""
+    if score.shape[-1] <= MOST_EXACT_UNITS:
+        return curves(score)
+    nodes = score[np.linspace(0, len(score) - 1, MOST_EXACT_UNITS // 8 + 1).astype(np.intp)]
+    return tuple(np.interp(score, nodes, values) for values in curves(nodes))
+
+
+@dataclass(frozen=True, eq=False)
+class AbsoluteError:
+    """The l1 error before the gate.
+
+    Attributes
+    ----------
+    value : float
+        The estimate; it may be slightly negative.
+    below : float
+        A smaller one, by the smooth sign alone: lower limits start from it.
+    sign : ndarray
+        Smooth sign of the error of each unit, averaged over the levels; r times it is the influence of a row.
+    """
+
+    value: float
+    below: float
+    sign: FloatArray
+
+
+class Scale(NamedTuple):
+    """A level that may be the finest that holds error.
+
+    Attributes
+    ----------
+    probability : float
+        That it is.
+    level : Level
+        Its bins.
+    place : ndarray of int or slice
+        Bin of each unit.
+    square : float
+        Squared error of its bins.
+    """
+
+    probability: float
+    level: Level
+    place: IntArray | slice
+    square: float
+
+
+def absolute_error(
+    units: Units,
+    scales: list[Scale],
+    gap: FloatArray,
+    sd: FloatArray,
+    smooth: tuple[float, float],
+) -> AbsoluteError:
+    """Average the bounds of the smooth curve and of the levels.
+
+    Parameters
+    ----------
+    units : Units
+        The sample.
+    scales : list of Scale
+        The levels.
+    gap, sd : ndarray
+        Score less beta curve at the units, and its standard deviation.
+    smooth : tuple of float
+        Probability that no level holds error, and the squared error of the beta curve.
+    """
+    share, square = smooth
+    bound = _bound(units, gap, sd)
+    value, below = share * max(bound.value, _of_shape(units, gap, square)), share * bound.value
+    sign = share * bound.sign
+    for share, level, place, square in scales:
+        noise = np.sqrt(over(level.noise, level.weight**2))
+        bound = _bound(units, gap - level.mean_error[place], noise[place])
+        value += share * max(bound.value, _hoelder(level, noise, square, units.size))
+        below += share * bound.value
+        sign = sign + share * bound.sign
+    return AbsoluteError(value, below, sign)
+
+
+def _bound(units: Units, error: FloatArray, sd: FloatArray) -> AbsoluteError:
+    """Return the bound by the smooth sign at one level."""
+    sd = np.maximum(sd, 1e-12)
+    scaled = SHARPNESS * error / sd
+    sign = 2 * scipy.special.ndtr(scaled) - 1
+    # sd times the derivative of the sign
+    density = 2 * SHARPNESS * np.exp(-0.5 * scaled**2) / math.sqrt(2 * math.pi)
+    value = float(units.residual @ sign - units.weight @ (sd * density)) / units.size
+    return AbsoluteError(value, value, sign)
+
+
+def _of_shape(units: Units, gap: FloatArray, square: float) -> float:
+    """Return the l1 error of a smooth curve from its squared error, if that is positive, and its shape."""
+    energy = float(units.weight @ gap**2) * units.size
+    if square <= 0 or energy <= 0:
+        return -math.inf
+    return math.sqrt(square / energy) * float(units.weight @ np.abs(gap))
+
+
+def _hoelder(level: Level, sd: FloatArray, square: float, size: float) -> float:
+    mean = level.mean_residual
+    fourth = float(level.weight @ (mean**4 - 6 * sd**2 * mean**2 + 3 * sd**4)) / size
+    if square <= 0 or fourth <= square**2:
+        return 0.0
+    return math.sqrt(square**3 / fourth)

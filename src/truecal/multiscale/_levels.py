@@ -1,0 +1,629 @@
+r"""Sums in nested bins, and the unbiased squared errors that they give.
+
+For a bin with weight m, sum of squared weights :math:`m_2`, residual sum R and sum of squared residuals Q,
+
+.. math:: u = \frac{R^2 - Q}{m^2 - m_2}
+
+is the mean of :math:`r_i r_{i'}` over all pairs of different rows in the bin (of different clusters, if there are any).
+It is unbiased for the square of the mean error in the bin, up to the variance of the error within it over the number
+of rows. A row that is alone in its bin says nothing there, and takes over u from the bin around it. The binned squared
+error is
+
+.. math:: U = \frac1N \sum_k m_k u_k .
+
+If the residuals are noise, its increment from one level to the next is a quadratic form :math:`e^\top A e` of their
+sums in bins, less its mean: :math:`e^\top A e = \sum_k a_k e_k^2 - \sum_p a_p e_p^2` over bins k of the level and
+bins p of the one before, with :math:`a = m / (m^2 - m_2)`.
+
+The bins of the coarser levels are kept together, level after level from 4 bins on: with t the first of a level that has
+:math:`t + 4` bins, bins :math:`t + 2k` and :math:`t + 2k + 1` lie in bin :math:`t/2 - 2 + k`, of the level before.
+
+Sums in nested bins when the rows of a cluster depend on each other.
+
+Products of residuals count only if their rows belong to different clusters, so that :math:`m_2` and Q of a bin are sums
+over clusters of the squares of their sums. With :math:`e_{kc}` the residual sum of cluster c in bin k under the beta
+curve, the covariance of the bin sums is :math:`\sum_c e_{kc} e_{lc}`, corrected for the fitted parameters, and the
+variance of a level's increment is
+
+.. math:: \frac{2}{N^2} \sum_{c \ne c'} \Big(\sum_k a_k e_{kc} e_{kc'} - \sum_p a_p e_{pc} e_{pc'}\Big)^2 ,
+
+with k the bins of the level and p those of the level before.
+
+Variances that are sums over clusters are themselves uncertain. How much depends on the effective number of clusters
+:math:`G = (\sum_c m_c)^2 / \sum_c m_c^2`, the number of clusters of equal weight m that would be as uncertain. With it
+sums of squared deviations get the factor :math:`G / (G - 1)`, Wald statistics the distribution of Hotelling, and
+confidence limits the variance :math:`\nu / (\nu - 2)` of Student's t with :math:`\nu = G - 1` degrees of freedom.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.multiscale._constants import (
+    LEVELS_TOGETHER,
+)
+from truecal.multiscale._curves import Curve, cluster_scores
+from truecal.multiscale._units import BoolArray, IntArray, Number, Units, gram, over, total
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Sums over bins, some of which may be empty.
+
+    Attributes
+    ----------
+    weight, weight2 : ndarray of shape (..., n_bins)
+        m and m_2.
+    residual, residual2 : ndarray
+        Sum of w (f - y), and of w^2 (f - y)^2.
+    gap : ndarray
+        Sum of w (f - g), for the beta curve g.
+    error2 : ndarray
+        Sum of w^2 (y - g)^2.
+    noise : ndarray
+        Variance of the residual sum under the beta curve, sum of w^2 g (1 - g).
+    """
+
+    weight: FloatArray
+    weight2: FloatArray
+    residual: FloatArray
+    residual2: FloatArray
+    gap: FloatArray
+    error2: FloatArray
+    noise: FloatArray
+
+    @property
+    def pairs(self) -> FloatArray:
+        """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
+        square = self.weight**2
+        pairs = square - self.weight2
+        square *= 1e-9
+        pairs[pairs <= square] = 0.0
+        return pairs
+
+    @cached_property
+    def alone(self) -> BoolArray:
+        """Which bins hold a single row."""
+        return np.asarray((self.factor == 0) & (self.weight > 0))
+
+    @cached_property
+    def any_alone(self) -> bool:
+        """Whether any bin does."""
+        return bool(np.count_nonzero(self.factor) < np.count_nonzero(self.weight))
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """m / (m^2 - m_2), or 0 where a row is alone."""
+        return over(self.weight, self.pairs)
+
+    def inverse_weight(self) -> FloatArray:
+        """Return 1 / m, or 0 in an empty bin."""
+        return over(np.ones(1), self.weight)
+
+    def residual_excess(self) -> FloatArray:
+        """Return R^2 - Q, for the residuals score - label."""
+        excess = self.residual**2
+        excess -= self.residual2
+        return excess
+
+    def error_excess(self) -> FloatArray:
+        """Return the same for the residuals label - g of the beta curve."""
+        excess = self.gap - self.residual
+        excess *= excess
+        excess -= self.error2
+        return excess
+
+    @cached_property
+    def residual_density(self) -> FloatArray:
+        """u of each bin, for the residuals score - label."""
+        return over(self.residual_excess(), self.pairs)
+
+    @cached_property
+    def error_density(self) -> FloatArray:
+        """u of each bin, for the residuals label - g of the beta curve."""
+        return over(self.error_excess(), self.pairs)
+
+    @cached_property
+    def mean_residual(self) -> FloatArray:
+        """Mean residual score - label; 0 in an empty bin."""
+        return over(self.residual, self.weight)
+
+    @cached_property
+    def mean_error(self) -> FloatArray:
+        """Mean residual label - g of the beta curve; 0 in an empty bin."""
+        return over(self.gap - self.residual, self.weight)
+
+    @cached_property
+    def noise_density(self) -> FloatArray:
+        """Squared noise over m, or 0 where a row is alone: without the pairs of a row with itself."""
+        density = self.noise**2
+        density *= self.inverse_weight()
+        if self.any_alone:
+            density[self.alone] = 0.0
+        return density
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One of the partitions into bins.
+
+    Attributes
+    ----------
+    bins : Bins
+        Its bins; those of the coarser levels are kept together.
+    where : slice
+        Which of them are its own.
+    filled : int or ndarray of int
+        Number of its bins that are not empty.
+    parent : Level or None
+        The next coarser level.
+    inside : ndarray of int or None
+        Bin of the parent in which each bin lies; None if bins 2k and 2k + 1 lie in k.
+    """
+
+    bins: Bins
+    where: slice = field(default_factory=lambda: slice(None))
+    filled: Any = 1
+    parent: Level | None = None
+    inside: IntArray | None = None
+
+    def up(self, values: FloatArray) -> FloatArray:
+        """Return, for each bin, the value of the parent's bin around it."""
+        return np.asarray(np.repeat(values, 2, axis=-1) if self.inside is None else values[..., self.inside])
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each bin."""
+        return self.bins.weight[..., self.where]
+
+    @property
+    def noise(self) -> FloatArray:
+        """Variance of the residual sum of each bin under the beta curve."""
+        return self.bins.noise[..., self.where]
+
+    @property
+    def mean_residual(self) -> FloatArray:
+        """Mean residual score - label of each bin; 0 if it is empty."""
+        return self.bins.mean_residual[..., self.where]
+
+    @property
+    def mean_error(self) -> FloatArray:
+        """Mean residual label - g of each bin; 0 if it is empty."""
+        return self.bins.mean_error[..., self.where]
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """All levels, coarse to fine, and what they say; arrays have a leading axis for the levels.
+
+    Attributes
+    ----------
+    size : float
+        N.
+    levels : list of Level
+        The partitions.
+    square : ndarray of shape (n_levels, ...)
+        U: the binned squared error of the scores.
+    within : ndarray
+        Squared gap of the beta curve inside the bins, averaged, less what the noise of its parameters adds.
+    error_increment : ndarray
+        Increment of U for the residuals of the beta curve; its mean is 0 if the curve is right.
+    noise_mean, null_variance : ndarray
+        Mean of e'Ae, divided by N, and variance of the increment, if the beta curve is right.
+    covariance : ndarray of shape (..., 4, 4)
+        At the coarsest level, covariance of the bin sums of the beta curve's residuals.
+    """
+
+    size: float
+    levels: list[Level]
+    square: FloatArray
+    within: FloatArray
+    error_increment: FloatArray
+    noise_mean: FloatArray
+    null_variance: FloatArray
+    covariance: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def finer(self, level: Level, numbers: Iterable[float]) -> Levels:
+        """Return the levels of one sample with a finer one, and its numbers in the order of the attributes."""
+        columns = (self.square, self.within, self.error_increment, self.noise_mean, self.null_variance)
+        square, within, error_increment, noise_mean, null_variance = (
+            np.append(column, number) for column, number in zip(columns, numbers, strict=True)
+        )
+        return Levels(
+            self.size,
+            [*self.levels, level],
+            square,
+            within,
+            error_increment,
+            noise_mean,
+            null_variance,
+            self.covariance,
+        )
+
+
+def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
+    """Return the levels from 4 bins on; `mean` is the curve at the units' scores."""
+    if units.depth < 2:
+        none = np.empty((0, *units.score.shape[:-1]))
+        return Levels(units.size, [], none, none, none, none, none, np.empty((4, 4)))
+    by_unit, gap2 = _by_unit(units, mean)
+    parts, clusters = _parts(units, by_unit), None
+    if units.clusters is not None:
+        clusters = sums_by_cluster(units, curve)
+        noise = np.concatenate([np.diag(one.covariance) for one in clusters])
+        parts[0] = replace(
+            parts[0],
+            weight2=np.concatenate([one.weight2 for one in clusters]),
+            residual2=np.concatenate([one.residual2 for one in clusters]),
+            error2=noise,  # it allows for the fit already
+            noise=noise,
+        )
+    levels = _levels(units, curve, parts, gap2, clusters)
+    return _with_level_of_units(levels, units, by_unit) if units.saturated else levels
+
+
+def _by_unit(units: Units, mean: FloatArray) -> tuple[Bins, Number]:
+    """Return the units as bins, and the sum of w (f - g)^2."""
+    distance, square = units.score - mean, mean**2
+    bins = Bins(
+        weight=units.weight,
+        weight2=units.weight2,
+        residual=units.residual,
+        residual2=units.residual2,
+        gap=units.weight * distance,
+        error2=units.positives2 * (1 - 2 * mean) + units.weight2 * square,
+        noise=units.weight2 * (mean - square),
+    )
+    if units.noise is not None:
+        bins = replace(
+            bins,
+            error2=units.residual2 - 2 * distance * units.residual_weight2 + distance**2 * units.weight2,
+            noise=units.noise,
+        )
+    return bins, np.vecdot(bins.gap, distance)
+
+
+def one_bin(units: Units) -> Level:
+    """Return the level of a single bin, for its residuals; it knows nothing of the beta curve."""
+    weight2, residual2 = units.weight2.sum(), units.residual2.sum()
+    if units.clusters is not None:
+        table = units.clusters
+        weight2 = np.square(np.bincount(table.cluster, table.weight)).sum()
+        residual2 = np.square(np.bincount(table.cluster, table.residual)).sum()
+    sums = [units.weight.sum(), weight2, units.residual.sum(), residual2, 0.0, 0.0, 0.0]
+    return Level(Bins(*np.array(sums)[:, np.newaxis]))
+
+
+def _starts(depth: int) -> IntArray:
+    """Return where each level begins among the bins of all levels, and where the last ends."""
+    return np.asarray(2 ** np.arange(2, depth + 2) - 4)
+
+
+def _parts(units: Units, by_unit: Bins) -> list[Bins]:
+    """Return the bins of all levels: those of the coarser levels together, then those of each finer one."""
+    rows = [by_unit.weight, by_unit.residual, by_unit.residual2, by_unit.gap, by_unit.error2, by_unit.noise]
+    if by_unit.weight2 is not by_unit.weight:
+        rows.append(by_unit.weight2)
+    rows = [units.sums(values, units.depth) for values in rows]
+    parts: list[Bins] = []
+    for _ in range(units.depth - LEVELS_TOGETHER):
+        parts.append(_as_bins(rows))
+        rows = [values[..., 0::2] + values[..., 1::2] for values in rows]
+    n_bins = rows[0].shape[-1]
+    tree = np.empty((len(rows), *by_unit.gap.shape[:-1], 2 * n_bins - 4))
+    for row, values in zip(tree, rows, strict=True):
+        row[..., -n_bins:] = values
+    _sum_upwards(tree)
+    return [_as_bins(tree), *parts[::-1]]
+
+
+def _as_bins(rows: Sequence[FloatArray] | FloatArray) -> Bins:
+    weight, residual, residual2, gap, error2, noise = rows[:6]
+    return Bins(weight, rows[6] if len(rows) > 6 else weight, residual, residual2, gap, error2, noise)
+
+
+def _sum_upwards(tree: FloatArray) -> None:
+    """Fill in the sums of all levels from those of the finest, which are the last."""
+    first = tree.shape[-1] // 2 - 2
+    while first > 0:
+        children = tree[..., first : 2 * first + 4]
+        np.add(children[..., 0::2], children[..., 1::2], out=tree[..., first // 2 - 2 : first])
+        first = first // 2 - 2
+
+
+def _take_over(level: Level) -> None:
+    """Let rows that are alone in a bin take over u from the bin around it."""
+    parent = level.parent
+    assert parent is not None
+    for density, above in (
+        (level.bins.residual_density, parent.bins.residual_density),
+        (level.bins.error_density, parent.bins.error_density),
+    ):
+        around = level.up(above[..., parent.where])
+        np.copyto(density[..., level.where], around, where=level.bins.alone[..., level.where])
+
+
+def _divide(bins: Bins, starts: IntArray, parent: Level | None) -> list[Level]:
+    """Return the levels of bins; `starts` has the first bin of each, and at the end their number."""
+    filled = _levels_first(_by_level((bins.weight > 0).astype(np.intp), starts[:-1]))
+    levels: list[Level] = []
+    for number, (start, end) in enumerate(pairwise(starts)):
+        parent = Level(bins, slice(start, end), filled[number], parent)
+        levels.append(parent)
+        if bins.any_alone and parent.parent is not None:
+            _take_over(parent)
+    return levels
+
+
+def _by_level(values: FloatArray, first: IntArray) -> FloatArray:
+    """Return the sums of values over the bins of each level, which begin at `first`."""
+    return np.asarray(np.add.reduceat(values, first, axis=-1))
+
+
+class _Sums(NamedTuple):
+    """Sums over the bins of each level; the last two over those of the level before, which the coarsest has not."""
+
+    square: FloatArray
+    error: FloatArray
+    between: FloatArray
+    energy: FloatArray
+    spread: FloatArray
+    energy_before: FloatArray
+    spread_before: FloatArray
+
+
+def _sums(bins: Bins, first: IntArray, parent: Level | None) -> tuple[_Sums, FloatArray]:
+    """Return sums over bins whose levels begin at `first`, and the factors of the bins around them.
+
+    The first of these levels has a parent if it is not the coarsest of all.
+    """
+
+    def times(new: FloatArray, values: FloatArray) -> FloatArray:
+        """Return a product in the place of an array that nobody else has: new memory costs more than arithmetic."""
+        new *= values
+        return new
+
+    factor, density = bins.factor, bins.noise_density
+    if bins.any_alone:
+        square = _by_level(bins.weight * bins.residual_density, first)
+        error = _by_level(bins.weight * bins.error_density, first)
+    else:
+        square = _by_level(times(bins.residual_excess(), factor), first)
+        error = _by_level(times(bins.error_excess(), factor), first)
+    between = _by_level(times(bins.gap**2, bins.inverse_weight()), first)
+
+    # Bins are compared with those around them, of which only the part with several rows in a bin has an increment.
+    if parent is None:
+        child, outer, around, before = slice(4, None), bins, slice(None, first[-1]), first[:-1]
+    else:
+        child, outer, around, before = slice(None), parent.bins, parent.where, first
+    share: Number = 1.0
+    if bins.any_alone:
+        several = np.where(bins.alone, 0.0, bins.weight)[..., child]
+        share = over(several[..., 0::2] + several[..., 1::2], outer.weight[..., around])
+    above = outer.factor[..., around] * share
+    energy_before = spread_before = square[..., :0]
+    if len(before):
+        energy_before = _by_level(above * outer.noise[..., around], before)
+        # A bin around others counts with its own noise, and twice with that of the bins inside.
+        inside = density[..., child]
+        product = outer.noise_density[..., around] * share
+        product -= 2 * (inside[..., 0::2] + inside[..., 1::2])
+        spread_before = _by_level(times(product, above), before)
+    energy, spread = _by_level(factor * bins.noise, first), _by_level(factor * density, first)
+    return _Sums(square, error, between, energy, spread, energy_before, spread_before), above
+
+
+def _levels(
+    units: Units, curve: Curve, parts: list[Bins], gap2: Number, clusters: list[ClusterSums] | None
+) -> Levels:
+    """Return the levels; `gap2` is the sum of w (f - g)^2."""
+    size, bins = units.size, parts[0]
+    starts = _starts(min(units.depth, LEVELS_TOGETHER))
+    levels = _divide(bins, starts, None)
+    sums, above = _sums(bins, starts[:-1], None)
+    if len(parts) > 1:
+        found = [sums]
+        for part in parts[1:]:
+            levels += _divide(part, np.array([0, len(part.weight)]), levels[-1])
+            found.append(_sums(part, np.array([0]), levels[-2])[0])
+        sums = _Sums(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+    square, error, between, energy, spread, energy_before, spread_before = sums
+    square /= size
+    error[..., 1:] -= error[..., :-1].copy()
+    mean, variance = np.zeros(square.shape), np.zeros(square.shape)
+    mean[..., 1:] = energy[..., 1:] - energy_before
+    variance[..., 1:] = spread[..., 1:] + spread_before
+
+    # What the noise of the curve's parameters does, as far as the cells of the fit resolve it.
+    effect, noise = _effects(units, curve), np.asarray(curve.noise.total)[..., np.newaxis]
+    width = effect.shape[-1]
+    known = starts[:-1][starts[:-1] < width]
+    noise_between = np.repeat(noise, len(levels), axis=-1)
+    noise_between[..., : len(known)] = _by_level(
+        over(np.square(effect).sum(axis=-2), bins.weight[..., :width]), known
+    )
+    if clusters is None and len(known) > 1:
+        begin = known[1:] - 4
+        inside, outside = effect[..., 4:], above[..., np.newaxis, : known[-1]] * effect[..., : known[-1]]
+        contrast = bins.factor[..., np.newaxis, 4:width] * inside - np.repeat(outside, 2, axis=-1)
+        taken = _by_level(inside[..., np.newaxis, :] * contrast[..., np.newaxis, :, :], begin)
+        trace = np.trace(taken, axis1=-3, axis2=-2)
+        mean[..., 1 : len(known)] -= trace
+        error[..., 1 : len(known)] += trace
+        spread = np.square(contrast).sum(axis=-2) * bins.noise[..., 4:width]
+        variance[..., 1 : len(known)] += np.square(taken).sum(axis=(-3, -2)) - 2 * _by_level(spread, begin)
+    within = (np.asarray(gap2)[..., np.newaxis] - noise - between + noise_between) / size
+    variance = np.maximum(2 * variance / size**2, 0.0)
+    if clusters is not None:
+        for number, level in enumerate(levels[1:], start=1):
+            start, end = level.where.start, level.where.stop
+            variance[number] = null_variance(
+                clusters[number],
+                bins.factor[start:end],
+                clusters[number - 1],
+                above[start // 2 - 2 : start],
+                size,
+            )
+    fitted = effect[..., :4].swapaxes(-1, -2) @ effect[..., :4]
+    covariance = bins.noise[..., :4, np.newaxis] * np.eye(4) - fitted
+    return Levels(
+        size=size,
+        levels=levels,
+        square=_levels_first(square),
+        within=_levels_first(within),
+        error_increment=_levels_first(error / size),
+        noise_mean=_levels_first(mean / size),
+        null_variance=_levels_first(variance),
+        covariance=covariance if clusters is None else clusters[0].covariance,
+    )
+
+
+def _levels_first(values: FloatArray) -> FloatArray:
+    return values if values.ndim == 1 else np.moveaxis(values, -1, 0)
+
+
+def _with_level_of_units(levels: Levels, units: Units, by_unit: Bins) -> Levels:
+    """Return the levels with the one in which every distinct score is a bin."""
+    size, inside, parent = units.size, units.bin, levels.levels[-1]
+    around, where = parent.bins, parent.where
+    for density, above in (
+        (by_unit.residual_density, around.residual_density),
+        (by_unit.error_density, around.error_density),
+    ):
+        np.copyto(density, above[where][inside], where=by_unit.alone)
+    several = total(inside, np.where(by_unit.alone, 0.0, by_unit.weight), len(parent.weight))
+    share = over(several, parent.weight)
+    above = around.factor[where] * share
+    mean = float(by_unit.factor @ by_unit.noise) - float(above @ parent.noise)
+    variance = float((by_unit.factor - 2 * above[inside]) @ by_unit.noise_density)
+    variance += float((above * share) @ around.noise_density[where])
+    error = float(by_unit.weight @ by_unit.error_density) - float(parent.weight @ around.error_density[where])
+    square = float(by_unit.weight @ by_unit.residual_density)
+    return levels.finer(
+        Level(by_unit, filled=len(units), parent=parent, inside=inside),
+        (square / size, 0.0, error / size, mean / size, max(2 * variance / size**2, 0.0)),
+    )
+
+
+def _effects(units: Units, curve: Curve) -> FloatArray:
+    """Return what the noise of the curve's parameters does to the sums of w g in bins: B, with B'B their covariance.
+
+    It has three rows, and columns for the bins of the levels that are no finer than the cells of the fit.
+    """
+    noise = curve.noise
+    n_bins = 2**noise.depth
+    tree = np.empty((*noise.effect.shape[:-1], 2 * n_bins - 4))
+    for row in range(3):
+        tree[..., row, -n_bins:] = total(noise.place, noise.effect[..., row, :], n_bins)
+    _sum_upwards(tree)
+    return tree
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterSums:
+    """Sums of one level by cluster.
+
+    Attributes
+    ----------
+    weight2, residual2 : ndarray
+        Sums over clusters of the squared weight and of the squared residual sum, by bin.
+    covariance : ndarray of shape (n_bins, n_bins)
+        Covariance of the bin sums of the beta curve's residuals.
+    error : sparse array or ndarray, of shape (n_clusters, n_bins)
+        Residual sum of each cluster in each bin under the beta curve.
+    """
+
+    weight2: FloatArray
+    residual2: FloatArray
+    covariance: FloatArray
+    error: Any
+
+    def squares(self, factor: FloatArray) -> FloatArray:
+        """Return, for each cluster, the sum over bins of factor times its squared residual sum."""
+        return np.asarray(self.error**2 @ factor)
+
+
+def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
+    """Return the sums of the levels from 4 bins on, coarse to fine."""
+    table = units.clusters
+    assert table is not None
+    mean, design = curve(units.score), curve.design(units.score)
+    scores, error = cluster_scores(units, mean, design)
+    weight = units.weight * mean * (1 - mean)
+    n_bins = 2**units.depth
+    slope = np.stack([total(units.bin, weight * column, n_bins) for column in design], axis=1)
+    slope = slope @ curve.inverse  # effect of a cluster's score vector on the bin sums, through the fit
+
+    # By cluster, so that at every level the entries of a cluster in a bin follow one another.
+    order, bounds = table.by_cluster
+    bins = units.bin.astype(np.int32)[table.unit][order]
+    columns = (table.weight, table.residual, error)
+    matrices = [_by_bin(column[order], bins, bounds, n_bins) for column in columns]
+    cross = (matrices[2].T @ scores) @ slope.T
+    plain = gram(matrices[2]) - cross - cross.T + slope @ (scores.T @ scores) @ slope.T
+    covariance = np.asarray(plain) * table.variance_factor
+    found: list[ClusterSums] = []
+    while True:
+        weight2, residual2 = (np.asarray((matrix**2).sum(axis=0), np.float64) for matrix in matrices[:2])
+        found.insert(0, ClusterSums(weight2, residual2, covariance, matrices[2]))
+        if n_bins <= 4:
+            return found
+        n_bins = n_bins // 2
+        matrices = [_coarser(matrix) for matrix in matrices]
+        covariance = covariance.reshape(n_bins, 2, n_bins, 2).sum(axis=(1, 3))
+
+
+def _by_bin(
+    values: FloatArray, bins: NDArray[Any], bounds: NDArray[Any], n_bins: int
+) -> scipy.sparse.csr_array:
+    """Return sums of values, sorted by cluster and bin, as a matrix; `bounds` says where each cluster begins."""
+    matrix = scipy.sparse.csr_array((values, bins.copy(), bounds.copy()), shape=(len(bounds) - 1, n_bins))
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _coarser(matrix: Any) -> Any:
+    """Return the sums in bins of twice the width, as an array once most of them are not 0."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[:, 0::2] + matrix[:, 1::2]
+    coarse = _by_bin(matrix.data.copy(), matrix.indices >> 1, matrix.indptr, matrix.shape[1] // 2)
+    return coarse.toarray() if 2 * coarse.nnz > math.prod(coarse.shape) else coarse
+
+
+def null_variance(
+    mine: ClusterSums, factor: FloatArray, above: ClusterSums | None, factor_above: FloatArray, size: float
+) -> float:
+    """Return the variance of a level's increment if its residuals are noise.
+
+    Parameters
+    ----------
+    mine, above : ClusterSums
+        The level and the one before, if there is one.
+    factor, factor_above : ndarray
+        What the squared sums of their bins are multiplied by.
+    size : float
+        N.
+    """
+    value = float(factor @ mine.covariance**2 @ factor)
+    own = mine.squares(factor)
+    if above is not None:
+        n_above = len(factor_above)
+        mixed = mine.covariance.reshape(len(factor), n_above, 2).sum(axis=2)
+        value += float(factor_above @ above.covariance**2 @ factor_above)
+        value -= 2 * float(factor @ mixed**2 @ factor_above)
+        own = own - above.squares(factor_above)
+    return max(2 * (value - float(own @ own)) / size**2, 0.0)

@@ -1,0 +1,705 @@
+r"""Residuals of data and of resampled data under perfect calibration, as sums over cells of scores.
+
+Under the hypothesis that every score is the probability that it states, labels of independent rows are Bernoulli draws
+from the scores. A statistic of the cell sums of :math:`w (f - y)` therefore has a known null distribution: draw the
+labels again. If rows of a cluster depend on each other only the clusters can be resampled: the sums of each cluster are
+multiplied by a random sign (wild bootstrap with Rademacher weights), which needs symmetric sums and many clusters.
+`truecal.multiscale._null` has what is done where rare events make them skewed.
+
+References: Vaicenavicius et al. (2019), AISTATS; Liu (1988), Annals of Statistics 16, 1696-1708; Cameron, Gelbach,
+Miller (2008), Review of Economics and Statistics 90, 414-427.
+
+How far random signs of clusters can be trusted where events are rare.
+
+If rows of a cluster depend on each other, a test compares the data with residual sums of clusters :math:`s_c` whose
+signs are random (see `truecal.multiscale._null`). That needs sums that are about as often positive as negative. Rare
+events make them skewed: most clusters have none and a small negative sum, a few have many. If those few happen to be
+missing, the total is far below 0 *and* the sums that should show how large a total can be are small. Without any event
+every sum is negative, and the data are the most extreme pattern of signs there is, whatever the model.
+
+So the sums with random signs are scaled up to the variance that the scores imply, if their own is smaller. With
+:math:`V_c = \sum f (1 - f)` the variance of independent labels, :math:`e_c = s_c - V_c \sum s / \sum V` the sums less
+what they have in common, and r the variance of a label at the observed rate of events, divided by that at the expected
+rate but at most 1, the factor is the root of
+
+.. math:: \lambda^2 = \frac{1}{\sum s_c^2}
+    \max\Big(\sum_c s_c^2,\ \sum_c V_c,\ r^{-a} \frac{G}{G-1} \sum_c e_c^2\Big) .
+
+The second term says that what independent rows show by chance is no evidence. The third is the variance between
+clusters that the data show, carried over from the rate that was observed to the rate that the scores expect: fewer
+events show less of it. The power a is 1 for 20 clusters and 3/4 for 40 or more. No dependence at all can give more than
+:math:`\sum_c m_c V_c` with m the rows of a cluster, which limits the factor.
+
+The third term is an estimate from :math:`G_e = (\sum e_c^2)^2 / \sum e_c^4` clusters, as if these were equal. If they
+are fewer than 3 or 4, or all labels are the same, it says nothing. The limit is then used for the variance: a model
+that is far off is still found, and otherwise the data hold *too little information for a test*.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtr
+
+from truecal._lib.numeric import draw_binomials
+from truecal._lib.text import counted
+from truecal._lib.types import FloatArray
+from truecal.data.pseudo_labels import Gold
+from truecal.multiscale._constants import (
+    BINOMIALS_AT_ONCE,
+    CLEAR_PVALUE,
+    FEWEST_SIGNS,
+    FLIP_FEWEST,
+    FLIP_MOST,
+    FLIP_POWER,
+    FLIP_USUAL,
+    LABELS_AT_ONCE,
+    MOST_DRAWN_ROWS,
+    MOST_SIGNS,
+    MOST_TRIALS,
+    ROWS_PER_BIN,
+    TEST_CELLS,
+    TRIALS_AT_ONCE,
+)
+from truecal.multiscale._units import gram, hardly_sparse
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Independent labels: `count` of them with probability `score`, each with the same weight, sorted by score.
+
+    Attributes
+    ----------
+    score : ndarray
+        Probabilities, in ascending order; the same score may occur with several weights.
+    count : ndarray
+        Number of labels, whole numbers.
+    positives : ndarray
+        How many of them are 1.
+    weight : ndarray or None
+        Sampling weight of each label; None if all are 1.
+    excess : float
+        Largest relative excess of the variance of a binomial draw, where `score` is a mean over different scores.
+    """
+
+    score: FloatArray
+    count: FloatArray
+    positives: FloatArray
+    weight: FloatArray | None = None
+    excess: float = 0.0
+
+    def merged(self) -> Trials:
+        """Return a few thousand trials that stand for these, each less than 1/512 wide and 1/2048 of the mass."""
+        if self.weight is not None or len(self.score) <= MOST_TRIALS or self.count.sum() <= MOST_DRAWN_ROWS:
+            return self
+        edge = np.arange(TEST_CELLS) * (self.count.sum() / TEST_CELLS)
+        by_mass = self._first_beyond(edge)
+        by_score = np.searchsorted(self.score, np.arange(1, 513) / 512)
+        above_zero = np.searchsorted(self.score, [0.0], side="right")
+        start = np.unique(np.concatenate([by_mass, by_score, above_zero]))
+        start = start[start < len(self.score)]
+        count, positives, total, exact = self._sums(start)
+        score = _between(total / count, self.score, start)
+        excess = variance_excess(count * score * (1 - score), exact)
+        return Trials(score, count, positives, None, max(excess, self.excess))
+
+    @cached_property
+    def _single(self) -> bool:
+        """Whether every trial is one label."""
+        return bool(self.count.strides == (0,) and self.count[0] == 1)
+
+    def _first_beyond(self, edge: FloatArray) -> NDArray[np.intp]:
+        """Return the first trials the middle of whose ranks is not below the edges."""
+        if self._single:
+            return np.asarray(np.ceil(edge - 0.5).astype(np.intp))
+        rank = np.cumsum(self.count)
+        # Ranks ascend, so the edges are searched for: no pass over all trials for each of them.
+        first = np.searchsorted(rank, edge)
+        first += rank[first] - self.count[first] / 2 < edge
+        return first
+
+    def _sums(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return the sums of labels, positive ones, scores and variances of the runs of trials that begin at `start`.
+
+        Several runs at a time, whose products stay in the cache.
+        """
+        sums, step = np.empty((4, len(start))), max(1, TRIALS_AT_ONCE * len(start) // len(self.score))
+        single = self._single
+        sums[0] = np.diff(start, append=len(self.score)) if single else np.add.reduceat(self.count, start)
+        for first in range(0, len(start), step):
+            runs = slice(first, first + step)
+            end = start[runs.stop] if runs.stop < len(start) else len(self.score)
+            rows = slice(start[first], end)
+            score = self.score[rows]
+            total = score if single else self.count[rows] * score
+            for k, values in enumerate((self.positives[rows], total, total * (1 - score)), start=1):
+                np.add.reduceat(values, start[runs] - start[first], out=sums[k, runs])
+        return sums
+
+
+def variance_excess(binomial: FloatArray, exact: FloatArray) -> float:
+    """Return the largest relative excess of the variance of binomials; those that hardly vary do not matter."""
+    matters = exact > 1e-3
+    return float(np.max(binomial[matters] / exact[matters], initial=1.0)) - 1
+
+
+class Null(ABC):
+    """Cell sums of residuals, for the data and for draws under calibration.
+
+    Attributes
+    ----------
+    score, mass, information : ndarray of shape (n_cells,)
+        Mean score, sum of the weights and sum of w^2 f (1 - f) of each cell, in ascending order of score. Weights are
+        scaled to sum to the effective number of rows.
+    residual : ndarray of shape (n_cells,)
+        Sum of w (f - y) of each cell.
+    """
+
+    score: FloatArray
+    mass: FloatArray
+    information: FloatArray
+    residual: FloatArray
+    #: Whether labels are 0 and 1, so that a score of exactly 0 or 1 rules one of them out.
+    binary: bool = True
+
+    @abstractmethod
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield blocks of residuals, of shape (draws, n_cells), under the null hypothesis."""
+
+    @abstractmethod
+    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
+        """Return mean and variance under the null hypothesis of a sum of squares, for each of `counts`.
+
+        It is that of the first `count` columns of ``residual @ terms``.
+        """
+
+    @abstractmethod
+    def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
+        """Return the same for the squared residual sums of bins, times `scale`."""
+
+    @abstractmethod
+    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return by what the squared residual sums of bins are divided; it must not depend on the labels."""
+
+    @abstractmethod
+    def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
+        """Whether bins from these cells on, or so many smooth terms, have enough independent units on average."""
+
+
+class _IndependentNull(Null):
+    """Independent cells, whose residual sums have the variance `information` and a known fourth cumulant."""
+
+    _kurtosis: FloatArray
+
+    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
+        """Return mean and variance from the variance and the fourth cumulant of cells."""
+        covariance = np.einsum("ki,kj->ij", terms, terms * self.information[:, np.newaxis])
+        squares = np.cumsum(np.square(terms), axis=1)
+        found = []
+        for count in counts:
+            part = covariance[:count, :count]
+            variance = 2 * float(np.sum(part**2)) + float(self._kurtosis @ squares[:, count - 1] ** 2)
+            found.append((float(np.trace(part)), variance))
+        return found
+
+    def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
+        """Return mean and variance for bins, whose sums are independent."""
+        variance, kurtosis = np.add.reduceat([self.information, self._kurtosis], start, axis=1)
+        return float(variance @ scale), float((2 * variance**2 + kurtosis) @ scale**2)
+
+    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return the variance of the bins, and half a row."""
+        # Half a row keeps bins of scores near 0 and 1, where labels hardly vary, from deciding.
+        return np.asarray(np.add.reduceat(self.information, start)) + 0.5
+
+    def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
+        """Every row is a unit, and levels stop at six rows per bin."""
+        return True
+
+
+class LabelNull(_IndependentNull):
+    """Independent rows: labels are drawn again from the scores.
+
+    Parameters
+    ----------
+    trials : Trials
+        The data.
+    merge : bool
+        Whether very many trials are merged into narrow cells first.
+    """
+
+    def __init__(self, trials: Trials, *, merge: bool = True) -> None:
+        self.trials = trials = trials.merged() if merge else trials
+        total = _weights(trials)
+        self._weight = (
+            None
+            if trials.weight is None
+            else trials.weight * total.sum() / float(np.sum(total * trials.weight))
+        )
+        each = 1.0 if self._weight is None else self._weight
+        mass = trials.count * each
+        self._start = _cell_starts(trials.score, mass)
+        variance = trials.score * (1 - trials.score)
+        self.mass = self._total(mass)
+        self.score = _mean_scores(trials.score, mass, self._start)
+        self.information = self._total(mass * each * variance)
+        self._kurtosis = self._total(mass * each**3 * variance * (1 - 6 * variance))
+        self.expected = self._total(mass * trials.score)
+        self.residual = self.expected - self._total(each * trials.positives)
+
+    @property
+    def cell_of_trial(self) -> NDArray[np.intp]:
+        """Cell of each of the trials."""
+        n_trials = len(self.trials.score)
+        return np.repeat(np.arange(len(self._start)), np.diff(self._start, append=n_trials))
+
+    def _total(self, values: FloatArray) -> FloatArray:
+        return values if len(self._start) == len(values) else np.asarray(np.add.reduceat(values, self._start))
+
+    def draws(
+        self, n_resamples: int, rng: np.random.Generator, chance: FloatArray | None = None
+    ) -> Iterator[FloatArray]:
+        """Yield blocks of residuals of labels drawn from the scores.
+
+        Parameters
+        ----------
+        n_resamples : int
+            Number of draws.
+        rng : numpy.random.Generator
+            Source of randomness.
+        chance : ndarray, optional
+            Probabilities of positive labels, for each of `trials`, if these are not the scores: an alternative.
+        """
+        chance = self.trials.score if chance is None else chance
+        rows = int(self.trials.count.sum())
+        if rows <= MOST_DRAWN_ROWS or self._weight is not None:
+            return self._draw_rows(n_resamples, rows, rng, chance)
+        return self._draw_trials(n_resamples, rng, chance)
+
+    def _draw_rows(
+        self, n_resamples: int, rows: int, rng: np.random.Generator, chance: FloatArray
+    ) -> Iterator[FloatArray]:
+        """Draw each label from a random byte, and from a further uniform number where the byte does not decide."""
+        each = self.trials.count.astype(np.intp)
+        scaled = 256 * np.repeat(chance, each)
+        weight = None if self._weight is None else np.repeat(self._weight, each)
+        start = np.concatenate([[0], np.cumsum(each)[:-1]])[self._start]
+        whole = np.minimum(np.floor(scaled), 255)
+        rest, byte = scaled - whole, whole.astype(np.uint8)
+        for size in _blocks(n_resamples, rows):
+            drawn = rng.integers(0, 256, (size, rows), dtype=np.uint8)
+            label = drawn < byte
+            undecided = np.flatnonzero(drawn == byte)
+            label.reshape(-1)[undecided] = rng.random(len(undecided)) < rest[undecided % rows]
+            if weight is not None:
+                sums = np.add.reduceat(label * weight, start, axis=1)
+            elif len(start) == rows:
+                sums = label
+            else:
+                sums = np.add.reduceat(label.view(np.uint8), start, axis=1, dtype=np.int32)
+            yield self.expected - sums
+
+    def _draw_trials(
+        self, n_resamples: int, rng: np.random.Generator, chance: FloatArray
+    ) -> Iterator[FloatArray]:
+        count = self.trials.count
+        for size in _blocks(n_resamples, len(count), BINOMIALS_AT_ONCE):
+            drawn = draw_binomials(count, chance, size, rng)
+            for some in np.array_split(drawn, drawn.nbytes // LABELS_AT_ONCE + 1):
+                yield self.expected - (
+                    some if len(self._start) == len(count) else np.add.reduceat(some, self._start, axis=1)
+                )
+
+
+class GoldNull(_IndependentNull):
+    r"""A judge and gold labels: the gold labels are drawn again, as judge and score predict them under calibration.
+
+    Few gold rows in which the judge was wrong have most of the noise, so that random signs would not be valid.
+    Residuals of draws are :math:`\xi (f - m) - \frac{G}{\pi} \sqrt k (y^* - m)`, with :math:`y^*` a label of
+    probability q, k the observed over the expected noise of gold labels, and :math:`\xi` a standard normal number.
+
+    Parameters
+    ----------
+    score, weight : ndarray of shape (n,)
+        Scores in ascending order, and weights.
+    gold : Gold
+        What is known of the rows.
+    """
+
+    binary = False
+
+    def __init__(self, score: FloatArray, weight: FloatArray, gold: Gold) -> None:
+        chance = gold.calibrated_chance(score, weight)
+        value, mean, variance = gold.at(score, chance)
+        information = weight**2 * score * (1 - score)
+        noise = weight**2 * variance
+        # To the number of rows with true labels that would be as informative.
+        weight = weight * (float(weight.sum() * information.sum()) / float(np.sum(weight**2) * noise.sum()))
+        noise = weight**2 * variance
+        self._start = start = _cell_starts(score, weight)
+        self.mass = np.asarray(np.add.reduceat(weight, start))
+        self.score = _mean_scores(score, weight, start)
+        self.information = np.asarray(np.add.reduceat(noise, start))
+        self._kurtosis = -2 * np.asarray(np.add.reduceat(noise**2, start))
+        self.residual = np.asarray(np.add.reduceat(weight * (score - value), start))
+        self._sd = np.sqrt(np.add.reduceat((weight * (score - mean)) ** 2, start))
+        # The gold rows, by cell.
+        rows = np.flatnonzero(gold.known)
+        self._cell = np.searchsorted(start, rows, side="right") - 1
+        self._chance, self._mean = chance[rows], mean[rows]
+        self._weight = weight[rows] * (np.sqrt(gold.factor) / gold.probability[rows])
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield blocks of residuals of gold labels that were drawn again."""
+        cells, first = np.unique(self._cell, return_index=True)
+        many = len(self._cell) > MOST_DRAWN_ROWS
+        if many:  # sums over the rows of a cell are nearly normal
+            centre = np.add.reduceat(self._weight * (self._chance - self._mean), first)
+            spread = np.sqrt(np.add.reduceat(self._weight**2 * self._chance * (1 - self._chance), first))
+        for size in _blocks(n_resamples, max(len(self._sd), 1 if many else len(self._cell))):
+            residual = rng.standard_normal((size, len(self._sd))) * self._sd
+            if many:
+                gold = centre + spread * rng.standard_normal((size, len(cells)))
+            else:
+                label = rng.random((size, len(self._chance))) < self._chance
+                gold = np.add.reduceat((label - self._mean) * self._weight, first, axis=1)
+            residual[:, cells] -= gold
+            yield residual
+
+
+class ClusterNull(Null):
+    """Rows in clusters: the sums of each cluster are multiplied by random signs, and scaled where they are skewed.
+
+    Beyond 8,192 clusters signs are those of 4,096 blocks of whole clusters.
+
+    Parameters
+    ----------
+    score, residual, weight : ndarray of shape (m,)
+        Score, and sums of w (f - y) and of w over rows of the same cluster and score, sorted by score.
+    cluster : ndarray of int, of shape (m,)
+        Number of the cluster, from 0.
+    binary : bool
+        Whether labels are 0 and 1.
+    scaled : bool
+        Whether sums are scaled up to the variance of 0 and 1; soft labels may have less.
+    """
+
+    def __init__(
+        self,
+        score: FloatArray,
+        residual: FloatArray,
+        weight: FloatArray,
+        cluster: NDArray[np.intp],
+        *,
+        binary: bool = True,
+        scaled: bool = True,
+    ) -> None:
+        self.binary = binary
+        self.scale = flip_scale(score, residual, weight, cluster) if scaled else FlipScale(1.0, 0.0)
+        self.n_clusters = int(cluster.max()) + 1
+        if self.n_clusters > 2 * MOST_SIGNS:
+            self.n_clusters, cluster = MOST_SIGNS, cluster % MOST_SIGNS
+        start = _cell_starts(score, weight)
+        cell = np.repeat(np.arange(len(start)), np.diff(start, append=len(score)))
+        self.mass = np.asarray(np.add.reduceat(weight, start))
+        self.score = _mean_scores(score, weight, start)
+        self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
+        self.residual = np.asarray(np.add.reduceat(residual, start))
+        shape = self.n_clusters, len(start)
+        self._sums = scipy.sparse.csr_array((residual, (cluster, cell)), shape=shape)
+
+    @cached_property
+    def patterns(self) -> int:
+        """Number of different sign patterns: a pattern and its opposite give the same sums of squares."""
+        return 1 << (self.n_clusters - 1)
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield blocks of residuals with random signs for whole clusters."""
+        for size in _blocks(n_resamples, max(self._sums.shape)):
+            yield self.signed(_random_signs(size, self.n_clusters, rng))
+
+    def signed(self, signs: FloatArray) -> FloatArray:
+        """Return the scaled residuals with given signs of the clusters, of shape (draws, n_clusters)."""
+        return np.asarray((self.scale.factor * signs) @ self._signed)
+
+    @cached_property
+    def _signed(self) -> FloatArray | scipy.sparse.csr_array:
+        """The sums, dense if many of them are not 0."""
+        return self._sums.toarray() if hardly_sparse(self._sums) else self._sums
+
+    def all_draws(self) -> FloatArray:
+        """Return the residuals for every pattern of signs that keeps that of the first cluster, the data first."""
+        pattern = np.arange(self.patterns)[:, np.newaxis] >> np.arange(self.n_clusters - 1) & 1
+        sign = np.concatenate([np.ones((self.patterns, 1)), 1.0 - 2 * pattern], axis=1)
+        return self.signed(sign)
+
+    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
+        """Return mean and variance over all patterns of signs."""
+        sums = np.asarray(self._sums @ terms)
+        return [_sign_moments(scipy.sparse.csr_array(sums[:, :count])) for count in counts]
+
+    def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
+        """Return mean and variance for bins over all patterns of signs."""
+        sums = self._by_bin(start)
+        sums.data *= np.sqrt(scale)[sums.indices]
+        return _sign_moments(sums)
+
+    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return the mass of the bins."""
+        # Dividing by the bins' own variances would let skewed residuals near 0 and 1 decide.
+        return np.asarray(np.add.reduceat(self.mass, start))
+
+    def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
+        """Whether there are six clusters for each bin or term."""
+        if start is None:
+            return count == 1 or self.n_clusters >= ROWS_PER_BIN * count
+        return bool(self._by_bin(start).nnz >= ROWS_PER_BIN * count)
+
+    def _by_bin(self, start: NDArray[np.intp]) -> scipy.sparse.csr_array:
+        """Return the residual sums of the clusters in bins of cells; those that are 0 are among its entries."""
+        place = np.repeat(np.arange(len(start)), np.diff(start, append=len(self.mass)))
+        entries = self._sums.data.copy(), place[self._sums.indices], self._sums.indptr.copy()
+        sums = scipy.sparse.csr_array(entries, shape=(self.n_clusters, len(start)))
+        sums.sum_duplicates()
+        return sums
+
+
+def _random_signs(n_draws: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+    return np.asarray(rng.integers(0, 2, (n_draws, n_clusters)) * 2.0 - 1.0, dtype=np.float64)
+
+
+def _sign_moments(sums: scipy.sparse.csr_array) -> tuple[float, float]:
+    """Return mean and variance over random signs of the squared length of the signed sum of rows."""
+    squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
+    mean = float(squares.sum())
+    # Products of clusters and products of bins have the same sum of squares: the fewer of them are computed.
+    product = gram(sums.T.tocsr() if sums.shape[0] <= sums.shape[1] else sums)
+    variance = 2 * (float(np.sum(product**2)) - float(squares @ squares))
+    return mean, variance if variance > 1e-12 * mean**2 else 0.0
+
+
+class JointNull(ABC):
+    """Several classes of the same rows, which are resampled together.
+
+    Attributes
+    ----------
+    nulls : sequence of Null
+        The classes one by one.
+    """
+
+    nulls: Sequence[Null]
+
+    @abstractmethod
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
+        """Yield for blocks of draws the residuals of each class."""
+
+
+class JointLabelNull(JointNull):
+    """Independent rows: one class is drawn for each row from its probabilities.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, K)
+        Probabilities of all classes, whose rows sum to 1.
+    truth : ndarray of bool, of shape (n, K)
+        Which class is the true one.
+    weight : ndarray of shape (n,), optional
+        Sampling weights.
+    """
+
+    nulls: list[LabelNull]
+
+    def __init__(self, proba: FloatArray, truth: NDArray[np.bool_], weight: FloatArray | None = None) -> None:
+        upper = np.cumsum(proba, axis=1)
+        self._upper, self._weight = upper[:, :-1] / upper[:, -1:], None
+        self.nulls, cells = [], []
+        for score, label in zip(proba.T, truth.T, strict=True):
+            order = np.argsort(score, kind="stable")
+            rows = None if weight is None else weight[order]
+            null = LabelNull(
+                Trials(score[order], np.ones(len(score)), label[order].astype(np.float64), rows), merge=False
+            )
+            cell = np.empty(len(score), dtype=np.intp)
+            cell[order] = null.cell_of_trial
+            self.nulls.append(null)
+            cells.append(cell)
+        sizes = [len(null.score) for null in self.nulls]
+        self._split = np.cumsum(sizes)
+        self._cell = np.stack(cells) + (self._split - sizes)[:, np.newaxis]
+        if weight is not None:
+            self._weight = weight * weight.sum() / float(weight @ weight)
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
+        """Yield for blocks of draws the residuals of each class."""
+        rows, total = np.arange(len(self._upper)), int(self._split[-1])
+        for size in _blocks(n_resamples, max(len(rows), total)):
+            drawn = np.stack([(self._upper <= rng.random((len(rows), 1))).sum(axis=1) for _ in range(size)])
+            place = self._cell[drawn, rows] + total * np.arange(size)[:, np.newaxis]
+            weight = None if self._weight is None else np.broadcast_to(self._weight, place.shape).ravel()
+            sums = np.bincount(place.ravel(), weight, size * total).reshape(size, total)
+            parts = np.split(sums, self._split[:-1], axis=1)
+            yield [null.expected - part for null, part in zip(self.nulls, parts, strict=True)]
+
+
+class JointClusterNull(JointNull):
+    """Rows in clusters: the sums of a cluster have the same sign in all classes.
+
+    Parameters
+    ----------
+    nulls : sequence of ClusterNull
+        The classes one by one.
+    """
+
+    def __init__(self, nulls: Sequence[ClusterNull]) -> None:
+        self.nulls: Sequence[ClusterNull] = nulls
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
+        """Yield for blocks of draws the residuals of each class."""
+        width = max(len(null.score) for null in self.nulls)
+        for size in _blocks(n_resamples, max(width, self.nulls[0].n_clusters)):
+            signs = _random_signs(size, self.nulls[0].n_clusters, rng)
+            yield [null.signed(signs) for null in self.nulls]
+
+
+def _weights(trials: Trials) -> FloatArray:
+    return trials.count if trials.weight is None else trials.count * trials.weight
+
+
+def _mean_scores(score: FloatArray, mass: FloatArray, start: NDArray[np.intp]) -> FloatArray:
+    """Return the mean of ascending scores in each cell; it lies between them, whatever rounding does."""
+    return _between(np.add.reduceat(mass * score, start) / np.add.reduceat(mass, start), score, start)
+
+
+def _between(mean: FloatArray, score: FloatArray, start: NDArray[np.intp]) -> FloatArray:
+    """Return means of ascending scores in cells, moved between these scores."""
+    last = np.append(start[1:], len(score)) - 1
+    return np.asarray(np.clip(mean, score[start], score[last]))
+
+
+def _cell_starts(score: FloatArray, mass: FloatArray) -> NDArray[np.intp]:
+    """Return where cells begin: at every distinct score, or if these are too many at every 1/2048 of the mass."""
+    start = np.flatnonzero(np.diff(score, prepend=-1))
+    if len(start) <= TEST_CELLS:
+        return start
+    group = np.add.reduceat(mass, start)
+    place = np.floor(TEST_CELLS * (np.cumsum(group) - group / 2) / group.sum())
+    # Scores of exactly 0 and 1 are cells of their own: a residual there is impossible.
+    certain = (score[start] > 0).astype(np.float64) + (score[start] == 1)
+    return start[np.flatnonzero(np.diff(place, prepend=-1) + np.diff(certain, prepend=0))]
+
+
+def _blocks(n_resamples: int, width: int, most: int = LABELS_AT_ONCE) -> Iterator[int]:
+    size = max(1, most // width)
+    for first in range(0, n_resamples, size):
+        yield min(size, n_resamples - first)
+
+
+@dataclass(frozen=True)
+class FlipScale:
+    """What random signs of clusters must be multiplied by, and whether they say enough.
+
+    Attributes
+    ----------
+    factor : float
+        At least 1.
+    deviation : float
+        Standard deviation of the total of the sums with random signs, scaled.
+    too_little : str
+        Why the clusters hold too little information for a test; empty if they hold enough.
+    doubt : float
+        Relative variance of the variance between clusters beyond that of normal sums, :math:`1 / G_e - 3 / (G + 2)`,
+        and at least 1 / G: far out in the tail skewed sums make random signs too certain even if no few stand out.
+    """
+
+    factor: float
+    deviation: float
+    too_little: str = ""
+    doubt: float = 0.0
+
+    def reason(self, pvalue: float) -> str:
+        """Return why a p-value from scaled signs is no test; empty if it is one.
+
+        Parameters
+        ----------
+        pvalue : float
+            With too little information it allows for any dependence, and counts if it is small.
+        """
+        return "" if pvalue <= CLEAR_PVALUE else self.too_little
+
+
+def flip_scale(
+    score: FloatArray, residual: FloatArray, weight: FloatArray, cluster: NDArray[np.intp], known: str = ""
+) -> FlipScale:
+    """Return how residual sums with random signs must be scaled.
+
+    Parameters
+    ----------
+    score, residual, weight : ndarray of shape (m,)
+        Score, and w (f - y) and w, of rows or of sums over rows of the same cluster and score.
+    cluster : ndarray of int, of shape (m,)
+        Number of the cluster, from 0.
+    known : str
+        Why all rows, of which these are a part, hold too little information; empty if they hold enough.
+
+    Examples
+    --------
+    >>> score, cluster = np.full(100, 0.01), np.repeat(np.arange(20), 5)
+    >>> scale = flip_scale(score, score, np.ones(100), cluster)  # no event
+    >>> round(scale.factor, 1), scale.too_little
+    (9.9, 'all labels are the same, which does not show how much clusters differ')
+    """
+    columns = [np.bincount(cluster, values) for values in (weight, residual, weight * score * (1 - score))]
+    size, sums, information = (column[columns[0] > 0] for column in columns)
+    count, own, noise = len(sums), float(sums @ sums), float(information.sum())
+    reason = known or _few(count)
+    if not own > 0 or not noise > 0:  # nothing to scale: no residual, or none that the scores allow
+        return FlipScale(1.0, math.sqrt(own), reason)
+    total, expected, common = float(size.sum()), float(weight @ score), float(sums.sum())
+    spread = expected * (total - expected)
+    ratio = (expected - common) * (total - expected + common) / spread if spread > 0 else 0.0
+    rest = sums - information * (common / noise)
+    squares = float(rest @ rest)
+    effective = squares**2 / float(np.sum(rest**4)) if squares > 1e-12 * own else float(count)
+    most = float(size @ information)
+    if ratio <= 1e-9:
+        reason = reason or "all labels are the same, which does not show how much clusters differ"
+    elif effective < _needed(count):
+        about = counted(max(round(effective), 1), "cluster")
+        reason = reason or f"about {about} of {count:,} have nearly all that shows how much clusters differ"
+    power = FLIP_POWER[0] + FLIP_POWER[1] / min(count, FLIP_MOST)
+    between = squares / min(max(ratio, 1e-9), 1.0) ** power * count / max(count - 1, 1)
+    variance = max(most if reason else min(max(noise, between), most), own)
+    doubt = max(1 / effective - 3 / (count + 2), 1 / count)
+    return FlipScale(math.sqrt(variance / own), math.sqrt(variance), reason, doubt)
+
+
+def far_tail(pvalue: float, doubt: float) -> float:
+    """Return a p-value that is used for many tests at once, with Student's t in place of the normal distribution.
+
+    Parameters
+    ----------
+    pvalue : float
+        From scaled signs, whose variance is taken as known.
+    doubt : float
+        Relative variance of that variance, of which the reciprocal is the number of degrees of freedom.
+    """
+    if doubt <= 0 or not 0 < pvalue < 1:
+        return pvalue
+    return 2 * float(stdtr(1 / doubt, float(ndtri(pvalue / 2))))
+
+
+def _needed(count: int) -> float:
+    return (FLIP_FEWEST[0] + FLIP_FEWEST[1] / max(count, FLIP_USUAL)) * min(1.0, count / FLIP_USUAL)
+
+
+def _few(count: int) -> str:
+    if count >= FEWEST_SIGNS:
+        return ""
+    return f"with {counted(count, 'cluster')} no p-value can be below 1/{2 ** max(count - 1, 0)}"

@@ -1,0 +1,460 @@
+r"""A sample as units: the smallest groups of rows that the core tells apart, and the nested bins above them.
+
+Everything in `truecal.multiscale` is computed from sums over units of the residuals :math:`r = f - y`. With weights
+w, scaled so that they sum to Kish's effective size :math:`N = (\sum w)^2 / \sum w^2`, a unit keeps
+
+.. math:: m = \sum w, \quad m_2 = \sum w^2, \quad R = \sum w r, \quad R_2 = \sum w^2 r, \quad Q = \sum w^2 r^2,
+    \quad p_2 = \sum w^2 y.
+
+Rows that are counted, not weighted, have :math:`m_2 = m`, :math:`R_2 = R` and so on. Labels that are not the truth
+(`truecal.data.pseudo_labels`) take the place of y, with the noise :math:`V = \sum w^2 v` of their variances v in place
+of that of 0 and 1. Their weights sum to the number of rows with true labels that would be as informative,
+:math:`N = (\sum w)^2 / \sum w^2 \cdot \sum w^2 f (1 - f) / \sum w^2 v`, so that everything that depends on N scales.
+
+Level j of the bins has :math:`2^j` bins of equal mass: the bin of a score is :math:`\lfloor 2^j u \rfloor`, where u is
+the middle of its ranks divided by N. A score exactly on an edge lies in the bin above it if it is above 1/2, else in
+the one below, so that exchanging the two classes changes nothing. Equal scores are never separated, and the bins of one
+level lie inside those of the level before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from truecal._lib.types import FloatArray
+from truecal.data.cells import LARGEST_CELL, Cells, cell_of
+from truecal.data.sample import Clusters, Sample
+from truecal.multiscale._constants import (
+    DENSE_ROWS,
+    MIN_CLUSTERS,
+    MIN_EFFECTIVE_CLUSTERS,
+    MOST_LEVELS_CLUSTERED,
+    MOST_SINGLE_SCORES,
+    PIECE_ROWS,
+    ROWS_PER_BIN,
+    SPARSE_SHARE,
+)
+
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+#: A number of one sample, or an array of them, one for each of several samples that are analysed together.
+Number = Any
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterUnits:
+    """Sums over the rows of one cluster in one unit, sorted by unit.
+
+    Attributes
+    ----------
+    cluster, unit : ndarray of int
+        Which cluster, from 0, and which unit.
+    weight, residual : ndarray
+        Sum of the weights, and of the weights times score less label.
+    by_cluster : tuple of ndarray of int
+        Order of these by cluster, and within a cluster by unit; and where each cluster begins in it.
+    n_clusters : int
+        Number of clusters.
+    effective_number : float
+        G: the same, or less if few of them hold most of the weight.
+    """
+
+    cluster: IntArray
+    unit: IntArray
+    weight: FloatArray
+    residual: FloatArray
+    by_cluster: tuple[NDArray[Any], NDArray[Any]]
+    n_clusters: int
+    effective_number: float
+
+    @property
+    def variance_factor(self) -> float:
+        """G / (G - 1): makes a sum over clusters of squared deviations an unbiased variance."""
+        return self.effective_number / max(self.effective_number - 1, 1.0)
+
+
+def enough_clusters(n_clusters: int, effective_number: float) -> bool:
+    """Return whether clusters are enough, and equal enough in weight, to tell how much they differ."""
+    return n_clusters >= MIN_CLUSTERS and effective_number > MIN_EFFECTIVE_CLUSTERS
+
+
+def inflation(effective_number: float) -> float:
+    """Return the variance of Student's t that belongs to an effective number of clusters; 1 if it has none."""
+    freedom = effective_number - 1
+    return freedom / (freedom - 2) if effective_number > MIN_EFFECTIVE_CLUSTERS else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Sums of a sample by unit, in ascending order of score.
+
+    Several samples can be analysed together (`units_of_samples`): arrays then have a leading axis for them.
+
+    Attributes
+    ----------
+    size : float
+        Effective number of rows N; the weights sum to it.
+    score : ndarray of shape (..., n_units)
+        Mean score.
+    weight, weight2, residual, residual2, residual_weight2, positives2 : ndarray of shape (..., n_units)
+        The sums m, m_2, R, Q, R_2 and p_2 of the module's docstring.
+    bin : ndarray of int, of shape (..., n_units)
+        Bin of each unit at the finest level.
+    depth : int
+        The finest level has ``2**depth`` bins; below 2 there are too few rows for bins.
+    saturated : bool
+        Whether a further level, in which every distinct score is a bin, is finer and worth a look. Scores of one cell
+        (see `truecal.data.cells`) are then one unit, so that a sample and its cells have the same level.
+    rank : ndarray of shape (..., n_units), or None
+        Middle of the ranks of each unit, divided by N; None if the units are the bins of the finest level.
+    start : ndarray of int or None
+        First score group of each unit; None if each group is a unit.
+    clusters : ClusterUnits or None
+        The same sums by cluster, if rows of a cluster depend on each other.
+    noise : ndarray of shape (n_units,), or None
+        V, if labels are not the truth.
+    """
+
+    size: float
+    score: FloatArray
+    weight: FloatArray
+    weight2: FloatArray
+    residual: FloatArray
+    residual2: FloatArray
+    residual_weight2: FloatArray
+    positives2: FloatArray
+    bin: IntArray
+    depth: int
+    saturated: bool
+    rank: FloatArray | None = None
+    start: IntArray | None = None
+    clusters: ClusterUnits | None = None
+    noise: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return int(self.score.shape[-1])
+
+    def sums(self, values: FloatArray, depth: int) -> FloatArray:
+        """Return the sums of values of the units over the bins of the level with ``2**depth``."""
+        if len(self) == 2**self.depth:  # the units are the bins of the finest level
+            return values if depth == self.depth else values.reshape(2**depth, -1).sum(axis=1)
+        return total(self.bin >> (self.depth - depth), values, 2**depth)
+
+
+def total(place: IntArray, values: FloatArray, n_bins: int) -> FloatArray:
+    """Return the sums of values over bins; `place` is the bin of each value, in each of the samples."""
+    if place.ndim == values.ndim == 1:
+        return np.bincount(place, values, n_bins).astype(np.float64, copy=False)
+    place, values = np.broadcast_arrays(place, values)
+    n_samples = len(values)
+    place = place + n_bins * np.arange(n_samples)[:, np.newaxis]
+    sums = np.bincount(place.ravel(), values.ravel(), n_samples * n_bins).reshape(n_samples, n_bins)
+    return sums.astype(np.float64, copy=False)
+
+
+def over(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return a ratio, or 0 where the denominator is 0."""
+    positive = below > 0
+    if positive.all():
+        return np.asarray(above / below)
+    return np.divide(
+        above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=positive
+    )
+
+
+def first_of_runs(place: IntArray) -> IntArray:
+    """Return where values that differ from the one before begin."""
+    return np.concatenate([[0], (place[1:] != place[:-1]).nonzero()[0] + 1])
+
+
+def place_of(rank: FloatArray, score: FloatArray, n_bins: int | FloatArray) -> IntArray:
+    """Return the bins of scores with ranks u, among bins of equal mass."""
+    scaled = rank * n_bins
+    place = scaled.astype(np.intp)
+    place -= (place == scaled) & _below_its_edge(rank, score)
+    return place
+
+
+def _below_its_edge(rank: FloatArray, score: FloatArray) -> BoolArray:
+    """Return whether a score that is exactly on an edge lies in the bin below it; 1/2 goes towards the middle."""
+    return np.asarray((score < 0.5) | ((score == 0.5) & (rank >= 0.5)))
+
+
+def hardly_sparse(matrix: scipy.sparse.csr_array) -> bool:
+    """Return whether products are quicker if a matrix becomes dense."""
+    return bool(matrix.nnz >= SPARSE_SHARE * math.prod(matrix.shape))
+
+
+def gram(matrix: scipy.sparse.csr_array) -> FloatArray:
+    """Return the products of all pairs of columns of a sparse matrix; one that is hardly sparse becomes dense first."""
+    n_rows, n_columns = matrix.shape
+    if not hardly_sparse(matrix):
+        return np.asarray((matrix.T @ matrix).toarray())
+    products = np.zeros((n_columns, n_columns))
+    for first in range(0, n_rows, DENSE_ROWS):
+        dense = matrix[first : first + DENSE_ROWS].toarray()
+        products += dense.T @ dense
+    return products
+
+
+def make_units(sample: Sample) -> Units:
+    """Return the units of a sample, with the nested bins that its size allows."""
+    n_groups, clusters = len(sample), sample.clusters
+    if sample.one_row_each and clusters is None:
+        return _units_of_rows(sample.score, sample.positives)
+    scale, size = _scale(sample)
+    discrete = clusters is None and n_groups <= size / 2
+    if discrete:
+        cells = _in_cells(sample)
+        discrete = _n_scores(cells, scale) <= size / 2
+        if discrete and len(cells) < n_groups:
+            return _units_of_cells(sample, cells)
+    depth = _depth(min(size, sample.n**2 / float(sample.weight2.sum())))
+    depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
+    counted = sample.counted and clusters is None
+    if counted and n_groups > max(MOST_SINGLE_SCORES, size / 2) and depth >= 2:
+        return _units_of_groups(sample, size, depth)
+
+    weight = sample.count if sample.counted else sample.count * scale
+    positives = sample.positives if sample.counted else sample.positives * scale
+    residual = weight * sample.score - positives
+    weight2 = weight if sample.counted else sample.weight2 * scale**2
+    positives2 = positives if sample.counted else sample.positives2 * scale**2
+    residual_weight2 = residual if weight2 is weight else weight2 * sample.score - positives2
+    residual2 = sample.score**2 * (weight2 - positives2) + (1 - sample.score) ** 2 * positives2
+    noise = None if sample.noise is None else sample.noise * scale**2
+    if noise is not None:
+        residual2 += (sample.labels2 - sample.positives2) * scale**2
+
+    rank = (np.cumsum(weight) - weight / 2) / size
+    if clusters is not None:
+        depth = min(depth, _depth_for_clusters(clusters, rank, sample.score))
+    group_bin = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
+    start = first_of_runs(group_bin)
+    saturated = discrete and depth >= 2 and len(start) < n_groups
+    if saturated or clusters is not None or n_groups <= MOST_SINGLE_SCORES:
+        return Units(
+            size=size,
+            score=sample.score,
+            weight=weight,
+            weight2=weight2,
+            residual=residual,
+            residual2=residual2,
+            residual_weight2=residual_weight2,
+            positives2=positives2,
+            bin=group_bin,
+            depth=depth,
+            saturated=saturated,
+            rank=rank,
+            clusters=None if clusters is None else _cluster_units(clusters, sample.score, scale),
+            noise=noise,
+        )
+
+    def merged(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, start))
+
+    unit_weight, unit_residual, unit_positives = merged(weight), merged(residual), merged(positives)
+    return Units(
+        size=size,
+        score=(unit_residual + unit_positives) / unit_weight,
+        weight=unit_weight,
+        weight2=unit_weight if weight2 is weight else merged(weight2),
+        residual=unit_residual,
+        residual2=merged(residual2),
+        residual_weight2=unit_residual if weight2 is weight else merged(residual_weight2),
+        positives2=unit_positives if positives2 is positives else merged(positives2),
+        bin=group_bin[start],
+        depth=depth,
+        saturated=False,
+        start=start,
+        noise=None if noise is None else merged(noise),
+    )
+
+
+def _in_cells(sample: Sample) -> Sample:
+    """Return the sample as `Cells`, or as it is if its scores are so far apart that each has a cell of its own."""
+    if sample.noise is not None:
+        return sample
+    if not isinstance(sample, Cells) and np.diff(sample.score).min(initial=1.0) > LARGEST_CELL:
+        return sample
+    return Cells.from_sample(sample)
+
+
+def _n_scores(sample: Sample, scale: float) -> float:
+    """Return the number of distinct scores; in a cell of several scores every row counts as one.
+
+    So it is the same for rows and for their cells, and a level of distinct scores is there for both or for neither.
+    """
+    if not isinstance(sample, Cells):
+        return len(sample)
+    return float(np.where(sample.end > sample.score, sample.count * scale, 1.0).sum())
+
+
+def _units_of_cells(sample: Sample, cells: Sample) -> Units:
+    """Return the units of the cells of a sample, which are those of its own groups."""
+    units, start = make_units(cells), first_of_runs(cell_of(sample.score))
+    return replace(units, start=start if units.start is None else start[units.start])
+
+
+def _depth(size: float) -> int:
+    """Return the finest level at which bins hold enough rows on average; 0, one bin, if there are very few rows."""
+    return max(math.floor(math.log2(max(size, 1) / ROWS_PER_BIN)), 0)
+
+
+def _units_of_rows(score: FloatArray, label: FloatArray) -> Units:
+    """Return the units of counted rows of different scores: the rows, or the finest bins if rows are many."""
+    n = len(score)
+    depth = _depth(n)
+    if n <= MOST_SINGLE_SCORES:
+        return _rows_as_units(score, label, depth, (np.arange(n) + 0.5) / n)
+    edge = np.arange(2**depth) * (n / 2**depth) - 0.5  # the row with the rank of the edge, if there is one
+    start = np.ceil(edge).astype(np.intp)
+    start += (start == edge) & _below_its_edge((start + 0.5) / n, score[start])
+    weight = np.diff(start, append=n).astype(np.float64)
+    return _merged(score, label, None, float(n), depth, start, np.arange(2**depth), weight)
+
+
+def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
+    """Return the rows of several samples as units, so that they can be analysed together.
+
+    Rows with the same score count as units of their own, which changes no sum: they stand at the middle of their ranks.
+
+    Parameters
+    ----------
+    score, label : ndarray of shape (n_samples, n)
+        The rows, in ascending order of the scores.
+
+    Returns
+    -------
+    Units or None
+        None if samples are large enough to be analysed one by one, or if scores repeat so often that levels of bins
+        may be missing, or a level of distinct scores be needed.
+    """
+    n = score.shape[1]
+    depth = _depth(n)
+    new = np.ones(score.shape, dtype=np.bool_)
+    np.not_equal(score[:, 1:], score[:, :-1], out=new[:, 1:])
+    if depth < 2 or n > MOST_SINGLE_SCORES or np.count_nonzero(new, axis=1).min() <= n / 2:
+        return None
+    place = np.arange(n)
+    first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
+    new[:, :-1], new[:, -1] = new[:, 1:].copy(), True  # which are the last of their score
+    last = np.minimum.accumulate(np.where(new, place, n)[:, ::-1], axis=1)[:, ::-1]
+    return _rows_as_units(score, label, depth, (first + last + 1) / (2 * n))
+
+
+def _rows_as_units(score: FloatArray, label: FloatArray, depth: int, rank: FloatArray) -> Units:
+    n, residual = score.shape[-1], score - label
+    one = np.ones(n)
+    return Units(
+        size=float(n),
+        score=score,
+        weight=one,
+        weight2=one,
+        residual=residual,
+        residual2=residual**2,
+        residual_weight2=residual,
+        positives2=label,
+        bin=place_of(rank, score, 2**depth),
+        depth=depth,
+        saturated=False,
+        rank=rank,
+    )
+
+
+def _units_of_groups(sample: Sample, size: float, depth: int) -> Units:
+    """Return the bins of the finest level as units, for many counted rows of which a few have the same score."""
+    rank = np.cumsum(sample.count)
+    rank -= 0.5 * sample.count
+    rank /= size
+    group_bin = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
+    start = first_of_runs(group_bin)
+    weight = np.add.reduceat(sample.count, start)
+    place = group_bin[start]
+    return _merged(sample.score, sample.positives, sample.count, size, depth, start, place, weight)
+
+
+def _merged(
+    score: FloatArray,
+    positives: FloatArray,
+    count: FloatArray | None,
+    size: float,
+    depth: int,
+    start: IntArray,
+    place: IntArray,
+    weight: FloatArray,
+) -> Units:
+    """Return units that begin at given groups of counted rows, in one pass over the groups."""
+    residual, residual2, hits = np.empty((3, len(start)))
+    step = max(
+        1, PIECE_ROWS * len(start) // len(score)
+    )  # so that what is worked on stays in the cache of a processor
+    for begin in range(0, len(start), step):
+        units = slice(begin, begin + step)
+        groups = slice(start[begin], start[begin + step] if begin + step < len(start) else len(score))
+        first, f, t = start[units] - groups.start, score[groups], positives[groups]
+        r = f - t if count is None else f * count[groups] - t
+        np.add.reduceat(r, first, out=residual[units])
+        np.add.reduceat(t, first, out=hits[units])
+        # The sum of (f - y)^2 is f (R - P) + P, of which the last adds up to the positives.
+        r -= t
+        r *= f
+        np.add.reduceat(r, first, out=residual2[units])
+    residual2 += hits
+    return Units(
+        size=size,
+        score=(residual + hits) / weight,
+        weight=weight,
+        weight2=weight,
+        residual=residual,
+        residual2=residual2,
+        residual_weight2=residual,
+        positives2=hits,
+        bin=place,
+        depth=depth,
+        saturated=False,
+        start=start,
+    )
+
+
+def _scale(sample: Sample) -> tuple[float, float]:
+    """Return the factor that makes weights sum to Kish's effective size, and that size."""
+    return sample.effective_size / sample.n, sample.effective_size
+
+
+def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray) -> int:
+    """Return the finest level at which bins hold rows of six different clusters, on average."""
+    most = 2**MOST_LEVELS_CLUSTERED
+    place = np.minimum(place_of(rank, score, most), most - 1).astype(np.int16)
+    order, bounds = clusters.by_cluster
+    place = place[clusters.group][order]
+    # By the bits in which the bin of an entry differs from the one before: the highest is the level that parts them.
+    change = place[1:] ^ place[:-1]
+    change[bounds[1:-1] - 1] = 0  # not of the same cluster
+    changes = np.bincount(change, minlength=most)
+    n_clusters, depth = clusters.n_clusters, 1
+    while depth < MOST_LEVELS_CLUSTERED:
+        pairs = n_clusters + changes[most >> (depth + 1) :].sum()
+        if pairs < ROWS_PER_BIN * 2 ** (depth + 1):
+            break
+        depth += 1
+    return depth
+
+
+def _cluster_units(clusters: Clusters, score: FloatArray, scale: float) -> ClusterUnits:
+    weight = clusters.weight * scale
+    return ClusterUnits(
+        cluster=clusters.cluster,
+        unit=clusters.group,
+        weight=weight,
+        residual=clusters.residual(score) * scale,
+        by_cluster=clusters.by_cluster,
+        n_clusters=clusters.n_clusters,
+        effective_number=clusters.effective_number,
+    )

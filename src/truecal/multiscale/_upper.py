@@ -1,0 +1,902 @@
+r"""Upper confidence limits of the l2 error, honest over a class of curves that was fixed before the labels were seen.
+
+The scores are cut into B intervals (`truecal.multiscale._upper`). In interval k, with share s of the rows, N
+effective rows, mean score f, observed rate y and variance W of the scores, a curve has the mean error d = f - q. The
+squared error is
+
+.. math:: \theta = \sum_k s_k d_k^2 + H ,
+
+where H is what the error varies inside intervals: as much as that of the beta curve, or as much as one jump between the
+levels of the two neighbours, :math:`(x_k - x_{k-1})(x_{k+1} - x_k)` with :math:`x = f - y`, where these clearly differ;
+or 4/3 of the energy between the halves of all intervals, less 0.7 standard deviations of its noise; or what the
+estimate found on finer scales. H uses the labels, but it can only make limits longer.
+
+The p-value of the hypothesis that the error is :math:`\varepsilon` or more is the largest probability
+
+.. math:: p(\varepsilon) = \max_d P_d(T \le t), \qquad
+    T = \sum_k s_k \Big(x_k + \frac{a_k}{2 N_k}\Big)^2, \quad a_k = 2 f_k - 1,
+
+over curves whose error is :math:`\varepsilon`. The tilt a counts events more than their absence where events are rare.
+An observed t is never taken to be below the 20% quantile of T for a calibrated model: a lucky fit is no evidence.
+
+The curves are near the least favourable ones. They start from the observed gaps, shrunk to the energy :math:`E_0` that
+is not noise, and put what is missing, :math:`\varepsilon^2 - H - E_0`, into one interval, towards 1/2, where labels
+vary most. Two more have the same error everywhere: towards 1/2, and away from it as far as there is room, which makes
+the mean of T smallest. Far from 0 the missing part is small, and the variance is that of the estimate. Near 0 it is all
+there is, and the worst interval decides. With up to three intervals, curves in all directions are looked at, over every
+possible sample if these are few. With one interval each direction has the test of its own that is best, which gives the
+limits of Clopper and Pearson.
+
+Given the scores the labels of intervals are independent, and the number of events in each is binomial, with the mean
+and the variance of its rows: :math:`P_d(T \le t)` is a convolution. With many intervals the one that is moved counts
+exactly, and the sum of the others has a gamma law with their mean and variance. Sampling of the scores adds a normal
+error of variance :math:`S = (\sum s d^4 - (\sum s d^2)^2) / N`; the larger of the probabilities with it and without
+it counts.
+
+The resolution of upper limits: intervals of scores that are fixed by the number of rows and the scores alone.
+
+An upper limit can only hold for a class of curves that was chosen before the labels were seen. Here a curve may have
+any mean error in each of B intervals. With K distinct scores and :math:`b = N^{2/5}`,
+
+- if :math:`K \le \max(4, b, \min(N/9, 7b))`, every distinct score is an interval of its own, and nothing is assumed;
+- otherwise the scores are cut into about b intervals of equal measure. The measure is half by rows and half by the
+  variance of labels: a score with m rows has
+
+  .. math:: \frac{N^{2/5}}{2} \frac{m}{N} + \frac{V^{2/5}}{2} \frac{m f (1 - f)}{\sum m f (1 - f)}, \qquad
+      V = \max\big(1, 4 \textstyle\sum m f (1 - f)\big) .
+
+  A score with a measure of 1 or more stands alone. The first and the last interval have one neighbour only, so that a
+  jump inside them would not be noticed: they are halved if they hold more rows than the average.
+
+:math:`N^{2/5}` is the rate at which curves of smoothness 1 can be told from the identity (Ingster): with it the error
+inside intervals is of the order of what can be seen at all. The half by variance gives the ends of skewed scores
+intervals of their own; with V instead of N in it, rare events do not make intervals without events.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from truecal._lib.optimize import find_root
+from truecal._lib.types import FloatArray
+from truecal.multiscale._constants import (
+    CLEAR_ENERGY,
+    CURVES_KEPT,
+    CURVES_KEPT_FEW,
+    DAMPING,
+    EVENT_POINTS,
+    EVENT_REACH,
+    FEW_EFFECTIVE_ROWS,
+    FEWEST_HOLDERS,
+    FEWEST_INTERVALS,
+    GRID_STEPS,
+    GUESS_QUANTILE,
+    GUESS_SLOPE,
+    INTERVAL_RATE,
+    LIMIT_MOST_STEPS,
+    LIMIT_TOLERANCE,
+    LUCKY_QUANTILE,
+    MOST_CONVOLVED,
+    MOST_ENUMERATED,
+    MOST_SCORES,
+    RATES_BY_INTERVALS,
+    ROWS_PER_SCORE,
+)
+from truecal.multiscale._units import ClusterUnits, IntArray, Units, inflation, place_of, total
+
+#: Number of equally probable parts of a normal law, whose middles stand for it.
+_NORMAL_PARTS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class UpperLimit:
+    """What the upper limit of one sample, or of several classes together, needs to know.
+
+    Attributes
+    ----------
+    share, rows, score, rate, within : ndarray of shape (n_intervals,)
+        s, N, f, y and W.
+    inside : float
+        H.
+    size : float
+        Number of rows behind the shares.
+    largest : float
+        Largest error that the scores allow.
+    constant, slope : float
+        Variance of T that comes from labels of different intervals which depend on each other: the sum of `constant`
+        and `slope` times the squared error.
+    resolution : int
+        Number of intervals of one sample, or of the class that has fewest.
+    every_score : bool
+        Whether every distinct score is an interval.
+    ratio, extra : ndarray of shape (n_intervals,), or None
+        If labels are not the truth: their variance at the rate q is `ratio` times that of 0 and 1, and `extra`. Rates
+        then have normal laws.
+    """
+
+    share: FloatArray
+    rows: FloatArray
+    score: FloatArray
+    rate: FloatArray
+    within: FloatArray
+    inside: float
+    size: float
+    largest: float
+    constant: float = 0.0
+    slope: float = 0.0
+    resolution: int = 0
+    every_score: bool = False
+    ratio: FloatArray | None = None
+    extra: FloatArray | None = None
+    _transforms: dict[int, NDArray[np.complex128]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    # --- the statistic -----------------------------------------------------------------------------
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """Observed mean error x of each interval."""
+        return self.score - self.rate
+
+    @cached_property
+    def tilt(self) -> FloatArray:
+        """The shift a of the module's docstring; 0 where rates are normal."""
+        return 2 * self.score - 1 if self.extra is None else np.zeros(len(self))
+
+    @cached_property
+    def terms(self) -> FloatArray:
+        """What each interval adds to T."""
+        return self.share * (self.gap + self.tilt / (2 * self.rows)) ** 2
+
+    @cached_property
+    def least(self) -> float:
+        """Quantile of T for a calibrated model, by a gamma law."""
+        mean, variance, *_ = self._moments(np.zeros(len(self))).sum(axis=1)
+        if mean <= 0 or variance <= sys.float_info.min:
+            return 0.0
+        return float(scipy.special.gammaincinv(mean**2 / variance, LUCKY_QUANTILE) * variance / mean)
+
+    @cached_property
+    def statistic(self) -> float:
+        """The observed T, or its smallest value that counts."""
+        return max(float(self.terms.sum()), self.least)
+
+    @cached_property
+    def base(self) -> FloatArray:
+        """The observed gaps, shrunk to the energy that is not noise."""
+        noise = np.maximum(self.rate * (1 - 2 * self.score) + self.score**2 - self.within, 0.0)
+        if self.extra is not None:
+            noise = self._noise(np.clip(self.rate, 0.0, 1.0))
+        total = float(self.share @ self.gap**2)
+        energy = max(total - float(self.share @ (noise / self.rows)), 0.0)
+        return self.gap * math.sqrt(energy / total) if total > 0 else self.gap
+
+    @cached_property
+    def energy(self) -> float:
+        """E_0."""
+        return float(self.share @ self.base**2)
+
+    # --- curves ------------------------------------------------------------------------------------
+
+    def _noise(self, rate: FloatArray, interval: IntArray | slice = slice(None)) -> FloatArray:
+        """Return the variance of a label at rates of intervals."""
+        noise = np.maximum(rate * (1 - rate) - self.within[interval], 0.0)
+        if self.extra is None or self.ratio is None:
+            return noise
+        return np.asarray(self.extra[interval] + self.ratio[interval] * noise)
+
+    def _moments(self, gap: FloatArray) -> FloatArray:
+        """Return, for each interval of a curve, mean and variance of its term of T, s d^2 and s d^4.
+
+        The variance is exact if all scores of an interval are equal, and else within a few percent.
+        """
+        rate = self.score - gap
+        noise = self._noise(rate)
+        b, factor, variance = 2 * self.rows * gap + self.tilt, self.share / self.rows**2, self.rows * noise
+        square = gap**2
+        skewed = 1 - 6 * noise - 2 * b * (1 - 2 * rate) if self.extra is None else 0.0
+        return np.stack(
+            [
+                factor * (b**2 / 4 + variance),
+                factor**2 * variance * np.maximum(skewed + 2 * variance + b**2, 0.0),
+                self.share * square,
+                self.share * square**2,
+            ]
+        )
+
+    @cached_property
+    def _base_moments(self) -> FloatArray:
+        return self._moments(self.base)
+
+    def _added(self, second: FloatArray, fourth: FloatArray) -> FloatArray:
+        """Return what the sampling of the scores and dependent labels add to the variance of T."""
+        spread = np.maximum(fourth - second**2, 0.0) / self.size
+        return np.asarray(spread + self.constant + self.slope * second)
+
+    @cached_property
+    def _room(self) -> FloatArray:
+        return np.maximum(self.score, 1 - self.score)
+
+    @cached_property
+    def _direction(self) -> FloatArray:
+        """Sign of an error towards 1/2, and beyond."""
+        return np.where(self.score < 0.5, -1.0, 1.0)
+
+    def _curves(self, energy: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return curves of some energy beyond E_0.
+
+        Returns
+        -------
+        gap : ndarray of shape (n_intervals,)
+            The error that an interval has if what is missing is put there; NaN if it has no room for it.
+        others : ndarray of shape (n_others, n_intervals)
+            Curves that differ from the base everywhere.
+        law : ndarray of shape (3, n_intervals + n_others)
+            Mean, variance and added variance of T.
+        """
+        size = np.sqrt(self.base**2 + (energy - self.energy) / self.share)
+        gap = self._direction * np.where(size <= self._room, size, np.nan)
+        sums = self._base_moments.sum(axis=1, keepdims=True) + (self._moments(gap) - self._base_moments)
+        everywhere = np.empty((0, len(self)))
+        if len(self) <= 3:
+            everywhere = _directions(self.share, self.score, energy)
+        if self.share @ self._room**2 >= energy:
+            inwards = self._everywhere(energy)
+            outwards = np.where(np.abs(inwards) <= 1 - self._room, -inwards, inwards)
+            everywhere = np.concatenate([everywhere, [inwards, outwards]])
+        sums = np.concatenate([sums, self._moments(everywhere).sum(axis=2)], axis=1)
+        mean, variance, second, fourth = sums
+        return gap, everywhere, np.stack([mean, variance, self._added(second, fourth)])
+
+    def _approximate(self, law: FloatArray) -> FloatArray:
+        """Return the probabilities of T <= t by a gamma law; 0 for curves that do not exist."""
+        mean, variance = law[0], np.maximum(law[1] + law[2], 1e-300)
+        t = self.statistic + float((self.share / self.rows**2).min())
+        return np.asarray(np.nan_to_num(scipy.special.gammainc(mean**2 / variance, t * mean / variance)))
+
+    # --- p-values ----------------------------------------------------------------------------------
+
+    def pvalue(self, error: float) -> float:
+        """Return the p-value of the hypothesis that the error is `error` or more."""
+        return self._pvalue(error, exact=True)
+
+    def _pvalue(self, error: float, *, exact: bool) -> float:
+        if error >= self.largest:
+            return 0.0
+        energy = error**2 - self.inside
+        if len(self) == 1:
+            return self._one_interval(math.sqrt(energy)) if energy > 0 else 1.0
+        if energy <= self.energy:
+            return 1.0
+        gap, others, law = self._curves(energy)
+        rough = self._approximate(law)
+        if not exact:
+            return float(rough.max())
+        kept = np.argsort(-rough)[: CURVES_KEPT if len(self) > 3 else CURVES_KEPT_FEW]
+        kept = kept[rough[kept] > 0]
+        one, more = kept[kept < len(self)], kept[kept >= len(self)]
+        if len(self) > MOST_CONVOLVED:
+            found = [self._mixed(k, float(gap[k]), law[:, k]) for k in one] + list(rough[more])
+        else:
+            spread = np.sqrt(law[2])
+            found = [
+                self._convolved(one, gap[one], spread[one]),
+                self._convolved(None, others[more - len(self)], spread[more]),
+            ]
+            if self._can_enumerate:
+                found.append(self._enumerated(others))
+        if self.extra is None and not self._counted and self.rows.min() < FEW_EFFECTIVE_ROWS:
+            found.append(rough)
+        return min(max((float(np.max(part, initial=0.0)) for part in found), default=0.0), 1.0)
+
+    def _one_interval(self, gap: float) -> float:
+        """Return the larger p-value of the two directions, each against the other one."""
+        (f,), (y,), (n,), (w,) = self.score, self.rate, self.rows, self.within
+        if self.extra is not None:
+            rate = f + gap * np.array([1.0, -1.0])
+            sd = np.sqrt(np.maximum(self._noise(rate), 1e-300) / n)
+            below_rate = scipy.special.ndtr((y - rate) / sd * [1.0, -1.0])
+            return float(np.where((rate >= 0) & (rate <= 1), below_rate, 0.0).max())
+        above = _binomial_below(n * y, n, f + gap, w)
+        below = _binomial_below(n * (1 - y), n, 1 - f + gap, w)
+        return max(above, below)
+
+    def _mixed(self, moved: int, gap: float, law: FloatArray) -> float:
+        """Return P(T <= t) with the one interval that is moved counted exactly, and a gamma law for the others."""
+        where = np.array([moved])
+        _, value, probability = self._events(where, self.score[where] - gap, np.inf)
+        mean, variance = law[0] - probability @ value, law[1] + law[2]
+        variance -= max(float(probability @ value**2) - float(probability @ value) ** 2, 0.0)
+        variance = max(variance, 1e-12 * mean**2)
+        rest = np.maximum(self.statistic - value, 0.0) * mean / variance
+        return float(probability @ scipy.special.gammainc(mean**2 / variance, rest))
+
+    # --- exact laws --------------------------------------------------------------------------------
+
+    @cached_property
+    def _counted(self) -> bool:
+        """Whether rows are counted, and not worth a number of rows."""
+        return np.array_equal(self.rows, np.rint(self.rows))
+
+    @cached_property
+    def _can_enumerate(self) -> bool:
+        """Whether every possible sample can be looked at: two or three scores, with few rows."""
+        few = len(self) <= 3 and float(np.prod(self.rows + 1)) <= MOST_ENUMERATED
+        return few and self._counted and not self.within.any() and self.extra is None
+
+    def _enumerated(self, gap: FloatArray) -> FloatArray:
+        """Return P(T <= t) of curves over all samples, given the rows at each score."""
+        order = np.argsort(self.rows)  # the largest last: what is left for it is a range of events
+        rest, chance = np.array([self.statistic * (1 + 1e-9)]), np.ones((len(gap), 1))
+        for k in order:
+            events, rows = np.arange(int(self.rows[k]) + 1.0), self.rows[k]
+            rate = (self.score[k] - gap[:, k])[:, np.newaxis]
+            law = np.exp(_log_binomial(rows, events, np.clip(rate, 0.0, 1.0)))
+            middle = rows * self.score[k] + self.tilt[k] / 2
+            if k == order[-1]:
+                reach = rows * np.sqrt(np.maximum(rest, 0.0) / self.share[k])
+                first = np.clip(np.ceil(middle - reach), 0, rows + 1).astype(np.intp)
+                last = np.clip(np.floor(middle + reach), -1, rows).astype(np.intp)
+                below = np.pad(np.cumsum(law, axis=1), ((0, 0), (1, 0)))
+                inside = np.where((rest >= 0) & (first <= last), below[:, last + 1] - below[:, first], 0.0)
+                return np.asarray(np.sum(chance * inside, axis=1))
+            rest = (rest[:, np.newaxis] - self.share[k] * ((middle - events) / rows) ** 2).ravel()
+            chance = (chance[:, :, np.newaxis] * law[:, np.newaxis]).reshape(len(gap), -1)
+        raise AssertionError("there is no interval")
+
+    @cached_property
+    def _step(self) -> float:
+        """Step of the grid of the convolution."""
+        energy = self._rough**2 - self.inside
+        *_, law = self._curves(max(energy, self.energy * (1 + 1e-9)))
+        spread = float(np.nan_to_num(law[2]).max())
+        return max(self.statistic + 3 * math.sqrt(spread), 1e-6 * self.largest**2) / GRID_STEPS
+
+    def _convolved(self, moved: IntArray | None, gap: FloatArray, spread: FloatArray) -> FloatArray:
+        """Return P(T <= t) with normal errors of some standard deviations.
+
+        Parameters
+        ----------
+        moved : ndarray of int or None
+            Intervals, each of which is moved by itself; None if all are moved together.
+        gap : ndarray
+            Their errors; for curves in which all are moved, of shape (n_curves, n_intervals).
+        spread : ndarray
+            Standard deviation for each curve.
+        """
+        if len(spread) == 0:
+            return spread
+        h = self._step
+        # Rounded as the terms are, so that ties are ties.
+        observed = self.statistic > self.least
+        at = int(np.rint(self.terms / h).sum()) if observed else int(self.statistic / h)
+        last = at + math.ceil(3 * float(spread.max()) / h)
+        size = 1 << math.ceil(math.log2(2 * (last + len(self))))
+        if moved is None:
+            each = np.tile(np.arange(len(self)), len(gap))
+            product = self._transform(each, (self.score - gap).ravel(), size)
+            product = product.reshape(len(gap), len(self), -1).prod(axis=1)
+        else:
+            base, others = self._base_transform(size), np.ones((len(moved), len(self), 1), dtype=np.bool_)
+            others[np.arange(len(moved)), moved] = False
+            product = self._transform(moved, self.score[moved] - gap, size)
+            product *= np.where(others, base, 1.0).prod(axis=1)
+        grid = np.arange(last + 1)
+        law = np.fft.irfft(product, size, axis=1)[:, : last + 1] * np.exp(DAMPING / size * grid)
+        distance = (at + 0.5 - grid) * h / np.maximum(spread, h / 8)[:, np.newaxis]
+        # A normal error would give half of a large atom at t away.
+        smeared = np.sum(law * scipy.special.ndtr(distance), axis=1)
+        return np.asarray(np.maximum(law[:, : at + 1].sum(axis=1), smeared))
+
+    def _base_transform(self, size: int) -> NDArray[np.complex128]:
+        if size not in self._transforms:
+            self._transforms[size] = self._transform(np.arange(len(self)), self.score - self.base, size)
+        return self._transforms[size]
+
+    def _transform(self, interval: IntArray, rate: FloatArray, size: int) -> NDArray[np.complex128]:
+        """Return the transforms of the laws of terms on the grid, damped."""
+        h = self._step
+        row, value, probability = self._events(interval, rate, h * size / 2)
+        cell = np.rint(value / h).astype(np.intp)
+        kept = cell < size // 2
+        cell, row = cell[kept], row[kept]
+        damped = probability[kept] * np.exp(-DAMPING / size * cell)
+        laws = np.bincount(row * size + cell, damped, len(interval) * size).reshape(-1, size)
+        return np.fft.rfft(laws, axis=1)
+
+    def _events(
+        self, interval: IntArray, rate: FloatArray, most: float
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return values of the terms of intervals with some rates, as far as they are below `most`.
+
+        The events of an interval are binomial, with the mean and variance of rows whose probabilities differ; their
+        number of trials is the mixture of two whole numbers with the right mean.
+
+        Returns
+        -------
+        row, value, probability : ndarray
+            Which of the intervals, the value of its term, and its probability.
+        """
+        rows, score, tilt, share = (
+            self.rows[interval],
+            self.score[interval],
+            self.tilt[interval],
+            self.share[interval],
+        )
+        if self.extra is not None:
+            sd = np.sqrt(self._noise(rate, interval) / rows)
+            normal = scipy.special.ndtri((np.arange(_NORMAL_PARTS) + 0.5) / _NORMAL_PARTS)
+            row = np.repeat(np.arange(len(interval)), len(normal))
+            gap = (score - rate)[row] + sd[row] * np.tile(normal, len(interval))
+            return row, share[row] * gap**2, np.full(len(row), 1 / len(normal))
+        rate = np.clip(rate, 0.0, 1.0)  # a score less an error of its own size may round to less than 0
+        flip = rate > 0.5  # the rarer label is counted
+        q = np.where(flip, 1 - rate, rate)
+        middle = rows * np.where(flip, 1 - score, score) + np.where(flip, -tilt, tilt) / 2
+        within = np.minimum(self.within[interval], 0.9 * q * (1 - q))
+        chance = q + np.divide(within, q, out=np.zeros_like(q), where=q > 0)
+        trials = rows * np.divide(q, chance, out=np.ones_like(q), where=within > 0)
+        whole = np.floor(trials + 1e-9)
+        part = np.maximum(trials - whole, 0.0) * (trials - whole > 1e-9)
+        mixed = np.flatnonzero(part > 0)
+        row = np.concatenate([np.arange(len(interval)), mixed])
+        trials = np.concatenate([whole, whole[mixed] + 1])
+        factor = np.concatenate([1 - part, part[mixed]])
+        mean, sd = trials * chance[row], np.sqrt(trials * (chance * (1 - chance))[row])
+        reach, spread = np.sqrt(most / share[row]) * rows[row], EVENT_REACH * sd + 15
+        first = np.maximum(np.maximum(np.ceil(middle[row] - reach), np.floor(mean - spread)), 0.0)
+        last = np.minimum(np.minimum(np.floor(middle[row] + reach), np.ceil(mean + spread)), trials)
+        stride = np.maximum(np.floor(sd / EVENT_POINTS), 1.0)
+        count = np.maximum((last - first) // stride + 1, 0).astype(np.intp)
+        of = np.repeat(np.arange(len(row)), count)
+        events = first[of] + stride[of] * (np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count))
+        row, trials, stride = row[of], trials[of], stride[of]
+        value = share[row] * ((middle[row] - events) / rows[row]) ** 2
+        log = _log_binomial(trials, events, chance[row])
+        return row, value, factor[of] * stride * np.exp(log)
+
+    # --- limits ------------------------------------------------------------------------------------
+
+    def limit(self, tail: float) -> float:
+        """Return the limit that the error exceeds with probability `tail` at most."""
+        target = float(scipy.special.ndtri(tail))
+        return self._search(target, self._rough * (1 - GUESS_SLOPE * (target - GUESS_QUANTILE)), exact=True)
+
+    @cached_property
+    def _rough(self) -> float:
+        """The limit at 5%, by the gamma law."""
+        guess = math.sqrt(self.inside + self.energy + 2 * self.statistic)
+        return self._search(GUESS_QUANTILE, guess, exact=False)
+
+    def _search(self, target: float, guess: float, *, exact: bool) -> float:
+        """Return the error at which the normal quantile of the p-value falls to `target`."""
+        low, high = math.sqrt(self.inside + (0.0 if len(self) == 1 else self.energy)), self.largest
+        if low >= high:
+            return high
+        known: dict[float, float] = {low: 9.0, high: -9.0}
+
+        def height(error: float) -> float:
+            if error not in known:
+                value = float(scipy.special.ndtri(self._pvalue(error, exact=exact))) - target
+                known[error] = min(max(value, -9.0), 9.0)
+            return known[error]
+
+        step = 0.02
+        while True:  # until the limit is closely bracketed
+            if not low < guess < high:
+                guess = (low + high) / 2
+            change = height(guess)
+            low, high = (guess, high) if change > 0 else (low, guess)
+            if high - low <= 0.5 * high or len(known) > 3 + LIMIT_MOST_STEPS:
+                break
+            guess *= 1 + math.copysign(max(1.5 * GUESS_SLOPE * abs(change), step), change)
+            step *= 2
+        tolerance = (LIMIT_TOLERANCE if exact else 1e-2) * high
+        return min(find_root(height, low, high, xtol=tolerance) + tolerance, high)
+
+    # --- plans -------------------------------------------------------------------------------------
+
+    def margin(self, error: float, bound: float, tail: float, power: float, factor: float) -> float:
+        """Return by how much a p-value at some quantile of T is below `tail`, in normal quantiles, with more rows.
+
+        The number of intervals grows with the number of rows, unless every score is one.
+
+        Parameters
+        ----------
+        error : float
+            The true error.
+        bound : float
+            The error that is to be shown to be an upper limit.
+        tail : float
+            Tail of the limit.
+        power : float
+            Quantile of T, so that the margin is positive with this probability.
+        factor : float
+            Factor on the number of rows.
+        """
+        pieces = max(round(factor**INTERVAL_RATE), 1) if self.within.any() else 1
+        more = self._repeated(pieces, factor)
+        truth = max(error**2 - more.inside, 0.0)
+        gap = more.base * math.sqrt(truth / more.energy) if more.energy > 0 else more._everywhere(truth)
+        mean, variance, second, fourth = more._moments(gap).sum(axis=1)
+        variance = float(variance + more._added(second, fourth))
+        if mean <= 0 or variance <= 0:
+            statistic = mean
+        else:
+            statistic = float(scipy.special.gammaincinv(mean**2 / variance, power) * variance / mean)
+        sample = replace(
+            more, rate=np.clip(more.score - more._everywhere(statistic), 0.0, 1.0), _transforms={}
+        )
+        height = scipy.special.ndtri(tail) - scipy.special.ndtri(sample._pvalue(bound, exact=len(self) == 1))
+        return float(min(max(height, -9.0), 9.0))
+
+    def _repeated(self, pieces: int, factor: float) -> UpperLimit:
+        """Return the same with more rows, and with each interval cut into some of the same kind."""
+
+        def repeat(values: FloatArray) -> FloatArray:
+            return np.repeat(values, pieces)
+
+        return replace(
+            self,
+            share=repeat(self.share) / pieces,
+            rows=repeat(self.rows) * (factor / pieces),
+            score=repeat(self.score),
+            rate=repeat(self.rate),
+            within=repeat(self.within) / pieces**2,
+            inside=self.inside / pieces**2,
+            size=self.size * factor,
+            ratio=None if self.ratio is None else repeat(self.ratio),
+            extra=None if self.extra is None else repeat(self.extra),
+            constant=self.constant / factor**2,
+            slope=self.slope / factor,
+            _transforms={},
+        )
+
+    def _everywhere(self, energy: float) -> FloatArray:
+        """Return the curve that has the same error in all intervals, towards 1/2, as far as there is room."""
+        return np.asarray(self._direction * _capped(self._room, self.share, energy))
+
+
+def _log_binomial(trials: FloatArray | float, events: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return the logarithms of binomial probabilities."""
+    gammaln = scipy.special.gammaln
+    ways = gammaln(trials + 1) - gammaln(events + 1) - gammaln(trials - events + 1)
+    return np.asarray(
+        ways + scipy.special.xlogy(events, chance) + scipy.special.xlog1py(trials - events, -chance)
+    )
+
+
+def _capped(room: FloatArray, share: FloatArray, energy: float) -> FloatArray:
+    """Return one error for all intervals, cut off at their room, with the given energy."""
+    order = np.argsort(room)
+    square, part = room[order] ** 2, share[order]
+    used = np.cumsum(part * square)
+    free = np.cumsum(part[::-1])[::-1]
+    level = (energy - (used - part * square)) / free  # if all before are full
+    first = int(np.argmax(level <= square)) if (level <= square).any() else len(room) - 1
+    return np.asarray(np.minimum(room, math.sqrt(max(float(level[first]), 0.0))))
+
+
+def _directions(share: FloatArray, score: FloatArray, energy: float) -> FloatArray:
+    """Return curves of some energy in all directions of two or three intervals, one in each row.
+
+    All rates but one are on a grid that is dense at the ends of what is possible; the last one has the rest of the
+    energy.
+    """
+    reach = np.sqrt(energy / share)
+    low, high = np.maximum(score - reach, 0.0), np.minimum(score + reach, 1.0)
+    n = len(share)
+    grid = low + (high - low) * np.sin(np.linspace(0, np.pi / 2, RATES_BY_INTERVALS[n]))[:, np.newaxis] ** 2
+    rates = np.concatenate([grid, score[np.newaxis]])
+    found = []
+    for free in range(n):
+        others = [k for k in range(n) if k != free]
+        gap = np.zeros((len(rates) ** (n - 1), n))
+        gap[:, others] = score[others] - np.array(list(itertools.product(*rates[:, others].T)))
+        rest = energy - gap**2 @ share
+        gap = gap[rest >= 0]
+        for sign in (-1, 1):
+            gap[:, free] = sign * np.sqrt(rest[rest >= 0] / share[free])
+            rate = score[free] - gap[:, free]
+            found.append(gap[(rate >= -1e-12) & (rate <= 1 + 1e-12)])
+    return np.asarray(score - np.clip(score - np.concatenate(found), 0.0, 1.0))
+
+
+def _binomial_below(events: float, rows: float, rate: float, within: float) -> float:
+    """Return the probability of that many events or fewer; rows need not be whole numbers."""
+    if rate >= 1:
+        return 1.0 if rate == 1 and events >= rows else 0.0
+    if rate > 0.5:  # the rarer label is counted
+        q, flip = 1 - rate, True
+    else:
+        q, flip = rate, False
+    within = min(within, 0.9 * q * (1 - q))
+    chance = q + within / q
+    trials = rows * q / chance
+    if flip:  # P(trials - others <= events): others at least rows - events
+        least = rows - events
+        return (
+            1.0 if least <= 0 else float(scipy.special.betainc(least, max(trials - least + 1, 1e-12), chance))
+        )
+    if events >= trials:
+        return 1.0
+    return float(scipy.special.betaincc(events + 1, trials - events, chance))
+
+
+def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) -> UpperLimit:
+    """Return what the upper limit of one sample needs.
+
+    Parameters
+    ----------
+    units : Units
+        The sample.
+    gap : ndarray of shape (n_units,)
+        Score less beta curve.
+    place : ndarray of int
+        Interval of each unit, from `truecal.multiscale._upper`.
+    n_distinct : int
+        Number of distinct scores.
+    """
+    weight, score = units.weight, units.score
+    n = int(place[-1]) + 1
+    mass = total(place, weight, n)
+    share, rows = mass / units.size, mass**2 / total(place, units.weight2, n)
+    mean = total(place, weight * score, n) / mass
+    rate = mean - total(place, units.residual, n) / mass
+    if units.noise is None:
+        rate = np.clip(rate, 0.0, 1.0)
+    within = total(place, weight * (score - mean[place]) ** 2, n) / mass
+    within[within < 1e-12] = 0.0
+    far = np.maximum(score, 1 - score)
+    limit = UpperLimit(
+        share=share,
+        rows=rows,
+        score=mean,
+        rate=rate,
+        within=within,
+        inside=0.0,
+        size=units.size,
+        largest=math.sqrt(float(weight @ far**2) / units.size),
+        resolution=n,
+        every_score=n == n_distinct,
+    )
+    if units.noise is not None:
+        limit = _with_noise(limit, units.noise, units, gap, place)
+    if units.clusters is not None:
+        limit = _with_clusters(limit, units, units.clusters, place)
+    return replace(limit, inside=_inside(limit, units, gap, place)) if within.any() else limit
+
+
+def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -> float:
+    """Return H, the energy of the error inside intervals: of the beta curve or a jump, or between their halves."""
+    n, weight = len(limit), units.weight
+    mass = limit.share * units.size
+    noise = np.maximum(limit.score * (1 - limit.score), limit.rate * (1 - limit.rate))
+    if limit.extra is not None:
+        noise = limit._noise(np.clip(limit.rate, 0.0, 1.0))
+    centre = total(place, weight * gap, n) / mass
+    smooth = total(place, weight * (gap - centre[place]) ** 2, n) / mass
+    inside = np.maximum(smooth, _jumps(limit.gap, noise / limit.rows))
+    several = limit.within > 0
+    # Halves by rows, of intervals with several scores.
+    before = np.cumsum(mass) - mass
+    half = 2 * place + (np.cumsum(weight) - weight / 2 - before[place] > mass[place] / 2)
+    part, residual = (total(half, values, 2 * n).reshape(n, 2) for values in (weight, units.residual))
+    kept = several & (part > 0).all(axis=1)
+    step = np.diff(residual[kept] / part[kept], axis=1)[:, 0]
+    spread = np.sum(mass[kept, np.newaxis] / part[kept], axis=1) * (noise / limit.rows)[kept]
+    weights = limit.share[kept] * np.prod(part[kept] / mass[kept, np.newaxis], axis=1)
+    energy, sd = float(weights @ (step**2 - spread)), math.sqrt(2 * float(np.sum((weights * spread) ** 2)))
+    # A straight line has 3/4 of its energy between the halves.
+    between = 4 / 3 * max(energy - CLEAR_ENERGY * sd, 0.0)
+    return max(float(limit.share[several] @ inside[several]), between)
+
+
+def _jumps(gap: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return the energy that one jump between the levels of its neighbours has inside each interval."""
+    inside = np.zeros(len(gap))
+    if len(gap) < 3:
+        return inside
+    before, after = np.diff(gap)[:-1], np.diff(gap)[1:]
+    clear = (before + after) ** 2 > 2 * math.log(len(gap)) * (variance[2:] + variance[:-2])
+    inside[1:-1] = np.where(clear, np.maximum(before * after, 0.0), 0.0)
+    return inside
+
+
+def _with_noise(
+    limit: UpperLimit, noise: FloatArray, units: Units, gap: FloatArray, place: IntArray
+) -> UpperLimit:
+    """Return the limit for labels that are not the truth.
+
+    Their variance at the beta curve is given. At other rates it changes like that of 0 and 1, or less.
+    """
+    n = len(limit)
+    mass = limit.share * units.size
+    rate = total(place, units.weight * (units.score - gap), n) / mass
+    truth = np.maximum(rate * (1 - rate) - limit.within, 1e-9)
+    # `mass` rows with true labels are as informative on average; variances are those of such rows.
+    variance = np.maximum(total(place, noise, n) / mass, 1e-9)
+    ratio = np.minimum(variance / truth, 1.0)
+    return replace(limit, rows=mass, ratio=ratio, extra=variance - ratio * truth)
+
+
+def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: IntArray) -> UpperLimit:
+    """Return the limit for dependent rows.
+
+    The variance of the labels' sums goes into the effective rows of intervals, their covariances into the variance of
+    T.
+    """
+    n_clusters, n = table.n_clusters, len(limit)
+    where = place[table.unit]
+    # Sum of w (y - rate): the residual is w (f - y).
+    error = table.weight * (units.score[table.unit] - limit.rate[where]) - table.residual
+    sums = total(table.cluster * n + where, error, n_clusters * n).reshape(n_clusters, n)
+    sums /= units.size * np.sqrt(limit.share)
+    factor = table.variance_factor * inflation(table.effective_number)
+    covariance = sums.T @ sums * factor
+    own = np.diag(covariance).copy()
+    plain = limit.share / limit.rows * limit._noise(np.clip(limit.rate, 0.0, 1.0))
+    # A design effect does not exceed the size of clusters, which have the same label throughout then.
+    most = max(factor * units.size / table.effective_number, 1.0) if limit.extra is None else math.inf
+    effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
+    if limit.extra is None and _holders(units, table) < FEWEST_HOLDERS:
+        # The labels do not show how much those of a cluster have in common.
+        effect = most
+    np.fill_diagonal(covariance, 0.0)
+    centred = units.score - float(units.weight @ units.score) / units.size
+    of_scores = np.bincount(table.cluster, table.weight * centred[table.unit], n_clusters)
+    spread = float(of_scores @ of_scores) / max(float(units.weight2 @ centred**2), 1e-300)
+    return replace(
+        limit,
+        rows=limit.rows / effect,
+        size=limit.size / max(spread, 1.0),
+        constant=2 * float(np.sum(covariance**2)),
+        slope=4 * max(float(np.linalg.eigvalsh(covariance)[-1]), 0.0),
+    )
+
+
+def _holders(units: Units, table: ClusterUnits) -> int:
+    """Return the number of clusters in which the rarer outcome occurs."""
+    # Exact up to the differences of scores in a unit, which add up to less than half a row.
+    events = table.weight * units.score[table.unit] - table.residual
+    half = 0.5 * min(float(table.weight.min()), 1.0)
+    sides = (np.bincount(table.cluster, side, table.n_clusters) for side in (events, table.weight - events))
+    return min(int(np.count_nonzero(side > half)) for side in sides)
+
+
+def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float) -> UpperLimit:
+    r"""Return the limit of the root mean square of several errors: their intervals side by side.
+
+    Labels of different classes of one row depend on each other. Their covariance matrix is at most twice its diagonal,
+    because it is diagonally dominant, :math:`\sum_{k \ne j} p_j p_k = p_j (1 - p_j)`; so the variance of T is at most
+    doubled.
+
+    Parameters
+    ----------
+    limits : sequence of UpperLimit
+        One for each class, or for each part of the rows.
+    share : ndarray
+        Share of each in the mean.
+    dependence : float
+        By what part the variance of T at no error is larger than that of independent classes, between 0 and 1; 0 for
+        different rows.
+    """
+
+    def join(name: str) -> FloatArray:
+        return np.concatenate([getattr(one, name) for one in limits])
+
+    joined = UpperLimit(
+        share=np.concatenate([part * one.share for part, one in zip(share, limits, strict=True)]),
+        rows=join("rows"),
+        score=join("score"),
+        rate=join("rate"),
+        within=join("within"),
+        inside=float(share @ [one.inside for one in limits]),
+        size=limits[0].size if dependence else sum(one.size for one in limits),
+        largest=math.sqrt(float(share @ [one.largest**2 for one in limits])),
+        resolution=min(one.resolution for one in limits),
+        every_score=all(one.every_score for one in limits),
+    )
+    noise = joined.share / joined.rows * np.maximum(joined.score * (1 - joined.score) - joined.within, 0.0)
+    return replace(
+        joined,
+        constant=float(share**2 @ [one.constant for one in limits]) + 2 * dependence * float(noise @ noise),
+        slope=max(float(np.max(share * [one.slope for one in limits])), 0.0)
+        + (4 * float(noise.max()) if dependence else 0.0),
+        _transforms={},
+    )
+
+
+def cut_scores(
+    score: FloatArray,
+    weight: FloatArray,
+    n_distinct: int,
+    resolution: int | None = None,
+    most: float = np.inf,
+) -> IntArray:
+    """Return the interval of each unit, counted from 0; labels are not looked at.
+
+    Parameters
+    ----------
+    score, weight : ndarray of shape (n_units,)
+        Scores in ascending order, and weights that sum to the effective number of rows.
+    n_distinct : int
+        Number of distinct scores; the number of units if these were not merged.
+    resolution : int, optional
+        Largest number of intervals; by default it follows from the number of rows.
+    most : float
+        Largest number of intervals by default, which dependent rows may lower.
+    """
+    size = float(weight.sum())
+    base = size**INTERVAL_RATE
+    few = (
+        max(FEWEST_INTERVALS, base, min(size / ROWS_PER_SCORE, MOST_SCORES * base))
+        if resolution is None
+        else resolution
+    )
+    if n_distinct <= min(few, len(score)):
+        return np.arange(len(score))
+    variance = weight * score * (1 - score)
+    total = float(variance.sum())
+    measure = base * weight / (2 * size)
+    if total > 0:
+        measure += max(4 * total, 1.0) ** INTERVAL_RATE * variance / (2 * total)
+    if resolution is None:
+        wanted = min(max(float(measure.sum()), FEWEST_INTERVALS), max(most, FEWEST_INTERVALS))
+        return _cut(score, weight, measure * (wanted / measure.sum()))
+    for wanted in range(resolution, 0, -1):
+        place = _cut(score, weight, measure * (wanted / measure.sum()))
+        if place[-1] < resolution:
+            break
+    return place
+
+
+def _cut(score: FloatArray, weight: FloatArray, measure: FloatArray) -> IntArray:
+    """Return intervals of a measure of about 1."""
+    heavy = measure >= 1
+    run = np.cumsum(heavy | np.concatenate([[True], heavy[:-1]])) - 1  # a heavy score, or those between two
+    mass = np.bincount(run, measure)
+    pieces = np.maximum(np.floor(mass + 0.5), 1)
+    pieces[run[heavy]] = 1
+    rank = (np.cumsum(measure) - measure / 2 - (np.cumsum(mass) - mass)[run]) / mass[run]
+    place = np.minimum(place_of(rank, score, pieces[run]), (pieces[run] - 1).astype(np.intp))
+    place = _renumbered(place + (np.cumsum(pieces) - pieces)[run].astype(np.intp))
+    while place[-1] > 0:  # pieces below one half join their smaller neighbour, the smallest first
+        mass = np.bincount(place, measure)
+        least = int(mass.argmin())
+        if mass[least] >= 0.5:
+            break
+        before, after = (mass[k] if 0 <= k < len(mass) else np.inf for k in (least - 1, least + 1))
+        place = place - (place > (least - 1 if before <= after else least))
+    return _halve_ends(score, weight, place)
+
+
+def _halve_ends(score: FloatArray, weight: FloatArray, place: IntArray) -> IntArray:
+    """Return the intervals with the first and the last one halved by rows if they are wide."""
+    rows = np.bincount(place, weight)
+    for end in dict.fromkeys((int(place[-1]), 0)):  # the last one first, so that numbers stay
+        inside = np.flatnonzero(place == end)
+        if rows[end] > rows.mean() and len(inside) > 1:
+            part = weight[inside]
+            half = np.minimum(place_of((np.cumsum(part) - part / 2) / part.sum(), score[inside], 2), 1)
+            half[0], half[-1] = 0, 1
+            place = place.copy()
+            place[inside] += half
+            place[inside[-1] + 1 :] += 1
+    return place
+
+
+def _renumbered(place: IntArray) -> IntArray:
+    """Return ascending numbers without gaps."""
+    return np.concatenate([[0], np.cumsum(place[1:] != place[:-1])]).astype(np.intp)

@@ -1,0 +1,174 @@
+"""Predictions of real models from folders, the populations fitted to them, and the tables printed in the paper.
+
+The printed tables are CSV files in ``printed``. Source: Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in
+calibration error estimation, AISTATS, Appendix A.
+"""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal import paper
+from truecal.data import LogitSplits, as_sample, load_logits
+from truecal.data.sample import Sample
+from truecal.reproduce._contract import Settings
+from truecal.simulation import PopulationFit, fit_population
+from truecal.simulation._likelihood import fit_beta_as_paper
+
+_SPLITS = ("val_logits", "val_labels", "test_logits", "test_labels")
+
+
+def split_sets(settings: Settings) -> dict[str, LogitSplits]:
+    """Return every set of logits with a calibration and a test split, by name, from both folders."""
+    pickles = _files(settings.logits, "*.p", "*.pkl", "*.pickle")
+    sets = {_name_of(path): load_logits(path) for path in pickles}
+    for folder in (settings.logits, settings.data):
+        sets |= {_name_of(path): LogitSplits(*arrays) for path, arrays in npz_arrays(folder, *_SPLITS)}
+    return sets
+
+
+def top_label_sets(settings: Settings) -> dict[str, Sample]:
+    """Return the top-label predictions of every test split and every top-label set, by name."""
+    sets = {
+        name: as_sample(splits.test_labels, splits.test_logits, logits=True)
+        for name, splits in split_sets(settings).items()
+    }
+    for path, (score, predicted, label) in npz_arrays(settings.data, "confidence", "pred", "labels"):
+        sets[_name_of(path)] = as_sample(predicted == label, score)
+    return sets
+
+
+def npz_arrays(folder: Path | None, *keys: str) -> Iterator[tuple[Path, list[NDArray[Any]]]]:
+    """Yield the arrays with these keys of every NPZ file in the folder that has all of them."""
+    for path in _files(folder, "*.npz"):
+        with np.load(path, allow_pickle=False) as file:
+            if set(keys) <= set(file.files):
+                yield path, [file[key] for key in keys]
+
+
+def _files(folder: Path | None, *patterns: str) -> list[Path]:
+    if folder is None:
+        return []
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder}.")
+    return sorted(path for pattern in patterns for path in folder.glob(pattern))
+
+
+def _name_of(path: Path) -> str:
+    """Return the data set's name as in the paper's tables, extracted from a file name."""
+    name = path.stem.removeprefix("probs_").removesuffix("_logits")
+    return name.removeprefix("hollance_markus93_")
+
+
+#: Scores within this of 1 are 1 in a softmax exp(x - log sum exp x) of float32 logits between 8 and 32.
+COARSE = 2.0**-20
+
+
+def paper_sets(settings: Settings) -> dict[str, Sample]:
+    """Return the available real data sets that are among the paper's ten, in its order."""
+    available = top_label_sets(settings)
+    return {name: available[name] for name in paper.NAMES if name in available}
+
+
+def drawn_sets(settings: Settings) -> dict[str, Sample]:
+    """Return one sample of 10,000 from each of the paper's populations, whose truth is known."""
+    n = settings.of(10_000, 10_000, 500)
+    names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
+    return {
+        name: as_sample(
+            *paper.population(name).sample(n, rng=np.random.SeedSequence((settings.seed, number)))
+        )
+        for number, name in enumerate(names)
+    }
+
+
+def fit_sample(sample: Sample) -> PopulationFit:
+    """Fit the paper's model by maximum likelihood; its warnings are in its messages."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit_population(sample)
+
+
+@cache
+def real_fits(settings: Settings) -> dict[str, PopulationFit]:
+    """Return the fits to the available real data sets."""
+    return {name: fit_sample(sample) for name, sample in paper_sets(settings).items()}
+
+
+def beta_by_recipe(sample: Sample, *, coarse: bool) -> tuple[float, float]:
+    """Return the Beta parameters by the paper's recipe, on the original scores or on scores rounded near 1."""
+    score = np.where(1 - sample.score <= COARSE, 1.0, sample.score) if coarse else sample.score
+    beta = fit_beta_as_paper(score, sample.count)
+    return beta.a, beta.b
+
+
+class PrintedGLM(NamedTuple):
+    """One row of Table 3."""
+
+    link: str
+    transform: str
+    b0: float | None
+    b1: float | None
+    aic: float
+    selected: bool
+
+    @property
+    def name(self) -> str:
+        """The model's name, as in `PopulationFit.glm_table`."""
+        terms = ["b0"] * (self.b0 is not None) + ["b1"] * (self.b1 is not None)
+        return "_".join([self.link, self.transform, *terms])
+
+
+def _read(name: str) -> list[dict[str, str]]:
+    text = files("truecal.reproduce").joinpath("printed", f"{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def printed_table2() -> dict[str, tuple[float, float]]:
+    """Return the Beta parameters of each data set.
+
+    Examples
+    --------
+    >>> printed_table2()["resnet110_c10"]
+    (2.7752, 0.0478)
+    """
+    return {row["dataset"]: (float(row["alpha"]), float(row["beta"])) for row in _read("table2")}
+
+
+def printed_table3() -> dict[str, list[PrintedGLM]]:
+    """Return the twelve models of each data set, smallest AIC first.
+
+    Examples
+    --------
+    >>> printed_table3()["resnet110_c10"][0].name
+    'logflip_logflip_b0_b1'
+    """
+    models: dict[str, list[PrintedGLM]] = {}
+    for row in _read("table3"):
+        b0, b1 = (float(row[key]) if row[key] else None for key in ("b0", "b1"))
+        model = PrintedGLM(row["link"], row["transform"], b0, b1, float(row["aic"]), row["selected"] == "1")
+        models.setdefault(row["dataset"], []).append(model)
+    return models
+
+
+def printed_table4() -> dict[str, tuple[float, float]]:
+    """Return ECE_bin in percent of each data set, real and simulated.
+
+    Examples
+    --------
+    >>> printed_table4()["resnet110_c10"]
+    (6.67, 8.42)
+    """
+    return {
+        row["dataset"]: (float(row["ece_bin_real_percent"]), float(row["ece_bin_simulated_percent"]))
+        for row in _read("table4")
+    }

@@ -1,0 +1,183 @@
+"""Simulations whose results are kept in the work folder, the paper's main study, and summaries of its rows."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from scipy.special import betaincinv
+
+from truecal import paper
+from truecal._lib.files import whole_file
+from truecal._lib.types import FloatArray
+from truecal.estimators._registry import choose_estimators
+from truecal.reproduce._contract import Records, Settings
+from truecal.simulation import BetaScores, Population, _draws, bias_study
+
+Outcome = TypeVar("Outcome")
+
+#: The estimators of the paper's Figures 4 and 6.
+SEVEN: Final = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")
+KDE_WITHOUT_ROOT: Final = "kde_without_root"
+
+#: Suffixes of the names of data sets.
+IMAGE_SETS: Final = {"CIFAR-10": "_c10", "CIFAR-100": "_c100", "ImageNet": "_imgnet"}
+
+
+def run_study(
+    settings: Settings,
+    name: str,
+    populations: Mapping[str, Population],
+    *,
+    estimators: Iterable[str | Mapping[str, Any]],
+    sizes: Iterable[int],
+    repeats: int,
+    norm: float = 2,
+) -> Records:
+    """Return the rows of a bias study; an interrupted study is resumed.
+
+    Parts that request the same study under the same name share it.
+    """
+    study = bias_study(
+        populations,
+        estimators=estimators,
+        sizes=sizes,
+        repeats=repeats,
+        norm=norm,
+        rng=settings.seed,
+        n_jobs=settings.n_jobs,
+        path=settings.work / f"{name}_{repeats}_repeats_seed_{settings.seed}.csv",
+        progress=settings.progress,
+    )
+    return [{key: value for key, value in row.items() if key != "fingerprint"} for row in study.rows]
+
+
+def draw_estimates(
+    settings: Settings,
+    name: str,
+    population: Population,
+    *,
+    n: int,
+    estimators: Sequence[str],
+    repeats: int,
+    norm: float = 2,
+) -> dict[str, FloatArray]:
+    """Return `repeats` estimates by each estimator, for parts that need the whole distribution."""
+    path = settings.work / f"{name}_n{n}_{repeats}_repeats_seed_{settings.seed}.npz"
+    if path.exists():
+        with np.load(path) as kept:
+            if set(estimators) <= set(kept.files):
+                return {estimator: kept[estimator] for estimator in estimators}
+    key = (zlib.crc32(name.encode()), n)
+    choices = choose_estimators(estimators)
+    jobs = [
+        (population, n, block, choices, norm, settings.seed, key)
+        for block in _draws.blocks_of(range(repeats), n)
+    ]
+    blocks = list(in_parallel(settings, name, _draws.draw_estimates, jobs))
+    estimates = dict(zip(estimators, np.concatenate(blocks, axis=2)[:, 0], strict=True))
+    with whole_file(path, "wb") as file:
+        np.savez(file, **estimates)
+    return estimates
+
+
+def in_parallel(
+    settings: Settings, name: str, function: Callable[..., Outcome], jobs: Sequence[tuple[Any, ...]]
+) -> Iterator[Outcome]:
+    """Yield the outcome of a function for each tuple of arguments, in order, with progress."""
+    return _draws.in_parallel(function, jobs, name=name, n_jobs=settings.n_jobs, progress=settings.progress)
+
+
+def paper_study(settings: Settings, *, calibrated: bool = False, norm: float = 2) -> Records:
+    """Return the study behind Figures 4 and 6: ten populations, seven sizes, seven estimators."""
+    names = settings.of(paper.NAMES, paper.NAMES, paper.NAMES[::4])
+    return run_study(
+        settings,
+        f"{'calibrated' if calibrated else 'fitted'}_l{norm:g}",
+        {name: paper.population(name, calibrated) for name in names},
+        estimators=SEVEN,
+        sizes=sizes(settings),
+        repeats=settings.of(1000 if norm == 2 else 500, 60, 4),
+        norm=norm,
+    )
+
+
+def sizes(settings: Settings) -> tuple[int, ...]:
+    """Return the paper's sample sizes, or a few of them."""
+    every = (200, 400, 800, 1600, 3200, 6400, 12800)
+    return settings.of(every, every, (200, 800))
+
+
+def with_kde_without_root(rows: Records) -> Records:
+    """Return the rows of an l2 study with additional ones for KDE without its root, as in its authors' code.
+
+    The mean of the squares follows from mean and sd. Its standard error assumes normal estimates.
+    """
+    added: Records = []
+    for row in rows:
+        if row["estimator"] == "kde" and row["norm"] == 2:
+            variance = row["sd"] ** 2
+            mean = row["mean"] ** 2 + variance * (row["repeats"] - 1) / row["repeats"]
+            sd = math.sqrt(4 * row["mean"] ** 2 * variance + 2 * variance**2)
+            bias = mean - row["true_error"]
+            own = {"estimator": KDE_WITHOUT_ROOT, "mean": mean, "bias": bias, "sd": sd}
+            unknown = {"median_bias": None, "mean_bins": None}
+            spread = {"bias_se": sd / math.sqrt(row["repeats"]), "rmse": math.hypot(bias, sd)}
+            added.append({**row, **own, **spread, **unknown})
+    return rows + added
+
+
+def image_set_of(name: str) -> str:
+    """Return the image set of a data set.
+
+    Examples
+    --------
+    >>> image_set_of("resnet110_SD_c100")
+    'CIFAR-100'
+    """
+    return next(image_set for image_set, ending in IMAGE_SETS.items() if name.endswith(ending))
+
+
+def mean_over(
+    rows: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+) -> dict[tuple[Any, ...], tuple[float, float]]:
+    """Return the mean bias and its standard error over groups of rows with the same `by`."""
+    groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
+    for row in rows:
+        groups.setdefault(by(row), []).append((row["bias"], row["bias_se"]))
+    return {
+        key: (
+            sum(bias for bias, _ in pairs) / len(pairs),
+            math.sqrt(sum(se**2 for _, se in pairs)) / len(pairs),
+        )
+        for key, pairs in groups.items()
+    }
+
+
+def mean_absolute_bias(rows: Iterable[Mapping[str, Any]], estimator: str) -> tuple[float, float]:
+    """Return the mean over populations and sizes of the absolute bias, and its Monte Carlo error."""
+    pairs = [(abs(row["bias"]), row["bias_se"]) for row in rows if row["estimator"] == estimator]
+    error = math.sqrt(sum(se**2 for _, se in pairs)) / len(pairs)
+    return sum(bias for bias, _ in pairs) / len(pairs), error
+
+
+def quantile_grid(population: Population, points: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return scores of equal weight, their complements, and the conditional probability of the event at each.
+
+    The scores are the quantiles (i + 1/2) / points of the distribution, which must be a Beta. Means over them
+    approximate integrals over the population.
+    """
+    scores = population.scores
+    assert isinstance(scores, BetaScores)
+    level = (np.arange(points) + 0.5) / points
+    score = np.asarray(betaincinv(scores.a, scores.b, level))
+    complement = np.asarray(betaincinv(scores.b, scores.a, level[::-1]))
+    return score, complement, np.asarray(population.curve(score, complement))
+
+
+def pick(rows: Iterable[Mapping[str, Any]], **values: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows with these values."""
+    return (row for row in rows if all(row[key] == value for key, value in values.items()))

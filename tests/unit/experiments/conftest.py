@@ -1,0 +1,3 @@
+from support.reproduction import data, settings
+
+__all__ = ["data", "settings"]
