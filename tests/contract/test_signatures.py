@@ -25,7 +25,7 @@ def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
             if inspect.isfunction(value):
                 yield f"{space.__name__}.{name}", value
             if inspect.isclass(value):
-                for method, function in inspect.getmembers(value, inspect.isroutine):
+                for method, function in inspect.getmembers(value, callable):
                     if not method.startswith("_") and str(getattr(function, "__module__", "")).startswith(
                         "truecal"
                     ):
