@@ -106,9 +106,10 @@ def test_importing_needs_no_matplotlib():
 
 
 def test_without_matplotlib_it_says_what_to_install(displays, monkeypatch):
+    bias = displays["bias"]
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"Drawing needs the package 'matplotlib'.*truecal\[app\]"):
-        displays["bias"].plot()
+        bias.plot()
 
 
 def test_a_dark_style_has_light_text(displays, ax):
