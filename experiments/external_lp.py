@@ -21,7 +21,7 @@ from truecal.reproduce._contract import Outcome, PaperComparison, Records, Setti
 from truecal.reproduce._draw import label_of, legend_below, line, new_figure, size_axis, style_of, tidy
 from truecal.reproduce._studies import pick, run_study
 from truecal.simulation import BetaScores, Curve, FunctionCurve, GLMCurve, IdentityCurve, Population
-from truecal.simulation._draws import draw_blocks
+from truecal.simulation._study import draw_blocks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,10 +26,10 @@ from truecal.inference.estimate import calibration_error as calibration_error
 from truecal.inference.estimate import estimate as estimate
 from truecal.inference.interval import confidence_interval as confidence_interval
 from truecal.inference.monitor import CalibrationMonitor as CalibrationMonitor
-from truecal.inference.net_benefit import net_benefit as net_benefit
 from truecal.inference.reliability import reliability_curve as reliability_curve
 from truecal.inference.spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from truecal.inference.stream import CalibrationStream as CalibrationStream
+from truecal.inference.thresholds import net_benefit as net_benefit
 from truecal.inference.weak_calibration import weak_calibration as weak_calibration
 from truecal.recalibration.selection import select_recalibrator as select_recalibrator
 from truecal.simulation._advice import advise as advise

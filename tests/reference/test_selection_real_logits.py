@@ -11,8 +11,8 @@ import pytest
 import truecal
 from truecal.data import probabilities_from_logits
 from truecal.recalibration import TemperatureScaling
+from truecal.recalibration._contest import losses
 from truecal.recalibration.selection import select_recalibrator
-from truecal.recalibration.selection._compare import losses
 
 
 @pytest.fixture(scope="module", params=["cifar10_resnet110", "cifar10_wide_resnet", "cifar100_resnet50"])

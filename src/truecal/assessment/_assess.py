@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.assessment._clinical import Clinical, assess_clinical, check_clinical
 from truecal.assessment._groups import Groups, assess_classes, assess_groups, counts_are_fractional
 from truecal.assessment._next_steps import (
     PlannedRows,
@@ -25,8 +24,8 @@ from truecal.assessment._next_steps import (
     plan_rows,
     recalibration_rows,
 )
-from truecal.assessment._over_time import OverTime, assess_over_time
 from truecal.assessment._plotdata import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
+from truecal.assessment._sections import Clinical, OverTime, assess_clinical, assess_over_time, check_clinical
 from truecal.assessment._verdict import CONTRADICTED, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
 from truecal.data.arrays import warn_of_other_order

@@ -11,9 +11,9 @@ from truecal.data.extremes import limits_of
 from truecal.data.sample import Sample
 from truecal.data.scales import CLASSES, are_classes
 from truecal.inference._test_result import TestResult
+from truecal.inference.c_statistic import reversed_scores
 from truecal.inference.dependence import suspected_dependence
 from truecal.inference.resample import count_impossible
-from truecal.inference.reversal import reversed_scores
 from truecal.results import Estimate, Interval
 
 #: What the data say about perfect calibration.

@@ -275,7 +275,7 @@ def _check_format(target: Path) -> str:
 def _reversal(predictions: Predictions, kind: str) -> str | None:
     """Return a sentence if higher scores go with fewer events."""
     from truecal.data import as_samples, probabilities_from_logits
-    from truecal.inference.reversal import reversed_scores
+    from truecal.inference.c_statistic import reversed_scores
 
     scores = predictions.y_proba
     with predictions.naming():

@@ -26,8 +26,7 @@ from truecal.cli._output import check_target, finish, stage, wrapped
 
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
-    from truecal.inference._test_result import TestResult
-    from truecal.inference.decision import Decision
+    from truecal.inference._test_result import Decision, TestResult
 
 #: Groups whose names are listed below the table.
 _MOST_NAMES = 10
@@ -133,7 +132,7 @@ class _Tested:
     @cached_property
     def passed(self) -> bool:
         """Whether the answer is yes: not rejected, or shown to be below the limit."""
-        from truecal.inference.decision import SHOWN
+        from truecal.inference._test_result import SHOWN
 
         if self.at_most is None:
             return self.any_tested and min(map(_pvalue, self.tests.values())) > self.alpha

@@ -9,7 +9,7 @@ import numpy as np
 
 from truecal._lib.checks import check_choice, check_flag
 from truecal._lib.text import counted, level
-from truecal.assessment._clinical import CalibrationPlot, calibration_plot
+from truecal.assessment._plotdata import CalibrationPlot, calibration_plot
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
     BLUE,
@@ -26,7 +26,7 @@ from truecal.display._style import (
     split_below,
     tidy,
 )
-from truecal.inference.net_benefit import NetBenefit, net_benefit
+from truecal.inference.thresholds import NetBenefit, net_benefit
 from truecal.inference.weak_calibration import Parameter
 
 

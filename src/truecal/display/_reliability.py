@@ -29,8 +29,13 @@ from truecal.display._style import (
 )
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
-from truecal.inference.confidence_band import ConfidenceBand, bin_confidence_band, confidence_band
-from truecal.inference.reliability import Reliability, reliability_curve
+from truecal.inference.reliability import (
+    ConfidenceBand,
+    Reliability,
+    bin_confidence_band,
+    confidence_band,
+    reliability_curve,
+)
 from truecal.results import Estimate
 
 if TYPE_CHECKING:

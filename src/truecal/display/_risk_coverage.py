@@ -11,7 +11,7 @@ from truecal._lib.checks import check_flag, require
 from truecal._lib.text import level
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import CYCLE, legend_below, percent_axis, tidy, wrapped
-from truecal.inference.risk_coverage import RiskCoverage, risk_coverage
+from truecal.inference.thresholds import RiskCoverage, risk_coverage
 
 #: Marks what is a curve of a model in axes that several displays share.
 _CURVE = "truecal risk-coverage"
@@ -25,7 +25,7 @@ class RiskCoverageDisplay(Display):
     Parameters
     ----------
     curve : RiskCoverage
-        What `truecal.inference.risk_coverage.risk_coverage` or `Answers.risk_coverage` returned.
+        What `truecal.inference.thresholds.risk_coverage` or `Answers.risk_coverage` returned.
     name : str, optional
         Name of the model in the legend.
 
@@ -60,7 +60,7 @@ class RiskCoverageDisplay(Display):
         ax : matplotlib Axes, or two, optional
             Where to draw; by default a new figure of `matplotlib.pyplot`.
         **options
-            Options of `plot`, and of `truecal.inference.risk_coverage.risk_coverage`.
+            Options of `plot`, and of `truecal.inference.thresholds.risk_coverage`.
 
         Returns
         -------

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from truecal._lib.text import percent
 from truecal._lib.types import FloatArray
-from truecal.assessment._over_time import OverTime
-from truecal.inference.net_benefit import NetBenefit
+from truecal.assessment._sections import OverTime
+from truecal.inference.thresholds import NetBenefit
 
 #: Left end and width of all panels; top and height of the decision curve, and of the panels over time.
 _LEFT, _WIDTH = 58.0, 328.0

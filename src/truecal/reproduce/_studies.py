@@ -15,7 +15,7 @@ from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import choose_estimators
 from truecal.reproduce._contract import Records, Settings
-from truecal.simulation import BetaScores, Population, _draws, bias_study
+from truecal.simulation import BetaScores, Population, _study, bias_study
 
 Outcome = TypeVar("Outcome")
 
@@ -75,9 +75,9 @@ def draw_estimates(
     choices = choose_estimators(estimators)
     jobs = [
         (population, n, block, choices, norm, settings.seed, key)
-        for block in _draws.blocks_of(range(repeats), n)
+        for block in _study.blocks_of(range(repeats), n)
     ]
-    blocks = list(in_parallel(settings, name, _draws.draw_estimates, jobs))
+    blocks = list(in_parallel(settings, name, _study.draw_estimates, jobs))
     estimates = dict(zip(estimators, np.concatenate(blocks, axis=2)[:, 0], strict=True))
     with whole_file(path, "wb") as file:
         np.savez(file, **estimates)
@@ -88,7 +88,7 @@ def in_parallel(
     settings: Settings, name: str, function: Callable[..., Outcome], jobs: Sequence[tuple[Any, ...]]
 ) -> Iterator[Outcome]:
     """Yield the outcome of a function for each tuple of arguments, in order, with progress."""
-    return _draws.in_parallel(function, jobs, name=name, n_jobs=settings.n_jobs, progress=settings.progress)
+    return _study.in_parallel(function, jobs, name=name, n_jobs=settings.n_jobs, progress=settings.progress)
 
 
 def paper_study(settings: Settings, *, calibrated: bool = False, norm: float = 2) -> Records:

@@ -21,9 +21,9 @@ from truecal.exceptions import InputError
 from truecal.inference.calibration_test import method_names
 from truecal.multiscale import LabelNull, Omnibus, Trials
 from truecal.results import Result
-from truecal.simulation._draws import apply, draw_blocks
 from truecal.simulation._population import Population, population_with_error
 from truecal.simulation._scores import ScoreDistribution
+from truecal.simulation._study import apply, draw_blocks
 
 #: Up to this number of rows every score is drawn. Beyond, blocks of scores give the same power at a fixed cost.
 _DRAWN_ROWS = 1 << 13

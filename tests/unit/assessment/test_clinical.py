@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit, logit
 
 import truecal
-from truecal.assessment._clinical import THRESHOLDS, calibration_plot
+from truecal.assessment._plotdata import calibration_plot
+from truecal.assessment._sections import THRESHOLDS
 
 
 def draw(rng, n, intercept=0.0, slope=1.0):

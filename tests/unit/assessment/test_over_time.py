@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 import truecal
 from truecal import CalibrationMonitor, InputError
-from truecal.assessment._over_time import assess_over_time
+from truecal.assessment._sections import assess_over_time
 from truecal.data import read_rows
 
 RNG = np.random.default_rng(0)

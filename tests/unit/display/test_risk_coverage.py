@@ -4,7 +4,7 @@ import pytest
 
 from truecal.display import RiskCoverageDisplay
 from truecal.display._style import CYCLE
-from truecal.inference.risk_coverage import risk_coverage
+from truecal.inference.thresholds import risk_coverage
 
 RNG = np.random.default_rng(0)
 SCORE = RNG.choice([0.5, 0.7, 0.9, 1.0], 400)

@@ -3,8 +3,13 @@ import pytest
 
 import truecal
 from truecal.exceptions import InputError
-from truecal.inference.confidence_band import KINDS, bin_confidence_band, confidence_band
-from truecal.inference.reliability import clopper_pearson, reliability_curve
+from truecal.inference.reliability import (
+    KINDS,
+    bin_confidence_band,
+    clopper_pearson,
+    confidence_band,
+    reliability_curve,
+)
 
 POPULATIONS = {
     "smooth": truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2)),

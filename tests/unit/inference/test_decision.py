@@ -5,7 +5,7 @@ import pytest
 
 import truecal
 from truecal.exceptions import InputError
-from truecal.inference.decision import decide
+from truecal.inference._test_result import decide
 from truecal.multiscale import analyse
 
 LIMITS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.2, 0.5)

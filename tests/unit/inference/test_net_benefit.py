@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 import truecal
-from truecal.inference.net_benefit import net_benefit
+from truecal.inference.thresholds import net_benefit
 
 
 def by_definition(y, p, t):

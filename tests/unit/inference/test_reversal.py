@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.inference.c_statistic import c_statistic
-from truecal.inference.reversal import reversed_scores
+from truecal.inference.c_statistic import c_statistic, reversed_scores
 
 
 def draw(seed, n, curve):

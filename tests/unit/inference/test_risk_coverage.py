@@ -4,7 +4,7 @@ import pytest
 
 import truecal
 from truecal.exceptions import InputError
-from truecal.inference.risk_coverage import risk_coverage
+from truecal.inference.thresholds import risk_coverage
 
 
 def test_against_a_loop():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.assessment._over_time import assess_over_time
+from truecal.assessment._sections import assess_over_time
 from truecal.data import read_rows
 from truecal.report._curves import decision_curve, timeline
 

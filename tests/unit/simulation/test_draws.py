@@ -4,8 +4,8 @@ import pytest
 import truecal
 from truecal._lib.numeric import keyed_generator
 from truecal.estimators._registry import choose_estimators
-from truecal.simulation import _draws
-from truecal.simulation._draws import blocks_of, draw_blocks, draw_estimates, in_parallel
+from truecal.simulation import _study
+from truecal.simulation._study import blocks_of, draw_blocks, draw_estimates, in_parallel
 
 SQUARE = truecal.Population(truecal.simulation.UniformScores(), truecal.simulation.PowerCurve(2))
 
@@ -23,7 +23,7 @@ def test_a_sample_depends_on_seed_key_and_number_only(monkeypatch):
         return [sample for block in blocks for sample in block]
 
     whole = draw(range(10))
-    monkeypatch.setattr(_draws, "_BLOCK_ROWS", 80)
+    monkeypatch.setattr(_study, "_BLOCK_ROWS", 80)
     in_blocks, later = draw(range(10)), draw(range(6, 10))
     for one, two in [*zip(whole, in_blocks, strict=True), *zip(whole[6:], later, strict=True)]:
         np.testing.assert_array_equal(one.score, two.score)

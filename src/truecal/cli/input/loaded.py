@@ -114,7 +114,7 @@ class Predictions:
 
     def reversals(self) -> list[str]:
         """Return sentences that name models whose higher scores go with fewer events."""
-        from truecal.inference.reversal import reversed_scores
+        from truecal.inference.c_statistic import reversed_scores
 
         if self.y_true is None:
             found = {"": reversed_scores(self.sample)}

@@ -17,7 +17,7 @@ from truecal._lib.text import counted, level, percent
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.exceptions import InputError
 from truecal.inference.estimate import calibration_error, estimate
-from truecal.inference.risk_coverage import RiskCoverage, risk_coverage
+from truecal.inference.thresholds import RiskCoverage, risk_coverage
 from truecal.integrations.llm._verbal import parse_confidence
 from truecal.results import Estimate, Interval, Result
 

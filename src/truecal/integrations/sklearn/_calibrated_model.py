@@ -34,7 +34,7 @@ from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.recalibration import IdentityCalibration
-from truecal.recalibration.selection._select import BY_NAME, select_recalibrator
+from truecal.recalibration.selection import BY_NAME, select_recalibrator
 
 #: Recalibrators by name, for `CalibratedModel`.
 _RECALIBRATORS = {"identity": IdentityCalibration, **BY_NAME}

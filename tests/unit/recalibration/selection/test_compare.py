@@ -6,9 +6,9 @@ from scipy.special import expit, softmax
 
 import truecal
 from support.selections import FAST, NO_OPTIONS
+from truecal.recalibration._contest import gain_over, losses
+from truecal.recalibration._fit_rows import FitRows
 from truecal.recalibration.selection import select_recalibrator
-from truecal.recalibration.selection._compare import gain_over, losses
-from truecal.recalibration.selection._rows import FitRows
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from scipy.special import expit, logit
 
 from support.selections import FAST, NO_OPTIONS, assert_alike
 from truecal.exceptions import CalibrationWarning
+from truecal.recalibration._fit_rows import MOST_ROWS, FitRows
 from truecal.recalibration.selection import select_recalibrator
-from truecal.recalibration.selection._rows import MOST_ROWS, FitRows
 
 
 @pytest.mark.parametrize("multiclass", [None, "top", "classwise"])

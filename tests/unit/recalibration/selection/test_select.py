@@ -11,8 +11,8 @@ import truecal
 from support.selections import FAST, NO_OPTIONS, assert_alike
 from truecal.exceptions import InputError
 from truecal.recalibration import BetaCalibration, HistogramBinning, PlattScaling, TemperatureScaling
+from truecal.recalibration._fit_rows import FitRows
 from truecal.recalibration.selection import Selection, select_recalibrator
-from truecal.recalibration.selection._rows import FitRows
 
 
 def test_a_bad_model_is_recalibrated(bad):

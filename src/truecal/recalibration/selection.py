@@ -1,4 +1,15 @@
-"""Choose a recalibrator by rows that it was not fitted to."""
+"""Choose a recalibrator, or leave the model alone.
+
+An estimate of calibration error cannot show by itself whether to recalibrate: it is biased, and by another amount
+for the model than for the recalibrated model. So two questions are asked, one after the other.
+
+*Is there anything to correct?* A candidate must improve a proper score, the Brier score or the log loss, on rows
+that it was not fitted to, by more than `z` times the standard deviation that the improvement would have if labels
+were drawn from the model's own probabilities. For the Brier score the improvement is the fall of the squared l2
+calibration error, less what the candidate blurs; the log loss is more sensitive to errors near 0 and 1.
+
+*Which corrects it best?* Of the candidates that pass and the model itself, the one with the smallest criterion.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +42,19 @@ from truecal.recalibration import (
     VennAbersCalibration,
 )
 from truecal.recalibration._base import Recalibrator
-from truecal.recalibration._scores import read_scores
-from truecal.recalibration._softmax import FEW_CLASSES
-from truecal.recalibration.selection._compare import (
+from truecal.recalibration._contest import (
     IDENTITY,
     PROPER_SCORES,
     CandidateScore,
     Contest,
     Criterion,
 )
-from truecal.recalibration.selection._rows import FitRows
+from truecal.recalibration._fit_rows import FitRows
+from truecal.recalibration._scores import read_scores
+from truecal.recalibration._softmax import FEW_CLASSES
 from truecal.results import Result
+
+__all__ = ["CandidateScore", "Selection", "select_recalibrator"]
 
 #: The default candidates, from the least to the most flexible.
 CANDIDATES = {

@@ -17,7 +17,7 @@ from truecal.estimators._registry import EstimatorSpec
 from truecal.inference.interval import assumption_of
 from truecal.inference.resample import row_factors
 from truecal.multiscale import analyse, joint_limits
-from truecal.recalibration.selection._rows import FitRows
+from truecal.recalibration._fit_rows import FitRows
 from truecal.results import Interval, Result
 
 #: Proper scores, smaller is better. For two classes Brier's is (p - y)^2; for more it sums over the classes.

@@ -1,124 +1,26 @@
-"""What reports on clinical prediction models give: calibration plot, ICI, C statistic and decision curve."""
+"""Sections of an assessment that are made on request: clinical validation, and calibration over time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import expit, logit
+from numpy.typing import NDArray
 
 from truecal._lib.text import counted, level, percent
 from truecal._lib.types import FloatArray
-from truecal.data.question import as_sample
-from truecal.data.reading import Reading, takes_predictions
+from truecal.data.question import Rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.c_statistic import c_statistic
 from truecal.inference.calibration_index import CalibrationIndex, calibration_index
-from truecal.inference.net_benefit import NetBenefit, net_benefit, read_thresholds
-from truecal.inference.reliability import Reliability, reliability_curve
-from truecal.inference.weak_calibration import FEW_CLUSTERS, Parameter, WeakCalibration, weak_calibration
-from truecal.multiscale import analyse
+from truecal.inference.monitor import CalibrationMonitor, ChangePoint, Diagnosis, Look
+from truecal.inference.monitor._batch import last_by_cluster, read_moments
+from truecal.inference.thresholds import NetBenefit, net_benefit, read_thresholds
+from truecal.inference.weak_calibration import FEW_CLUSTERS, Parameter, WeakCalibration
 from truecal.results import Result
-
-#: Points of a curve, and bins of the histograms of the two outcomes.
-_POINTS, _BINS = 400, 60
-
-
-@dataclass(frozen=True, eq=False)
-class CalibrationPlot(Result):
-    """The parts of a calibration plot.
-
-    Attributes
-    ----------
-    score : ndarray of shape (k,)
-        Predicted risks in ascending order.
-    flexible : ndarray of shape (k,)
-        Observed risk by the curve behind ICI, E50, E90 and Emax.
-    logistic : ndarray of shape (k,)
-        Observed risk by the logistic model with the calibration intercept and slope; NaN if it cannot be fitted.
-    groups : Reliability
-        Groups of equal size: mean predicted risk, observed frequency and its interval.
-    edges : ndarray of shape (b + 1,)
-        Edges of the bins of the two histograms.
-    events, others : ndarray of shape (b,)
-        Rows with and without the event in each bin of predicted risks.
-    weak : WeakCalibration
-        O:E, calibration intercept and slope.
-    index : CalibrationIndex
-        ICI, E50, E90 and Emax.
-    c_statistic : Parameter
-        C statistic.
-    """
-
-    score: FloatArray
-    flexible: FloatArray
-    logistic: FloatArray
-    groups: Reliability
-    edges: FloatArray
-    events: FloatArray
-    others: FloatArray
-    weak: WeakCalibration
-    index: CalibrationIndex
-    c_statistic: Parameter
-
-
-@takes_predictions
-def calibration_plot(
-    y_true: ArrayLike | Sample,
-    y_proba: ArrayLike | None = None,
-    *,
-    n_groups: int = 10,
-    confidence_level: float = 0.95,
-    **reading: Unpack[Reading],
-) -> CalibrationPlot:
-    """Return what a calibration plot shows.
-
-    Parameters
-    ----------
-    {predictions}
-    n_groups : int
-        Number of groups of equal size.
-    confidence_level : float
-        Level of all intervals.
-    {reading}
-
-    Returns
-    -------
-    CalibrationPlot
-
-    Examples
-    --------
-    >>> import truecal
-    >>> data = truecal.datasets.load("flights")
-    >>> plot = calibration_plot(data.y_true, data.y_proba)
-    >>> len(plot.groups.bins), round(float(plot.weak.slope), 2)
-    (10, 0.83)
-    """
-    sample = as_sample(y_true, y_proba, **reading)
-    weak = weak_calibration(sample, confidence_level=confidence_level)
-    core = analyse(sample)
-    some = np.unique(np.linspace(0, len(core.units.score) - 1, _POINTS).astype(np.intp))
-    score = core.units.score[some]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logistic = expit(float(weak.joint_intercept) + float(weak.slope) * logit(score))
-    edges = np.linspace(0, 1, _BINS + 1)
-    events = np.histogram(sample.score, edges, weights=sample.positives)[0]
-    return CalibrationPlot(
-        score=score,
-        flexible=np.clip(score - core.gap[some], 0.0, 1.0),
-        logistic=logistic,
-        groups=reliability_curve(sample, n_bins=n_groups, band=False, confidence_level=confidence_level),
-        edges=edges,
-        events=events,
-        others=np.histogram(sample.score, edges, weights=sample.count)[0] - events,
-        weak=weak,
-        index=calibration_index(sample, confidence_level=confidence_level),
-        c_statistic=c_statistic(sample, confidence_level=confidence_level),
-    )
-
 
 #: Thresholds of the table, if none are given.
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -218,3 +120,88 @@ def _utility_in_words(curve: NetBenefit) -> str:
     low, high = (percent(float(curve.thresholds[k]), 0) for k in (longest[0], longest[-1]))
     where = f"At a threshold of {low}" if low == high else f"At thresholds from {low} to {high}"
     return f"{where} acting on the model has a higher net benefit than treating all or treating none (pointwise)."
+
+
+#: Most windows, and the rows that a window should have.
+_MOST_WINDOWS, _WINDOW_ROWS = 50, 100
+
+
+@dataclass(frozen=True, eq=False)
+class OverTime(Result):
+    """Whether predictions were calibrated all the time.
+
+    Attributes
+    ----------
+    verdict : str
+        Whether there was an alarm, when the change began, and what changed.
+    alarm : bool
+        Whether the e-value reached the threshold in any window. If the predictions were calibrated all the time, this
+        has a probability of at most 1 less the confidence level.
+    threshold : float
+        The e-value at which there is an alarm.
+    history : tuple of Look
+        What was known after each window. `truecal.display.MonitorDisplay.from_monitor` draws it.
+    change : ChangePoint or None
+        When the change began, if there was an alarm.
+    diagnosis : Diagnosis or None
+        What changed, if there was an alarm.
+    """
+
+    verdict: str
+    alarm: bool
+    threshold: float
+    history: tuple[Look, ...]
+    change: ChangePoint | None
+    diagnosis: Diagnosis | None
+
+
+def assess_over_time(rows: Rows, time: Any, alpha: float) -> OverTime:
+    """Return whether rows were calibrated all the time."""
+    if rows.weight is not None:
+        raise InputError("cannot be combined with sample_weight", argument="time")
+    moments = read_moments(time)
+    if len(moments) != len(rows.label):
+        raise InputError(f"has {len(moments):,} values for {len(rows.label):,} rows", argument="time")
+    if rows.cluster is not None:
+        moments = last_by_cluster(rows.cluster, moments)
+    monitor, shown = CalibrationMonitor(alpha), _shown_times(moments)
+    for window in _windows(moments):
+        clusters = None if rows.cluster is None else rows.cluster[window]
+        times = shown[window[0]], shown[window[-1]]
+        monitor.update(rows.label[window], rows.score[window], time=times, clusters=clusters)
+    found = monitor.change, monitor.diagnosis
+    return OverTime(_verdict(monitor), monitor.alarm, monitor.threshold, monitor.history, *found)
+
+
+def _windows(moments: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+    """Yield rows in the order of time, in windows of about as many rows, none of which divides a time."""
+    order = np.argsort(moments, kind="stable")
+    first = np.flatnonzero(np.append(True, np.diff(moments[order]).astype(np.float64) > 0))
+    most = max(min(_MOST_WINDOWS, len(order) // _WINDOW_ROWS), 1)
+    place = first * most // len(order)
+    yield from np.split(order, first[np.flatnonzero(np.diff(place)) + 1])
+
+
+def _shown_times(moments: NDArray[Any]) -> NDArray[Any]:
+    """Return times as numbers, or as text: dates if none has a time of day."""
+    if moments.dtype.kind != "M":
+        return moments
+    days = moments.astype("datetime64[D]")
+    return np.datetime_as_string(days if (days == moments).all() else moments.astype("datetime64[s]"))
+
+
+def _verdict(monitor: CalibrationMonitor) -> str:
+    looks = monitor.history
+    windows = counted(len(looks), "window")
+    if not monitor.alarm:
+        return (
+            f"No alarm in {windows}: the e-value against perfect calibration is {monitor.evalue:.3g}, and there would "
+            f"be an alarm at {monitor.threshold:.4g}."
+        )
+    first = next(look for look in looks if look.alarm)
+    begun = "" if monitor.change is None else f"{monitor.change.sentence} "
+    what = str(monitor.diagnosis)
+    return (
+        f"Alarm at {first.time}: the e-value against perfect calibration reached {first.evalue:.3g}, and is "
+        f"{monitor.evalue:.3g} in the last of {windows}. {begun}{what[0].upper()}{what[1:]}."
+    )
