@@ -29,7 +29,7 @@ from scipy import sparse
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted, p_equals
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.features import Feature, read_features
+from truecal.data.groups import Feature, read_features
 from truecal.data.question import read_rows, refuse_imperfect
 from truecal.exceptions import InputError
 from truecal.inference._test_result import NOT_TESTED

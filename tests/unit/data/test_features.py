@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from truecal.data.features import read_features
+from truecal.data.groups import read_features
 from truecal.exceptions import InputError
 
 
