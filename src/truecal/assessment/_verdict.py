@@ -8,8 +8,8 @@ import numpy as np
 
 from truecal._lib.text import counted, level, percent
 from truecal.data.extremes import limits_of
+from truecal.data.faults import CLASSES, are_classes
 from truecal.data.sample import Sample
-from truecal.data.scales import CLASSES, are_classes
 from truecal.inference._test_result import TestResult
 from truecal.inference.c_statistic import reversed_scores
 from truecal.inference.dependence import suspected_dependence

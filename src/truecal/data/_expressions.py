@@ -27,12 +27,17 @@ from truecal.data.faults import (
     NARWHALS_EXACT,
     NOT_FINITE,
     OUTSIDE,
+    TWO_LABELS,
     UNEVEN,
     WEIGHT,
+    ZERO_ONE,
     Rule,
+    fitting_remedy,
+    got,
+    look_at,
+    outside_classes,
 )
 from truecal.data.labels import booleans_in_names, check_classes, numbers_in_names
-from truecal.data.scales import fitting_remedy, look_at
 from truecal.exceptions import InputError, Remedy, show_value
 
 Frame = nw.LazyFrame[Any]
@@ -59,16 +64,17 @@ def _fault(
     named: str,
     column: nw.Expr,
     *,
-    noun: str | None = None,
+    several: bool = False,
     exact: bool = False,
     remedy: Callable[[], tuple[Remedy, Any]] | None = None,
     shown: nw.Expr | None = None,
     range_of: str | None = None,
 ) -> Fault:
-    """Return the fault of a column that breaks a rule; `range_of` says what the shown values are, if they are shown."""
+    """Return the fault of a column, or of `several`, that breaks a rule; `range_of` says what the shown values are."""
+    words = rule.problem_of_rows if several else rule.problem
 
     def problem(n: int, values: str) -> str:
-        return rule.problem(n, noun) + (f" ({range_of}{values})" if range_of is not None else "")
+        return words(n) + (f" ({range_of}{values})" if range_of is not None else "")
 
     where = rule.broken(column, NARWHALS_EXACT if exact else NARWHALS)
     return Fault(named, where, problem, remedy or rule.remedy, shown)
@@ -130,19 +136,8 @@ def require_columns(schema: nw.Schema, wanted: Iterable[str], numbers: Iterable[
 def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame, list[Fault]]:
     """Check the columns ``_p0``, ``_p1`` and so on, and turn logits into probabilities."""
     columns = [nw.col(f"_p{k}") for k in range(len(scores))]
-    single = len(scores) == 1
-    named = name_column(scores[0]) if single else f"columns {listing(scores)}"
-
-    def of_row(fault: Fault, rule: Rule) -> Fault:
-        """Count rows where a fault is one of several columns."""
-        if single:
-            return fault
-
-        def problem(n: int, values: str) -> str:
-            shown = f" ({values})" if fault.shown is not None else ""
-            return f"have {counted(n, 'row')} with {rule.describe(2)}{shown}"
-
-        return fault._replace(problem=problem)
+    several = len(scores) > 1
+    named = f"columns {listing(scores)}" if several else name_column(scores[0])
 
     def fit() -> tuple[Remedy, Any]:
         values = look_at(columns, ask=lambda questions: _answers(data, questions), count=_count)
@@ -152,21 +147,16 @@ def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame,
     total, smallest, top = nw.col("_total"), nw.col("_smallest"), nw.col("_top")
     # Unlike `nw.sum_horizontal`, plus hands on what is missing, so that one look at the sum finds it.
     data = data.with_columns(_total=_add(columns))
-    rule = NOT_FINITE if logits else MISSING
-    lost = of_row(_fault(rule, named, total), rule)
+    lost = _fault(NOT_FINITE if logits else MISSING, named, total, several=several)
     if logits:
         return _softmax(data, columns, lost.where), [lost]
-    if single:
+    if not several:
         return data, [lost, _fault(OUTSIDE, named, columns[0], remedy=fit, range_of="")]
     data = data.with_columns(_smallest=nw.min_horizontal(*columns), _top=nw.max_horizontal(*columns))
     extreme = nw.when(smallest < 0).then(smallest).otherwise(top)
-    outside = of_row(_fault(OUTSIDE, named, extreme, remedy=fit, shown=extreme), OUTSIDE)
-    uneven = _fault(UNEVEN, named, total, shown=total)
-
-    def problem(n: int, values: str) -> str:
-        return f"have {counted(n, 'row')} {UNEVEN.describe(n).partition(' ')[2]} (sum {values})"
-
-    return data, [lost, outside, uneven._replace(problem=problem)]
+    outside = _fault(OUTSIDE, named, extreme, several=True, remedy=fit, shown=extreme, range_of="")
+    uneven = _fault(UNEVEN, named, total, several=True, shown=total, range_of="sum ")
+    return data, [lost, outside, uneven]
 
 
 def _answers(data: Frame, questions: dict[str, nw.Expr]) -> dict[str, Any]:
@@ -235,7 +225,7 @@ def refuse_large_labels(data: Frame, label: str, dtype: DType) -> None:
         largest = collect(data.select(nw.col(label).max()))[label].item()
         if largest is not None and largest >= EXACT_INTEGERS:
             raise InputError(
-                f"has labels beyond 2^53, which are not exact in float64 (up to {largest})",
+                f"has {LARGE_LABEL.describe(2)} (up to {largest})",
                 argument=name_column(label),
                 remedy=LARGE_LABEL.remedy,
             )
@@ -266,10 +256,8 @@ def read_two_labels(
             seen = sorted(_examples(data, ~missing))
             if not seen:
                 raise InputError("has only missing (NaN) labels", argument=name)
-            raise InputError(
-                f"must hold 0 and 1. Got {listing(seen)} instead", argument=name, remedy=Remedy.POS_LABEL
-            )
-        hit, known, must = y, (y == 0) | (y == 1), "must hold 0 and 1"
+            raise InputError(got(ZERO_ONE, seen), argument=name, remedy=remedy)
+        hit, known, must = y, (y == 0) | (y == 1), ZERO_ONE
     else:
         huge = isinstance(positive, int) and abs(positive) >= 2**64
         if huge or isinstance(positive, str) != text or not isinstance(positive, str | bool | int | float):
@@ -283,7 +271,7 @@ def read_two_labels(
         # One other label, from the first rows; then every row must have one of these two.
         other = _examples(data, ~hit & ~missing, most=1)
         known = reduce(or_, (y == value for value in other), hit)
-        must = f"must hold two labels, {' and '.join(map(repr, [positive, *other]))}"
+        must = f"{TWO_LABELS}, {' and '.join(map(repr, [positive, *other]))}"
         remedy = Remedy.ONE_VERSUS_REST
 
     def problem(n: int, _: str) -> str:
@@ -295,25 +283,28 @@ def read_two_labels(
 def name_classes(scores: list[str], label: str, labels: Sequence[Any] | None, *, text: bool) -> list[Any]:
     """Return the class of each column of scores; one column is that of the second of two classes."""
     n_classes = max(len(scores), 2)
-    if labels is not None:
-        classes = [to_python(name) for name in labels]
-        check_classes(classes, n_classes)
-        if any(isinstance(name, str) != text for name in classes):
-            raise InputError(
-                f"names the classes {listing(classes)}, but {name_column(label)} holds "
-                f"{'text' if text else 'numbers'}. Name them as that column does",
-                argument="labels",
-            )
-        return classes
-    if text:
-        return list(scores)
+    if labels is None:
+        return list(scores) if text else _numbered_classes(scores, n_classes)
+    classes = [to_python(name) for name in labels]
+    check_classes(classes, n_classes)
+    if any(isinstance(name, str) != text for name in classes):
+        raise InputError(
+            f"names the classes {listing(classes)}, but {name_column(label)} holds "
+            f"{'text' if text else 'numbers'}. Name them as that column does",
+            argument="labels",
+        )
+    return classes
+
+
+def _numbered_classes(scores: list[str], n_classes: int) -> list[int]:
+    """Return the number that each column's name gives, or 0 to K - 1."""
     if len(scores) == 2 and (booleans := booleans_in_names(scores)):
         return [int(value) for value in booleans]
     if all(name.isdecimal() for name in scores):
         return [int(name) for name in scores]
     numbers = numbers_in_names(scores) if len(scores) > 1 else None
     if numbers and set(numbers) == set(range(n_classes)):
-        return list(numbers)
+        return numbers
     if numbers and numbers != sorted(numbers):
         raise InputError(
             f"The columns {listing(scores)} are not in the order of their numbers", remedy=Remedy.LABELS
@@ -335,7 +326,7 @@ def read_classes(
 
     def problem(n: int, _: str) -> str:
         others = listing(_examples(data, ~known & ~missing))
-        return f"has {counted(n, 'label')} ({others}) outside the classes {listing(classes)} of the scores"
+        return f"has {counted(n, 'label')} ({others}) {outside_classes(classes, 'the scores')}"
 
     return data, Fault(name_column(label), ~known, problem, Remedy.LABELS)
 

@@ -22,11 +22,13 @@ from truecal.data.faults import (
     Rule,
     bad_values,
     find_missing,
+    finite,
+    fitting_remedy,
     is_missing,
+    look_at,
     no_weight,
     which,
 )
-from truecal.data.scales import finite, fitting_remedy, look_at
 from truecal.exceptions import InputError, Remedy, warn_user
 
 if TYPE_CHECKING:
@@ -136,11 +138,7 @@ def _as_array(data: Any, name: str) -> NDArray[Any]:
         array[np.ma.getmaskarray(data)] = None
         return array
     try:
-        array = np.asarray(data)
-        if array.dtype.kind == "T" or (array.dtype.kind in "US" and not isinstance(data, np.ndarray)):
-            array = np.asarray(data, dtype=object)  # or NumPy turns the NaN of ["yes", nan] into text
-        if array.dtype.kind == "O" and array.ndim == 1 and array.size and all(np.ndim(row) for row in array):
-            array = np.array([np.asarray(row) for row in array])  # a column of lists
+        array = _plain_array(data)
     except ValueError as error:
         raise InputError("must be rectangular: its rows have different lengths", argument=name) from error
     except RuntimeError as error:  # a list of tensors with gradients
@@ -150,6 +148,15 @@ def _as_array(data: Any, name: str) -> NDArray[Any]:
             f"must be a list, an array or a column. Got {data!r} instead", argument=name, value=data
         )
     return array
+
+
+def _plain_array(data: Any) -> NDArray[Any]:
+    """Return an array; that of a column of lists has two dimensions."""
+    array = np.asarray(data)
+    if array.dtype.kind == "T" or (array.dtype.kind in "US" and not isinstance(data, np.ndarray)):
+        array = np.asarray(data, dtype=object)  # or NumPy turns the NaN of ["yes", nan] into text
+    lists = array.dtype.kind == "O" and array.ndim == 1 and array.size and all(map(np.ndim, array))
+    return np.array([np.asarray(row) for row in array]) if lists else array
 
 
 def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:

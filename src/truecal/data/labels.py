@@ -18,7 +18,7 @@ from truecal.data.arrays import (
     to_array,
     to_python,
 )
-from truecal.data.faults import MISSING_LABEL, bad_values
+from truecal.data.faults import MISSING_LABEL, TWO_LABELS, ZERO_ONE, bad_values, got, outside_classes
 from truecal.data.pseudo_labels import ImperfectLabels
 from truecal.exceptions import InputError, Remedy, show_value, warn_user
 
@@ -62,12 +62,12 @@ class Labels:
             label = _zero_one(truth)
             if label is None:
                 seen = self._distinct(truth)
-                raise self._error(f"must hold 0 and 1. Got {listing(seen)} instead", _binary_remedy(seen))
+                raise self._error(got(ZERO_ONE, seen), _binary_remedy(seen))
             return label
         seen = self._distinct(truth)
         positive = self.as_label(pos_label)
         if len(seen) > 2:
-            raise self._error(f"must hold two labels. Got {listing(seen)} instead", Remedy.ONE_VERSUS_REST)
+            raise self._error(got(TWO_LABELS, seen), Remedy.ONE_VERSUS_REST)
         # One label alone may be the negative one; then pos_label need not be there, but it must be of its kind.
         if positive not in seen and (len(seen) == 2 or isinstance(seen[0], str) != isinstance(positive, str)):
             raise _not_among("labels", positive, seen)
@@ -123,44 +123,45 @@ class Labels:
         self, seen: list[Any], n_classes: int, pos_label: Any, names: list[Any] | None, sorted_classes: bool
     ) -> list[Any]:
         """Return the classes that the columns' names give, else 0 to K - 1, else the sorted labels."""
-        text = isinstance(seen[0], str)
         if names is not None and (known := classes_of(names, seen)) is not None:
             return known
         numbers = list(range(n_classes))
-        if not text and (not sorted_classes or set(seen) <= set(numbers)):
+        if not isinstance(seen[0], str) and (not sorted_classes or set(seen) <= set(numbers)):
             return numbers
         if sorted_classes and len(seen) == n_classes:
             return seen
+        scores = self.scores_name
         if names is not None:
-            raise self._error(
-                f"holds {listing(seen)}, but the columns of {self.scores_name} are {listing(names)}",
-                Remedy.LABELS,
-            )
+            problem = f"holds {listing(seen)}, but the columns of {scores} are {listing(names)}"
+            raise self._error(problem, Remedy.LABELS)
         if len(seen) != n_classes:
-            raise self._error(
-                f"has {counted(len(seen), 'different label')} ({listing(seen)}) for {n_classes} "
-                f"{'columns of ' + self.scores_name if not sorted_classes else 'classes'}",
-                Remedy.LABELS,
-            )
-        if n_classes == 2 and pos_label != seen[1]:
+            what = "classes" if sorted_classes else f"columns of {scores}"
+            labels = f"{counted(len(seen), 'different label')} ({listing(seen)})"
+            raise self._error(f"has {labels} for {n_classes} {what}", Remedy.LABELS)
+        return self._in_order(seen, pos_label)
+
+    def _in_order(self, seen: list[Any], pos_label: Any) -> list[Any]:
+        """Return the sorted text labels as the classes of as many columns; refuse another order that is as likely."""
+        scores, two = self.scores_name, len(seen) == 2
+        if two and pos_label != seen[1]:
             # Does the second column follow the sorted labels, or pos_label? A wrong guess would not show.
-            raise self._error(
-                f"holds the strings {listing(seen)}, and two columns of {self.scores_name} could be in either order",
-                Remedy.COLUMN_ORDER,
+            problem = (
+                f"holds the strings {listing(seen)}, and two columns of {scores} could be in either order"
             )
+            raise self._error(problem, Remedy.COLUMN_ORDER)
         order = [label for label in self.categories if label in seen]
         # sklearn's models sort classes, and others go by the codes of the categories.
         if order and order != seen:
             raise self._error(
-                f"has the categories {listing(order)}, and the columns of {self.scores_name} could be in this order or "
-                f"in that of the alphabet",
+                f"has the categories {listing(order)}, and the columns of {scores} could be in this order or in that "
+                f"of the alphabet",
                 Remedy.LABELS,
             )
         numbered = all(label.isdecimal() for label in seen) and sorted(seen, key=int) == seen
-        if order or numbered or n_classes == 2:  # categories, numbers or pos_label give the same order
+        if order or numbered or two:  # categories, numbers or pos_label give the same order
             return seen
         warn_user(
-            f"The columns of {self.scores_name} have no names, and are taken in the order of the sorted labels: "
+            f"The columns of {scores} have no names, and are taken in the order of the sorted labels: "
             f"{listing(seen, 20)}. Pass labels=[...] to name the class of each column."
         )
         return seen
@@ -169,8 +170,8 @@ class Labels:
         column_of = {label: column for column, label in enumerate(classes)}
         unknown = np.array([label not in column_of for label in seen])
         if unknown.any():
-            rule = f"outside the classes {listing(classes)} of {self.scores_name}"
-            raise bad_values(unknown[_codes(truth)], truth, self.name, "label", rule, remedy=Remedy.LABELS)
+            rule, wrong = outside_classes(classes, self.scores_name), unknown[_codes(truth)]
+            raise bad_values(wrong, truth, self.name, "label", rule, remedy=Remedy.LABELS)
         if classes == list(range(len(classes))) and truth.dtype.kind in "iub":
             return truth
         return np.array([column_of[label] for label in seen], dtype=np.intp)[_codes(truth)]
@@ -288,19 +289,29 @@ def classes_of(names: Sequence[Any], seen: Sequence[Any]) -> list[Any] | None:
     >>> classes_of(["True", "False"], [False, True])
     [True, False]
     """
-    text = isinstance(seen[0], str)
-    if not text and set(seen) <= {0, 1} and (booleans := booleans_in_names(names)):
-        return [type(seen[0])(value) for value in booleans]
-    exact = [int(name) if not text and str(name).isdecimal() else name for name in names]
+    if isinstance(seen[0], str):
+        exact, ends = list(names), without_common_prefix([str(name) for name in names])
+    else:
+        if set(seen) <= {0, 1} and (booleans := booleans_in_names(names)):
+            return [type(seen[0])(value) for value in booleans]
+        exact = [int(name) if str(name).isdecimal() else name for name in names]
+        ends = numbers_in_names(names) or []
     if not set(exact).isdisjoint(seen):
         return exact
-    if not text:
-        numbers = numbers_in_names(names)
-        return numbers if numbers and set(seen) <= set(numbers) else None
-    same = [len(set(letters)) == 1 for letters in zip(*map(str, names), strict=False)]
-    shared = same.index(False) if False in same else len(same)
-    ends = [str(name)[shared:] for name in names]
     return ends if set(seen) <= set(ends) else None
+
+
+def without_common_prefix(names: Sequence[str]) -> list[Any]:
+    """Return names without the letters that all of them begin with.
+
+    Examples
+    --------
+    >>> without_common_prefix(["prob_dog", "prob_cat"])
+    ['dog', 'cat']
+    """
+    same = [len(set(letters)) == 1 for letters in zip(*names, strict=False)]
+    n_same = same.index(False) if False in same else len(same)
+    return [name[n_same:] for name in names]
 
 
 def booleans_in_names(names: Sequence[Any]) -> list[bool] | None:

@@ -31,6 +31,7 @@ from truecal.data.arrays import (
     to_python,
     warn_of_other_order,
 )
+from truecal.data.faults import warn_of_classes
 from truecal.data.labels import Codes, Labels, check_classes, check_pos_label, read_clusters
 from truecal.data.predictions import (
     AGAINST_THE_REST,
@@ -43,7 +44,6 @@ from truecal.data.predictions import (
 from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
 from truecal.data.reading import Reading
 from truecal.data.sample import Sample
-from truecal.data.scales import warn_of_classes
 from truecal.data.width_bins import WidthCounting
 from truecal.exceptions import InputError, Remedy
 from truecal.results import Estimate, classes_target, mean_over_classes

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 import truecal
 from truecal.data import as_sample
-from truecal.data.scales import CLASSES
+from truecal.data.faults import CLASSES
 from truecal.exceptions import CalibrationWarning, InputError
 
 

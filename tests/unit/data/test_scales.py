@@ -10,7 +10,7 @@ import pytest
 
 import truecal
 from truecal.assessment._verdict import data_warnings
-from truecal.data.scales import CLASSES, finite, fitting_remedy, look_at
+from truecal.data.faults import CLASSES, finite, fitting_remedy, look_at
 from truecal.exceptions import CalibrationWarning, InputError, Remedy
 
 RNG = np.random.default_rng(20)

@@ -202,16 +202,3 @@ def _undetected(table: Table, role: str, candidates: Sequence[str]) -> InputErro
         f"{table.source}: which column is the {role}? {why}",
         remedy=f"Name it with --{role}. Columns: {listing(table.columns, 20)}.",
     )
-
-
-def without_common_prefix(names: Sequence[str]) -> list[str]:
-    """Return names without the letters that all of them begin with.
-
-    Examples
-    --------
-    >>> without_common_prefix(["prob_dog", "prob_cat"])
-    ['dog', 'cat']
-    """
-    same = [len(set(letters)) == 1 for letters in zip(*names, strict=False)]
-    n_same = same.index(False) if False in same else len(same)
-    return [name[n_same:] for name in names]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from truecal._lib.text import counted, listing
-from truecal.cli.input.columns import Columns, Reading, without_common_prefix
+from truecal.cli.input.columns import Columns, Reading
 from truecal.cli.input.values import MARKS, Field, Frame, Labels, called
 from truecal.exceptions import InputError, Remedy
 
@@ -140,6 +140,8 @@ class _Rules:
     def _one_hot(self, parts: Sequence[Field], scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
         """Return the class of each row from one column of 0 and 1 for each class."""
         import polars as pl
+
+        from truecal.data.labels import without_common_prefix
 
         if len(parts) != len(scores):
             raise InputError(f"has {len(parts)} columns of labels for {len(scores)} columns of scores")

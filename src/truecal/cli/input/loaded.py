@@ -13,7 +13,7 @@ from truecal.cli.input.columns import Columns
 from truecal.cli.input.plan import CLUSTER, WEIGHT
 from truecal.cli.input.table import Table
 from truecal.cli.input.values import called
-from truecal.data.scales import CLASSES, are_classes
+from truecal.data.faults import CLASSES, are_classes
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from truecal._lib.text import counted
 from truecal.cli.input.columns import Reading
 from truecal.cli.input.values import Field, Frame, called
-from truecal.data.scales import ROUNDING, ScoreValues, look_at
+from truecal.data.faults import ROUNDING, ScoreValues, look_at
 from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:
