@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -210,6 +210,39 @@ def prefix_sums(values: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
+class Independent:
+    """Rows that do not depend on each other: what `Clusters` says of rows that do.
+
+    ``sample.dependence`` is one of the two. Ask it, instead of whether a sample has clusters.
+
+    Attributes
+    ----------
+    degrees_of_freedom : float
+        Degrees of freedom of an estimated variance.
+    """
+
+    degrees_of_freedom: float = math.inf
+    named: ClassVar[bool] = False
+    equal: ClassVar[bool] = False
+    n_named: ClassVar[None] = None
+    n_clusters: ClassVar[float] = math.inf
+    effective_number: ClassVar[float] = math.inf
+    unit: ClassVar[str] = "rows"
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return nothing: independent rows need no columns in a file."""
+        return {}
+
+    def sum_covariance(self, sample: Sample, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
+        """Return the sum over rows of the products of their values; see `Sample.sum_covariance`."""
+        # A row with label z has the value (1 - z) if_0 + z if_1, and 0 and 1 have no product of the two.
+        both = sample.positives2 - sample.labels2
+        mixed = (if_0 * both) @ if_1.T
+        misses = if_0 * (sample.weight2 - sample.positives2 - both)
+        return np.asarray(misses @ if_0.T + (if_1 * sample.labels2) @ if_1.T + mixed + mixed.T)
+
+
+@dataclass(frozen=True, eq=False)
 class Clusters:
     """Sums over the rows of one cluster in one score group: what dependence between rows needs.
 
@@ -251,6 +284,19 @@ class Clusters:
     merged: FloatArray | None = None
     named: bool = True
     n_weightless: int = 0
+    unit: ClassVar[str] = "clusters"
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Degrees of freedom of an estimated variance: one less than the number of clusters."""
+        return max(self.n_clusters - 1.0, 1.0)
+
+    def sum_covariance(self, sample: Sample, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
+        """Return G / (G - 1) times the sum over clusters of the products of their sums."""
+        misses = self.weight - self.positives
+        each = misses * if_0[:, self.group] + self.positives * if_1[:, self.group]
+        sums = np.stack([np.bincount(self.cluster, values, self.n_clusters) for values in each])
+        return np.asarray(sums @ sums.T) * (self.n_clusters / max(self.n_clusters - 1, 1))
 
     @property
     def n_named(self) -> int:
@@ -477,11 +523,8 @@ class Sample(ScoreGroups):
         size = self.n**2 / float(self.weight2.sum())
         if self.noise is None or self.clusters is not None:
             return size
-        return (
-            size
-            * max(float(self.weight2 @ (self.score * (1 - self.score))), 1e-300)
-            / float(self.noise.sum())
-        )
+        of_true_labels = float(self.weight2 @ (self.score * (1 - self.score)))
+        return size * max(of_true_labels, 1e-300) / float(self.noise.sum())
 
     @property
     def counted(self) -> bool:
@@ -503,15 +546,24 @@ class Sample(ScoreGroups):
         """Sums of w^2 z^2 over the rows of each group: those of w^2 z, if labels z are 0 and 1."""
         return self.positives2 if self.label_squares is None else self.label_squares
 
+    @cached_property
+    def dependence(self) -> Clusters | Independent:
+        """How rows depend on each other: the clusters, or `Independent`, which answers the same questions.
+
+        One formula then serves rows and clusters: ``sample.quantile``, ``sample.sum_covariance`` and
+        ``sample.standard_error`` use it. ``dependence.unit``, ``.named``, ``.n_named``, ``.equal``, and
+        ``.n_clusters`` and ``.effective_number``, which are infinite without clusters, need no test. With labels that
+        are not the truth, the degrees of freedom of independent rows are the number of rows that have most of the
+        noise.
+        """
+        if self.clusters is not None:
+            return self.clusters
+        return Independent(math.inf if self.pseudo is None else max(self.pseudo.n_noisy, 2.0))
+
     @property
     def degrees_of_freedom(self) -> float:
-        """Degrees of freedom of an estimated variance: infinite without clusters, else one less than these.
-
-        With labels that are not the truth: the number of rows that have most of the noise.
-        """
-        if self.clusters is None and self.pseudo is not None:
-            return max(self.pseudo.n_noisy, 2.0)
-        return math.inf if self.clusters is None else max(self.clusters.n_clusters - 1.0, 1.0)
+        """Degrees of freedom of an estimated variance: infinite for independent rows with true labels."""
+        return self.dependence.degrees_of_freedom
 
     def quantile(self, tail: float) -> float:
         """Return how many standard errors an interval extends to one side: Student's t, or normal."""
@@ -524,21 +576,7 @@ class Sample(ScoreGroups):
         The values have mean 0. With :math:`E_c` the sums of cluster c of G, it is
         :math:`\frac{G}{G-1} \sum_c E_c E_c'`.
         """
-        table = self.clusters
-        if table is None:
-            # A row with label z has the value (1 - z) if_0 + z if_1.
-            both = self.positives2 - self.labels2
-            misses = if_0 * (self.weight2 - self.positives2 - both)
-            squares = misses @ if_0.T + (if_1 * self.labels2) @ if_1.T
-            if self.label_squares is not None:
-                mixed = (if_0 * both) @ if_1.T
-                squares = squares + mixed + mixed.T
-            return np.asarray(squares)
-        each = (table.weight - table.positives) * if_0[:, table.group] + table.positives * if_1[
-            :, table.group
-        ]
-        sums = np.stack([np.bincount(table.cluster, values, table.n_clusters) for values in each])
-        return np.asarray(sums @ sums.T) * (table.n_clusters / max(table.n_clusters - 1, 1))
+        return self.dependence.sum_covariance(self, if_0, if_1)
 
     def standard_error(self, if_0: FloatArray, if_1: FloatArray) -> float:
         """Return the standard error of the mean of a value that depends on the group and the label of a row."""
@@ -549,12 +587,11 @@ class Sample(ScoreGroups):
     @property
     def size_fields(self) -> dict[str, Any]:
         """Number of rows, effective number of rows and number of clusters, as results have them."""
-        table = self.clusters
-        unknown = self.counted or (self.noise is not None and table is not None)
+        unknown = self.counted or (self.noise is not None and self.clusters is not None)
         return {
             "n": self.n,
             "effective_size": None if unknown else self.effective_size,
-            "n_clusters": None if table is None or not table.named else table.n_named,
+            "n_clusters": self.dependence.n_named if self.dependence.named else None,
             "label_kind": self.label_kind,
         }
 

@@ -191,7 +191,6 @@ class EstimatorSpec:
                 value=self.name,
                 remedy=f"Use {MULTISCALE!r}, the default, which allows for it.",
             )
-        clusters = sample.clusters
         return self._apply(
             sample,
             arguments,
@@ -199,7 +198,7 @@ class EstimatorSpec:
             norm=arguments.get("norm"),
             target=sample.target,
             **sample.size_fields,
-            weighting="clusters" if clusters is not None and clusters.equal else "rows",
+            weighting="clusters" if sample.dependence.equal else "rows",
         )
 
     def many(self, groups: ScoreGroups, *, norm: NormLike = DEFAULT_NORM, **options: Any) -> Estimates:

@@ -113,7 +113,7 @@ def joint_limits(
     energy = float(part @ [one.energy for one in classes])
     slope = variance / max(energy, 1e-30) if norm == 2 else 4 * variance
     log_evidence = [one.posterior.log_evidence for one in classes]
-    factor = 1.0 if clusters is None else inflation(clusters[1])
+    factor = inflation(clusters[1])
 
     def mean(values: list[float]) -> float:
         """Return the mean of squares, or the square of the mean root."""
@@ -131,7 +131,7 @@ def joint_limits(
         above=combined(
             [one.above for one in parts], part, 0.0 if independent or len(parts) == 1 else dependence
         ),
-        reliable=clusters is None or enough_clusters(*clusters),
+        reliable=enough_clusters(*clusters),
     )
 
 
@@ -163,21 +163,17 @@ def _count_clusters(
     cluster: NDArray[np.intp] | None,
     *,
     independent: bool,
-) -> tuple[int, float] | None:
-    """Return the number of clusters of all classes or parts, and their effective number; None without clusters."""
+) -> tuple[float, float]:
+    """Return the number of clusters of all classes or parts, and their effective number; infinite without clusters."""
     if cluster is not None:
         weights = np.bincount(cluster, weight)
         return int(np.count_nonzero(weights)), float(weights.sum() ** 2 / (weights @ weights))
-    tables = [one.units.clusters for one in classes]
-    first = tables[0]
-    if first is None:
-        return None
+    tables = [one.sample.dependence for one in classes]
     if not independent:
-        return first.n_clusters, first.effective_number
-    known = [table for table in tables if table is not None]
-    squares = sum(float(table.weight.sum()) ** 2 / table.effective_number for table in known)
-    number = sum(float(table.weight.sum()) for table in known) ** 2 / squares
-    return sum(table.n_clusters for table in known), number
+        return tables[0].n_clusters, tables[0].effective_number
+    size = np.array([one.size for one in classes])
+    squares = float((size**2 / [table.effective_number for table in tables]).sum())
+    return sum(table.n_clusters for table in tables), size.sum() ** 2 / squares if squares > 0 else math.inf
 
 
 def mean_covariance(

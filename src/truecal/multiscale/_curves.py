@@ -40,7 +40,7 @@ from truecal.multiscale._constants import (
     SATURATIONS,
     SMALLEST_SCORE,
 )
-from truecal.multiscale._units import BoolArray, IntArray, Number, Units, over, place_of, total
+from truecal.multiscale._units import BoolArray, ClusterUnits, IntArray, Number, Units, over, place_of, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +189,7 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     ends = _ends(cells)
     # Where a score of 0 or 1 is always right there is nothing to fit.
     fitted = ~ends.right(cells.score)[:, np.newaxis] if _any_certain(cells.score) else True
-    plain = units.clusters is None and units.noise is None
-    saturations = SATURATIONS if plain else SATURATIONS[:1]
+    saturations = SATURATIONS if units.independent_truth else SATURATIONS[:1]
     regressions = _regressions(cells, ends, fitted, saturations, units.size)
     identity = regressions.at(np.zeros((*regressions.offset.shape[:2], 3)))
     fits, hessian = regressions.maximise(identity)
@@ -205,19 +204,17 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     inverse[:, 0, 2, 2] = 0.0
     mean = np.where(fitted, fits.mean[both], score)
     spread = mean * (1 - mean)
-    if units.clusters is None:
+    if units.clusters is not None:
+        covariance, support, freedom = _with_clusters(units, units.clusters, ends, coefficients, inverse)
+    else:
         # As squares: the inverse is huge along directions without information, where products leave rounding errors.
-        label_noise = (
-            cells.weight2[:, np.newaxis] * spread if cells.noise is None else cells.noise[:, np.newaxis]
-        )
-        root = x * np.sqrt(label_noise * fitted)[:, :, np.newaxis]
+        noise = cells.weight2[:, np.newaxis] * spread if cells.noise is None else cells.noise[:, np.newaxis]
+        root = x * np.sqrt(noise * fitted)[:, :, np.newaxis]
         half = inverse @ root
         covariance, freedom = half @ half.swapaxes(-1, -2), np.vecdot(half, root).sum(axis=-1)
         if cells.noise is not None:
             # A ratio of likelihoods has a known distribution only if noise is proportional to g (1 - g).
             support, freedom = _wald(coefficients, covariance), np.array([[2.0, 3.0]])
-    else:
-        covariance, support, freedom = _with_clusters(units, ends, coefficients, inverse)
 
     # Squared errors, less what the noise of the parameters adds; for the beta curve with a step towards the data.
     effect = (weight * spread)[:, :, np.newaxis] * (_root(covariance).swapaxes(-1, -2) @ x)
@@ -271,7 +268,7 @@ class _Cells(NamedTuple):
 
 def _make_cells(units: Units) -> _Cells:
     sums = [units.weight, units.residual, units.score, units.weight2]
-    if units.noise is not None and units.clusters is None:
+    if units.noise is not None:
         sums.append(units.noise)
     place, depth = units.bin, units.depth
     if len(units) > CURVE_CELLS:
@@ -507,30 +504,28 @@ def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(matrix, vector[..., np.newaxis])[..., 0], dtype=np.float64)
 
 
-def cluster_scores(units: Units, mean: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+def cluster_scores(
+    units: Units, table: ClusterUnits, mean: FloatArray, design: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the sums over each cluster of w (y - g) x, and the residual w (y - g) of each entry of the table.
 
     `mean` and `design` are g and x at the scores of the units.
     """
-    table = units.clusters
-    assert table is not None
     error = (table.weight * (units.score - mean)[table.unit]) - table.residual  # w (y - g)
     columns = [np.bincount(table.cluster, error * row[table.unit], table.n_clusters) for row in design]
     return np.stack(columns, axis=-1), error
 
 
 def _with_clusters(
-    units: Units, ends: Ends, coefficients: FloatArray, inverse: FloatArray
+    units: Units, clusters: ClusterUnits, ends: Ends, coefficients: FloatArray, inverse: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the variance of the parameters of both curves, their support and its freedom, for dependent rows."""
-    assert units.clusters is not None
-    clusters = units.clusters
     score = units.score[np.newaxis]
     design, offset = _designs(*ends.inside(score), SATURATIONS[:1])
     mean = ends.through(score[0], _expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :]))
     covariance, support, freedom = np.empty((1, 2, 3, 3)), np.empty((1, 2)), np.array([[2.0, 3.0]])
     for number in range(2):
-        scores, _ = cluster_scores(units, mean[0, number], design[0, number])
+        scores, _ = cluster_scores(units, clusters, mean[0, number], design[0, number])
         half = inverse[0, number] @ scores.T
         covariance[0, number] = clusters.variance_factor * half @ half.T
     wald = _wald(coefficients, covariance)

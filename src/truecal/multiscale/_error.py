@@ -152,21 +152,7 @@ class SquaredError:
 
     def _variance(self, slope: FloatArray, shift: FloatArray) -> Number:
         """Return the variance of the mean of ``slope * r - shift`` over rows, or over clusters."""
-        units = self.units
-        if units.clusters is not None:
-            table = units.clusters
-            each = table.residual * slope[table.unit] - table.weight * shift[table.unit]
-            mean = float(each.sum()) / units.size
-            sums = np.bincount(table.cluster, each - mean * table.weight, table.n_clusters)
-            return table.variance_factor * float(sums @ sums) / units.size**2
-        mean = (np.vecdot(slope, units.residual) - np.vecdot(shift, units.weight)) / units.size
-        shift = shift + mean[..., np.newaxis]  # centred
-        total = (
-            np.vecdot(slope**2, units.residual2)
-            - 2 * np.vecdot(slope * shift, units.residual_weight2)
-            + np.vecdot(shift**2, units.weight2)
-        )
-        return np.maximum(total, 0.0) / units.size**2
+        return self.units.dependence.variance(self.units, slope, shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,16 +288,15 @@ class Multiscale(SquaredError):
     @property
     def reliable(self) -> bool:
         """Whether there are no clusters, or enough of them to tell how much they differ."""
-        table, pseudo = self.units.clusters, self.sample.pseudo
+        dependence, pseudo = self.sample.dependence, self.sample.pseudo
         if pseudo is not None and pseudo.too_few:
             return False
-        return table is None or enough_clusters(table.n_clusters, table.effective_number)
+        return enough_clusters(dependence.n_clusters, dependence.effective_number)
 
     @property
     def inflation(self) -> float:
         """Factor on variances in limits; above 1 if there are clusters."""
-        table = self.units.clusters
-        return 1.0 if table is None else inflation(table.effective_number)
+        return inflation(self.sample.dependence.effective_number)
 
     def upper_limit(self, resolution: int | None = None) -> UpperLimit:
         """Return what upper limits need; the intervals are fixed before the labels are looked at.
@@ -322,8 +307,7 @@ class Multiscale(SquaredError):
             Number of intervals.
         """
         units = self.units
-        most = math.inf if units.clusters is None else units.clusters.effective_number
-        n_distinct = len(self.sample)
+        n_distinct, most = len(self.sample), self.sample.dependence.effective_number
         place = cut_scores(units.score, units.weight, n_distinct, resolution, most)
         limit = make_upper(units, self.gaps[1], place, n_distinct)
         # Error that was found on finer scales is error inside intervals.

@@ -260,9 +260,9 @@ def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
         none = np.empty((0, *units.score.shape[:-1]))
         return Levels(units.size, [], none, none, none, none, none, np.empty((4, 4)))
     by_unit, gap2 = _by_unit(units, mean)
-    parts, clusters = _parts(units, by_unit), None
-    if units.clusters is not None:
-        clusters = sums_by_cluster(units, curve)
+    parts = _parts(units, by_unit)
+    clusters = sums_by_cluster(units, curve)
+    if clusters:
         noise = np.concatenate([np.diag(one.covariance) for one in clusters])
         parts[0] = replace(
             parts[0],
@@ -298,11 +298,7 @@ def _by_unit(units: Units, mean: FloatArray) -> tuple[Bins, Number]:
 
 def one_bin(units: Units) -> Level:
     """Return the level of a single bin, for its residuals; it knows nothing of the beta curve."""
-    weight2, residual2 = units.weight2.sum(), units.residual2.sum()
-    if units.clusters is not None:
-        table = units.clusters
-        weight2 = np.square(np.bincount(table.cluster, table.weight)).sum()
-        residual2 = np.square(np.bincount(table.cluster, table.residual)).sum()
+    weight2, residual2 = units.dependence.squares(units)
     sums = [units.weight.sum(), weight2, units.residual.sum(), residual2, 0.0, 0.0, 0.0]
     return Level(Bins(*np.array(sums)[:, np.newaxis]))
 
@@ -428,7 +424,7 @@ def _sums(bins: Bins, first: IntArray, parent: Level | None) -> tuple[_Sums, Flo
 
 
 def _levels(
-    units: Units, curve: Curve, parts: list[Bins], gap2: Number, clusters: list[ClusterSums] | None
+    units: Units, curve: Curve, parts: list[Bins], gap2: Number, clusters: list[ClusterSums]
 ) -> Levels:
     """Return the levels; `gap2` is the sum of w (f - g)^2."""
     size, bins = units.size, parts[0]
@@ -456,7 +452,7 @@ def _levels(
     noise_between[..., : len(known)] = _by_level(
         over(np.square(effect).sum(axis=-2), bins.weight[..., :width]), known
     )
-    if clusters is None and len(known) > 1:
+    if not clusters and len(known) > 1:
         begin = known[1:] - 4
         inside, outside = effect[..., 4:], above[..., np.newaxis, : known[-1]] * effect[..., : known[-1]]
         contrast = bins.factor[..., np.newaxis, 4:width] * inside - np.repeat(outside, 2, axis=-1)
@@ -468,16 +464,11 @@ def _levels(
         variance[..., 1 : len(known)] += np.square(taken).sum(axis=(-3, -2)) - 2 * _by_level(spread, begin)
     within = (np.asarray(gap2)[..., np.newaxis] - noise - between + noise_between) / size
     variance = np.maximum(2 * variance / size**2, 0.0)
-    if clusters is not None:
-        for number, level in enumerate(levels[1:], start=1):
-            start, end = level.where.start, level.where.stop
-            variance[number] = null_variance(
-                clusters[number],
-                bins.factor[start:end],
-                clusters[number - 1],
-                above[start // 2 - 2 : start],
-                size,
-            )
+    for number, (outer, inner) in enumerate(pairwise(clusters), start=1):
+        start, end = levels[number].where.start, levels[number].where.stop
+        variance[number] = null_variance(
+            inner, bins.factor[start:end], outer, above[start // 2 - 2 : start], size
+        )
     fitted = effect[..., :4].swapaxes(-1, -2) @ effect[..., :4]
     covariance = bins.noise[..., :4, np.newaxis] * np.eye(4) - fitted
     return Levels(
@@ -488,7 +479,7 @@ def _levels(
         error_increment=_levels_first(error / size),
         noise_mean=_levels_first(mean / size),
         null_variance=_levels_first(variance),
-        covariance=covariance if clusters is None else clusters[0].covariance,
+        covariance=clusters[0].covariance if clusters else covariance,
     )
 
 
@@ -558,11 +549,11 @@ class ClusterSums:
 
 
 def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
-    """Return the sums of the levels from 4 bins on, coarse to fine."""
-    table = units.clusters
-    assert table is not None
+    """Return the sums of the levels from 4 bins on, coarse to fine; none for independent rows."""
+    if (table := units.clusters) is None:
+        return []
     mean, design = curve(units.score), curve.design(units.score)
-    scores, error = cluster_scores(units, mean, design)
+    scores, error = cluster_scores(units, table, mean, design)
     weight = units.weight * mean * (1 - mean)
     n_bins = 2**units.depth
     slope = np.stack([total(units.bin, weight * column, n_bins) for column in design], axis=1)

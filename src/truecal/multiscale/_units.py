@@ -47,6 +47,25 @@ BoolArray = NDArray[np.bool_]
 Number = Any
 
 
+class IndependentUnits:
+    """Units whose rows do not depend on each other: what `ClusterUnits` answers for rows that do."""
+
+    def squares(self, units: Units) -> tuple[float, float]:
+        """Return the sums over all rows of w^2 and of w^2 r^2."""
+        return float(units.weight2.sum()), float(units.residual2.sum())
+
+    def variance(self, units: Units, slope: FloatArray, shift: FloatArray) -> Number:
+        """Return the variance of the mean over rows of ``slope * r - shift``."""
+        mean = (np.vecdot(slope, units.residual) - np.vecdot(shift, units.weight)) / units.size
+        shift = shift + mean[..., np.newaxis]  # centred
+        total = (
+            np.vecdot(slope**2, units.residual2)
+            - 2 * np.vecdot(slope * shift, units.residual_weight2)
+            + np.vecdot(shift**2, units.weight2)
+        )
+        return np.maximum(total, 0.0) / units.size**2
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterUnits:
     """Sums over the rows of one cluster in one unit, sorted by unit.
@@ -78,8 +97,21 @@ class ClusterUnits:
         """G / (G - 1): makes a sum over clusters of squared deviations an unbiased variance."""
         return self.effective_number / max(self.effective_number - 1, 1.0)
 
+    def squares(self, units: Units) -> tuple[float, float]:
+        """Return the sums over clusters of their squared weight and their squared residual sum."""
+        sums = (np.bincount(self.cluster, column) for column in (self.weight, self.residual))
+        weight2, residual2 = (float(np.square(one).sum()) for one in sums)
+        return weight2, residual2
 
-def enough_clusters(n_clusters: int, effective_number: float) -> bool:
+    def variance(self, units: Units, slope: FloatArray, shift: FloatArray) -> Number:
+        """Return the variance of the mean over rows of ``slope * r - shift``, from sums over clusters."""
+        each = self.residual * slope[self.unit] - self.weight * shift[self.unit]
+        mean = float(each.sum()) / units.size
+        sums = np.bincount(self.cluster, each - mean * self.weight, self.n_clusters)
+        return self.variance_factor * float(sums @ sums) / units.size**2
+
+
+def enough_clusters(n_clusters: float, effective_number: float) -> bool:
     """Return whether clusters are enough, and equal enough in weight, to tell how much they differ."""
     return n_clusters >= MIN_CLUSTERS and effective_number > MIN_EFFECTIVE_CLUSTERS
 
@@ -87,7 +119,7 @@ def enough_clusters(n_clusters: int, effective_number: float) -> bool:
 def inflation(effective_number: float) -> float:
     """Return the variance of Student's t that belongs to an effective number of clusters; 1 if it has none."""
     freedom = effective_number - 1
-    return freedom / (freedom - 2) if effective_number > MIN_EFFECTIVE_CLUSTERS else 1.0
+    return 1 + 2 / (freedom - 2) if effective_number > MIN_EFFECTIVE_CLUSTERS else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +171,16 @@ class Units:
 
     def __len__(self) -> int:
         return int(self.score.shape[-1])
+
+    @property
+    def independent_truth(self) -> bool:
+        """Whether rows are independent and labels are the truth, so that a likelihood is one."""
+        return self.clusters is None and self.noise is None
+
+    @property
+    def dependence(self) -> ClusterUnits | IndependentUnits:
+        """How rows depend on each other."""
+        return self.clusters or IndependentUnits()
 
     def sums(self, values: FloatArray, depth: int) -> FloatArray:
         """Return the sums of values of the units over the bins of the level with ``2**depth``."""
