@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from truecal.data.cells import Cells
 from truecal.data.pseudo_labels import PseudoLabels
 from truecal.data.question import Question, Rows
 from truecal.data.sample import Sample
-from truecal.estimators._registry import MULTISCALE, get_estimator
+from truecal.estimators._registry import MULTISCALE, EstimatorSpec, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.c_statistic import reversed_scores
@@ -219,11 +219,7 @@ def estimator_test(
     spec.check_options(options)
     if spec.random:
         options = {"rng": rng, **options}
-    if samples[0].clusters is None or spec.limit is None:
-        for sample in samples:
-            _require_counts(sample, spec.name)
-    scales = [] if samples[0].clusters is None else [flip_scale(*cluster_rows(sample)) for sample in samples]
-    draws, beside = _draws(question, scales, n_resamples, rng)
+    scales, draws, beside = _resampled(question, spec, n_resamples, rng)
 
     def measure(each: tuple[Sample, ...]) -> list[Estimate]:
         return [spec(sample, norm=norm, **options) for sample in each]
@@ -235,38 +231,39 @@ def estimator_test(
         _compare(one, one.rank_value, null[:, k], rng, z_of(sample), impossible_labels(sample))
         for k, (one, sample) in enumerate(zip(observed, samples, strict=True))
     ]
-    reasons = [scale.reason(test.pvalue) for scale, test in zip(scales, tests, strict=False)]
-    if scales:
-        tests = [test.not_tested(reason) for test, reason in zip(tests, reasons, strict=True)]
-    elif spec.limit is not None:
-        tests = [
-            replace(test, asymptotic_pvalue=_asymptotic(spec.limit, test.statistic, sample))
-            for test, sample in zip(tests, samples, strict=True)
-        ]
+    reasons = [scale.reason(test.pvalue) for scale, test in zip(scales, tests, strict=True)]
+    tests = [
+        replace(test, asymptotic_pvalue=_asymptotic(spec, test.statistic, sample)).not_tested(reason)
+        for test, sample, reason in zip(tests, samples, reasons, strict=True)
+    ]
     outcome, notes = tests[0], observed[0].notes
     if not question.single:
         mean = question.combine(observed)
         whole = _compare(mean, *_mean_null(mean, observed, null), rng, beside, impossible_labels(*samples))
-        whole = whole.not_tested(reasons[0] if reasons and all(reasons) else "")
+        whole = whole.not_tested(reasons[0] if all(reasons) else "")
         outcome, notes = replace(whole, classes=corrected_by_holm(tests)), mean.notes
     for note in notes:
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
     return outcome
 
 
-def _draws(
-    question: Question, scales: Sequence[FlipScale], n_resamples: int, rng: np.random.Generator
-) -> tuple[Iterable[tuple[Sample, ...]], SpiegelhalterResult]:
-    """Return samples under the null hypothesis, and Spiegelhalter's test beside them."""
+def _resampled(
+    question: Question, spec: EstimatorSpec, n_resamples: int, rng: np.random.Generator
+) -> tuple[list[FlipScale], Iterable[tuple[Sample, ...]], SpiegelhalterResult]:
+    """Return samples under the null hypothesis, how each class of them is scaled, and Spiegelhalter's test."""
     samples = question.samples
-    if scales:
-        return _sign_flips(samples, scales, n_resamples, rng), z_of_clusters(samples)
+    if samples[0].clusters is not None and spec.limit is not None:
+        scales = [flip_scale(*cluster_rows(sample)) for sample in samples]
+        return scales, _sign_flips(samples, scales, n_resamples, rng), z_of_clusters(samples)
+    for sample in samples:
+        _require_counts(sample, spec.name)
+    scales = [FlipScale(1.0, 1.0)] * len(samples)
     if question.rows is None or question.single:
-        return ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng)), z_of(samples[0])
+        return scales, ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng)), z_of(samples[0])
     proba, weight = question.proba, question.weight
     if weight is not None:
         proba = np.repeat(proba, weight.astype(np.intp), axis=0)
-    return _joint_redraws(samples, proba, n_resamples, rng), z_of_classes(samples, proba)
+    return scales, _joint_redraws(samples, proba, n_resamples, rng), z_of_classes(samples, proba)
 
 
 def _mean_null(mean: Estimate, observed: Sequence[Estimate], null: FloatArray) -> tuple[float, FloatArray]:
@@ -294,12 +291,14 @@ def _sign_flips(
         )
 
 
-def _asymptotic(limit: Callable[[float], float], statistic: float, sample: Sample) -> float:
-    """Return the p-value of a statistic whose limit is a functional of a Brownian motion."""
+def _asymptotic(spec: EstimatorSpec, statistic: float, sample: Sample) -> float | None:
+    """Return the p-value of a statistic whose limit is a functional of a Brownian motion; None without a limit."""
+    if spec.limit is None or sample.clusters is not None:
+        return None
     deviation = math.sqrt(float(np.sum(sample.count * sample.score * (1 - sample.score)))) / sample.n
     if deviation == 0:
         return 1.0 if statistic == 0 else 0.0
-    return limit(statistic / deviation)
+    return spec.limit(statistic / deviation)
 
 
 def _require_counts(sample: Sample, name: str) -> None:

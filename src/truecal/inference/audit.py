@@ -296,67 +296,18 @@ def audit(
             "makes one sample per class, and an audit takes one", argument="multiclass='classwise'"
         )
     score, label = rows.score.astype(np.float64), rows.label.astype(np.float64)
-    columns = read_features(features, len(score), n_bins=n_bins)
-    identifiers = tuple(column.name for column in columns if column.identifier)
-    columns = tuple(column for column in columns if not column.identifier)
-    if not columns:
-        raise InputError(
-            "only name rows: there is nothing to search", argument="features", value=_names(identifiers)
-        )
+    columns, identifiers = _searched(read_features(features, len(score), n_bins=n_bins))
     check_combinations(len(columns), max_depth)
     found, skipped = _segments(columns, max_depth, min_rows)
-    if not found:
-        raise InputError(
-            f"has no segment of at least {counted(min_rows, 'row')}",
-            argument="features",
-            remedy="Lower min_rows.",
-        )
-    # All rows are the last hypothesis.
-    members = [*(members for _, members in found), np.arange(len(score))]
-    statistic = _Statistic(score, members)
-    observed, z, slope = (one[:, 0] for one in statistic.of((label - score)[:, np.newaxis]))
-    scales = _flip_scales(members, score, label, rows.cluster)
-    factor, deviation = statistic.units(scales)
-    drawn, largest = [], []
-    tested = np.array([not scale.too_little for scale in scales]) if scales else np.ones(len(members), bool)
-    for block in _null_residuals(score, rows.cluster, label - score, n_resamples, generator):
-        statistics, level, _ = statistic.of(block)
-        drawn.append(statistics * factor[:, np.newaxis] ** 2 * _doubts(scales, block.shape[1], generator))
-        scaled = np.abs(level) * (factor / deviation)[:, np.newaxis]
-        largest.append(scaled[tested if tested.any() else ~tested].max(axis=0))
-    null = np.concatenate(drawn, axis=1)
-    pvalue = (1 + np.count_nonzero(null >= observed[:, np.newaxis] * (1 - 1e-9), axis=1)) / (n_resamples + 1)
-    tested = (
-        np.array([not scale.reason(p) for scale, p in zip(scales, pvalue, strict=True)]) if scales else tested
-    )
-    pvalue[~tested] = 1.0
-    adjusted = pvalue.copy()
-    if tested.any():
-        adjusted[tested] = np.maximum(adjusted_pvalues(observed[tested], null[tested]), pvalue[tested])
-    critical = float(np.quantile(np.concatenate(largest), 1 - alpha, method="higher"))
-    segments = []
-    for number, conditions in enumerate([*(conditions for conditions, _ in found), {}]):
-        inside = members[number]
-        n, rate, mean = len(inside), float(label[inside].mean()), float(score[inside].mean())
-        half = critical * float(deviation[number] * np.sqrt(statistic.information[number])) / n
-        segments.append(
-            Segment(
-                name=", ".join(f"{name}: {value}" for name, value in conditions.items()) or ALL_ROWS,
-                conditions=conditions,
-                n=n,
-                mean_score=mean,
-                mean_label=rate,
-                difference=rate - mean,
-                low=max(rate - mean - half, -1.0),
-                high=min(rate - mean + half, 1.0),
-                level_z=float(z[number]),
-                slope_z=float(slope[number]),
-                statistic=float(observed[number]),
-                pvalue=float(pvalue[number]),
-                adjusted_pvalue=float(adjusted[number]),
-                tested=bool(tested[number]),
-            )
-        )
+    hypotheses = [*found, ({}, np.arange(len(score)))]  # all rows are the last one
+    statistic = _Statistic(score, [members for _, members in hypotheses])
+    null = _LabelDraws(score) if rows.cluster is None else _SignFlips(score, label - score, rows.cluster)
+    tests = _Tests(statistic, label - score, null, n_resamples, generator)
+    half = tests.half_widths(alpha)
+    segments = [
+        _segment(conditions, score[members], label[members], half[k], tests.of(k))
+        for k, (conditions, members) in enumerate(hypotheses)
+    ]
     whole = segments.pop()
     segments.sort(key=lambda one: (not one.tested, one.adjusted_pvalue, one.pvalue, -one.statistic, one.name))
     return Audit(
@@ -370,8 +321,37 @@ def audit(
         min_rows=min_rows,
         max_depth=max_depth,
         n_resamples=n_resamples,
-        method="labels drawn from the scores" if rows.cluster is None else "signs of whole clusters flipped",
+        method=null.method,
         target=rows.target,
+    )
+
+
+def _searched(columns: Sequence[Feature]) -> tuple[list[Feature], tuple[str, ...]]:
+    """Return the features to search, and the names of those that only name rows."""
+    identifiers = tuple(column.name for column in columns if column.identifier)
+    searched = [column for column in columns if not column.identifier]
+    if not searched:
+        raise InputError(
+            "only name rows: there is nothing to search", argument="features", value=_names(identifiers)
+        )
+    return searched, identifiers
+
+
+def _segment(
+    conditions: dict[str, str], score: FloatArray, label: FloatArray, half: float, test: dict[str, Any]
+) -> Segment:
+    """Return a segment of rows with these scores and labels; `half` is half of the width of its interval."""
+    mean, rate = float(score.mean()), float(label.mean())
+    return Segment(
+        name=", ".join(f"{name}: {value}" for name, value in conditions.items()) or ALL_ROWS,
+        conditions=conditions,
+        n=len(score),
+        mean_score=mean,
+        mean_label=rate,
+        difference=rate - mean,
+        low=max(rate - mean - half, -1.0),
+        high=min(rate - mean + half, 1.0),
+        **test,
     )
 
 
@@ -425,6 +405,12 @@ def _segments(columns: Sequence[Feature], max_depth: int, min_rows: int) -> tupl
                     places += len(rows)
             _check_most(len(found), _MOST_SEGMENTS, "segments")
             _check_most(places, _MOST_PLACES, "rows of segments, which need too much memory")
+    if not found:
+        raise InputError(
+            f"has no segment of at least {counted(min_rows, 'row')}",
+            argument="features",
+            remedy="Lower min_rows.",
+        )
     return list(found.values()), skipped
 
 
@@ -441,7 +427,7 @@ class _Statistic:
     """The score statistics of all segments, for residuals in columns."""
 
     def __init__(self, score: FloatArray, members: Sequence[NDArray[Any]]) -> None:
-        rows = np.concatenate(members)
+        self.members, rows = members, np.concatenate(members)
         start = np.cumsum([0, *map(len, members)])
         ones = np.ones(len(rows), dtype=np.float32)
         self.member = sparse.csr_array((ones, rows, start), shape=(len(members), len(score)))
@@ -465,60 +451,113 @@ class _Statistic:
         slope = along / np.sqrt(self.spread)[:, np.newaxis]
         return np.asarray(level**2 + slope**2, dtype=np.float64), np.asarray(level), np.asarray(slope)
 
-    def units(self, scales: Sequence[FlipScale]) -> tuple[FloatArray, FloatArray]:
-        """Return by what draws are multiplied, and the standard deviation of a drawn level; 1 without clusters."""
-        if not scales:
-            return np.ones(len(self.information)), np.ones(len(self.information))
-        deviation = np.array([scale.deviation for scale in scales]) / np.sqrt(self.information)
-        return np.array([scale.factor for scale in scales]), np.where(deviation > 0, deviation, 1.0)
+
+@dataclass(frozen=True, eq=False)
+class _LabelDraws:
+    """Rows are independent: labels are drawn from the scores."""
+
+    score: FloatArray
+
+    method = "labels drawn from the scores"
+
+    def scales(self, statistic: _Statistic) -> list[FlipScale]:
+        """Return how draws are scaled in each segment: not at all."""
+        return [FlipScale(1.0, float(deviation)) for deviation in np.sqrt(statistic.information)]
+
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], FloatArray]:
+        """Return residuals, one replicate per column, and no doubt about their variance."""
+        chance = self.score.astype(np.float32)[:, np.newaxis]
+        label = rng.random((len(self.score), size), dtype=np.float32) < chance
+        return label.astype(np.float32) - chance, np.zeros(size)
 
 
-def _flip_scales(
-    members: Sequence[NDArray[Any]],
-    score: FloatArray,
-    label: FloatArray,
-    clusters: NDArray[np.intp] | None,
-) -> list[FlipScale]:
-    """Return how the signs of clusters are scaled in each segment, all rows last; none without clusters.
+@dataclass(frozen=True, eq=False)
+class _SignFlips:
+    """Rows of a cluster depend on each other: the signs of the residuals of whole clusters are drawn."""
 
-    If all rows hold too little information, so does every segment: of many some would seem to hold enough by chance.
-    """
-    if clusters is None:
-        return []
-    residual, ones = score - label, np.ones(len(score))
-    known = flip_scale(score, residual, ones, clusters).too_little
-    return [flip_scale(score[one], residual[one], ones[one], clusters[one], known) for one in members]
+    score: FloatArray
+    residual: FloatArray
+    cluster: NDArray[np.intp]
+
+    method = "signs of whole clusters flipped"
+
+    def scales(self, statistic: _Statistic) -> list[FlipScale]:
+        """Return how draws are scaled in each segment.
+
+        If all rows hold too little information, so does every segment: some would seem to hold enough by chance.
+        """
+        score, excess, ones, cluster = self.score, -self.residual, np.ones(len(self.score)), self.cluster
+        known = flip_scale(score, excess, ones, cluster).too_little
+        return [
+            flip_scale(score[one], excess[one], ones[one], cluster[one], known) for one in statistic.members
+        ]
+
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], FloatArray]:
+        """Return residuals, one replicate per column, and by how much their variance is doubted, as normal numbers."""
+        sign = rng.integers(0, 2, (int(self.cluster.max()) + 1, size)).astype(np.float32) * 2 - 1
+        residual = sign[self.cluster] * self.residual.astype(np.float32)[:, np.newaxis]
+        return residual, rng.normal(size=size)
 
 
-def _doubts(scales: Sequence[FlipScale], size: int, generator: np.random.Generator) -> FloatArray:
-    """Return factors of drawn statistics: how uncertain the variance between clusters is, in all segments alike.
+class _Tests:
+    """The tests of all segments, from the same draws."""
 
-    The largest of many statistics lies far out in the tail, where that matters most.
-    """
-    if not scales:
-        return np.ones((1, size))
-    spread = np.sqrt(_DOUBT * np.array([scale.doubt for scale in scales]))
-    return np.asarray(np.exp(spread[:, np.newaxis] * generator.normal(size=size)))
+    def __init__(
+        self,
+        statistic: _Statistic,
+        residual: FloatArray,
+        null: _LabelDraws | _SignFlips,
+        n_resamples: int,
+        rng: np.random.Generator,
+    ) -> None:
+        scales = null.scales(statistic)
+        self.statistic, self.scales = statistic, scales
+        self.observed, self.level, self.slope = (one[:, 0] for one in statistic.of(residual[:, np.newaxis]))
+        # The variance between clusters is uncertain in all segments alike. The largest of many statistics lies far out
+        # in the tail, where that matters most.
+        spread = np.sqrt(_DOUBT * np.array([scale.doubt for scale in scales]))[:, np.newaxis]
+        factor = np.array([scale.factor for scale in scales])
+        deviation = np.array([scale.deviation for scale in scales]) / np.sqrt(statistic.information)
+        self.deviation = np.where(deviation > 0, deviation, 1.0)
+        informed = np.array([not scale.too_little for scale in scales])
+        drawn, largest = [], []
+        step = max(1, min(n_resamples, _BLOCK // len(residual)))
+        for first in range(0, n_resamples, step):
+            block, doubt = null.draw(min(step, n_resamples - first), rng)
+            statistics, level, _ = statistic.of(block)
+            drawn.append(statistics * factor[:, np.newaxis] ** 2 * np.exp(spread * doubt))
+            scaled = np.abs(level) * (factor / self.deviation)[:, np.newaxis]
+            largest.append(scaled[informed if informed.any() else ~informed].max(axis=0))
+        self.largest = np.concatenate(largest)
+        self._compare(np.concatenate(drawn, axis=1))
 
+    def _compare(self, null: FloatArray) -> None:
+        """Set the p-values of each segment alone and of all together."""
+        reached = np.count_nonzero(null >= self.observed[:, np.newaxis] * (1 - 1e-9), axis=1)
+        pvalue = (1 + reached) / (null.shape[1] + 1)
+        self.tested = np.array([not scale.reason(p) for scale, p in zip(self.scales, pvalue, strict=True)])
+        pvalue[~self.tested] = 1.0
+        self.pvalue, self.adjusted = pvalue, pvalue.copy()
+        if (tested := self.tested).any():
+            adjusted = adjusted_pvalues(self.observed[tested], null[tested])
+            self.adjusted[tested] = np.maximum(adjusted, pvalue[tested])
 
-def _null_residuals(
-    score: FloatArray,
-    clusters: NDArray[np.intp] | None,
-    residual: FloatArray,
-    n_resamples: int,
-    generator: np.random.Generator,
-) -> Any:
-    """Yield residuals under the null hypothesis, one replicate per column, in blocks."""
-    step = max(1, min(n_resamples, _BLOCK // len(score)))
-    single = score.astype(np.float32)[:, np.newaxis]
-    for first in range(0, n_resamples, step):
-        size = min(step, n_resamples - first)
-        if clusters is None:
-            label = generator.random((len(score), size), dtype=np.float32) < single
-            yield label.astype(np.float32) - single
-        else:
-            sign = generator.integers(0, 2, (int(clusters.max()) + 1, size)).astype(np.float32) * 2 - 1
-            yield sign[clusters] * residual.astype(np.float32)[:, np.newaxis]
+    def half_widths(self, alpha: float) -> FloatArray:
+        """Return half of the width of the interval of each mean difference, simultaneous over all segments."""
+        critical = float(np.quantile(self.largest, 1 - alpha, method="higher"))
+        size = [len(one) for one in self.statistic.members]
+        return critical * (self.deviation * np.sqrt(self.statistic.information)) / size
+
+    def of(self, k: int) -> dict[str, Any]:
+        """Return the results of one segment, as `Segment` has them."""
+        return {
+            "level_z": float(self.level[k]),
+            "slope_z": float(self.slope[k]),
+            "statistic": float(self.observed[k]),
+            "pvalue": float(self.pvalue[k]),
+            "adjusted_pvalue": float(self.adjusted[k]),
+            "tested": bool(self.tested[k]),
+        }
 
 
 def _names(names: Sequence[str], most: int = 6) -> str:
