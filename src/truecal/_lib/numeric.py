@@ -200,6 +200,17 @@ def first_of_pairs(one: NDArray[Any], other: NDArray[Any]) -> IntArray:
     return np.flatnonzero(new)
 
 
+def rejects(pvalue: float, alpha: float) -> bool:
+    """Return whether a p-value is at most alpha, which may be 1 less a confidence level and so be rounded.
+
+    Examples
+    --------
+    >>> 0.1 <= 1 - 0.9, rejects(0.1, 1 - 0.9)
+    (False, True)
+    """
+    return pvalue <= alpha + 1e-12
+
+
 def keyed_generator(seed: int, *key: int) -> np.random.Generator:
     """Return the generator of the child of `seed` with this spawn key."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

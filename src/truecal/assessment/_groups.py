@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import chdtrc, expit, fdtrc, logit
 
+from truecal._lib.numeric import rejects
 from truecal._lib.optimize import fit_logistic
 from truecal._lib.text import as_table, format_pvalue, level, p_equals
 from truecal._lib.types import FloatArray
@@ -233,7 +234,7 @@ def _rows(
         )
         n_clusters = None if sample.clusters is None else sample.clusters.n_named
         adjusted = None if tests is None else tests[k].adjusted_pvalue
-        rejected = interval.low > 0 if adjusted is None else adjusted <= alpha + 1e-12
+        rejected = interval.low > 0 if adjusted is None else rejects(adjusted, alpha)
         rows.append(
             Group(
                 name=names[k],

@@ -253,8 +253,8 @@ def _logit_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tupl
     lowest = max(float(score.min()), _DEEPEST) if len(score) else 0.1
     highest = max(float((1 - score).min()), _DEEPEST) if len(score) else 0.1
     steps = np.linspace(-_decades(lowest), _decades(highest), n_bins + 1) * math.log(10)
-    low = _snapped(1 / (1 + np.exp(-steps)), resolution.at_zero)
-    high = _snapped(1 / (1 + np.exp(steps)), resolution.at_one)
+    low = _snapped(expit(steps), resolution.at_zero)
+    high = _snapped(expit(-steps), resolution.at_one)
     edges, complement = np.where(steps < 0, low, 1 - high), np.where(steps < 0, 1 - low, high)
     apart = np.diff(_place(edges, complement, "logit"), prepend=-np.inf) > 0
     return edges[apart], complement[apart]

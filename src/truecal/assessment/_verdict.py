@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from truecal._lib.numeric import rejects
 from truecal._lib.text import counted, level, percent
 from truecal.data.extremes import limits_of
 from truecal.data.faults import CLASSES, are_classes
@@ -27,7 +28,7 @@ _CLEAR = 2.5
 
 def judge(interval: Interval, test: TestResult | None) -> str:
     """Return what the data say about perfect calibration: by the test or, without one, by the interval."""
-    rejected = interval.low > 0 if test is None else test.pvalue <= 1 - interval.confidence_level + 1e-12
+    rejected = interval.low > 0 if test is None else rejects(test.pvalue, 1 - interval.confidence_level)
     if rejected:
         return CONTRADICTED
     untested = test is not None and not test.tested

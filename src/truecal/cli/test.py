@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal._lib.numeric import rejects
 from truecal._lib.text import as_table
 from truecal.cli._options import (
     Command,
@@ -194,7 +195,7 @@ def _rejected(tests: dict[str, TestResult], alpha: float) -> str:
     """Return in how many groups perfect calibration is rejected, and in which."""
     from truecal._lib.text import counted
 
-    names = [name for name, test in tests.items() if _pvalue(test) <= alpha]
+    names = [name for name, test in tests.items() if rejects(_pvalue(test), alpha)]
     more = len(names) - _MOST_NAMES
     which = "; ".join([*names[:_MOST_NAMES], *([f"and {more} more"] if more > 0 else [])])
     number = f"in {len(names) or 'any'} of {counted(len(tests), 'group')}"
@@ -259,7 +260,7 @@ def _table(tests: dict[str, TestResult], predictions: Predictions, alpha: float)
             *([statistic(test.statistic)] if is_error else []),
             format_pvalue(test.pvalue, test.n_resamples) if test.tested else "-",
             test.shown_pvalue,
-            "yes" if _pvalue(test) <= alpha else "no" if test.tested else "-",
+            "yes" if rejects(_pvalue(test), alpha) else "no" if test.tested else "-",
         ]
         for name, test in tests.items()
     ]

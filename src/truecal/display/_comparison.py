@@ -371,7 +371,7 @@ class AuditDisplay(Display):
         ax.axvline(0, color=INK, linewidth=0.8, linestyle="--")
         named = set()
         for place, segment in enumerate(shown):
-            found = segment.adjusted_pvalue <= audit.alpha
+            found = segment in audit.found
             color, text = (RED, "found (level or slope)") if found else (INK, "not found")
             ends = [segment.low, segment.high]
             ax.plot(ends, [place, place], color=color, linewidth=2.5, alpha=0.45, solid_capstyle="butt")

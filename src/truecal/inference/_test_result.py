@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from truecal._lib.checks import check_fraction
+from truecal._lib.numeric import rejects
 from truecal._lib.text import counted, format_pvalue, level, p_equals, statistic
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import MULTISCALE
@@ -101,9 +102,9 @@ def decide(limits: Limits, at_most: float, alpha: float, n: float) -> Decision:
     Decision
     """
     pvalue, needed = limits.at_most(at_most), None
-    if pvalue <= alpha:
+    if rejects(pvalue, alpha):
         state = SHOWN
-    elif limits.at_least(at_most) <= alpha:
+    elif rejects(limits.at_least(at_most), alpha):
         state = CONTRADICTED
     else:
         state = NOT_SHOWN

@@ -25,6 +25,7 @@ from truecal.inference.multiplicity import adjusted_together, corrected_by_holm
 from truecal.inference.resample import (
     cluster_rows,
     impossible_labels,
+    rank_among,
     redraw_classes,
     redraws,
     require_whole_counts,
@@ -45,7 +46,6 @@ from truecal.multiscale import (
     flip_scale,
     joint_test,
     omnibus_test,
-    rank_pvalue,
     tail_pvalue,
     variance_excess,
 )
@@ -122,7 +122,7 @@ def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generato
         return replace(worst, pvalue=pvalue, pvalue_range=(pvalue, pvalue), notes=(*notes, reason), **whole)
     statistic = float(np.mean([test.statistic for test in tests]))
     null = np.mean([test.null for test in tests], axis=0)
-    pvalue, bounds = rank_pvalue(statistic, null, rng)
+    pvalue, bounds = rank_among(statistic, null, rng)
     return replace(
         tests[0],
         statistic=statistic,
@@ -323,9 +323,7 @@ def _compare(
 ) -> TestResult:
     """Return the test of one estimate from the (value, ranking value) of each draw."""
     values, ranks = null.T
-    # Sums in another order differ in their last digits, which is a tie.
-    rounding = 1e-9 * float(np.ptp(ranks)) + 1e-12 * abs(rank)
-    pvalue, bounds = rank_pvalue(rank, ranks, rng, rounding)
+    pvalue, bounds = rank_among(rank, ranks, rng)
     return TestResult(
         statistic=estimate.value,
         pvalue=pvalue,

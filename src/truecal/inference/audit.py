@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from truecal._lib.checks import as_generator, check_count, check_fraction
+from truecal._lib.numeric import rejects
 from truecal._lib.text import counted, p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.groups import Feature, read_features
@@ -164,12 +165,12 @@ class Audit(Result):
     @property
     def found(self) -> tuple[Segment, ...]:
         """Segments whose adjusted p-value is at most alpha."""
-        return tuple(segment for segment in self.segments if segment.adjusted_pvalue <= self.alpha)
+        return tuple(segment for segment in self.segments if rejects(segment.adjusted_pvalue, self.alpha))
 
     @property
     def off(self) -> bool:
         """Whether the data contradict calibration of all rows together."""
-        return self.whole.adjusted_pvalue <= self.alpha
+        return rejects(self.whole.adjusted_pvalue, self.alpha)
 
     @property
     def n_untested(self) -> int:

@@ -29,8 +29,7 @@ from truecal.data.question import Rows, read_rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
-from truecal.inference.resample import redraw_classes
-from truecal.multiscale import rank_pvalue
+from truecal.inference.resample import rank_among, redraw_classes
 from truecal.results import Estimate
 
 #: The only estimator that it has.
@@ -236,8 +235,7 @@ def canonical_test(
     null = np.concatenate(
         [statistics(np.stack(some)) for some in _batches(redraw_classes(proba, n_resamples, rng=rng), batch)]
     )
-    rounding = 1e-9 * float(np.ptp(null)) + 1e-12 * abs(observed)
-    pvalue, bounds = rank_pvalue(observed, null, rng, rounding)
+    pvalue, bounds = rank_among(observed, null, rng)
     impossible = int(np.sum(proba[rows, vectors.column] == 0))
     if impossible:  # no draw can have it, whatever the statistic
         pvalue = 1 / (n_resamples + 1)

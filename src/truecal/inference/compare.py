@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from truecal._lib.checks import check_fraction
+from truecal._lib.numeric import rejects
 from truecal._lib.text import level as percent_of
 from truecal._lib.text import p_equals, shorten
 from truecal._lib.types import NormLike
@@ -78,7 +79,7 @@ class Comparison(Result):
         """Whether the data show a difference, at the level of the interval (of the family, if adjusted)."""
         if self.adjusted_pvalue is not None:
             return self.interval.low > 0 or self.interval.high < 0
-        return self.pvalue <= 1 - self.interval.level
+        return rejects(self.pvalue, 1 - self.interval.level)
 
     @property
     def verdict(self) -> str:

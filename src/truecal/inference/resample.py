@@ -18,6 +18,7 @@ from truecal._lib.checks import as_generator, check_count
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
+from truecal.multiscale import rank_pvalue
 
 
 def redraws(sample: Sample, n_resamples: int, *, rng: RNGLike = None) -> Iterator[Sample]:
@@ -197,6 +198,14 @@ def require_whole_counts(sample: Sample, purpose: str) -> None:
             argument="sample_weight",
             remedy=Remedy.COUNTS,
         )
+
+
+def rank_among(
+    statistic: float, null: FloatArray, rng: np.random.Generator
+) -> tuple[float, tuple[float, float]]:
+    """Return the p-value of a statistic among draws and its range over ties: differences by rounding are ties."""
+    rounding = 1e-9 * float(np.ptp(null)) + 1e-12 * abs(statistic)
+    return rank_pvalue(statistic, null, rng, rounding)
 
 
 def impossible_labels(*samples: Sample) -> tuple[str, ...]:

@@ -279,11 +279,7 @@ class _Benefit:
         binomial = share * (1 - share)
         known = (variance > 0) & (binomial > 0)
         size = np.where(known, binomial / np.where(known, variance, 1.0), self.fewest)
-        squared = self.quantile**2
-        shift = squared / size * (0.5 - share)
-        half = self.quantile * np.sqrt(binomial / size + squared / (4 * size**2))
-        scale = 1 + squared / size
-        return np.maximum(half - shift, 0.0) / scale, np.maximum(half + shift, 0.0) / scale
+        return _wilson(share, size, self.quantile)
 
     def _moments(
         self, start: NDArray[np.intp], end: NDArray[np.intp], hits: FloatArray, misses: FloatArray
@@ -315,6 +311,15 @@ class _Benefit:
         hit = np.bincount(cluster, positives, table.n_clusters) - hits * weight
         miss = np.bincount(cluster, table.weight[inside] - positives, table.n_clusters) - misses * weight
         return float(hit @ hit), float(miss @ miss), float(hit @ miss)
+
+
+def _wilson(share: FloatArray, size: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
+    """Return how far the ends of Wilson's interval lie below and above a share of so many rows."""
+    squared = quantile**2
+    shift = squared / size * (0.5 - share)
+    half = quantile * np.sqrt(share * (1 - share) / size + squared / (4 * size**2))
+    scale = 1 + squared / size
+    return np.maximum(half - shift, 0.0) / scale, np.maximum(half + shift, 0.0) / scale
 
 
 def _sums(values: FloatArray) -> FloatArray:
@@ -436,19 +441,14 @@ def risk_coverage(
     effective = kept**2 / np.cumsum(sample.weight2[::-1])
     if sample.clusters is not None:
         effective = _effective_sizes(sample.clusters, kept, accuracy, effective)
-    center = (accuracy + z**2 / (2 * effective)) / (1 + z**2 / effective)
-    half = (
-        z
-        * np.sqrt(accuracy * (1 - accuracy) / effective + z**2 / (4 * effective**2))
-        / (1 + z**2 / effective)
-    )
+    below, above = _wilson(accuracy, effective, z)
     return RiskCoverage(
         threshold=score.astype(np.float64),
         coverage=kept / sample.n,
         accuracy=accuracy,
         mean_score=np.cumsum(score * count) / kept,
-        lower=np.maximum(center - half, 0.0),
-        upper=np.minimum(center + half, 1.0),
+        lower=np.maximum(accuracy - below, 0.0),
+        upper=np.minimum(accuracy + above, 1.0),
         aurc=float(count @ (1 - accuracy) / sample.n),
         confidence_level=confidence_level,
         n=sample.n,

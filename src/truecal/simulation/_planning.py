@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtri
 
 from truecal._lib.checks import check_count, check_fraction, check_real
 from truecal._lib.lazy import fill_docstring, with_arguments_of
-from truecal._lib.numeric import keyed_generator
+from truecal._lib.numeric import keyed_generator, rejects
 from truecal._lib.optimize import find_root
 from truecal._lib.types import FloatArray, NormLike, RNGLike, ScoreFunction
 from truecal.data import as_sample
@@ -247,7 +247,8 @@ def _passes(population: Population, n: int, at_most: float, repeats: int, simula
     passed = 0
     for k in range(repeats):
         y, p = population.sample(n, rng=keyed_generator(simulator.seed, n, k))
-        passed += analyse(as_sample(y, p)).limits_for(simulator.norm).at_most(at_most) <= simulator.alpha
+        pvalue = analyse(as_sample(y, p)).limits_for(simulator.norm).at_most(at_most)
+        passed += rejects(pvalue, simulator.alpha)
     share = passed / repeats
     spread = max(share * (1 - share), 1 / repeats)
     return Detection(share, math.sqrt(spread / repeats), at_most)
