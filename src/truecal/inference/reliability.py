@@ -9,20 +9,19 @@ score is not above its value there, and its mean over the rows above is not belo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import betaincinv, ndtri, stdtrit
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_flag, check_fraction
 from truecal._lib.numeric import IntArray
 from truecal._lib.optimize import isotonic_rate
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
+from truecal.data.question import as_sample, refuse_imperfect
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Clusters, Sample
 from truecal.estimators._binning import (
@@ -32,10 +31,8 @@ from truecal.estimators._binning import (
     partition,
     summarize_bins,
 )
-from truecal.exceptions import InputError
-from truecal.inference.dependence import summary_of
 from truecal.inference.resample import redraws
-from truecal.multiscale import analyse, enough_clusters
+from truecal.multiscale import Runs, analyse, enough_clusters
 from truecal.multiscale import band as rising_band
 from truecal.results import BinTable, Result
 
@@ -52,7 +49,8 @@ class Reliability(Result):
 
     A consistency band shows where the curve would lie, with probability `confidence_level` at each point, if
     the model were perfectly calibrated: labels are drawn from the scores, and the curve is fitted again. With clusters
-    the residuals of whole clusters get random signs instead.
+    the residuals of whole clusters get random signs instead; with sampling weights sums of residuals are drawn from
+    normal distributions that have their variances.
 
     Attributes
     ----------
@@ -83,7 +81,11 @@ class Reliability(Result):
         What the scores are probabilities of.
     n_clusters : int or None
         Number of clusters, if rows depend on each other.
+    rates : Runs
+        Rates of the bins and how well they are known.
     """
+
+    _omitted: ClassVar[tuple[str, ...]] = ("rates",)
 
     score: FloatArray
     label: FloatArray
@@ -100,7 +102,8 @@ class Reliability(Result):
     binning: str
     n: float
     target: str
-    n_clusters: int | None = None
+    n_clusters: int | None
+    rates: Runs
 
     def bin_rows(self) -> list[dict[str, float]]:
         """Return one plain dictionary for each bin: its numbers, interval and band."""
@@ -174,44 +177,19 @@ def reliability_curve(
     band = check_flag("band", band) and (
         table is None or enough_clusters(table.n_clusters, table.effective_number)
     )
-    if band and table is None and not sample.whole and sample.noise is None:
-        raise InputError(
-            "has fractional values, so labels cannot be drawn for the band",
-            argument="sample_weight",
-            remedy="Pass band=False for the curve without it.",
-        )
     cut = partition(rule, n_bins)
-    bins = summarize_bins(sample, cut)
+    bins, rates = summarize_bins(sample, cut), Runs(sample, cut.start)
     start = _block_starts(sample, cut.start)
     blocks = sample if len(start) == len(sample) else sample.merge_groups(start)
-    inside = None if table is None else bin_clusters(sample, table, cut.start)
     curves, means = np.full((2, len(blocks)), np.nan), np.full((2, len(bins)), np.nan)
     if band:
-        tails = (tail, 1 - tail)
-        curves, means = _bands(
-            sample,
-            blocks,
-            start,
-            np.searchsorted(start, cut.start),
-            None if inside is None else inside.widening(confidence_level),
-            tails,
-            n_resamples,
-            as_generator(rng),
+        draws = _consistent_sums(
+            sample, start, cut.start, rates.widening(tail), n_resamples, as_generator(rng)
         )
+        curves, means = _quantiles(blocks, np.searchsorted(start, cut.start), draws, (tail, 1 - tail))
     # The isotonic fit is that of all scores; a block shows its mean.
     fitted = sample.isotonic * sample.count
-    count = bins.count
-    if inside is not None:
-        count = inside.effective / inside.widening(confidence_level) ** 2
-    elif sample.squares is not None:
-        count = bins.count**2 / np.add.reduceat(sample.squares, cut.start)
-    rate = bins.mean_label
-    if sample.pseudo is not None:  # rows with true labels that would be as uncertain
-        rate = np.clip(rate, 0.0, 1.0)
-        if inside is None and sample.noise is not None:
-            middle = (rate * count + 0.5) / (count + 1)
-            count = middle * (1 - middle) * bins.count**2 / np.add.reduceat(sample.noise, cut.start)
-    interval = clopper_pearson(count * rate, count, confidence_level)
+    interval = rates.limits(tail)
     return Reliability(
         score=blocks.score,
         label=np.add.reduceat(fitted, start) / blocks.count,
@@ -229,25 +207,8 @@ def reliability_curve(
         n=sample.n,
         target=sample.target,
         n_clusters=sample.size_fields["n_clusters"],
+        rates=rates,
     )
-
-
-def clopper_pearson(
-    positives: FloatArray, count: FloatArray, confidence_level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return both ends of the exact interval of a binomial probability (Clopper, Pearson 1934).
-
-    Examples
-    --------
-    >>> low, high = clopper_pearson(np.array([0.0, 5.0]), np.array([10.0, 10.0]), 0.95)
-    >>> low.round(4), high.round(4)
-    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
-    """
-    tail = (1 - confidence_level) / 2
-    negatives = np.maximum(count - positives, 0.0)
-    low = betaincinv(np.maximum(positives, 1e-300), negatives + 1, tail)
-    high = betaincinv(positives + 1, np.maximum(negatives, 1e-300), 1 - tail)
-    return np.where(positives > 0, low, 0.0), np.where(negatives > 0, high, 1.0)
 
 
 def _block_starts(sample: Sample, bins_start: IntArray) -> IntArray:
@@ -258,129 +219,83 @@ def _block_starts(sample: Sample, bins_start: IntArray) -> IntArray:
     return np.unique(np.concatenate([bins_start, *starts]))
 
 
-def _bands(
-    sample: Sample,
-    blocks: Sample,
-    start: IntArray,
-    bins_start: IntArray,
-    widening: FloatArray | None,
-    tails: tuple[float, float],
-    n_resamples: int,
-    rng: np.random.Generator,
+def _quantiles(
+    blocks: Sample, bins_start: IntArray, draws: Iterator[FloatArray], tails: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
     """Return the quantiles of the isotonic curve at each block, and of the mean label of each bin."""
-    curves, means = np.empty((n_resamples, len(blocks))), np.empty((n_resamples, len(bins_start)))
     count = np.add.reduceat(blocks.count, bins_start)
+    curves, means = [], []
+    for positives in draws:
+        curves.append(isotonic_rate(blocks.count, positives))
+        means.append(np.add.reduceat(positives, bins_start) / count)
+    return np.quantile(curves, tails, axis=0), np.clip(np.quantile(means, tails, axis=0), 0.0, 1.0)
 
-    def keep(row: int, positives: FloatArray) -> None:
-        curves[row] = isotonic_rate(blocks.count, positives)
-        means[row] = np.add.reduceat(positives, bins_start) / count
 
-    if sample.clusters is not None and widening is not None:
-        scale = np.repeat(widening, np.diff(bins_start, append=len(blocks)))
-        consistent_draws(sample, sample.clusters, start, scale, n_resamples, rng, keep)
-        np.clip(curves, 0.0, 1.0, out=curves)
-        np.clip(means, 0.0, 1.0, out=means)
-    elif sample.noise is not None:
-        sd, expected = np.sqrt(np.add.reduceat(sample.noise, start)), blocks.count * blocks.score
-        for row in range(n_resamples):
-            keep(row, expected + sd * rng.standard_normal(len(sd)))
-        np.clip(curves, 0.0, 1.0, out=curves)
-        np.clip(means, 0.0, 1.0, out=means)
-    else:
-        for row, redrawn in enumerate(redraws(blocks, n_resamples, rng=rng)):
-            keep(row, redrawn.positives)
-    return np.quantile(curves, tails, axis=0), np.quantile(means, tails, axis=0)
+def _consistent_sums(
+    sample: Sample,
+    start: IntArray,
+    bins_start: IntArray,
+    widening: FloatArray,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Iterator[FloatArray]:
+    """Draw sums of labels in blocks of scores as those of a calibrated model with the noise of the data."""
+    if sample.clusters is None and sample.counted and sample.whole and sample.noise is None:
+        blocks = sample if len(start) == len(sample) else sample.merge_groups(start)
+        for redrawn in redraws(blocks, n_resamples, rng=rng):
+            yield redrawn.positives
+        return
+    bin_of = np.searchsorted(bins_start, start, side="right") - 1
+    expected = np.add.reduceat(sample.count * sample.score, start)
+    if sample.clusters is not None:
+        for flipped in _flips(sample, sample.clusters, start, n_resamples, rng):
+            yield expected + widening[bin_of] * flipped
+        return
+    noise = _noise(sample, bins_start) if sample.noise is None else sample.noise
+    sd = widening[bin_of] * np.sqrt(np.add.reduceat(noise, start))
+    for _ in range(n_resamples):
+        yield expected + sd * rng.standard_normal(len(sd))
+
+
+def _noise(sample: Sample, bins_start: IntArray) -> FloatArray:
+    r"""Return the variance of the weighted sum of labels of each score group of a calibrated model.
+
+    It is :math:`\sum w^2 f (1 - f)`, times the ratio of squared residuals to this in the bin, which is not 1 if weights
+    depend on labels, as where negatives were left out. One more row in each bin has the ratio 1.
+    """
+    bin_of = np.searchsorted(bins_start, np.arange(len(sample)), side="right") - 1
+    model = sample.weight2 * sample.score * (1 - sample.score)
+    rate, score = (
+        np.add.reduceat(values, bins_start) / np.add.reduceat(sample.count, bins_start)
+        for values in (sample.positives, sample.score_sum)
+    )
+    centre = np.clip(sample.score + (rate - score)[bin_of], 0.0, 1.0)
+    observed = (sample.weight2 - sample.positives2) * centre**2 + sample.positives2 * (1 - centre) ** 2
+    expected = np.add.reduceat(model, bins_start)
+    rows = np.add.reduceat(sample.count, bins_start) ** 2 / np.add.reduceat(sample.weight2, bins_start)
+    ratio = (np.add.reduceat(observed, bins_start) + expected / rows) / np.maximum(
+        expected * (1 + 1 / rows), 1e-300
+    )
+    return np.asarray(model * ratio[bin_of])
 
 
 #: Signs that are drawn at a time.
 _MOST_SIGNS = 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class ClusterBins:
-    r"""The clusters of each bin of scores: how many rows they are worth, and how well their variance is known.
-
-    Attributes
-    ----------
-    effective : ndarray of shape (n_bins,)
-        Number of independent rows that would determine the observed rate as well, :math:`\bar y (1 - \bar y) / V` with
-        the jackknife variance V over clusters; at most the number of rows. If all labels of a bin agree, each cluster
-        counts as one row; a bin with a single cluster counts as none.
-    freedom : ndarray of shape (n_bins,)
-        Degrees of freedom of V: one less than the number of clusters, fewer if sizes differ.
-    """
-
-    effective: FloatArray
-    freedom: FloatArray
-
-    def widening(self, confidence_level: float) -> FloatArray:
-        """Return the ratio of the quantile of Student's t to the normal one."""
-        tail = (1 - confidence_level) / 2
-        return np.asarray(stdtrit(self.freedom, tail) / ndtri(tail))
-
-
-def bin_clusters(sample: Sample, table: Clusters, start: NDArray[np.intp]) -> ClusterBins:
-    r"""Return what the clusters of each bin say about its observed rate.
-
-    Cluster c of a bin has weight :math:`m_c` and excess :math:`E_c = \sum_{i \in c} w_i (y_i - \bar y)`. The jackknife
-    variance of the rate is :math:`V = \frac{G-1}{G} \sum_c (E_c / (m - m_c))^2`. The degrees of freedom are those of a
-    sum of squares with variances :math:`v_c = m_c (1 + (m_c - 1) \mathrm{ICC})`, which is
-    :math:`(\sum v_c)^2 / \sum v_c^2`, less 1.
-    """
-    n_bins = len(start)
-    place = np.searchsorted(start, table.group, side="right") - 1
-    key, pair = np.unique(place * table.n_clusters + table.cluster, return_inverse=True)
-    of_pair = key // table.n_clusters
-    rows = table.weight if table.rows is None else table.rows
-    weight, positives, count = (
-        np.bincount(pair, values).astype(np.float64) for values in (table.weight, table.positives, rows)
-    )
-
-    def total(values: FloatArray) -> FloatArray:
-        return np.bincount(of_pair, values, n_bins).astype(np.float64, copy=False)
-
-    clusters, mass = total(np.ones(len(key))), total(weight)
-    rate = total(positives) / mass
-    others = (mass[of_pair] - weight) / mass[of_pair]
-    share = (positives - rate[of_pair] * weight) / mass[of_pair]
-    share = np.divide(share, others, out=np.zeros_like(share), where=others > 1e-12)
-    variance = (clusters - 1) / clusters * total(share**2)
-    effective = np.divide(rate * (1 - rate), variance, out=clusters.copy(), where=variance > 1e-12)
-    icc = summary_of(sample, table).icc
-    spread = count * (1 + (count - 1) * (0.0 if math.isnan(icc) else min(max(icc, 0.0), 1.0)))
-    freedom = np.maximum(total(spread) ** 2 / total(spread**2) - 1, 1.0)
-    return ClusterBins(np.where(clusters > 1, np.minimum(effective, total(count)), 0.0), freedom)
-
-
-def consistent_draws(
-    sample: Sample,
-    table: Clusters,
-    start: NDArray[np.intp],
-    scale: FloatArray,
-    n_resamples: int,
-    rng: np.random.Generator,
-    keep: Callable[[int, FloatArray], None],
-) -> None:
-    """Draw sums of labels of a calibrated model whose clusters vary as much as those of the data.
-
-    The residuals of each cluster around the estimated calibration curve are multiplied by a random sign and added to
-    the scores, which are the observed frequencies of a calibrated model.
-    """
+def _flips(
+    sample: Sample, table: Clusters, start: IntArray, n_resamples: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    """Draw sums of residuals around the estimated curve in blocks of scores, with a random sign for each cluster."""
     curve = sample.score - analyse(sample).gap
     error = table.residual(sample.score) + table.weight * (curve - sample.score)[table.group]
     block = np.searchsorted(start, table.group, side="right") - 1
-    sums = sparse.csr_array(
-        (error * scale[block], (table.cluster, block)), shape=(table.n_clusters, len(start))
-    )
+    sums = sparse.csr_array((error, (table.cluster, block)), shape=(table.n_clusters, len(start)))
     factor = math.sqrt(table.n_clusters / max(table.n_clusters - 1, 1))
-    expected = np.add.reduceat(sample.count * sample.score, start)
     size = max(_MOST_SIGNS // table.n_clusters, 1)
     for first in range(0, n_resamples, size):
-        n = min(size, n_resamples - first)
-        signs = rng.integers(0, 2, (n, table.n_clusters)) * 2.0 - 1.0
-        for row, drawn in enumerate(expected + factor * np.asarray(signs @ sums), start=first):
-            keep(row, drawn)
+        signs = rng.integers(0, 2, (min(size, n_resamples - first), table.n_clusters)) * 2.0 - 1.0
+        yield from factor * np.asarray(signs @ sums)
 
 
 KINDS = ("pointwise", "simultaneous")
@@ -425,8 +340,9 @@ def confidence_band(
 
     ``"pointwise"``: at each score, the lower Clopper-Pearson limit of the mean label of the :math:`n^{2/3}` rows at
     and below that score, and the upper limit of as many at and above it. ``"simultaneous"``: the best of the limits
-    from all intervals of a grid, with the error probability divided among them, so that the whole curve lies inside
-    with the stated probability. Both are guaranteed in samples of any size if the curve rises.
+    from runs of scores of many lengths, with the error probability divided among them, so that the whole curve lies
+    inside with the stated probability. Both are guaranteed in samples of any size if the curve rises and rows are
+    independent. With sampling weights or clusters they rest on estimated variances.
 
     Parameters
     ----------
@@ -436,9 +352,8 @@ def confidence_band(
     confidence_level : float
         The confidence level.
     {weights}
-        Weights must be counts.
-    clusters : array-like, optional
-        Not supported: the limits are for independent rows.
+    clusters : array-like of shape (n,), optional
+        Rows with the same value depend on each other.
     {classes}
 
     Returns
@@ -447,7 +362,8 @@ def confidence_band(
 
     References
     ----------
-    Dimitriadis et al. (2023), Biometrika; see `truecal.confidence_interval`.
+    Dimitriadis et al. (2023), Biometrika; see `truecal.confidence_interval`. Korn, Graubard (1998), Survey
+    Methodology.
 
     Examples
     --------
@@ -461,8 +377,8 @@ def confidence_band(
     check_choice("kind", kind, KINDS)
     tail = 1 - check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
-    _check_independent(sample)
-    lower, upper = rising_band(sample, tail) if kind == "simultaneous" else _windows(sample, tail)
+    refuse_imperfect(sample, "a confidence band")
+    lower, upper = rising_band(sample, tail, simultaneous=kind == "simultaneous")
     # A limit beyond the estimate would be of no use to a reader, and moving it away keeps the guarantee.
     lower, upper = np.minimum(lower, sample.isotonic), np.maximum(upper, sample.isotonic)
     kept = _corners(lower, upper)
@@ -483,10 +399,7 @@ def bin_confidence_band(curve: Reliability, kind: str) -> ConfidenceBand:
     """
     check_choice("kind", kind, KINDS)
     share = 1 if kind == "pointwise" else len(curve.bins)
-    count = curve.bins.count
-    lower, upper = clopper_pearson(
-        count * curve.bins.mean_label, count, 1 - (1 - curve.confidence_level) / share
-    )
+    lower, upper = curve.rates.limits((1 - curve.confidence_level) / (2 * share))
     return ConfidenceBand(
         curve.bins.mean_score,
         lower,
@@ -495,32 +408,6 @@ def bin_confidence_band(curve: Reliability, kind: str) -> ConfidenceBand:
         curve.confidence_level,
         "none; limits are of the mean of each bin",
     )
-
-
-def _check_independent(sample: Sample) -> None:
-    refuse_clusters(sample, "a confidence band")
-    refuse_imperfect(sample, "a confidence band")
-    if sample.squares is not None or not sample.whole:
-        raise InputError(
-            "must be counts for a confidence band, which needs independent rows",
-            argument="sample_weight",
-            remedy="Leave it out, or pass whole numbers with weighting='counts'.",
-        )
-
-
-def _windows(sample: Sample, tail: float) -> tuple[FloatArray, FloatArray]:
-    """Return limits from the rows at and below each score, and at and above it."""
-    rows = np.concatenate([[0.0], np.cumsum(sample.count)])
-    ones = np.concatenate([[0.0], np.cumsum(sample.positives)])
-    width = sample.n ** (2 / 3)
-    # Windows depend on the scores alone. Each ends with a whole group, so it holds at least `width` rows if it can.
-    here = np.arange(len(sample))
-    first = np.clip(np.searchsorted(rows, rows[1:] - width, side="right") - 1, 0, here)
-    last = np.clip(np.searchsorted(rows, rows[:-1] + width, side="left"), here + 1, len(sample))
-    level = 1 - tail
-    lower, _ = clopper_pearson(ones[here + 1] - ones[first], rows[here + 1] - rows[first], level)
-    _, upper = clopper_pearson(ones[last] - ones[here], rows[last] - rows[here], level)
-    return lower, upper
 
 
 def _corners(lower: FloatArray, upper: FloatArray) -> Any:

@@ -1,3 +1,7 @@
+from truecal.multiscale._band import Runs as Runs
+from truecal.multiscale._band import band as band
+from truecal.multiscale._band import clopper_pearson as clopper_pearson
+from truecal.multiscale._band import largest_error as largest_error
 from truecal.multiscale._combine import PairedRows as PairedRows
 from truecal.multiscale._combine import class_dependence as class_dependence
 from truecal.multiscale._combine import difference as difference
@@ -9,8 +13,6 @@ from truecal.multiscale._error import analyse_many as analyse_many
 from truecal.multiscale._error import errors_in_block as errors_in_block
 from truecal.multiscale._error import pvalue_of_evidence as pvalue_of_evidence
 from truecal.multiscale._limits import Limits as Limits
-from truecal.multiscale._limits import band as band
-from truecal.multiscale._limits import largest_error as largest_error
 from truecal.multiscale._limits import noncentrality as noncentrality
 from truecal.multiscale._null import ClusterNull as ClusterNull
 from truecal.multiscale._null import FlipScale as FlipScale
