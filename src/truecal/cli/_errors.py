@@ -26,8 +26,10 @@ _REMEDIES = {
     "CLIP": "If this is rounding, add --clip.",
     "NORMALIZE": "Pass one probability for each class; if this is rounding, add --normalize; for logits add --logits.",
     "DROP_ROWS": "Fix these rows, or leave them out with --drop-missing.",
-    "SWAPPED": "Are --label and --score in the wrong order?",
-    "UNLABELLED": "Fix these rows, or leave them out with --drop-missing.",
+    "SWAPPED": "Are --label and --score in the wrong order? For fractions of annotators add --soft; a model's "
+    "probabilities are those of a judge: --judge, with gold labels in some rows, --gold (truecal.labels.soft, judged).",
+    "UNLABELLED": "Leave these rows out with --drop-missing, or pass these labels as --gold beside those of a --judge "
+    "(truecal.labels.judged).",
     "POS_LABEL": "Choose the positive label with --pos-label.",
     "COLUMN_PER_CLASS": "For several classes name one column for each with --score, or the predicted class with "
     "--predicted.",
@@ -56,8 +58,9 @@ _OPTIONS = {
 }
 _SAME = (
     "alpha", "at_most", "average_run_length",
-    "confidence_level", "criterion", "estimator", "max_depth", "method", "min_rows", "multiclass",
-    "n_bins", "n_jobs", "norm", "pos_label", "power", "repeats",
+    "confidence_level", "criterion", "estimator", "horizon", "max_depth", "method", "min_rows", "multiclass",
+    "n_bins", "n_jobs", "norm", "pos_label", "power", "repeats", "sensitivity",
+    "specificity", "validated",
 )  # fmt: skip
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _SAME}
 

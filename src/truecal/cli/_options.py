@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from truecal.cli._output import VERBOSE
 from truecal.cli.input.formats import FORMATS
+from truecal.exceptions import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -69,10 +70,22 @@ class Command(click.Command):
             for name in option.opts
         }
         words = [word.partition("=")[0] for word in args[: args.index("--") if "--" in args else None]]
+        self._refuse_kinds_of_labels(words)
         for option, times in Counter(single[word] for word in words if word in single).items():
             if times > 1:
                 raise click.UsageError(f"{option.opts[-1]} is given more than once.", ctx=ctx)
         return super().parse_args(ctx, args)
+
+    def _refuse_kinds_of_labels(self, words: list[str]) -> None:
+        """Refuse options for labels that are not the truth in commands that need true labels."""
+        from truecal.cli.input.kinds import OPTIONS
+
+        known = {name for param in self.params for name in param.opts}
+        other = [word for word in words if word in OPTIONS and word not in known]
+        if other and "--label" in known:
+            raise InputError(
+                f"{self.name} needs true labels: {other[0]} is an option of measure, test, report and compare"
+            )
 
 
 class Fraction(click.ParamType):  # type: ignore[type-arg]

@@ -17,6 +17,7 @@ from truecal.cli._options import (
     table_options,
 )
 from truecal.cli._output import check_target, finish, stage, wrapped
+from truecal.cli.input.kinds import labels_options
 from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _SEVERAL_CLASSES = (
 
 @click.command("compare", cls=Command)
 @table_options
+@labels_options
 @column_option("--score", multiple=True, required=True, help="Column of a model's scores; give two or more.")
 @norm_option
 @click.option(

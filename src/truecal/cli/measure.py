@@ -23,6 +23,7 @@ from truecal.cli._options import (
     seed_option,
 )
 from truecal.cli._output import check_target, finish, stage, wrapped
+from truecal.cli.input.kinds import labels_options
 
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
@@ -37,6 +38,7 @@ _WITH_BINS = ("ew_bin", "em_bin")
 
 @click.command("measure", cls=Command)
 @input_options
+@labels_options
 @group_option
 @cells_option
 @click.option(
@@ -75,13 +77,17 @@ def command(
 ) -> None:
     """Measure the calibration error of the predictions in FILE.
 
-    FILE is a CSV, TSV, Parquet, JSON lines, Arrow, NPZ or NPY file, a folder or glob of Parquet files, - for
-    standard input, or the name of bundled data: flights, digits. Errors are fractions: 0.05 is five percentage
-    points.
+    FILE is a CSV, TSV, Parquet, JSON lines, Arrow, NPZ or NPY file, a folder or glob of Parquet files, a log of
+    Inspect (.eval), - for standard input, or the name of bundled data: flights, digits. Errors are fractions: 0.05
+    is five percentage points.
+
+    Labels need not be the truth: a judge's with some gold labels (--judge, --gold), fractions of annotators (--soft),
+    censored outcomes (--time, --event, --horizon), or labels of known sensitivity and specificity.
     """
     from truecal._lib.checks import check_norm
     from truecal.assessment._verdict import data_warnings
     from truecal.cli.input.predictions import load
+    from truecal.data.pseudo_labels import ImperfectLabels
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.multiplicity import adjusted_together
@@ -90,12 +96,15 @@ def command(
         check_norm(norm)
     check_target(output, file)
     check_estimators(estimator)
-    names = estimator or (_WITH_BINS if n_bins else (DEFAULT_ESTIMATOR, *(() if group else _OTHERS)))
+    default = (DEFAULT_ESTIMATOR, *(() if group else _OTHERS))
+    names = estimator or (_WITH_BINS if n_bins else default)
     if reading["multiclass"] == "canonical" and not estimator:
         names = ("skce",)
     with stage("reading"):
         predictions = load(file, group=group, **reading)
         everything = predictions.arguments()
+        if names == default and isinstance(predictions.y_true, ImperfectLabels):
+            names = (DEFAULT_ESTIMATOR,)  # bins would take the noise of the labels for miscalibration
         parts: list[tuple[str | None, dict[str, Any]]] = [(None, everything)]
         parts += [(name, {"y_true": sample}) for name, sample in predictions.groups.items()]
     with stage("measuring"), predictions.naming():
@@ -179,7 +188,9 @@ class _Measured:
         lines = [title, "", self._table(), "", *self._interval_lines(), *self._test_lines()]
         lines += self._advice()
         notes = dict.fromkeys(
-            f"{found.estimator}: {note}" for _, found in self.results for note in found.notes
+            note if found.label_kind else f"{found.estimator}: {note}"
+            for _, found in self.results
+            for note in found.notes
         )
         further = [*([] if self.test.tested else [self.test.why_not_tested]), *self.warnings]
         known = self.predictions.notes
@@ -193,6 +204,8 @@ class _Measured:
             size = f"effective n = {predictions.size(first)}"
             if predictions.n_rows is not None:
                 size = f"{counted(predictions.n_rows, 'row')}, {size}"
+        if first.label_kind is not None:
+            size += f"; {first.label_kind}, worth {first.effective_size:,.0f} true labels"
         return size if first.n_clusters is None else f"{size} in {counted(first.n_clusters, 'cluster')}"
 
     def _table(self) -> str:

@@ -19,13 +19,19 @@ from truecal.cli._options import (
     seed_option,
 )
 from truecal.cli._output import check_target, show_notes, show_written, stage, wrapped
+from truecal.cli.input.kinds import labels_options
 from truecal.exceptions import InputError
 
 
 @click.command("report", cls=Command)
 @input_options
+@labels_options
 @group_option
-@column_option("--time", "moment", help="Column of times: adds a section on changes over time.")
+@column_option(
+    "--time",
+    "moment",
+    help="Column of times: adds a section on changes over time; with --event and --horizon, times to the event.",
+)
 @cells_option
 @click.option("-o", "--output", type=OUTPUT, help="The page.  [default: FILE's name, .html]")
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
@@ -62,6 +68,8 @@ def command(
     from truecal.assessment import assess
     from truecal.cli.input.predictions import load
 
+    if reading["event"] or reading["horizon"] is not None:
+        moment, reading["time"] = None, moment
     if threshold and not clinical:
         raise InputError("--threshold needs --clinical")
     for one in threshold:

@@ -24,6 +24,7 @@ from truecal.cli._options import (
     seed_option,
 )
 from truecal.cli._output import check_target, finish, stage, wrapped
+from truecal.cli.input.kinds import labels_options
 
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
@@ -35,6 +36,7 @@ _MOST_NAMES = 10
 
 @click.command("test", cls=Command)
 @input_options
+@labels_options
 @group_option
 @cells_option
 @click.option(

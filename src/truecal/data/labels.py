@@ -237,11 +237,9 @@ def _zero_one(truth: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def _binary_remedy(seen: list[Any]) -> Remedy:
-    if len(seen) <= 2:
-        return Remedy.POS_LABEL
     if isinstance(seen[0], float | int) and seen[0] >= 0 and seen[-1] <= 1:
         return Remedy.SWAPPED
-    return Remedy.COLUMN_PER_CLASS
+    return Remedy.POS_LABEL if len(seen) <= 2 else Remedy.COLUMN_PER_CLASS
 
 
 def _codes(truth: NDArray[Any]) -> Codes:

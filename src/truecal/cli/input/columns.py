@@ -13,7 +13,7 @@ from truecal.cli.input.table import Table, repeated
 from truecal.exceptions import InputError
 
 #: Conventional names of columns.
-_LABEL_NAMES = ("y_true", "label", "labels", "target", "y", "truth", "outcome", "correct", "true_label")
+LABEL_NAMES = ("y_true", "label", "labels", "target", "y", "truth", "outcome", "correct", "true_label")
 _SCORE_NAMES = (
     "y_proba", "y_prob", "y_score", "y_pred_proba", "score", "scores", "proba", "prob", "probs",
     "probability", "probabilities", "p", "confidence",
@@ -69,6 +69,8 @@ class Columns:
         Columns of groups, which are crossed.
     feature : tuple of str
         Columns of features, for an audit.
+    label_columns : tuple of str
+        Columns that labels which are not the truth are made from, beside that of labels.
     detected : tuple of str
         What was not given but detected, as sentences.
     """
@@ -80,19 +82,28 @@ class Columns:
     predicted: str | None = None
     group: tuple[str, ...] = ()
     feature: tuple[str, ...] = ()
+    label_columns: tuple[str, ...] = ()
     detected: tuple[str, ...] = ()
 
     @property
     def used(self) -> list[str]:
         """All of these columns."""
         single = [name for name in (self.weight, self.cluster, self.predicted) if name]
-        return [*self.label, *self.score, *self.group, *self.feature, *single]
+        return [*self.label, *self.score, *self.label_columns, *self.group, *self.feature, *single]
 
-    def complete(self, table: Table, *, logits: bool = False) -> Columns:
-        """Expand patterns and detect the columns of labels and scores where they were not given."""
-        given = replace(self, label=_expand(table, self.label), score=_expand(table, self.score), feature=())
+    def complete(self, table: Table, *, logits: bool = False, labelled: bool = True) -> Columns:
+        """Expand patterns and detect the columns of labels, if there are any, and scores where they were not given."""
+        given = replace(
+            self,
+            label=_expand(table, self.label),
+            score=_expand(table, self.score),
+            cluster=self.cluster or table.cluster or None,
+            feature=(),
+        )
         others = replace(given, label=(), score=()).used
-        label = given.label or _detect_label(table, [*others, *given.score])
+        label = given.label
+        if labelled and not label:
+            label = _detect_label(table, [*others, *given.score])
         score = given.score or _detect_scores(table, label, others, logits=logits)
         chosen = replace(given, label=label, score=score)
         chosen._refuse_conflicts()
@@ -100,7 +111,7 @@ class Columns:
         detected = (
             [f"{listing(score)} as the score{'s' if len(score) > 1 else ''}"] if not given.score else []
         )
-        detected += [f"{listing(label)} as the label"] if not given.label else []
+        detected += [f"{listing(label)} as the label"] if label and not given.label else []
         note = (f"using {' and '.join(detected)}",) if detected else ()
         return replace(chosen, feature=feature, detected=note)
 
@@ -108,14 +119,15 @@ class Columns:
         for option, names in (("label", self.label), ("score", self.score), ("group", self.group)):
             if repeated(names):
                 raise InputError(f"{repeated(names)[0]} is given more than once", argument=f"--{option}")
-        if both := [name for name in self.label if name in self.score]:
+        truth = (*self.label, *self.label_columns)
+        if both := [name for name in truth if name in self.score]:
             raise InputError(f"column {both[0]!r} is both the label and the score")
-        if both := [name for name in self.label if name in self.group]:
+        if both := [name for name in truth if name in self.group]:
             raise label_as_group(both[0])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the names of the columns."""
-        names = ("label", "score", "weight", "cluster", "predicted", "group", "feature")
+        names = ("label", "score", "weight", "cluster", "predicted", "group", "feature", "label_columns")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
 
@@ -146,7 +158,7 @@ def _detect_label(table: Table, taken: Sequence[str]) -> tuple[str, ...]:
     if table.label:
         return (table.label,)
     free = [name for name in table.columns if name not in taken]
-    candidates = [name for name in free if name.lower() in _LABEL_NAMES]
+    candidates = [name for name in free if name.lower() in LABEL_NAMES]
     left = [name for name in free if name.lower() not in _SCORE_NAMES]
     if not candidates and len(free) <= 2 and len(left) == 1:
         candidates = left

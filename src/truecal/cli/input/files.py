@@ -30,6 +30,7 @@ from truecal.cli.input.formats import (
     format_by_name,
     scan,
 )
+from truecal.cli.input.logs import open_log
 from truecal.cli.input.table import Content, Table, first_line, repeated
 from truecal.cli.input.text_tables import UTF8_MARK
 from truecal.exceptions import InputError
@@ -52,7 +53,8 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
     Parameters
     ----------
     source : str
-        CSV, TSV, Parquet, JSON lines, Arrow or Feather, NPZ or NPY; text may be compressed (gz, zst).
+        CSV, TSV, Parquet, JSON lines, Arrow or Feather, NPZ or NPY, or a log of Inspect (.eval); text may be
+        compressed (gz, zst).
     format : str, optional
         One of `truecal.cli.input.formats.FORMATS`; by default from the name, or the content of a pipe.
     encoding : str, optional
@@ -79,6 +81,8 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
             f"{source}: unrecognised file extension; expected one of {', '.join(SUFFIXES)} (text also with .gz "
             f"or .zst). Pass --input-format"
         )
+    if format == "eval":
+        return open_log(source, paths[0])
     if format not in TEXT:
         return scan(source, paths, format)
     if len(paths) > 1:

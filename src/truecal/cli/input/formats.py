@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
     ".ndjson": "jsonl", ".json": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-    ".npz": "npz", ".npy": "npy",
+    ".npz": "npz", ".npy": "npy", ".eval": "eval",
 }  # fmt: skip
 PARQUET = tuple(suffix for suffix, format in SUFFIXES.items() if format == "parquet")
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Negative and positive labels in words.
-_PAIRS = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos"))
+_PAIRS = (
+    ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos"),
+    ("incorrect", "correct"), ("wrong", "right"), ("i", "c"),
+)  # fmt: skip
 
 
 def read_labels(
@@ -62,10 +65,10 @@ class _Rules:
     def _of_classes(self, labels: Labels, scores: Sequence[Field]) -> dict[str, Any]:
         """Return the positive label and the class of each column."""
         reading = self.reading
-        pos_label = _as_label(reading.pos_label, labels.kind, "--pos-label")
+        pos_label = as_label(reading.pos_label, labels.kind, "--pos-label")
         if reading.classes is not None:
             names = next(csv.reader([reading.classes], skipinitialspace=True), [])
-            classes = [_as_label(name.strip(), labels.kind, "--classes") for name in names]
+            classes = [as_label(name.strip(), labels.kind, "--classes") for name in names]
             return {"pos_label": pos_label, "labels": classes}
         found = self._classes(scores, labels)
         if found and len(found) == 2 and not (reading.pos_label or reading.multiclass):
@@ -74,7 +77,7 @@ class _Rules:
 
     def _single(self, labels: Labels, score: str) -> tuple[pl.Expr, dict[str, Any]]:
         """Return the labels of one column of scores."""
-        pos_label = _as_label(self.reading.pos_label, labels.kind, "--pos-label")
+        pos_label = as_label(self.reading.pos_label, labels.kind, "--pos-label")
         if pos_label is None and labels.kind == "text":
             return self._words(labels), {}
         if pos_label is None and re.fullmatch(r".*[a-z_]0", score):
@@ -88,13 +91,12 @@ class _Rules:
         """Return labels such as no and yes as booleans, and others as they are."""
         import polars as pl
 
-        words = {word.lower() for word in labels.seen} - set(MARKS)
-        for negative, positive in _PAIRS:
-            if words and words <= {negative, positive}:
-                self.notes.append(f"using {positive!r} as the positive label")
-                lower = labels.values.str.to_lowercase()
-                return pl.when(lower.is_in([negative, positive])).then(lower == positive)
-        return labels.values
+        pair = pair_of(labels.seen)
+        if pair is None:
+            return labels.values
+        self.notes.append(f"using {pair[1]!r} as the positive label")
+        lower = labels.values.str.to_lowercase()
+        return pl.when(lower.is_in(pair)).then(lower == pair[1])
 
     def _classes(self, scores: Sequence[Field], labels: Labels) -> list[Any] | None:
         """Return the class of each column of scores, from the names of columns or of the fields of one."""
@@ -158,7 +160,7 @@ class _Rules:
         weighted = (value * k for k, value in enumerate(hot))
         number = pl.sum_horizontal(*weighted, ignore_nulls=False).cast(pl.Int64)
         if scores[0].name.endswith("]") or not all(score_ends):
-            return number, {"pos_label": _as_label(self.reading.pos_label, "number", "--pos-label")}
+            return number, {"pos_label": as_label(self.reading.pos_label, "number", "--pos-label")}
         named = number.replace_strict(dict(enumerate(score_ends)), return_dtype=pl.String)
         return named, {"pos_label": self.reading.pos_label, "labels": score_ends}
 
@@ -178,7 +180,13 @@ class _Rules:
             raise InputError(problem, argument=names, first_row=row)
 
 
-def _as_label(text: str | None, kind: str, option: str) -> Any:
+def pair_of(seen: Sequence[str]) -> tuple[str, str] | None:
+    """Return the negative and the positive word of which labels are made, None if they are others."""
+    words = {word.lower() for word in seen} - set(MARKS)
+    return next((pair for pair in _PAIRS if words and words <= set(pair)), None)
+
+
+def as_label(text: str | None, kind: str, option: str) -> Any:
     """Return a label in the type of the labels."""
     if text is None or kind == "text":
         return text

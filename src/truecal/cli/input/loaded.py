@@ -36,7 +36,7 @@ class Predictions:
         The columns used.
     notes : tuple of str
         What was detected or left out.
-    y_true : ndarray, or None
+    y_true : ndarray or labels that are not the truth, or None
         Labels; None if the table is too large for memory.
     models : dict of str to ndarray
         Probabilities, or logits, by column or group of columns; one entry unless several models were asked for.
@@ -59,7 +59,7 @@ class Predictions:
     table: Table
     columns: Columns
     notes: tuple[str, ...]
-    y_true: NDArray[Any] | None = None
+    y_true: Any = None
     models: dict[str, NDArray[Any]] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     group: dict[str, pl.Series] = field(default_factory=dict)
@@ -202,7 +202,7 @@ class Predictions:
 
 def names_of(columns: Columns) -> dict[str, str]:
     """Return what messages call the arguments of the library."""
-    label, score = called(columns.label), called(columns.score)
+    label, score = called(columns.label or columns.label_columns), called(columns.score)
     weight = called([columns.weight or "weight"])
     names = {"y_true": label, "y": label, "sample_weight": weight, called([WEIGHT]): weight}
     names |= dict.fromkeys(("y_proba", "logits", "scores", "X"), score)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from truecal.cli.input.columns import Columns, Reading
+from truecal.cli.input.kinds import LabelKind
 from truecal.cli.input.labels import read_labels
 from truecal.cli.input.scores import read_scores
 from truecal.cli.input.table import Table
@@ -37,7 +38,9 @@ class Plan:
     models : dict of str to list of Field
         The columns of scores of each model; one entry unless several models were asked for.
     label : str
-        The labels, as a name in `values`.
+        The labels, as a name in `values`; empty if they are made from several columns.
+    kind : LabelKind or None
+        What the labels are, if they are not the truth.
     values : dict of str to polars.Expr
         Scores, labels, weights and clusters as the library takes them.
     groups, features : dict of str to polars.Expr
@@ -54,6 +57,7 @@ class Plan:
     as_models: bool
     models: dict[str, list[Field]]
     label: str
+    kind: LabelKind | None
     values: dict[str, pl.Expr]
     groups: dict[str, pl.Expr]
     features: dict[str, pl.Expr]
@@ -75,7 +79,14 @@ class Plan:
         return "counts" if self.reading.counts else "sampling"
 
 
-def make_plan(table: Table, columns: Columns, reading: Reading, *, as_models: bool = False) -> Plan:
+def make_plan(
+    table: Table,
+    columns: Columns,
+    reading: Reading,
+    *,
+    as_models: bool = False,
+    kind: LabelKind | None = None,
+) -> Plan:
     """Return how the columns of a table are read, or refuse them."""
     weight = [columns.weight] if columns.weight else []
     frame = Frame(table, columns.used, missing=reading.missing)
@@ -88,17 +99,24 @@ def make_plan(table: Table, columns: Columns, reading: Reading, *, as_models: bo
         models = {" ".join(columns.score): scores}
     numbers, odd = read_scores(frame, scores, reading, as_models=as_models)
     values = dict(zip(names_in_frame(scores), numbers, strict=True))
-    label = _plain(" or ".join(columns.label))
-    while label in values:
-        label += " (label)"
-    values[label], options, detected = read_labels(
-        frame, columns, reading, scores[:1] if as_models else scores
-    )
+    own_scores = scores[:1] if as_models else scores
+    options: dict[str, Any] = {}
+    if kind is not None:
+        label, several = "", len(own_scores) > 1
+        made_from, detected = kind.values(frame, columns, reading, several_scores=several)
+        values |= made_from
+        options["pos_label"] = reading.pos_label if several else None
+    else:
+        label = _plain(" or ".join(columns.label))
+        while label in values:
+            label += " (label)"
+        values[label], options, detected = read_labels(frame, columns, reading, own_scores)
     for name in weight:
         comma = table.separator != ","  # else "1,234" between quotes may be a thousand
         (values[WEIGHT],) = frame.numbers(frame.expand(name), decimal_comma=comma)
     if columns.cluster:
         values[CLUSTER] = frame.names_of_rows(frame.field(columns.cluster))
+    doubt = [table.doubt] if table.doubt and kind is None else []
     groups = dict(zip(columns.group, frame.groups(columns.group), strict=True))
     fields = [part for part in map(frame.field, columns.feature) if not part.dtype.is_nested()]
     return Plan(
@@ -108,11 +126,12 @@ def make_plan(table: Table, columns: Columns, reading: Reading, *, as_models: bo
         as_models=as_models,
         models=models,
         label=label,
+        kind=kind,
         values=values,
         groups=groups,
         features={part.name: frame.labels(part).values for part in fields},
         options=options | {"multiclass": reading.multiclass},
-        notes=(*columns.detected, *odd, *detected),
+        notes=(*table.notes, *doubt, *columns.detected, *odd, *detected),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from truecal._lib.text import counted, listing
 from truecal.cli._errors import naming
 from truecal.cli.input.columns import Columns, Reading
 from truecal.cli.input.files import open_table
+from truecal.cli.input.gold import join_gold
+from truecal.cli.input.kinds import GOLD, LabelKind
 from truecal.cli.input.loaded import Predictions, names_of
 from truecal.cli.input.plan import CLUSTER, WEIGHT, Plan, make_plan, names_in_frame
 from truecal.cli.input.scores import read_scores
@@ -64,10 +67,17 @@ def load(
         }
         return _load_cells(file, group=group, input_format=input_format, encoding=encoding, **rows, **reading)
     table = open_table(file, input_format, encoding)
-    options = Reading(**reading)
-    columns = columns.complete(table, logits=options.logits)
+    kind, rest = LabelKind.from_options(reading)
+    options = Reading(**rest)
+    if kind is None:
+        columns = columns.complete(table, logits=options.logits)
+    else:
+        table, kind = join_gold(table, kind)
+        columns = replace(columns, label_columns=kind.columns)
+        columns = columns.complete(table, logits=options.logits, labelled=kind.uses_label)
+        kind = kind.complete(columns)
     with naming(table.source, names_of(columns) if table.is_large else {}):
-        return carry_out(make_plan(table, columns, options, as_models=as_models))
+        return carry_out(make_plan(table, columns, options, as_models=as_models, kind=kind))
 
 
 def scores_of(table: Table, names: Sequence[str], **reading: Any) -> NDArray[Any]:
@@ -103,9 +113,14 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
     """Return the rows as arrays, with notes on clusters and on columns that are not used."""
     columns, table = plan.columns, plan.frame.table
     rows = table.collect(lazy)
-    y_true = as_array(rows[plan.label])
     group = {name: rows[f"group {k}"] for k, name in enumerate(plan.groups)}
-    refuse_outcomes(group, y_true, remedy="Choose groups that are known before the outcome.")
+    y_true: Any
+    if plan.kind is not None:
+        with naming(table.source, plan.kind.names(columns), kept):
+            y_true = plan.kind.labels(rows)
+    else:
+        y_true = as_array(rows[plan.label])
+        refuse_outcomes(group, y_true, remedy="Choose groups that are known before the outcome.")
     options = dict(plan.options)
     if columns.weight:
         options["sample_weight"] = as_array(rows[WEIGHT])
@@ -132,6 +147,11 @@ def _summarized(
     plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None
 ) -> tuple[list[str], dict[str, Any]]:
     """Return the cells of a large table, with a note on clusters."""
+    if plan.kind is not None:
+        raise InputError(
+            f"has too many rows for {plan.kind.name}, which needs them in memory",
+            remedy="Take a random sample of the rows.",
+        )
     groups = [f"group {k}" for k in range(len(plan.groups))]
     cells = _summarize(plan, lazy, groups)
     content: dict[str, Any] = {"options": plan.options, "cells": cells}
@@ -189,9 +209,10 @@ def _drop(plan: Plan, lazy: pl.LazyFrame) -> tuple[pl.LazyFrame, NDArray[Any] | 
     import polars as pl
 
     table, schema = plan.frame.table, lazy.collect_schema()
+    needed = [name for name in plan.values if name != GOLD]
     missing = pl.any_horizontal(
-        *(pl.col(name).is_null() for name in plan.values),
-        *(pl.col(name).is_nan().fill_null(False) for name in plan.values if schema[name].is_float()),
+        *(pl.col(name).is_null() for name in needed),
+        *(pl.col(name).is_nan().fill_null(False) for name in needed if schema[name].is_float()),
     )
     found = table.collect(lazy.select(n=pl.len(), dropped=missing.sum())).row(0, named=True)
     if found["dropped"] == found["n"]:

@@ -52,8 +52,12 @@ class Table:
         What separates the fields of a text table.
     bytes_per_row : float
         Mean length of the first lines of a text table.
-    label, scores : str and tuple of str
-        Columns of labels and scores of bundled data, where they are known.
+    label, cluster, scores : str, str and tuple of str
+        Columns of labels, clusters and scores of bundled data and logs, where they are known.
+    notes : tuple of str
+        What a reader must know of the file.
+    doubt : str
+        Why its labels may not be the truth, if there is a reason.
     """
 
     source: str
@@ -63,7 +67,10 @@ class Table:
     separator: str = ""
     bytes_per_row: float = math.inf
     label: str = ""
+    cluster: str = ""
     scores: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    doubt: str = ""
     explain: Callable[[BaseException], str] = field(default=first_line, repr=False)
 
     @cached_property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -12,15 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from truecal import labels
 from truecal._lib.checks import as_generator, check_fraction
 from truecal._lib.text import counted, level, percent
 from truecal._lib.types import FloatArray, NormLike, RNGLike
-from truecal.exceptions import InputError
+from truecal.exceptions import InputError, show_value
 from truecal.inference.estimate import calibration_error, estimate
 from truecal.inference.thresholds import RiskCoverage, risk_coverage
+from truecal.inference.weak_calibration import weak_calibration
 from truecal.integrations.llm._verbal import parse_confidence
 from truecal.results import Estimate, Interval, Result
 
+#: Sensitivity and specificity of the judge whose distortion is reported where answers were graded by a model.
+_JUDGE = 0.95, 0.9
 #: Groups of questions that the jackknife leaves out in turn.
 _GROUPS = 50
 
@@ -92,9 +97,13 @@ class Answers(Result):
         What the clusters are: "question", or the key that was given for them.
     incomplete : str
         Why the log is not the whole evaluation, as a sentence; empty if nothing says so.
+    judge : str
+        Name of the scorer if it was a model; empty if it was not, or if nothing says so.
+    gold : ndarray of shape (n,), or None
+        Gold labels of answers that a human graded too, NaN elsewhere; see `with_gold`.
     """
 
-    _omitted: ClassVar[tuple[str, ...]] = ("correct", "confidence", "question", "cluster", "repeat")
+    _omitted: ClassVar[tuple[str, ...]] = ("correct", "confidence", "question", "cluster", "repeat", "gold")
     _derived: ClassVar[tuple[str, ...]] = ("n", "n_questions", "accuracy", "mean_confidence")
 
     correct: NDArray[np.bool_]
@@ -109,6 +118,8 @@ class Answers(Result):
     n_ungraded: int
     clustered_by: str = "question"
     incomplete: str = ""
+    judge: str = ""
+    gold: FloatArray | None = None
 
     @classmethod
     def from_rows(
@@ -120,6 +131,7 @@ class Answers(Result):
         scale: str = "fraction",
         clustered_by: str | None = None,
         incomplete: str = "",
+        judge: str = "",
     ) -> Self:
         """Read the confidences, and count what cannot be used.
 
@@ -135,6 +147,8 @@ class Answers(Result):
             What the clusters of the rows are, such as "passage"; rows without a cluster are clustered by question.
         incomplete : str
             Why these are not all answers, as a sentence, if they are not.
+        judge : str
+            Name of the scorer, if it was a model.
         """
         kept, refused, unparsed, ungraded = [], 0, 0, 0
         for row in rows:
@@ -169,6 +183,7 @@ class Answers(Result):
             n_ungraded=ungraded,
             clustered_by=clustered_by or ("question" if by_question else "given cluster"),
             incomplete=incomplete,
+            judge=judge,
         )
 
     @property
@@ -196,6 +211,68 @@ class Answers(Result):
         """What to pass as `clusters=`: None where each cluster has one answer only."""
         return self.cluster if len(np.unique(self.cluster)) < self.n else None
 
+    @property
+    def labels(self) -> Any:
+        """What to pass as `y_true`: the grades, or with gold labels `truecal.labels.judged`."""
+        return self.correct if self.gold is None else labels.judged(self.correct, self.gold)
+
+    @property
+    def doubt(self) -> str:
+        """A sentence that warns of grades by a model, with the error that a good judge would cause; else empty."""
+        if not self.judge or self.gold is not None:
+            return ""
+        sensitivity, specificity = _JUDGE
+        seen = sensitivity * self.confidence + (1 - specificity) * (1 - self.confidence)
+        error = math.sqrt(float(np.mean((seen - self.confidence) ** 2)))
+        return (
+            f"Answers were graded by a model ({self.judge}), and its mistakes count as the error of the answers: a "
+            f"judge that is right in {percent(sensitivity, 0)} of right and {percent(specificity, 0)} of wrong answers "
+            f"would make calibrated confidences look wrong by {error:.3f}. Grade some random answers by hand and pass "
+            f"them with truecal.labels.judged (--gold)."
+        )
+
+    @property
+    def left_out(self) -> str:
+        """Which answers were left out, as a sentence; empty if none was."""
+        counts = (
+            (self.n_refused, counted(self.n_refused, "refusal")),
+            (self.n_unparsed, counted(self.n_unparsed, "answer") + " without a readable confidence"),
+            (self.n_ungraded, counted(self.n_ungraded, "answer") + " not graded right or wrong"),
+        )
+        texts = [text for number, text in counts if number]
+        return f"Left out: {', '.join(texts)}." if texts else ""
+
+    def with_gold(self, gold: Mapping[Any, Any]) -> Self:
+        """Return the answers with gold labels of some of them; the logged grades are then those of a judge.
+
+        Parameters
+        ----------
+        gold : mapping
+            Whether an answer is right, 0 or 1, by the question, or by question and number of the attempt where a
+            question was answered several times. Answers that were left out are ignored.
+        """
+        given = {
+            (str(key[0]), int(key[1])) if isinstance(key, tuple) else str(key): value
+            for key, value in gold.items()
+        }
+        questions = list(map(str, self.question))
+        if self.n_questions < self.n and not given.keys().isdisjoint(questions):
+            raise InputError(
+                "names questions that were answered several times",
+                argument="gold",
+                remedy="Name each answer by (question, repeat).",
+            )
+        pairs = zip(questions, self.repeat.tolist(), strict=True)
+        found = [given.get(pair, given.get(pair[0])) for pair in pairs]
+        if all(value is None for value in found):
+            raise InputError(
+                f"names none of the {counted(self.n_questions, 'question')}, such as {show_value(self.question[0])}",
+                argument="gold",
+            )
+        values = np.array([np.nan if value is None else value for value in found], dtype=np.float64)
+        labels.judged(self.correct, values)  # which refuses too few of them
+        return replace(self, gold=values)
+
     def take(self, rows: Any) -> Self:
         """Return some of the answers; what was left out before is no longer counted.
 
@@ -206,6 +283,8 @@ class Answers(Result):
         """
         names = ("correct", "confidence", "question", "cluster", "repeat")
         part = {name: getattr(self, name)[rows] for name in names}
+        if self.gold is not None:
+            part["gold"] = self.gold[rows]
         return replace(self, **part, n_refused=0, n_unparsed=0, n_ungraded=0)
 
     def estimate(self, *, norm: NormLike = 2, confidence_level: float = 0.95) -> Estimate:
@@ -219,7 +298,7 @@ class Answers(Result):
             Level of the interval.
         """
         return estimate(
-            self.correct,
+            self.labels,
             self.confidence,
             norm=norm,
             confidence_level=confidence_level,
@@ -246,23 +325,24 @@ class Answers(Result):
         """Return the result in words, for a paper."""
         found = self._default
         assert found.interval is not None
-        left_out = [
-            text
-            for number, text in (
-                (self.n_refused, counted(self.n_refused, "refusal")),
-                (self.n_unparsed, counted(self.n_unparsed, "answer") + " without a readable confidence"),
-                (self.n_ungraded, counted(self.n_ungraded, "answer") + " not graded right or wrong"),
-            )
-            if number
-        ]
         name = " on ".join(filter(None, (self.model or "The model", self.task)))
         method = "one answer per" if self.clusters is None else "clustered by"
-        rest = f" Left out: {', '.join(left_out)}." if left_out else ""
-        rest += f" {self.incomplete}" if self.incomplete else "" if left_out else " No answer was left out."
+        rest = f" {self.left_out}" if self.left_out else ""
+        rest += f" {self.incomplete}" if self.incomplete else "" if rest else " No answer was left out."
+        rest += f" {self.doubt}" if self.doubt else ""
+        graded, accuracy = "", self.accuracy
+        if self.gold is not None:
+            n_gold = int(np.count_nonzero(~np.isnan(self.gold)))
+            weak = weak_calibration(self.labels, self.confidence)
+            accuracy = weak.observed_expected.value * self.mean_confidence
+            graded = (
+                f", graded by {self.judge or 'a judge'} and corrected with {counted(n_gold, 'gold label')} of a random "
+                f"sample,"
+            )
         return (
-            f"{name} gave {counted(self.n, 'answer')} to {counted(self.n_questions, 'question')} with an accuracy of "
-            f"{percent(self.accuracy)} and a mean confidence of {percent(self.mean_confidence)}. Its calibration error "
-            f"(l2, {found.estimator}) is {percent(found.value)}, {level(found.interval.level)} CI "
+            f"{name} gave {counted(self.n, 'answer')} to {counted(self.n_questions, 'question')}{graded} with an "
+            f"accuracy of {percent(accuracy)} and a mean confidence of {percent(self.mean_confidence)}. Its "
+            f"calibration error (l2, {found.estimator}) is {percent(found.value)}, {level(found.interval.level)} CI "
             f"{percent(found.interval.low)} to {percent(found.interval.high)}, {method} {self.clustered_by}.{rest}"
         )
 
@@ -351,6 +431,9 @@ def compare_answers(
     True
     """
     check_fraction("confidence_level", confidence_level)
+    for name, answers in (("first", first), ("second", second)):
+        if answers.gold is not None:
+            raise InputError("has gold labels, which compare_answers does not use", argument=name)
     shared = np.intersect1d(first.question, second.question)
     if len(shared) < 2:
         raise InputError(f"The models share {len(shared)} questions; at least 2 are needed")

@@ -16,6 +16,7 @@ from truecal.integrations.llm._log_files import (
     field,
     identifier,
     list_members,
+    names_a_model,
     paths_of,
     read_json,
     read_members,
@@ -38,7 +39,8 @@ def read_eval_log(
     """Read the answers of an evaluation that Inspect logged. inspect_ai itself is not needed.
 
     The id of a sample is its question, and epochs are repeated answers to it. A log of an evaluation that stopped early
-    is read with a warning, and `Answers.sentence` says so. Whatever else is wrong with a file is an `InputError`.
+    is read with a warning, and `Answers.sentence` says so. So are grades by a model (``model_graded_qa`` and the like),
+    whose mistakes count as those of the answers. Whatever else is wrong with a file is an `InputError`.
 
     Parameters
     ----------
@@ -71,17 +73,47 @@ def read_eval_log(
     described = field(header, "eval", dict, where) or {}
     model, task = (field(described, name, str, where) or "" for name in ("model", "task"))
     find = confidence if callable(confidence) else _finder(confidence)
+    judges: set[str] = set()
     rows = list(
-        refuse_repeated((place, _row(sample, place, scorer, find, cluster)) for place, sample in samples)
+        refuse_repeated(
+            (place, _row(sample, place, scorer, find, cluster, judges)) for place, sample in samples
+        )
     )
     if not rows:
         raise InputError(f"{where} has no samples")
     incomplete = _what_is_missing(header, len(rows), where)
     if incomplete:
         warnings.warn(f"{where}: {incomplete}", CalibrationWarning, stacklevel=2)
-    return Answers.from_rows(
-        rows, model=model, task=task, scale=scale, clustered_by=cluster, incomplete=incomplete
+    answers = Answers.from_rows(
+        rows,
+        model=model,
+        task=task,
+        scale=scale,
+        clustered_by=cluster,
+        incomplete=incomplete,
+        judge=", ".join(sorted(judges)),
     )
+    if answers.doubt:
+        warnings.warn(f"{where}: {answers.doubt}", CalibrationWarning, stacklevel=2)
+    return answers
+
+
+def is_model(scorer: str, score: Mapping[str, Any]) -> bool:
+    """Return whether a scorer of Inspect was a model, by its name or by the dialogue that it kept.
+
+    Parameters
+    ----------
+    scorer : str
+        Its name.
+    score : mapping
+        A score of the log.
+
+    Examples
+    --------
+    >>> is_model("model_graded_qa", {}), is_model("match", {}), is_model("mine", {"metadata": {"grading": []}})
+    (True, False, True)
+    """
+    return names_a_model(scorer) or "grading" in (score.get("metadata") or {})
 
 
 def grade(value: Any) -> bool | None:
@@ -155,8 +187,14 @@ def _completion(sample: Mapping[str, Any]) -> str | None:
 
 
 def _row(
-    sample: Mapping[str, Any], where: str, scorer: str | None, find: Finder, cluster: str | None
+    sample: Mapping[str, Any],
+    where: str,
+    scorer: str | None,
+    find: Finder,
+    cluster: str | None,
+    judges: set[str],
 ) -> Answer:
+    """Return the answer of a sample; the scorer is added to `judges` if it was a model."""
     question, repeat = identifier(sample, "id", where), field(sample, "epoch", int, where)
     if repeat is None:
         repeat = 1
@@ -181,6 +219,8 @@ def _row(
     name = next(iter(scores)) if scorer is None else scorer
     score = as_object(scores[name], f"{where}: the score of {name!r}")
     field(score, "metadata", dict, where)
+    if is_model(name, score):
+        judges.add(name)
     return Answer(question, repeat, grade(score.get("value")), find(sample, score), is_refusal(score), group)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,16 @@ import numpy as np
 from scipy.special import softmax
 
 from truecal._lib.text import listing
-from truecal.exceptions import InputError, show_value
+from truecal.exceptions import CalibrationWarning, InputError, show_value
 from truecal.integrations.llm._answers import Answer, Answers, right_or_wrong
-from truecal.integrations.llm._log_files import field, identifier, paths_of, read_lines, refuse_repeated
+from truecal.integrations.llm._log_files import (
+    field,
+    identifier,
+    names_a_model,
+    paths_of,
+    read_lines,
+    refuse_repeated,
+)
 
 _NUMBER = re.compile(r"-?(inf|[\d.]+(e-?\d+)?)")
 
@@ -36,7 +45,8 @@ def read_lm_eval_samples(
     (the subjects of MMLU, say) are told apart by their task.
 
     With ``repeats`` in the task, the harness logs all answers to a question and grades one. All of them are read, as
-    one cluster, if the metric is a list with a grade for each answer, or if `grade` is given.
+    one cluster, if the metric is a list with a grade for each answer, or if `grade` is given. Where the name of the
+    metric says that a model graded (``llm_judge``), a warning says what that may do.
 
     Parameters
     ----------
@@ -65,19 +75,27 @@ def read_lm_eval_samples(
     files = paths_of(paths, ["samples_*.jsonl"])
     tasks = [_task(file) for file in files]
     find = _confidence if confidence is None else confidence
-    rows = (
-        (where, _row(one, where, task, repeat, correct, find, cluster))
-        for file, task in zip(files, tasks, strict=True)
-        for where, sample in _samples(file, filter)
-        for repeat, (one, correct) in enumerate(_graded(sample, where, metric, grade), 1)
-    )
-    return Answers.from_rows(
-        refuse_repeated(rows),
+
+    def rows(judges: set[str]) -> Iterator[tuple[str, Answer]]:
+        for file, task in zip(files, tasks, strict=True):
+            for where, sample in _samples(file, filter):
+                if grade is None and names_a_model(used := _metric(sample, where, metric)):
+                    judges.add(used)
+                for repeat, (one, correct) in enumerate(_graded(sample, where, metric, grade), 1):
+                    yield where, _row(one, where, task, repeat, correct, find, cluster)
+
+    judges: set[str] = set()
+    answers = Answers.from_rows(
+        refuse_repeated(rows(judges)),
         model=model,
         task=", ".join(dict.fromkeys(tasks)),
         scale=scale,
         clustered_by=cluster,
     )
+    if judges:
+        answers = replace(answers, judge=", ".join(sorted(judges)))
+        warnings.warn(answers.doubt, CalibrationWarning, stacklevel=2)
+    return answers
 
 
 def _task(file: Path) -> str:

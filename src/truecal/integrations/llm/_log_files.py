@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -22,6 +23,11 @@ _MOST_BYTES_OF_A_MEMBER, _MOST_BYTES, _MOST_EXPANSION = 2**28, 2**30, 100
 
 #: The number of Zstandard in zip files, which `zipfile` reads from Python 3.14 on.
 _ZSTANDARD = 93
+
+#: Names of scorers and metrics that are models.
+_BY_MODEL = re.compile(
+    r"model_?graded|judge|(^|_)grader|(llm|gpt\d*)_?(eval|scor|grad|rat)|^(g_?eval|prometheus)", re.IGNORECASE
+)
 
 _KINDS: dict[type, str] = {
     str: "text",
@@ -48,6 +54,11 @@ def paths_of(paths: Any, patterns: Sequence[str]) -> list[Path]:
                 raise InputError(f"{file} is not a file")
         files += inside
     return files
+
+
+def names_a_model(scorer: str) -> bool:
+    """Return whether the name of a scorer or a metric says that a model graded: model_graded_qa, llm_judge."""
+    return _BY_MODEL.search(scorer) is not None
 
 
 def read_json(content: bytes, where: str) -> Any:

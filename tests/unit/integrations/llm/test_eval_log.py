@@ -4,10 +4,11 @@ import json
 import warnings
 import zipfile
 
+import numpy as np
 import pytest
 
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.integrations.llm import read_eval_log
+from truecal.integrations.llm import compare_answers, read_eval_log
 
 
 def sample(question, epoch, value, text, **score):
@@ -211,3 +212,57 @@ def test_a_folder_with_one_log(tmp_path):
     write(tmp_path / "two.eval")
     with pytest.raises(InputError, match=r"has 2 logs: 'one\.eval', 'two\.eval'\. Pass one"):
         read_eval_log(tmp_path)
+
+
+def test_grades_by_a_model_are_reported_with_the_distortion_of_a_good_judge(tmp_path):
+    rng = np.random.default_rng(0)
+    confidence = rng.beta(4, 2, 600)
+    right = rng.random(600) < confidence
+    samples = [
+        {
+            "id": i,
+            "epoch": 1,
+            "scores": {
+                "model_graded_qa": {"value": "C" if y else "I", "metadata": {"confidence": c}},
+            },
+        }
+        for i, (y, c) in enumerate(zip(right.tolist(), confidence.tolist(), strict=True))
+    ]
+    write(tmp_path / "log.eval", samples)
+    with pytest.warns(CalibrationWarning) as caught:
+        answers = read_eval_log(tmp_path / "log.eval")
+    told = [str(one.message) for one in caught if "graded by a model" in str(one.message)]
+    size = np.sqrt(np.mean((0.15 * confidence - 0.1) ** 2))
+    assert len(told) == 1
+    assert f"look wrong by {size:.3f}" in told[0]
+    assert "truecal.labels.judged" in told[0]
+    assert answers.judge == "model_graded_qa"
+    assert told[0].endswith(answers.doubt)
+    assert answers.doubt in answers.sentence()
+
+    gold = answers.with_gold({i: int(right[i]) for i in range(0, 600, 5)})
+    assert gold.doubt == ""
+    assert gold.estimate().label_kind == "judge + 120 gold"
+    assert "graded by model_graded_qa and corrected with 120 gold labels" in gold.sentence()
+    refused = [
+        ({"x": 1}, "names none of the 600 questions"),
+        ({0: 1, 1: 0}, "too few"),
+    ]
+    for labels, words in refused:
+        with pytest.raises(InputError, match=words):
+            answers.with_gold(labels)
+    with pytest.raises(InputError, match="has gold labels"):
+        compare_answers(gold, answers)
+
+
+def test_gold_labels_of_repeated_answers_name_the_attempt(tmp_path):
+    samples = [sample(i // 2, i % 2 + 1, "CI"[i % 3 == 0], "Confidence: 80%") for i in range(200)]
+    write(tmp_path / "log.eval", samples)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        answers = read_eval_log(tmp_path / "log.eval")
+    with pytest.raises(InputError, match="answered several times"):
+        answers.with_gold({0: 1})
+    gold = answers.with_gold({(i // 2, 1): int(i % 3 != 0) for i in range(0, 200, 2)})
+    assert np.count_nonzero(~np.isnan(gold.gold)) == 100
+    assert np.isnan(gold.gold[gold.repeat == 2]).all()

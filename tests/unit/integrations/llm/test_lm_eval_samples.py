@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from truecal.exceptions import InputError
+from truecal.exceptions import CalibrationWarning, InputError
 from truecal.integrations.llm import read_lm_eval_samples
 
 TIME = "2026-11-16T14-17-14.869352"
@@ -154,3 +154,12 @@ def test_a_likelihood_is_not_a_repeat(tmp_path):
         path, confidence=lambda one: float(np.exp(float(one["filtered_resps"][0][0])))
     )
     assert answers.confidence.tolist() == pytest.approx([np.exp(-0.25)])
+
+
+def test_a_metric_that_is_a_judge_is_reported(tmp_path):
+    graded = [text(k, "Confidence: 70%", 1, metrics=["llm_judge"], llm_judge=k % 2) for k in range(4)]
+    path = write(tmp_path, "open_ended", graded)
+    with pytest.warns(CalibrationWarning, match=r"graded by a model \(llm_judge\).*look wrong by 0.005"):
+        answers = read_lm_eval_samples(path)
+    assert answers.judge == "llm_judge"
+    assert read_lm_eval_samples(path, grade=lambda one: True).judge == ""
