@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
@@ -103,7 +103,7 @@ class Reliability(Result):
     n: float
     target: str
     n_clusters: int | None
-    rates: Runs
+    rates: Runs = field(repr=False)
 
     def bin_rows(self) -> list[dict[str, float]]:
         """Return one plain dictionary for each bin: its numbers, interval and band."""
