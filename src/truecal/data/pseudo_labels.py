@@ -42,6 +42,8 @@ FEWEST_GOLD, FEWEST_OF_CLASS = 30, 5
 _FOLDS = 5
 #: The ridge on the description of the judge is this many rows divided by those that the gold rows are worth.
 _RIDGE_ROWS = 200.0
+#: Columns of the judges themselves in that description, whose ridge is 1: a judge is expected to say something.
+_JUDGES = slice(2, None, 2)
 #: Logits of scores, and of a judge's probabilities, are those of values this far from 0 and 1.
 _SCORE_END, _JUDGE_END, _CHANCE_END = 1e-4, 0.01, 1e-3
 #: Variances of labels are estimated in so many bins of scores at most, each with this many rows at least. They are
@@ -342,6 +344,7 @@ def _fit_ridge(
     worth = max(float(np.sum(4 * score * (1 - score))), 1.0)
     ridge = np.full(design.shape[1], max(1.0, _RIDGE_ROWS / worth))
     ridge[0] *= 0.1
+    ridge[_JUDGES] = 1.0
     weight = weight / weight.mean()
     likelihood = logistic_objective(design, offset, weight, weight * label)
 
