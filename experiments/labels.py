@@ -6,6 +6,7 @@ kept there, and a run that was stopped continues where it was; use a new folder 
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import zlib
@@ -73,7 +74,7 @@ def _of(drawn: Drawn, truth: Truth, seed: int) -> dict[str, float]:
         "covered_l1": float(truth.l1 in first),
         "rejected": float(test.pvalue <= ALPHA),
         "length": interval.high - interval.low,
-        "worth": float(found.effective_size or found.n),
+        "worth": float(found.effective_size or math.nan),
         "square": (found.value - truth.error) ** 2,
     }
     if truth.error:

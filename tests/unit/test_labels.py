@@ -64,6 +64,7 @@ def test_every_kind_goes_through_every_function(data, kind):
     report = truecal.assess(seen, p, n_resamples=99, rng=0, by=p > 0.5)
     assert not report.miscalibrated
     assert report.label_kind == estimate.label_kind
+    assert set(estimate.notes) <= set(report.warnings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,6 +153,7 @@ def test_what_is_refused(data):
     classes = np.column_stack([1 - p, p])
     refusals = [
         (lambda: truecal.estimate([0.2, 0.7, 1.0], [0.3, 0.6, 0.9]), "labels.soft"),
+        (lambda: truecal.estimate([0.2, 0.7], [0.3, 0.6]), "labels.soft.*labels.judged"),
         (lambda: truecal.estimate([0, np.nan, 1], [0.3, 0.6, 0.9]), "NaN.*labels.judged"),
         (lambda: labels.judged([0, 1, 1], [np.nan] * 3), "0 labels.*too few"),
         (lambda: labels.judged([0, 1, np.nan], [0, 1, 1]), "judge has 1 missing"),

@@ -39,6 +39,7 @@ from truecal.inference._test_result import TestResult
 from truecal.inference.calibration_test import calibration_test
 from truecal.inference.decompose import SCORES, Decomposition, decompose
 from truecal.inference.dependence import ClusterSummary, summary_of
+from truecal.inference.estimate import label_notes
 from truecal.inference.interval import confidence_interval
 from truecal.inference.reliability import Reliability, reliability_curve
 from truecal.inference.weak_calibration import WeakCalibration, weak_calibration
@@ -425,7 +426,7 @@ def _assess(
             *data_warnings(sample),
             *_notes(estimates),
             *_limitations(sample, test, clusters),
-            *sample.label_notes,
+            *label_notes(sample, 2.0, level),
         ),
         sample=sample,
     )

@@ -58,7 +58,7 @@ _OPTIONS = {
 }
 _SAME = (
     "alpha", "at_most", "average_run_length",
-    "confidence_level", "criterion", "estimator", "horizon", "max_depth", "method", "min_rows", "multiclass",
+    "confidence_level", "criterion", "estimator", "horizon", "length", "max_depth", "method", "min_rows", "multiclass",
     "n_bins", "n_jobs", "norm", "pos_label", "power", "repeats", "sensitivity",
     "specificity", "validated",
 )  # fmt: skip

@@ -205,7 +205,9 @@ class _Measured:
             if predictions.n_rows is not None:
                 size = f"{counted(predictions.n_rows, 'row')}, {size}"
         if first.label_kind is not None:
-            size += f"; {first.label_kind}, worth {first.effective_size:,.0f} true labels"
+            size += f"; {first.label_kind}"
+            if first.effective_size is not None:
+                size += f", worth {first.effective_size:,.0f} true labels"
         return size if first.n_clusters is None else f"{size} in {counted(first.n_clusters, 'cluster')}"
 
     def _table(self) -> str:

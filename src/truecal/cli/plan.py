@@ -9,7 +9,7 @@ import click
 
 from truecal._lib.text import as_table
 from truecal.cli._options import Command, Fraction, norm_option, output_options, seed_option
-from truecal.cli._output import check_target, finish, show_written, stage
+from truecal.cli._output import check_target, finish, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -27,6 +27,17 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 )
 @click.option(
     "--rows", "sizes", type=int, multiple=True, help="Sample size; the detectable error is computed."
+)
+@click.option(
+    "--length",
+    type=Fraction(),
+    help="Plan gold labels beside a judge: mean length of the interval. Needs --rows, --sensitivity and --specificity.",
+)
+@click.option(
+    "--sensitivity", type=float, help="With --length: probability that the judge is right about positives."
+)
+@click.option(
+    "--specificity", type=float, help="With --length: probability that the judge is right about negatives."
 )
 @click.option("--power", type=float, default=0.95, show_default=True, help="Required power.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
@@ -55,6 +66,9 @@ def command(
     errors: tuple[float, ...],
     at_most: float | None,
     sizes: tuple[int, ...],
+    length: float | None,
+    sensitivity: float | None,
+    specificity: float | None,
     power: float,
     alpha: float,
     beta: tuple[float, float],
@@ -71,11 +85,21 @@ def command(
     """Plan how many labels to collect.
 
     With --error: the sample size needed to detect an error of that size. With --rows: the smallest detectable
-    error. With --at-most: the sample size needed to show that the error is below a limit.
+    error. With --at-most: the sample size needed to show that the error is below a limit. With --length, --rows,
+    --sensitivity and --specificity: the gold labels needed beside those of a judge (see 'truecal measure --judge').
     """
     from truecal.simulation import BetaScores, detectable_error, plan_sample_size
     from truecal.simulation._planning import design_effect
 
+    judge = {"--length": length, "--sensitivity": sensitivity, "--specificity": specificity}
+    if given := [name for name, value in judge.items() if value is not None]:
+        if errors or at_most is not None or plot is not None:
+            raise InputError("cannot be combined with --error, --at-most or --plot", argument=given[0])
+        if len(given) < len(judge) or not sizes:
+            lacking = [name for name in (*judge, *(() if sizes else ("--rows",))) if name not in given]
+            raise InputError(f"needs {' and '.join(lacking)}", argument=given[0])
+        _plan_gold(judge, sizes, BetaScores(*beta), style, output)
+        return
     if at_most is not None:
         if sizes or plot is not None:
             raise InputError("--at-most cannot be combined with --rows or --plot")
@@ -126,6 +150,25 @@ def command(
         "plan",
         lambda: {**settings, "results": rows},
         lambda: _text(_title(settings, bool(errors), bool(sizes)), rows, settings),
+        style=style,
+        output=output,
+    )
+
+
+def _plan_gold(
+    judge: dict[str, Any], sizes: tuple[int, ...], scores: Any, style: str, output: Path | None
+) -> None:
+    """Report the gold labels that the interval of judged labels needs."""
+    from truecal.simulation import plan_gold_labels
+
+    check_target(output)
+    wanted = {name.removeprefix("--"): value for name, value in judge.items()}
+    with stage("finding the number of gold labels"):
+        plans = [plan_gold_labels(n=n, scores=scores, **wanted) for n in sizes]
+    finish(
+        "plan",
+        lambda: {"results": [plan.to_dict() for plan in plans]},
+        lambda: "\n".join(wrapped(str(plan)) for plan in plans),
         style=style,
         output=output,
     )

@@ -230,12 +230,12 @@ def _measure(
         # The third level is the line of the caller's own program.
         warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
     if question.samples[0].pseudo is not None:
-        notes = _label_notes(question.samples[0], outcome.norm or 2.0, confidence_level)
+        notes = label_notes(question.samples[0], outcome.norm or 2.0, confidence_level)
         outcome = replace(outcome, notes=(*outcome.notes, *notes))
     return outcome
 
 
-def _label_notes(sample: Sample, norm: float, confidence_level: float | None) -> tuple[str, ...]:
+def label_notes(sample: Sample, norm: float, confidence_level: float | None) -> tuple[str, ...]:
     """Return the notes on labels that are not the truth, and with an interval what a judge alone would say."""
     pseudo = sample.pseudo
     if pseudo is None or pseudo.gold is None or confidence_level is None:
@@ -244,7 +244,9 @@ def _label_notes(sample: Sample, norm: float, confidence_level: float | None) ->
     from truecal.multiscale import analyse
 
     assert pseudo.score is not None
-    alone = Sample.from_rows(pseudo.gold.judge, pseudo.score)
+    assert pseudo.weight is not None
+    weight = None if (pseudo.weight == 1).all() else pseudo.weight
+    alone = Sample.from_rows(pseudo.gold.judge, pseudo.score, weight, sampling=weight is not None)
     interval = interval_of(Question((alone,)), norm, confidence_level)
     value = analyse(alone).error(norm)
     return (*sample.label_notes, f"The judge's labels alone would say {value:.4f}, {interval}.")

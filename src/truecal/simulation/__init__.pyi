@@ -12,6 +12,8 @@ from truecal.simulation._curves import StepCurve as StepCurve
 from truecal.simulation._fit import GoodnessOfFit as GoodnessOfFit
 from truecal.simulation._fit import PopulationFit as PopulationFit
 from truecal.simulation._fit import fit_population as fit_population
+from truecal.simulation._gold import GoldPlan as GoldPlan
+from truecal.simulation._gold import plan_gold_labels as plan_gold_labels
 from truecal.simulation._likelihood import BetaFit as BetaFit
 from truecal.simulation._planning import SamplePlan as SamplePlan
 from truecal.simulation._planning import ValidationSize as ValidationSize

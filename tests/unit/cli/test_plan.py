@@ -45,3 +45,17 @@ def test_plan_for_clusters():
     assert content["results"][0]["n"] % 5 == 0
     text = run("plan", "--error", "0.2", "--repeats", "50", *clusters).stdout
     assert "a design effect of 2.2" in " ".join(text.split())
+
+
+def test_gold_labels_beside_a_judge():
+    judge = ("--sensitivity", "0.95", "--specificity", "0.9")
+    text = run("plan", "--length", "0.1", "--rows", "3000", *judge).stdout
+    assert "gold labels in 3,000 judged rows are worth" in text
+    assert "needs --rows" in refuse("plan", "--length", "0.1", *judge)
+    assert "--length needs --specificity" in refuse(
+        "plan", "--length", "0.1", "--rows", "3000", "--sensitivity", "0.9"
+    )
+    assert "cannot be combined" in refuse(
+        "plan", "--length", "0.1", "--rows", "3000", *judge, "--error", "0.1"
+    )
+    assert "--length is too short for 200 rows" in refuse("plan", "--length", "0.05", "--rows", "200", *judge)
