@@ -241,9 +241,7 @@ def closed_form_level(scores: str, n: int, draws: int) -> dict[str, Any]:
             evidence += [*found.posterior.log_evidence]
         else:
             rows = zip(label, score, strict=True)
-            evidence += [
-                analyse(truecal.Sample.from_predictions(*one)).posterior.log_evidence for one in rows
-            ]
+            evidence += [analyse(truecal.Sample.from_predictions(*one)).log_evidence for one in rows]
     pvalue = np.array([pvalue_of_evidence(float(one)) for one in evidence])
     shares = {f"p <= {alpha:g}": float(np.mean(pvalue <= alpha)) for alpha in _ALPHAS}
     return {"scores": scores, "n": n, "draws": draws, **shares}

@@ -546,8 +546,8 @@ def calibration_plot(
     sample = as_sample(y_true, y_proba, **reading)
     weak = weak_calibration(sample, confidence_level=confidence_level)
     core = analyse(sample)
-    some = np.unique(np.linspace(0, len(core.units.score) - 1, _POINTS).astype(np.intp))
-    score = core.units.score[some]
+    some = np.unique(np.linspace(0, len(core.score) - 1, _POINTS).astype(np.intp))
+    score = core.score[some]
     with np.errstate(divide="ignore", invalid="ignore"):
         logistic = expit(float(weak.joint_intercept) + float(weak.slope) * logit(score))
     edges = np.linspace(0, 1, _OUTCOME_BINS + 1)

@@ -33,7 +33,7 @@ def _true_under(sample: Sample, norm: float) -> float:
 def _part(sample: Sample, norm: float, sign: int) -> Estimate:
     """Return the flagship's error times the share of the curve's gap that has this sign."""
     core = analyse(sample)
-    gap, weight = core.gap, core.units.weight
+    gap, weight = core.gap, core.weight
     size = np.abs(gap)
     largest = float(size.max())
     if largest == 0:

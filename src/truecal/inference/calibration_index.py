@@ -108,11 +108,11 @@ def calibration_index(
     warn_of_dependence(sample, stacklevel=2)
     core = analyse(sample)
     ici = core.error(1)
-    distance, weight = np.abs(core.gap), core.units.weight
+    distance, weight = np.abs(core.gap), core.weight
     mean = float(weight @ distance) / float(weight.sum())
     if mean > 0:
         distance = distance * (ici / mean)
-    most = np.maximum(core.units.score, 1 - core.units.score)  # no curve is farther from the score
+    most = np.maximum(core.score, 1 - core.score)  # no curve is farther from the score
     e50, e90, emax = _quantiles(np.minimum(distance, most), weight, (0.5, 0.9, 1.0))
     return CalibrationIndex(
         ici, interval_of(Question((sample,)), 1, confidence_level), e50, e90, emax, sample.n, sample.target

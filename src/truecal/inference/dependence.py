@@ -201,9 +201,8 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
     elif table.n_clusters == 1:
         design_effect = math.nan
     elif pairs.sum() > 0:
-        smooth = core.beta if core.posterior.probability[1] > 0.5 else core.logistic
-        design = smooth.design(sample.score)
-        none, full = _expected_products(table, spread / table.weight, design, smooth.inverse)
+        design = core.smooth.design(sample.score[np.newaxis])[0]
+        none, full = _expected_products(table, spread / table.weight, design, core.smooth.inverse[0])
         icc = (float(products.sum()) - none) / (full - none)
         standard_error = math.sqrt(factor * float(np.square(products - icc * pairs).sum())) / (full - none)
         # Not below that of one row: a negative correlation that is mere noise must not promise precision.

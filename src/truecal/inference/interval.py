@@ -240,7 +240,7 @@ def _any_curve(question: Question, norm: float, tail: float) -> float:
     if norm == 2:
         return float(square**0.5)
     # l2^2 <= l1 max|d|, and no error exceeds the distance from a score to the farther end.
-    farthest = max(float(np.maximum(core.units.score, 1 - core.units.score).max()) for core in cores)
+    farthest = max(float(np.maximum(core.score, 1 - core.score).max()) for core in cores)
     return float(square / farthest)
 
 

@@ -112,7 +112,7 @@ def joint_limits(
     clusters = _count_clusters(classes, weight, cluster, independent=independent)
     energy = float(part @ [one.energy for one in classes])
     slope = variance / max(energy, 1e-30) if norm == 2 else 4 * variance
-    log_evidence = [one.posterior.log_evidence for one in classes]
+    log_evidence = [one.log_evidence for one in classes]
     factor = inflation(clusters[1])
 
     def mean(values: list[float]) -> float:
@@ -368,7 +368,7 @@ def _covariance(
     observed = math.sqrt((one.first_order + 2 * one.noise) * (other.first_order + 2 * other.noise))
     first_order = _correlation(first, second, rows, 2) * observed - 2 * noise
     known = min(max(first_order, -largest), largest) + noise
-    both, totals = float(first.gate * second.gate), math.sqrt(one.total * other.total)
+    both, totals = first.gate * second.gate, math.sqrt(one.total * other.total)
     covariance = both * known - (1 - both) * totals
     return covariance if norm == 2 else min(covariance, _correlation(first, second, rows, norm) * totals)
 
@@ -408,7 +408,7 @@ def _overlap(first: Multiscale, second: Multiscale, rows: PairedRows) -> float:
     for one, score in zip((first, second), rows.scores, strict=True):
         if one.units.depth < 3:
             return 0.0
-        bins.append(one.units.bin[one.unit_of(score)] >> (one.units.depth - 3))
+        bins.append(one.units.bin[0, one.unit_of(score)] >> (one.units.depth - 3))
     table = np.bincount(8 * bins[0] + bins[1], rows.weight, 64).reshape(8, 8)
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
     return float(np.sum(np.divide(table**2, expected, out=np.zeros((8, 8)), where=expected > 0))) / 8

@@ -17,17 +17,16 @@ with :math:`H = \sum m\,g(1-g)\,xx^\top` (and the ridge) and J the variance of t
 :math:`\frac2N \sum (f - g)(R - m(f - g))` is added, a step towards the data that has mean 0 if the curve is right and
 removes to first order the error of a wrong one.
 
-Arrays may have leading axes: then each of several samples has its own curves, which are fitted together.
+Arrays have a leading axis for samples: each of several has its own curves, which are fitted together.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale._constants import (
@@ -40,30 +39,30 @@ from truecal.multiscale._constants import (
     SATURATIONS,
     SMALLEST_SCORE,
 )
-from truecal.multiscale._units import BoolArray, ClusterUnits, IntArray, Number, Units, over, place_of, total
+from truecal.multiscale._units import BoolArray, ClusterUnits, IntArray, Units, over, place_of, total
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    r"""One fitted curve, or one for each of several samples.
+    r"""One fitted curve for each sample.
 
     Attributes
     ----------
-    coefficients : ndarray of shape (..., 3)
+    coefficients : ndarray of shape (n_samples, 3)
         b of the module's docstring; the third is 0 for the logistic curve.
     logistic : bool
         Whether it is the logistic curve.
-    saturation : float or ndarray
+    saturation : ndarray of shape (n_samples,)
         s.
-    inverse, covariance : ndarray of shape (..., 3, 3)
+    inverse, covariance : ndarray of shape (n_samples, 3, 3)
         :math:`H^{-1}` and V.
-    square : float or ndarray
+    square : ndarray of shape (n_samples,)
         Debiased squared error under the curve; that of the beta curve is corrected for what the curve misses.
-    support : float or ndarray
+    support : ndarray of shape (n_samples,)
         Twice the log-likelihood ratio against g = f; with clusters, a Wald statistic of the same distribution.
-    freedom : float or ndarray
+    freedom : ndarray of shape (n_samples,)
         Its degrees of freedom, :math:`\operatorname{tr} H^{-1} J`.
-    null_variance : float or ndarray
+    null_variance : ndarray of shape (n_samples,)
         Variance of `square` if g = f.
     ends : Ends
         What becomes of scores of 0 and 1.
@@ -73,13 +72,13 @@ class Curve:
 
     coefficients: FloatArray
     logistic: bool
-    saturation: Number
+    saturation: FloatArray
     inverse: FloatArray
     covariance: FloatArray
-    square: Number
-    support: Number
-    freedom: Number
-    null_variance: Number
+    square: FloatArray
+    support: FloatArray
+    freedom: FloatArray
+    null_variance: FloatArray
     ends: Ends
     noise: Noise
 
@@ -89,20 +88,20 @@ class Curve:
 
     def at(self, score: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the curve at scores whose logarithms are known; see `logs`."""
-        b = self.coefficients[..., np.newaxis]
-        logit = (1 + b[..., 1, :]) * low
-        logit += b[..., 0, :]
-        logit -= (1 + b[..., 1 if self.logistic else 2, :]) * high
+        b = self.coefficients[:, :, np.newaxis]
+        logit = (1 + b[:, 1]) * low
+        logit += b[:, 0]
+        logit -= (1 + b[:, 1 if self.logistic else 2]) * high
         return self.ends.through(score, _expit(logit))
 
     def logs(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the logarithms of scores and of their complements, each with the saturation added."""
         low, high = self.ends.inside(score)
-        add = np.asarray(self.saturation)[..., np.newaxis]
+        add = self.saturation[:, np.newaxis]
         return np.log(low + add), np.log(high + add)
 
     def design(self, score: FloatArray) -> FloatArray:
-        """Return the rows x of the linear predictor at scores, of shape (..., 3, n)."""
+        """Return the rows x of the linear predictor at scores, of shape (n_samples, 3, n)."""
         low, high = self.logs(score)
         columns = (low - high, np.zeros_like(low)) if self.logistic else (low, -high)
         return np.stack([np.ones_like(low), *columns], axis=-2)
@@ -120,17 +119,17 @@ class Noise:
 
     Attributes
     ----------
-    total : float or ndarray
+    total : ndarray of shape (n_samples,)
         Sum of the variances of m g, each divided by m.
-    effect : ndarray of shape (..., 3, n_cells)
+    effect : ndarray of shape (n_samples, 3, n_cells)
         :math:`m g (1 - g) V^{1/2} x`: the change of m g with three independent standard normal variables.
-    place : ndarray of int, of shape (..., n_cells)
+    place : ndarray of int, of shape (n_samples, n_cells)
         Bin of each cell.
     depth : int
         These bins are those of the level with ``2**depth``; in finer ones the curve moves as one.
     """
 
-    total: Number
+    total: FloatArray
     effect: FloatArray
     place: IntArray
     depth: int
@@ -142,9 +141,9 @@ class Ends:
 
     Attributes
     ----------
-    low, high : ndarray of shape (..., 1)
+    low, high : ndarray of shape (n_samples, 1)
         They are moved inwards by this much, half way to the nearest other score.
-    right_at_0, right_at_1 : ndarray of bool, of shape (..., 1)
+    right_at_0, right_at_1 : ndarray of bool, of shape (n_samples, 1)
         Whether all labels there agree with the score: then the curve passes through them.
     """
 
@@ -225,24 +224,19 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     square = np.vecdot(gap**2, weight) - noise
     square[:, 1] += 2 * np.vecdot(gap[:, 1], cells.residual - cells.weight * gap[:, 1])
 
-    def own(values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of the samples, or of the only one."""
-        return values if units.score.ndim > 1 else values[0]
-
-    ends = Ends(own(ends.low), own(ends.high), own(ends.right_at_0), own(ends.right_at_1))
     logistic, beta = (
         Curve(
-            coefficients=own(coefficients[:, number]),
+            coefficients=coefficients[:, number],
             logistic=number == 0,
-            saturation=own(saturations[best - 1]) if number else 0.0,
-            inverse=own(inverse[:, number]),
-            covariance=own(covariance[:, number]),
-            square=own(square[:, number]) / units.size,
-            support=own(support[:, number]),
-            freedom=own(freedom[:, number]),
-            null_variance=own(null_variance[:, number]),
+            saturation=saturations[best - 1] if number else np.zeros(len(best)),
+            inverse=inverse[:, number],
+            covariance=covariance[:, number],
+            square=square[:, number] / units.size,
+            support=support[:, number],
+            freedom=freedom[:, number],
+            null_variance=null_variance[:, number],
             ends=ends,
-            noise=Noise(own(noise[:, number]), own(effect[:, number]), cells.place, cells.depth),
+            noise=Noise(noise[:, number], effect[:, number], cells.place, cells.depth),
         )
         for number in (0, 1)
     )
@@ -279,12 +273,12 @@ def _make_cells(units: Units) -> _Cells:
             sums = [total(cell, one, CURVE_CELLS) for one in sums]
         else:
             sums = [units.sums(one, depth) for one in sums]
-        place = np.arange(CURVE_CELLS) // (CURVE_CELLS >> depth)
+        place = np.arange(CURVE_CELLS)[np.newaxis] // (CURVE_CELLS >> depth)
         sums[2] = over(sums[2], sums[0])
         # An empty cell gets the score of the one before.
         np.maximum.accumulate(sums[2], axis=-1, out=sums[2])
-        np.maximum(sums[2], units.score[..., :1], out=sums[2])
-    weight, residual, score, weight2, *noise = (one.reshape(-1, one.shape[-1]) for one in sums)
+        np.maximum(sums[2], units.score[:, :1], out=sums[2])
+    weight, residual, score, weight2, *noise = sums
     positives = weight * score - residual
     if units.noise is None:  # rounding aside it lies there
         positives = np.minimum(np.maximum(positives, 0.0), weight)
@@ -511,7 +505,7 @@ def cluster_scores(
 
     `mean` and `design` are g and x at the scores of the units.
     """
-    error = (table.weight * (units.score - mean)[table.unit]) - table.residual  # w (y - g)
+    error = (table.weight * (units.score[0] - mean)[table.unit]) - table.residual  # w (y - g)
     columns = [np.bincount(table.cluster, error * row[table.unit], table.n_clusters) for row in design]
     return np.stack(columns, axis=-1), error
 
@@ -520,9 +514,10 @@ def _with_clusters(
     units: Units, clusters: ClusterUnits, ends: Ends, coefficients: FloatArray, inverse: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the variance of the parameters of both curves, their support and its freedom, for dependent rows."""
-    score = units.score[np.newaxis]
-    design, offset = _designs(*ends.inside(score), SATURATIONS[:1])
-    mean = ends.through(score[0], _expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :]))
+    design, offset = _designs(*ends.inside(units.score), SATURATIONS[:1])
+    mean = ends.through(
+        units.score[0], _expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :])
+    )
     covariance, support, freedom = np.empty((1, 2, 3, 3)), np.empty((1, 2)), np.array([[2.0, 3.0]])
     for number in range(2):
         scores, _ = cluster_scores(units, clusters, mean[0, number], design[0, number])

@@ -40,7 +40,6 @@ from truecal.multiscale._levels import Level, Levels, make_levels, one_bin
 from truecal.multiscale._limits import Limits, jensen_limit
 from truecal.multiscale._units import (
     IntArray,
-    Number,
     Units,
     enough_clusters,
     inflation,
@@ -52,8 +51,8 @@ from truecal.multiscale._upper import UpperLimit, cut_scores, make_upper
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredError:
-    """The squared error of one sample, or of several that are analysed together.
+class SquaredErrors:
+    """The squared errors of samples that are analysed together; arrays have a leading axis for these.
 
     Attributes
     ----------
@@ -85,27 +84,22 @@ class SquaredError:
         return self.units.size
 
     @cached_property
-    def square(self) -> Number:
+    def square(self) -> FloatArray:
         """Estimate of the squared calibration error; it may be negative."""
-        return contributions(self.blocks, self.posterior).sum(axis=0)
+        return np.asarray(contributions(self.blocks, self.posterior).sum(axis=0))
 
     @cached_property
-    def established(self) -> Number:
-        """Part of the squared error for which there is evidence, from which lower limits start."""
-        return np.sum(self.posterior.probability * self.blocks.increment, axis=0)
-
-    @cached_property
-    def gate(self) -> Number:
+    def gate(self) -> FloatArray:
         """Factor on the error: near 0 without evidence of miscalibration, near 1 with it.
 
         With posterior odds o of miscalibration it is :math:`o^2 / (1 + o^2)`, between the posterior mean
         and the posterior median of an error that may be exactly 0.
         """
         log_odds = self.posterior.log_evidence + math.log(prior_odds(self.size))
-        return 1 / (1 + np.exp(-2 * np.minimum(np.maximum(log_odds, -300.0), 300.0)))
+        return np.asarray(1 / (1 + np.exp(-2 * np.minimum(np.maximum(log_odds, -300.0), 300.0))))
 
     @cached_property
-    def root(self) -> Number:
+    def root(self) -> FloatArray:
         r"""Root of the squared error, without the gate.
 
         The real part of :math:`\sqrt{\theta + i\sqrt V}`, with V the variance of the squared error: it removes
@@ -115,7 +109,7 @@ class SquaredError:
         half = (self.square + np.hypot(self.square, np.sqrt(variance))) / 2
         score = self.units.score
         largest = np.vecdot(np.maximum(score, 1 - score) ** 2, self.units.weight) / self.size
-        return np.sqrt(np.minimum(np.maximum(half, 0.0), np.minimum(largest, 1.0)))
+        return np.asarray(np.sqrt(np.minimum(np.maximum(half, 0.0), np.minimum(largest, 1.0))))
 
     @cached_property
     def gap(self) -> FloatArray:
@@ -136,43 +130,97 @@ class SquaredError:
         if shift is None:
             return np.asarray(gap)
         if self.levels.levels[-1].inside is None:  # from bins to units
-            place = self.units.bin
-            shift = shift[place] if place.ndim == 1 else np.take_along_axis(shift, place, axis=-1)
+            shift = shift[np.arange(len(shift))[:, np.newaxis], self.units.bin]
         return np.asarray(gap - shift)
 
     @cached_property
-    def slope(self) -> Number:
+    def slope(self) -> FloatArray:
         """First-order variance of the squared error, divided by the squared error; at least that of half a row."""
-        return self._variance(2 * self.gap, self.gap**2) / np.maximum(self.energy, 1e-30) + 2 / self.size**2
+        variance = self.variance(2 * self.gap, self.gap**2)
+        return np.asarray(variance / np.maximum(self.energy, 1e-30) + 2 / self.size**2)
 
     @cached_property
-    def energy(self) -> Number:
+    def energy(self) -> FloatArray:
         """Mean of the squared gap."""
-        return np.vecdot(self.gap**2, self.units.weight) / self.size
+        return np.asarray(np.vecdot(self.gap**2, self.units.weight) / self.size)
 
-    def _variance(self, slope: FloatArray, shift: FloatArray) -> Number:
+    def variance(self, slope: FloatArray, shift: FloatArray) -> FloatArray:
         """Return the variance of the mean of ``slope * r - shift`` over rows, or over clusters."""
         return self.units.dependence.variance(self.units, slope, shift)
 
 
 @dataclass(frozen=True, eq=False)
-class Multiscale(SquaredError):
+class Multiscale:
     """Everything that the core knows about a sample.
 
     Attributes
     ----------
+    found : SquaredErrors
+        Its squared error.
     sample : Sample
         The predictions.
     """
 
+    found: SquaredErrors
     sample: Sample
+
+    @property
+    def units(self) -> Units:
+        """Sums of the predictions."""
+        return self.found.units
+
+    @property
+    def size(self) -> float:
+        """Effective number of rows."""
+        return self.found.units.size
+
+    @property
+    def score(self) -> FloatArray:
+        """Mean score of each unit."""
+        return np.asarray(self.found.units.score[0])
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each unit."""
+        return np.asarray(self.found.units.weight[0])
+
+    @property
+    def gap(self) -> FloatArray:
+        """Estimated score - curve of each unit."""
+        return np.asarray(self.found.gap[0])
+
+    @property
+    def square(self) -> float:
+        """Estimate of the squared calibration error; it may be negative."""
+        return float(self.found.square[0])
+
+    @property
+    def energy(self) -> float:
+        """Mean of the squared gap."""
+        return float(self.found.energy[0])
+
+    @property
+    def gate(self) -> float:
+        """Factor on the error: near 0 without evidence of miscalibration, near 1 with it."""
+        return float(self.found.gate[0])
+
+    @property
+    def log_evidence(self) -> float:
+        """ln Z: logarithm of the Bayes factor of miscalibration against calibration."""
+        return float(self.found.posterior.log_evidence[0])
+
+    @property
+    def smooth(self) -> Curve:
+        """The beta curve if it is more likely than not that it adds to the logistic one, else that one."""
+        found = self.found
+        return found.beta if found.posterior.probability[1, 0] > 0.5 else found.logistic
 
     # --- the error ---------------------------------------------------------------------------------
 
     @cached_property
     def pvalue(self) -> float:
         """Closed-form p-value of calibration, min(1, 0.13 / Z)."""
-        return pvalue_of_evidence(self.posterior.log_evidence)
+        return pvalue_of_evidence(self.log_evidence)
 
     def error(self, norm: float = 2) -> float:
         """Return the calibration error.
@@ -182,14 +230,14 @@ class Multiscale(SquaredError):
         norm : float
             Order of the norm, at least 1.
         """
-        return float(self.gate * self.ungated(norm))
+        return self.gate * self.ungated(norm)
 
     def ungated(self, norm: float) -> float:
         """Return the error without the gate.
 
         Orders other than 1 and 2 come from these two and the shape of the estimated curve.
         """
-        root = float(self.root)
+        root = float(self.found.root[0])
         if norm == 2:
             return root
         absolute = min(max(self.absolute.value, 0.0), root)
@@ -201,7 +249,7 @@ class Multiscale(SquaredError):
             return root
 
         def shape(p: float) -> float:
-            return largest * _power(float(self.units.weight @ (size / largest) ** p) / self.size, 1 / p)
+            return largest * _power(float(self.weight @ (size / largest) ** p) / self.size, 1 / p)
 
         if norm > 2:
             return min(root * shape(norm) / shape(2), self.largest(norm))
@@ -212,10 +260,9 @@ class Multiscale(SquaredError):
 
     def largest(self, norm: float) -> float:
         """Return the largest error that the scores allow: every label on the far side."""
-        score = self.units.score
-        far = np.maximum(score, 1 - score)
+        far = np.maximum(self.score, 1 - self.score)
         most = float(far.max())  # the powers of a large norm would underflow
-        return min(most * _power(float(self.units.weight @ (far / most) ** norm) / self.size, 1 / norm), 1.0)
+        return min(most * _power(float(self.weight @ (far / most) ** norm) / self.size, 1 / norm), 1.0)
 
     # --- the l1 error ------------------------------------------------------------------------------
 
@@ -223,19 +270,20 @@ class Multiscale(SquaredError):
         """Return the bin of each unit at a level."""
         if level.inside is not None:
             return slice(None)
-        return self.units.bin >> (self.units.depth - (len(level.weight).bit_length() - 1))
+        return np.asarray(self.units.bin[0] >> (self.units.depth - (level.weight.shape[-1].bit_length() - 1)))
 
     @cached_property
     def absolute(self) -> AbsoluteError:
         """The l1 error before the gate."""
-        levels, none = [], 1.0
-        for q, number in zip(self.posterior.probability[:1:-1], self.blocks.levels[::-1], strict=True):
+        found, scales, none = self.found, [], 1.0
+        levels, beta = found.levels, found.beta
+        for q, number in zip(found.posterior.probability[:1:-1, 0], found.blocks.levels[::-1], strict=True):
             if q * none > 1e-3:
-                level, square = self.levels.levels[number], self.levels.square[number]
-                levels.append(Scale(float(q) * none, level, self._place(level), float(square)))
+                level, square = levels.levels[number], levels.square[number, 0]
+                scales.append(Scale(float(q) * none, level, self._place(level), float(square)))
             none *= 1 - float(q)
-        (sd,) = _evaluate(lambda score: (self.beta.sd(score),), self.units.score)
-        return absolute_error(self.units, levels, self.gaps[1], sd, (none, float(self.beta.square)))
+        (sd,) = _evaluate(lambda score: (beta.sd(score),), self.units.score)
+        return absolute_error(self.units, scales, found.gaps[1], sd, (none, float(beta.square[0])))
 
     # --- variances ---------------------------------------------------------------------------------
 
@@ -280,8 +328,9 @@ class Multiscale(SquaredError):
     def variance(self, norm: float) -> float:
         """Return the variance of the mean of the rows' influence; see `influence`."""
         if norm == 1:
-            return float(self._variance(self.absolute.sign, np.zeros(len(self.units))))
-        return float(self._variance(2 * self.gap, self.gap**2))
+            sign = self.absolute.sign[np.newaxis]
+            return float(self.found.variance(sign, np.zeros_like(sign))[0])
+        return float(self.found.variance(2 * self.found.gap, self.found.gap**2)[0])
 
     # --- limits ------------------------------------------------------------------------------------
 
@@ -306,31 +355,35 @@ class Multiscale(SquaredError):
         resolution : int, optional
             Number of intervals.
         """
-        units = self.units
         n_distinct, most = len(self.sample), self.sample.dependence.effective_number
-        place = cut_scores(units.score, units.weight, n_distinct, resolution, most)
-        limit = make_upper(units, self.gaps[1], place, n_distinct)
+        place = cut_scores(self.score, self.weight, n_distinct, resolution, most)
+        limit = make_upper(self.units, self.found.gaps[1][0], place, n_distinct)
         # Error that was found on finer scales is error inside intervals.
-        found = self.posterior.probability * self.blocks.increment
+        levels = [self.found.levels.levels[number] for number in self.found.blocks.levels]
         finer = [
-            float(found[2 + k])
-            for k, number in enumerate(self.blocks.levels)
-            if self.levels.levels[number].filled > len(limit)
+            float(square)
+            for square, level in zip(self._established[2:], levels, strict=True)
+            if level.filled[0] > len(limit)
         ]
         return replace(limit, inside=max(limit.inside, sum(finer), 0.0))
+
+    @property
+    def _established(self) -> FloatArray:
+        """Parts of the squared error for which there is evidence, from which lower limits start."""
+        return np.asarray(self.found.posterior.probability[:, 0] * self.found.blocks.increment[:, 0])
 
     @cached_property
     def limits(self) -> Limits:
         """Confidence limits of the l2 error."""
-        q = self.posterior.probability
+        q = self.found.posterior.probability[:, 0]
         reach = q.copy()
         reach[3:] = np.maximum(q[3:], q[2:-1])  # one level finer than found
-        increment, null = self.blocks.increment, self.blocks.null_variance
+        increment, null = self.found.blocks.increment[:, 0], self.found.blocks.null_variance[:, 0]
         factor = self.inflation
         return Limits(
             error=self.error(2),
-            square=float(self.established),
-            slope=factor * float(self.slope),
+            square=float(self._established.sum()),
+            slope=factor * float(self.found.slope[0]),
             null_variance=float(factor**2 * (reach**2 @ null) + (q * (1 - q)) @ increment**2),
             noise_variance=float(factor**2 * (reach**2 @ null)),
             largest=self.largest(2),
@@ -347,9 +400,9 @@ class Multiscale(SquaredError):
         the l1 error cannot exceed.
         """
         two = self.limits
-        absolute, root = self.ungated(1), float(self.root)
+        absolute, root = self.ungated(1), self.ungated(2)
         ratio = absolute / root if root > 0 else 1.0
-        scale = float(1 - self.gate * (1 - ratio)) ** 2  # without evidence, no less than for l2
+        scale = (1 - self.gate * (1 - ratio)) ** 2  # without evidence, no less than for l2
         return Limits(
             error=self.error(1),
             square=min(two.square, max(self.absolute.below, 0.0) ** 2),
@@ -370,13 +423,16 @@ class Multiscale(SquaredError):
         tail : float
             Probability with which the limit may exceed the error.
         """
-        units = self.units
+        units, found = self.units, self.found
         model = units.weight2 * units.score * (1 - units.score) if units.noise is None else units.noise
-        levels = [self.levels.levels[number] for number in self.blocks.levels]
-        spread = [np.array([model.sum()])]
+        levels = [found.levels.levels[number] for number in found.blocks.levels]
+        spread = [model.sum(axis=1)]
         for level in levels:
             place = self._place(level)
-            spread.append(model if isinstance(place, slice) else np.bincount(place, model, len(level.weight)))
+            binned = (
+                model[0] if isinstance(place, slice) else np.bincount(place, model[0], level.weight.shape[-1])
+            )
+            spread.append(binned)
         return min(jensen_limit(units.size, [one_bin(units), *levels], spread, tail), self.error(2))
 
 
@@ -409,13 +465,9 @@ def analyse(sample: Sample) -> Multiscale:
     """
     known: Multiscale | None = sample.__dict__.get("_multiscale")
     if known is None:
-        known = _analyse(sample)
+        known = Multiscale(squared_errors(make_units(sample)), sample)
         sample.__dict__["_multiscale"] = known
     return known
-
-
-def _analyse(sample: Sample) -> Multiscale:
-    return Multiscale(*_parts(make_units(sample)), sample=sample)
 
 
 def errors_in_block(block: Block) -> tuple[FloatArray, FloatArray]:
@@ -440,7 +492,7 @@ def errors_in_block(block: Block) -> tuple[FloatArray, FloatArray]:
     return error, square
 
 
-def analyse_many(score: FloatArray, label: FloatArray) -> SquaredError | None:
+def analyse_many(score: FloatArray, label: FloatArray) -> SquaredErrors | None:
     """Return the squared errors of several samples, which are analysed together; None if that is not possible.
 
     Parameters
@@ -451,21 +503,19 @@ def analyse_many(score: FloatArray, label: FloatArray) -> SquaredError | None:
     units = units_of_samples(score, label)
     if units is None:
         return None
-    found = SquaredError(*_parts(units))
+    found = squared_errors(units)
     return found if len(found.blocks.levels) == len(found.levels) else None  # the same levels in all samples
 
 
-def _parts(
-    units: Units,
-) -> tuple[Units, Curve, Curve, tuple[FloatArray, FloatArray], Levels, Blocks, Posterior]:
-    """Return what a `SquaredError` consists of."""
+def squared_errors(units: Units) -> SquaredErrors:
+    """Fit the curves, sum in bins, and weigh the evidence."""
     logistic, beta = fit_curves(units)
     gap, mean = _evaluate(lambda score: curves_at(logistic, beta, score), units.score)
     np.subtract(units.score, gap, out=gap)  # the logistic curve is not needed again
     gaps = gap, units.score - mean
     levels = make_levels(units, beta, mean)
     blocks = make_blocks(logistic, beta, levels)
-    return units, logistic, beta, gaps, levels, blocks, weigh(blocks)
+    return SquaredErrors(units, logistic, beta, gaps, levels, blocks, weigh(blocks))
 
 
 def _power(base: float, exponent: float) -> float:
@@ -478,8 +528,8 @@ def _evaluate(
     """Return smooth functions at ascending scores, interpolated if these are many, as those of one sample can be."""
     if score.shape[-1] <= MOST_EXACT_UNITS:
         return curves(score)
-    nodes = score[np.linspace(0, len(score) - 1, MOST_EXACT_UNITS // 8 + 1).astype(np.intp)]
-    return tuple(np.interp(score, nodes, values) for values in curves(nodes))
+    nodes = score[:, np.linspace(0, score.shape[-1] - 1, MOST_EXACT_UNITS // 8 + 1).astype(np.intp)]
+    return tuple(np.interp(score[0], nodes[0], values[0])[np.newaxis] for values in curves(nodes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -537,7 +587,7 @@ def absolute_error(
         The sample.
     scales : list of Scale
         The levels.
-    gap, sd : ndarray
+    gap, sd : ndarray of shape (1, n_units)
         Score less beta curve at the units, and its standard deviation.
     smooth : tuple of float
         Probability that no level holds error, and the squared error of the beta curve.
@@ -548,11 +598,11 @@ def absolute_error(
     sign = share * bound.sign
     for share, level, place, square in scales:
         noise = np.sqrt(over(level.noise, level.weight**2))
-        bound = _bound(units, gap - level.mean_error[place], noise[place])
+        bound = _bound(units, gap - level.mean_error[:, place], noise[:, place])
         value += share * max(bound.value, _hoelder(level, noise, square, units.size))
         below += share * bound.value
         sign = sign + share * bound.sign
-    return AbsoluteError(value, below, sign)
+    return AbsoluteError(value, below, sign[0])
 
 
 def _bound(units: Units, error: FloatArray, sd: FloatArray) -> AbsoluteError:
@@ -562,21 +612,21 @@ def _bound(units: Units, error: FloatArray, sd: FloatArray) -> AbsoluteError:
     sign = 2 * scipy.special.ndtr(scaled) - 1
     # sd times the derivative of the sign
     density = 2 * SHARPNESS * np.exp(-0.5 * scaled**2) / math.sqrt(2 * math.pi)
-    value = float(units.residual @ sign - units.weight @ (sd * density)) / units.size
+    value = float((np.vecdot(units.residual, sign) - np.vecdot(units.weight, sd * density))[0]) / units.size
     return AbsoluteError(value, value, sign)
 
 
 def _of_shape(units: Units, gap: FloatArray, square: float) -> float:
     """Return the l1 error of a smooth curve from its squared error, if that is positive, and its shape."""
-    energy = float(units.weight @ gap**2) * units.size
+    energy = float(np.vecdot(units.weight, gap**2)[0]) * units.size
     if square <= 0 or energy <= 0:
         return -math.inf
-    return math.sqrt(square / energy) * float(units.weight @ np.abs(gap))
+    return math.sqrt(square / energy) * float(np.vecdot(units.weight, np.abs(gap))[0])
 
 
 def _hoelder(level: Level, sd: FloatArray, square: float, size: float) -> float:
     mean = level.mean_residual
-    fourth = float(level.weight @ (mean**4 - 6 * sd**2 * mean**2 + 3 * sd**4)) / size
+    fourth = float(np.vecdot(level.weight, mean**4 - 6 * sd**2 * mean**2 + 3 * sd**4)[0]) / size
     if square <= 0 or fourth <= square**2:
         return 0.0
     return math.sqrt(square**3 / fourth)

@@ -46,7 +46,7 @@ from truecal.multiscale._constants import (
 )
 from truecal.multiscale._curves import Curve
 from truecal.multiscale._levels import Levels
-from truecal.multiscale._units import Number, over
+from truecal.multiscale._units import over
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Blocks:
 
     Attributes
     ----------
-    increment : ndarray of shape (n_blocks, ...)
+    increment : ndarray of shape (n_blocks, n_samples)
         What each adds to the squared error; it may be negative.
     null_variance : ndarray
         Variance of the increment if the block holds no error.
@@ -99,14 +99,14 @@ class Posterior:
 
     Attributes
     ----------
-    probability : ndarray of shape (n_blocks, ...)
+    probability : ndarray of shape (n_blocks, n_samples)
         Probability that each block holds error, given miscalibration.
-    log_evidence : float or ndarray
+    log_evidence : ndarray of shape (n_samples,)
         ln Z: logarithm of the Bayes factor of miscalibration against calibration.
     """
 
     probability: FloatArray
-    log_evidence: Number
+    log_evidence: FloatArray
 
 
 def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
@@ -119,14 +119,13 @@ def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
     levels : Levels
         The bins.
     """
-    filled = np.array([level.filled for level in levels.levels])
+    filled = np.array([level.filled for level in levels.levels]).reshape(-1, len(beta.square))
     added = filled[1:] - filled[:-1]
-    # Samples that are analysed together have the same levels.
-    finer = (added > 0 if added.ndim == 1 else (added > 0).all(axis=1)).nonzero()[0]
+    finer = (added > 0).all(axis=-1).nonzero()[0]  # samples that are analysed together have the same levels
     kept = [0, *(finer + 1).tolist()] if len(filled) else []
 
-    def blocks(of_logistic: Number, of_beta: Number, of_levels: FloatArray) -> FloatArray:
-        values = np.empty((2 + len(kept), *np.shape(of_beta)))
+    def blocks(of_logistic: FloatArray, of_beta: FloatArray, of_levels: FloatArray) -> FloatArray:
+        values = np.empty((2 + len(kept), len(of_beta)))
         values[0], values[1], values[2:] = of_logistic, of_beta, of_levels[kept]
         return values
 
@@ -153,14 +152,14 @@ def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
     return Blocks(increment, null, support, freedom, size, kept)
 
 
-def _first_level(levels: Levels) -> tuple[Number, Number, Number]:
+def _first_level(levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return null variance, support and freedom of the coarsest level.
 
     There the fit may have taken nearly all the freedom of the residuals.
     """
     level = levels.levels[0]
     weight = level.weight
-    sigma = over(levels.covariance, np.sqrt(weight[..., np.newaxis] * weight[..., np.newaxis, :]))
+    sigma = over(levels.covariance, np.sqrt(weight[:, :, np.newaxis] * weight[:, np.newaxis]))
     trace, frobenius = np.trace(sigma, axis1=-2, axis2=-1), np.square(sigma).sum(axis=(-2, -1))
     noisy = (trace > 0) & (frobenius > 0)
     frobenius = np.where(noisy, frobenius, 1.0)
@@ -171,41 +170,37 @@ def _first_level(levels: Levels) -> tuple[Number, Number, Number]:
 
 
 def weigh(blocks: Blocks) -> Posterior:
-    """Return the posterior of the blocks, by one pass forwards and one backwards over the chain of levels."""
-    probability = np.ones_like(blocks.size)
-    entering = 1 / (1 + np.maximum(blocks.size, 1.0))
-    entering[2:3] = 0.5
-    factor, entry = _each(np.exp(blocks.log_bayes_factor)), _each(entering)
-    log_evidence = blocks.log_bayes_factor[0] + np.log1p(factor[1]) - math.log(2)
-    probability[1] = factor[1] / (1 + factor[1])
-    # Forward: P(level is out or in | data so far). The normalising factors make up the evidence.
-    forward, scale = [], []
-    out, inside = 1.0, 0.0
+    r"""Return the posterior of the blocks, by one pass forwards and one backwards over the chain of levels.
+
+    With B the Bayes factor of a level that is entered with probability e, the odds r that it holds error given the
+    coarser data, and the ratio s of the probabilities of the finer data if it does and if it does not, are
+
+    .. math:: r_j = B_j \frac{e_j + r_{j-1}/2}{1 - e_j + r_{j-1}/2}, \qquad
+        s_{j-1} = \frac{(1 + s_j B_j) / 2}{1 - e_j + s_j B_j e_j} .
+
+    The Bayes factor of all levels is the product of the denominators of r and of 1 + r of the last.
+    """
+    factor = np.exp(blocks.log_bayes_factor)
+    enter = 1 / (1 + np.maximum(blocks.size, 1.0))
+    enter[2:3] = 0.5
+    stay = 1 - enter
+    odds, out, after = np.zeros_like(factor), np.ones_like(factor), np.ones_like(factor)
     for number in range(2, len(factor)):
-        enter = entry[number]
-        out, inside = out * (1 - enter) + inside / 2, (out * enter + inside / 2) * factor[number]
-        total = out + inside
-        out, inside = out / total, inside / total
-        forward.append((out, inside))
-        scale.append(total)
-    # Backward: P(finer data | level is out or in), up to a factor.
-    after_out = after_in = 1.0
-    for number in range(len(factor) - 1, 1, -1):
-        out, inside = forward[number - 2]
-        gain, enter = after_in * inside, entry[number]
-        probability[number] = gain / (gain + after_out * out)
-        gain = after_in * factor[number]
-        after_out, after_in = after_out * (1 - enter) + gain * enter, (after_out + gain) / 2
-        total = after_out + after_in
-        after_out, after_in = after_out / total, after_in / total
+        half = odds[number - 1] / 2
+        out[number] = stay[number] + half
+        odds[number] = (enter[number] + half) / out[number] * factor[number]
+    log_evidence = np.log(out).sum(axis=0) + np.log1p(odds[-1])
+    for number in range(len(factor) - 1, 2, -1):
+        gain = after[number] * factor[number]
+        after[number - 1] = (1 + gain) / (2 * (stay[number] + gain * enter[number]))
+    odds[1] = factor[1]
+    odds *= after
+    probability = odds / (1 + odds)
+    probability[0] = 1.0
     # Increments of the levels are measured from the beta curve: as far as one of them counts, so does the curve.
     probability[1] = probability[1:].max(axis=0)
-    return Posterior(probability, log_evidence + np.log(scale).sum(axis=0))
-
-
-def _each(values: FloatArray) -> list[Number]:
-    """Return what belongs to each block: numbers of one sample, with which Python is quicker, or arrays of several."""
-    return values.tolist() if values.ndim == 1 else list(values)
+    log_evidence += blocks.log_bayes_factor[0] + np.log1p(factor[1]) - math.log(2)
+    return Posterior(probability, log_evidence)
 
 
 def prior_odds(size: float) -> float:
@@ -215,10 +210,8 @@ def prior_odds(size: float) -> float:
 
 def contributions(blocks: Blocks, posterior: Posterior) -> FloatArray:
     """Return what each block contributes to the squared error: see the module's docstring."""
-    smaller, larger = (min, max) if blocks.increment.ndim == 1 else (np.minimum, np.maximum)
-    found = _each(posterior.probability * blocks.increment)
-    increment, rest = _each(blocks.increment), _each(1 - posterior.probability)
+    found, rest = posterior.probability * blocks.increment, 1 - posterior.probability
     for number in range(3, len(found)):
-        tail = larger(smaller(UNSEEN_SHARE * found[number - 1], increment[number]), 0.0)
-        found[number] = found[number] + rest[number] * tail
-    return np.array(found)
+        tail = np.minimum(UNSEEN_SHARE * found[number - 1], blocks.increment[number])
+        found[number] += rest[number] * np.maximum(tail, 0.0)
+    return found

@@ -53,7 +53,7 @@ from truecal.multiscale._constants import (
     LEVELS_TOGETHER,
 )
 from truecal.multiscale._curves import Curve, cluster_scores
-from truecal.multiscale._units import BoolArray, IntArray, Number, Units, gram, over, total
+from truecal.multiscale._units import BoolArray, IntArray, Units, gram, over, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Bins:
 
     Attributes
     ----------
-    weight, weight2 : ndarray of shape (..., n_bins)
+    weight, weight2 : ndarray of shape (n_samples, n_bins)
         m and m_2.
     residual, residual2 : ndarray
         Sum of w (f - y), and of w^2 (f - y)^2.
@@ -163,7 +163,7 @@ class Level:
         Its bins; those of the coarser levels are kept together.
     where : slice
         Which of them are its own.
-    filled : int or ndarray of int
+    filled : ndarray of int, of shape (n_samples,)
         Number of its bins that are not empty.
     parent : Level or None
         The next coarser level.
@@ -173,7 +173,7 @@ class Level:
 
     bins: Bins
     where: slice = field(default_factory=lambda: slice(None))
-    filled: Any = 1
+    filled: IntArray = field(default_factory=lambda: np.ones(1, dtype=np.intp))
     parent: Level | None = None
     inside: IntArray | None = None
 
@@ -212,7 +212,7 @@ class Levels:
         N.
     levels : list of Level
         The partitions.
-    square : ndarray of shape (n_levels, ...)
+    square : ndarray of shape (n_levels, n_samples)
         U: the binned squared error of the scores.
     within : ndarray
         Squared gap of the beta curve inside the bins, averaged, less what the noise of its parameters adds.
@@ -220,7 +220,7 @@ class Levels:
         Increment of U for the residuals of the beta curve; its mean is 0 if the curve is right.
     noise_mean, null_variance : ndarray
         Mean of e'Ae, divided by N, and variance of the increment, if the beta curve is right.
-    covariance : ndarray of shape (..., 4, 4)
+    covariance : ndarray of shape (n_samples, 4, 4)
         At the coarsest level, covariance of the bin sums of the beta curve's residuals.
     """
 
@@ -236,11 +236,11 @@ class Levels:
     def __len__(self) -> int:
         return len(self.levels)
 
-    def finer(self, level: Level, numbers: Iterable[float]) -> Levels:
+    def finer(self, level: Level, numbers: Iterable[FloatArray]) -> Levels:
         """Return the levels of one sample with a finer one, and its numbers in the order of the attributes."""
         columns = (self.square, self.within, self.error_increment, self.noise_mean, self.null_variance)
         square, within, error_increment, noise_mean, null_variance = (
-            np.append(column, number) for column, number in zip(columns, numbers, strict=True)
+            np.vstack([column, number]) for column, number in zip(columns, numbers, strict=True)
         )
         return Levels(
             self.size,
@@ -257,17 +257,17 @@ class Levels:
 def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
     """Return the levels from 4 bins on; `mean` is the curve at the units' scores."""
     if units.depth < 2:
-        none = np.empty((0, *units.score.shape[:-1]))
-        return Levels(units.size, [], none, none, none, none, none, np.empty((4, 4)))
+        none = np.empty((0, len(units.score)))
+        return Levels(units.size, [], none, none, none, none, none, np.empty((len(units.score), 4, 4)))
     by_unit, gap2 = _by_unit(units, mean)
     parts = _parts(units, by_unit)
     clusters = sums_by_cluster(units, curve)
     if clusters:
-        noise = np.concatenate([np.diag(one.covariance) for one in clusters])
+        noise = np.concatenate([np.diag(one.covariance) for one in clusters])[np.newaxis]
         parts[0] = replace(
             parts[0],
-            weight2=np.concatenate([one.weight2 for one in clusters]),
-            residual2=np.concatenate([one.residual2 for one in clusters]),
+            weight2=np.concatenate([one.weight2 for one in clusters])[np.newaxis],
+            residual2=np.concatenate([one.residual2 for one in clusters])[np.newaxis],
             error2=noise,  # it allows for the fit already
             noise=noise,
         )
@@ -275,7 +275,7 @@ def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
     return _with_level_of_units(levels, units, by_unit) if units.saturated else levels
 
 
-def _by_unit(units: Units, mean: FloatArray) -> tuple[Bins, Number]:
+def _by_unit(units: Units, mean: FloatArray) -> tuple[Bins, FloatArray]:
     """Return the units as bins, and the sum of w (f - g)^2."""
     distance, square = units.score - mean, mean**2
     bins = Bins(
@@ -300,7 +300,7 @@ def one_bin(units: Units) -> Level:
     """Return the level of a single bin, for its residuals; it knows nothing of the beta curve."""
     weight2, residual2 = units.dependence.squares(units)
     sums = [units.weight.sum(), weight2, units.residual.sum(), residual2, 0.0, 0.0, 0.0]
-    return Level(Bins(*np.array(sums)[:, np.newaxis]))
+    return Level(Bins(*np.array(sums)[:, np.newaxis, np.newaxis]))
 
 
 def _starts(depth: int) -> IntArray:
@@ -354,10 +354,10 @@ def _take_over(level: Level) -> None:
 
 def _divide(bins: Bins, starts: IntArray, parent: Level | None) -> list[Level]:
     """Return the levels of bins; `starts` has the first bin of each, and at the end their number."""
-    filled = _levels_first(_by_level((bins.weight > 0).astype(np.intp), starts[:-1]))
+    filled = np.add.reduceat(bins.weight > 0, starts[:-1], axis=-1, dtype=np.intp)
     levels: list[Level] = []
     for number, (start, end) in enumerate(pairwise(starts)):
-        parent = Level(bins, slice(start, end), filled[number], parent)
+        parent = Level(bins, slice(start, end), filled[:, number], parent)
         levels.append(parent)
         if bins.any_alone and parent.parent is not None:
             _take_over(parent)
@@ -406,7 +406,7 @@ def _sums(bins: Bins, first: IntArray, parent: Level | None) -> tuple[_Sums, Flo
         child, outer, around, before = slice(4, None), bins, slice(None, first[-1]), first[:-1]
     else:
         child, outer, around, before = slice(None), parent.bins, parent.where, first
-    share: Number = 1.0
+    share: FloatArray | float = 1.0
     if bins.any_alone:
         several = np.where(bins.alone, 0.0, bins.weight)[..., child]
         share = over(several[..., 0::2] + several[..., 1::2], outer.weight[..., around])
@@ -424,7 +424,7 @@ def _sums(bins: Bins, first: IntArray, parent: Level | None) -> tuple[_Sums, Flo
 
 
 def _levels(
-    units: Units, curve: Curve, parts: list[Bins], gap2: Number, clusters: list[ClusterSums]
+    units: Units, curve: Curve, parts: list[Bins], gap2: FloatArray, clusters: list[ClusterSums]
 ) -> Levels:
     """Return the levels; `gap2` is the sum of w (f - g)^2."""
     size, bins = units.size, parts[0]
@@ -434,9 +434,9 @@ def _levels(
     if len(parts) > 1:
         found = [sums]
         for part in parts[1:]:
-            levels += _divide(part, np.array([0, len(part.weight)]), levels[-1])
+            levels += _divide(part, np.array([0, part.weight.shape[-1]]), levels[-1])
             found.append(_sums(part, np.array([0]), levels[-2])[0])
-        sums = _Sums(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+        sums = _Sums(*(np.concatenate(columns, axis=-1) for columns in zip(*found, strict=True)))
     square, error, between, energy, spread, energy_before, spread_before = sums
     square /= size
     error[..., 1:] -= error[..., :-1].copy()
@@ -445,7 +445,7 @@ def _levels(
     variance[..., 1:] = spread[..., 1:] + spread_before
 
     # What the noise of the curve's parameters does, as far as the cells of the fit resolve it.
-    effect, noise = _effects(units, curve), np.asarray(curve.noise.total)[..., np.newaxis]
+    effect, noise = _effects(units, curve), curve.noise.total[:, np.newaxis]
     width = effect.shape[-1]
     known = starts[:-1][starts[:-1] < width]
     noise_between = np.repeat(noise, len(levels), axis=-1)
@@ -462,52 +462,44 @@ def _levels(
         error[..., 1 : len(known)] += trace
         spread = np.square(contrast).sum(axis=-2) * bins.noise[..., 4:width]
         variance[..., 1 : len(known)] += np.square(taken).sum(axis=(-3, -2)) - 2 * _by_level(spread, begin)
-    within = (np.asarray(gap2)[..., np.newaxis] - noise - between + noise_between) / size
+    within = (gap2[:, np.newaxis] - noise - between + noise_between) / size
     variance = np.maximum(2 * variance / size**2, 0.0)
     for number, (outer, inner) in enumerate(pairwise(clusters), start=1):
         start, end = levels[number].where.start, levels[number].where.stop
-        variance[number] = null_variance(
-            inner, bins.factor[start:end], outer, above[start // 2 - 2 : start], size
+        variance[:, number] = null_variance(
+            inner, bins.factor[0, start:end], outer, above[0, start // 2 - 2 : start], size
         )
     fitted = effect[..., :4].swapaxes(-1, -2) @ effect[..., :4]
     covariance = bins.noise[..., :4, np.newaxis] * np.eye(4) - fitted
     return Levels(
         size=size,
         levels=levels,
-        square=_levels_first(square),
-        within=_levels_first(within),
-        error_increment=_levels_first(error / size),
-        noise_mean=_levels_first(mean / size),
-        null_variance=_levels_first(variance),
-        covariance=clusters[0].covariance if clusters else covariance,
+        square=square.T,
+        within=within.T,
+        error_increment=error.T / size,
+        noise_mean=mean.T / size,
+        null_variance=variance.T,
+        covariance=clusters[0].covariance[np.newaxis] if clusters else covariance,
     )
-
-
-def _levels_first(values: FloatArray) -> FloatArray:
-    return values if values.ndim == 1 else np.moveaxis(values, -1, 0)
 
 
 def _with_level_of_units(levels: Levels, units: Units, by_unit: Bins) -> Levels:
     """Return the levels with the one in which every distinct score is a bin."""
-    size, inside, parent = units.size, units.bin, levels.levels[-1]
+    size, parent = units.size, levels.levels[-1]
+    level = Level(by_unit, filled=np.array([len(units)]), parent=parent, inside=units.bin[0])
+    _take_over(level)
     around, where = parent.bins, parent.where
-    for density, above in (
-        (by_unit.residual_density, around.residual_density),
-        (by_unit.error_density, around.error_density),
-    ):
-        np.copyto(density, above[where][inside], where=by_unit.alone)
-    several = total(inside, np.where(by_unit.alone, 0.0, by_unit.weight), len(parent.weight))
-    share = over(several, parent.weight)
-    above = around.factor[where] * share
-    mean = float(by_unit.factor @ by_unit.noise) - float(above @ parent.noise)
-    variance = float((by_unit.factor - 2 * above[inside]) @ by_unit.noise_density)
-    variance += float((above * share) @ around.noise_density[where])
-    error = float(by_unit.weight @ by_unit.error_density) - float(parent.weight @ around.error_density[where])
-    square = float(by_unit.weight @ by_unit.residual_density)
-    return levels.finer(
-        Level(by_unit, filled=len(units), parent=parent, inside=inside),
-        (square / size, 0.0, error / size, mean / size, max(2 * variance / size**2, 0.0)),
-    )
+    several = np.where(by_unit.alone, 0.0, by_unit.weight)
+    share = over(total(units.bin, several, parent.weight.shape[-1]), parent.weight)
+    above = around.factor[:, where] * share
+    mean = np.vecdot(by_unit.factor, by_unit.noise) - np.vecdot(above, parent.noise)
+    variance = np.vecdot(by_unit.factor - 2 * level.up(above), by_unit.noise_density)
+    variance += np.vecdot(above * share, around.noise_density[:, where])
+    square = np.vecdot(by_unit.weight, by_unit.residual_density)
+    error = np.vecdot(by_unit.weight, by_unit.error_density)
+    error -= np.vecdot(parent.weight, around.error_density[:, where])
+    columns = square / size, 0 * square, error / size, mean / size, np.maximum(2 * variance / size**2, 0.0)
+    return levels.finer(level, columns)
 
 
 def _effects(units: Units, curve: Curve) -> FloatArray:
@@ -552,16 +544,16 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
     """Return the sums of the levels from 4 bins on, coarse to fine; none for independent rows."""
     if (table := units.clusters) is None:
         return []
-    mean, design = curve(units.score), curve.design(units.score)
+    mean, design = curve(units.score)[0], curve.design(units.score)[0]
     scores, error = cluster_scores(units, table, mean, design)
-    weight = units.weight * mean * (1 - mean)
+    weight = units.weight[0] * mean * (1 - mean)
     n_bins = 2**units.depth
-    slope = np.stack([total(units.bin, weight * column, n_bins) for column in design], axis=1)
-    slope = slope @ curve.inverse  # effect of a cluster's score vector on the bin sums, through the fit
+    slope = np.stack([total(units.bin[0], weight * column, n_bins) for column in design], axis=1)
+    slope = slope @ curve.inverse[0]  # effect of a cluster's score vector on the bin sums, through the fit
 
     # By cluster, so that at every level the entries of a cluster in a bin follow one another.
     order, bounds = table.by_cluster
-    bins = units.bin.astype(np.int32)[table.unit][order]
+    bins = units.bin[0].astype(np.int32)[table.unit][order]
     columns = (table.weight, table.residual, error)
     matrices = [_by_bin(column[order], bins, bounds, n_bins) for column in columns]
     cross = (matrices[2].T @ scores) @ slope.T

@@ -218,9 +218,9 @@ def jensen_limit(size: float, levels: list[Level], spread: list[FloatArray], tai
         used = level.weight > 0
         weight, mean = level.weight[used], level.mean_residual[used]
         bins, where = level.bins, level.where
-        pairs, weight2 = bins.pairs[where][used], bins.weight2[where][used]
-        observed = (bins.residual2[where][used] - weight2 * mean**2) * over(weight**2, pairs)
-        noise = (np.maximum(model[used], observed) + 0.25) / weight
+        pairs, weight2 = bins.pairs[:, where][used], bins.weight2[:, where][used]
+        observed = (bins.residual2[:, where][used] - weight2 * mean**2) * over(weight**2, pairs)
+        noise = (np.maximum(model[used[0]], observed) + 0.25) / weight
         total = float(weight @ mean**2) / size
         scale = float(noise @ noise / noise.sum()) / size
         freedom = float(noise.sum() ** 2 / (noise @ noise))

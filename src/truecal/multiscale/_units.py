@@ -20,6 +20,7 @@ level lie inside those of the level before.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from truecal._lib.numeric import run_ends
 from truecal._lib.types import FloatArray
 from truecal.data.cells import LARGEST_CELL, Cells, cell_of
 from truecal.data.sample import Clusters, Sample
@@ -43,8 +45,6 @@ from truecal.multiscale._constants import (
 
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
-#: A number of one sample, or an array of them, one for each of several samples that are analysed together.
-Number = Any
 
 
 class IndependentUnits:
@@ -54,16 +54,16 @@ class IndependentUnits:
         """Return the sums over all rows of w^2 and of w^2 r^2."""
         return float(units.weight2.sum()), float(units.residual2.sum())
 
-    def variance(self, units: Units, slope: FloatArray, shift: FloatArray) -> Number:
+    def variance(self, units: Units, slope: FloatArray, shift: FloatArray) -> FloatArray:
         """Return the variance of the mean over rows of ``slope * r - shift``."""
         mean = (np.vecdot(slope, units.residual) - np.vecdot(shift, units.weight)) / units.size
-        shift = shift + mean[..., np.newaxis]  # centred
+        shift = shift + mean[:, np.newaxis]  # centred
         total = (
             np.vecdot(slope**2, units.residual2)
             - 2 * np.vecdot(slope * shift, units.residual_weight2)
             + np.vecdot(shift**2, units.weight2)
         )
-        return np.maximum(total, 0.0) / units.size**2
+        return np.asarray(np.maximum(total, 0.0) / units.size**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +103,12 @@ class ClusterUnits:
         weight2, residual2 = (float(np.square(one).sum()) for one in sums)
         return weight2, residual2
 
-    def variance(self, units: Units, slope: FloatArray, shift: FloatArray) -> Number:
+    def variance(self, units: Units, slope: FloatArray, shift: FloatArray) -> FloatArray:
         """Return the variance of the mean over rows of ``slope * r - shift``, from sums over clusters."""
-        each = self.residual * slope[self.unit] - self.weight * shift[self.unit]
+        each = self.residual * slope[0, self.unit] - self.weight * shift[0, self.unit]
         mean = float(each.sum()) / units.size
         sums = np.bincount(self.cluster, each - mean * self.weight, self.n_clusters)
-        return self.variance_factor * float(sums @ sums) / units.size**2
+        return np.array([self.variance_factor * float(sums @ sums) / units.size**2])
 
 
 def enough_clusters(n_clusters: float, effective_number: float) -> bool:
@@ -126,30 +126,30 @@ def inflation(effective_number: float) -> float:
 class Units:
     """Sums of a sample by unit, in ascending order of score.
 
-    Several samples can be analysed together (`units_of_samples`): arrays then have a leading axis for them.
+    Arrays have a leading axis for samples, because several can be analysed together (`units_of_samples`).
 
     Attributes
     ----------
     size : float
         Effective number of rows N; the weights sum to it.
-    score : ndarray of shape (..., n_units)
+    score : ndarray of shape (n_samples, n_units)
         Mean score.
-    weight, weight2, residual, residual2, residual_weight2, positives2 : ndarray of shape (..., n_units)
+    weight, weight2, residual, residual2, residual_weight2, positives2 : ndarray of shape (n_samples, n_units)
         The sums m, m_2, R, Q, R_2 and p_2 of the module's docstring.
-    bin : ndarray of int, of shape (..., n_units)
+    bin : ndarray of int, of shape (n_samples, n_units)
         Bin of each unit at the finest level.
     depth : int
         The finest level has ``2**depth`` bins; below 2 there are too few rows for bins.
     saturated : bool
         Whether a further level, in which every distinct score is a bin, is finer and worth a look. Scores of one cell
         (see `truecal.data.cells`) are then one unit, so that a sample and its cells have the same level.
-    rank : ndarray of shape (..., n_units), or None
+    rank : ndarray of shape (n_samples, n_units), or None
         Middle of the ranks of each unit, divided by N; None if the units are the bins of the finest level.
     start : ndarray of int or None
         First score group of each unit; None if each group is a unit.
     clusters : ClusterUnits or None
         The same sums by cluster, if rows of a cluster depend on each other.
-    noise : ndarray of shape (n_units,), or None
+    noise : ndarray of shape (n_samples, n_units), or None
         V, if labels are not the truth.
     """
 
@@ -163,7 +163,7 @@ class Units:
     positives2: FloatArray
     bin: IntArray
     depth: int
-    saturated: bool
+    saturated: bool = False
     rank: FloatArray | None = None
     start: IntArray | None = None
     clusters: ClusterUnits | None = None
@@ -185,19 +185,19 @@ class Units:
     def sums(self, values: FloatArray, depth: int) -> FloatArray:
         """Return the sums of values of the units over the bins of the level with ``2**depth``."""
         if len(self) == 2**self.depth:  # the units are the bins of the finest level
-            return values if depth == self.depth else values.reshape(2**depth, -1).sum(axis=1)
+            return values if depth == self.depth else values.reshape(len(values), 2**depth, -1).sum(axis=-1)
         return total(self.bin >> (self.depth - depth), values, 2**depth)
 
 
 def total(place: IntArray, values: FloatArray, n_bins: int) -> FloatArray:
     """Return the sums of values over bins; `place` is the bin of each value, in each of the samples."""
-    if place.ndim == values.ndim == 1:
-        return np.bincount(place, values, n_bins).astype(np.float64, copy=False)
-    place, values = np.broadcast_arrays(place, values)
-    n_samples = len(values)
-    place = place + n_bins * np.arange(n_samples)[:, np.newaxis]
-    sums = np.bincount(place.ravel(), values.ravel(), n_samples * n_bins).reshape(n_samples, n_bins)
-    return sums.astype(np.float64, copy=False)
+    if values.size == place.size == values.shape[-1]:  # one sample
+        sums = np.bincount(place.ravel(), values.ravel(), n_bins)
+    else:
+        place, values = np.broadcast_arrays(place, values)
+        place = place + n_bins * np.arange(len(values))[:, np.newaxis]
+        sums = np.bincount(place.ravel(), values.ravel(), len(values) * n_bins)
+    return sums.astype(np.float64, copy=False).reshape(*values.shape[:-1], n_bins)
 
 
 def over(above: FloatArray, below: FloatArray) -> FloatArray:
@@ -246,76 +246,108 @@ def gram(matrix: scipy.sparse.csr_array) -> FloatArray:
 
 
 def make_units(sample: Sample) -> Units:
-    """Return the units of a sample, with the nested bins that its size allows."""
-    n_groups, clusters = len(sample), sample.clusters
-    if sample.one_row_each and clusters is None:
-        return _units_of_rows(sample.score, sample.positives)
-    scale, size = _scale(sample)
+    """Return the units of a sample, with the nested bins that its size allows: its groups, or its finest bins."""
+    n_groups, clusters, size = len(sample), sample.clusters, sample.effective_size
     discrete = clusters is None and n_groups <= size / 2
     if discrete:
         cells = _in_cells(sample)
-        discrete = _n_scores(cells, scale) <= size / 2
+        discrete = _n_scores(cells, size / sample.n) <= size / 2
         if discrete and len(cells) < n_groups:
             return _units_of_cells(sample, cells)
     depth = _depth(min(size, sample.n**2 / float(sample.weight2.sum())))
     depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
-    counted = sample.counted and clusters is None
-    if counted and n_groups > max(MOST_SINGLE_SCORES, size / 2) and depth >= 2:
-        return _units_of_groups(sample, size, depth)
-
-    weight = sample.count if sample.counted else sample.count * scale
-    positives = sample.positives if sample.counted else sample.positives * scale
-    residual = weight * sample.score - positives
-    weight2 = weight if sample.counted else sample.weight2 * scale**2
-    positives2 = positives if sample.counted else sample.positives2 * scale**2
-    residual_weight2 = residual if weight2 is weight else weight2 * sample.score - positives2
-    residual2 = sample.score**2 * (weight2 - positives2) + (1 - sample.score) ** 2 * positives2
-    noise = None if sample.noise is None else sample.noise * scale**2
-    if noise is not None:
-        residual2 += (sample.labels2 - sample.positives2) * scale**2
-
+    if clusters is None and not discrete and n_groups > MOST_SINGLE_SCORES:
+        return _units_of_bins(sample, depth)
+    weight = sample.count * (size / sample.n)
     rank = (np.cumsum(weight) - weight / 2) / size
     if clusters is not None:
         depth = min(depth, _depth_for_clusters(clusters, rank, sample.score))
-    group_bin = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
-    start = first_of_runs(group_bin)
-    saturated = discrete and depth >= 2 and len(start) < n_groups
-    if saturated or clusters is not None or n_groups <= MOST_SINGLE_SCORES:
-        return Units(
-            size=size,
-            score=sample.score,
-            weight=weight,
-            weight2=weight2,
-            residual=residual,
-            residual2=residual2,
-            residual_weight2=residual_weight2,
-            positives2=positives2,
-            bin=group_bin,
-            depth=depth,
-            saturated=saturated,
-            rank=rank,
-            clusters=None if clusters is None else _cluster_units(clusters, sample.score, scale),
-            noise=noise,
-        )
+    place = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
+    return _make(
+        sample,
+        sample.count,
+        _columns(sample, slice(None)),
+        score=sample.score[np.newaxis],
+        bin=place[np.newaxis],
+        depth=depth,
+        saturated=discrete and depth >= 2 and len(first_of_runs(place)) < n_groups,
+        rank=rank[np.newaxis],
+        clusters=None if clusters is None else _cluster_units(clusters, sample.score, size / sample.n),
+    )
 
-    def merged(values: FloatArray) -> FloatArray:
-        return np.asarray(np.add.reduceat(values, start))
 
-    unit_weight, unit_residual, unit_positives = merged(weight), merged(residual), merged(positives)
+def _units_of_bins(sample: Sample, depth: int) -> Units:
+    """Return the bins of the finest level as units, in pieces of rows that fit into the cache of a processor."""
+    place, start = _bins(sample, depth)
+    step = max(1, PIECE_ROWS * len(start) // len(sample))
+    pieces = []
+    for first in range(0, len(start), step):
+        begin = start[first : first + step]
+        end = start[first + step] if first + step < len(start) else len(sample)
+        columns = _columns(sample, slice(begin[0], end))
+        pieces.append([np.add.reduceat(column, begin - begin[0]) for column in columns])
+    positives, residual, *rest = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+    weight = sample.rows_between(start, run_ends(start, len(sample)))
+    return _make(
+        sample,
+        weight,
+        [positives, residual, *rest],
+        score=((residual + positives) / weight)[np.newaxis],
+        bin=place[np.newaxis],
+        depth=depth,
+        start=start,
+    )
+
+
+def _bins(sample: Sample, depth: int) -> tuple[IntArray, IntArray]:
+    """Return which of ``2**depth`` bins of equal mass are not empty, and the first group of each."""
+    edge = np.arange(2**depth) * (sample.n / 2**depth)
+    if sample.one_row_each:
+        at: IntArray = edge.astype(np.intp)
+    else:
+        at = sample.cumulative_count[1:].searchsorted(edge, "right")
+    middle = sample.rows_between(np.zeros_like(at), at) + sample.count[at] / 2
+    below = (middle < edge) | ((middle == edge) & _below_its_edge(edge / sample.n, sample.score[at]))
+    start = at + below
+    filled = np.diff(start, append=len(sample)) > 0
+    return filled.nonzero()[0], start[filled]
+
+
+def _columns(sample: Sample, groups: slice) -> list[FloatArray]:
+    """Return p, R and f (R_2 - p_2) of groups; with sampling weights also m_2, p_2, R_2 and the squares of labels; V.
+
+    The sum of (f - y)^2 is that of f (R_2 - p_2) and of the squared labels.
+    """
+    score, positives = sample.score[groups], sample.positives[groups]
+    residual = sample.score_sum[groups] - positives
+    if sample.counted:
+        squares, excess = [], residual - positives
+    else:
+        weight2, positives2 = sample.weight2[groups], sample.positives2[groups]
+        residual2 = score * weight2 - positives2
+        squares, excess = [weight2, positives2, residual2, sample.labels2[groups]], residual2 - positives2
+    excess *= score
+    noise = [] if sample.noise is None else [sample.noise[groups]]
+    return [positives, residual, excess, *squares, *noise]
+
+
+def _make(sample: Sample, weight: FloatArray, columns: Sequence[FloatArray], **rest: Any) -> Units:
+    """Return units from the sums of `_columns`, with weights that sum to the effective size."""
+    size = float(sample.effective_size)
+    scale = size / sample.n
+    weight, positives, residual = (scale * one[np.newaxis] for one in (weight, *columns[:2]))
+    excess, *squares = (scale**2 * one[np.newaxis] for one in columns[2:])
+    weight2, positives2, residual_weight2, labels2 = squares[:4] or (weight, positives, residual, positives)
     return Units(
         size=size,
-        score=(unit_residual + unit_positives) / unit_weight,
-        weight=unit_weight,
-        weight2=unit_weight if weight2 is weight else merged(weight2),
-        residual=unit_residual,
-        residual2=merged(residual2),
-        residual_weight2=unit_residual if weight2 is weight else merged(residual_weight2),
-        positives2=unit_positives if positives2 is positives else merged(positives2),
-        bin=group_bin[start],
-        depth=depth,
-        saturated=False,
-        start=start,
-        noise=None if noise is None else merged(noise),
+        weight=weight,
+        weight2=weight2,
+        residual=residual,
+        residual2=excess + labels2,
+        residual_weight2=residual_weight2,
+        positives2=positives2,
+        noise=squares[4] if len(squares) > 4 else None,
+        **rest,
     )
 
 
@@ -349,19 +381,6 @@ def _depth(size: float) -> int:
     return max(math.floor(math.log2(max(size, 1) / ROWS_PER_BIN)), 0)
 
 
-def _units_of_rows(score: FloatArray, label: FloatArray) -> Units:
-    """Return the units of counted rows of different scores: the rows, or the finest bins if rows are many."""
-    n = len(score)
-    depth = _depth(n)
-    if n <= MOST_SINGLE_SCORES:
-        return _rows_as_units(score, label, depth, (np.arange(n) + 0.5) / n)
-    edge = np.arange(2**depth) * (n / 2**depth) - 0.5  # the row with the rank of the edge, if there is one
-    start = np.ceil(edge).astype(np.intp)
-    start += (start == edge) & _below_its_edge((start + 0.5) / n, score[start])
-    weight = np.diff(start, append=n).astype(np.float64)
-    return _merged(score, label, None, float(n), depth, start, np.arange(2**depth), weight)
-
-
 def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
     """Return the rows of several samples as units, so that they can be analysed together.
 
@@ -388,12 +407,7 @@ def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
     first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
     new[:, :-1], new[:, -1] = new[:, 1:].copy(), True  # which are the last of their score
     last = np.minimum.accumulate(np.where(new, place, n)[:, ::-1], axis=1)[:, ::-1]
-    return _rows_as_units(score, label, depth, (first + last + 1) / (2 * n))
-
-
-def _rows_as_units(score: FloatArray, label: FloatArray, depth: int, rank: FloatArray) -> Units:
-    n, residual = score.shape[-1], score - label
-    one = np.ones(n)
+    rank, residual, one = (first + last + 1) / (2 * n), score - label, np.ones((1, n))
     return Units(
         size=float(n),
         score=score,
@@ -405,69 +419,8 @@ def _rows_as_units(score: FloatArray, label: FloatArray, depth: int, rank: Float
         positives2=label,
         bin=place_of(rank, score, 2**depth),
         depth=depth,
-        saturated=False,
         rank=rank,
     )
-
-
-def _units_of_groups(sample: Sample, size: float, depth: int) -> Units:
-    """Return the bins of the finest level as units, for many counted rows of which a few have the same score."""
-    rank = np.cumsum(sample.count)
-    rank -= 0.5 * sample.count
-    rank /= size
-    group_bin = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
-    start = first_of_runs(group_bin)
-    weight = np.add.reduceat(sample.count, start)
-    place = group_bin[start]
-    return _merged(sample.score, sample.positives, sample.count, size, depth, start, place, weight)
-
-
-def _merged(
-    score: FloatArray,
-    positives: FloatArray,
-    count: FloatArray | None,
-    size: float,
-    depth: int,
-    start: IntArray,
-    place: IntArray,
-    weight: FloatArray,
-) -> Units:
-    """Return units that begin at given groups of counted rows, in one pass over the groups."""
-    residual, residual2, hits = np.empty((3, len(start)))
-    step = max(
-        1, PIECE_ROWS * len(start) // len(score)
-    )  # so that what is worked on stays in the cache of a processor
-    for begin in range(0, len(start), step):
-        units = slice(begin, begin + step)
-        groups = slice(start[begin], start[begin + step] if begin + step < len(start) else len(score))
-        first, f, t = start[units] - groups.start, score[groups], positives[groups]
-        r = f - t if count is None else f * count[groups] - t
-        np.add.reduceat(r, first, out=residual[units])
-        np.add.reduceat(t, first, out=hits[units])
-        # The sum of (f - y)^2 is f (R - P) + P, of which the last adds up to the positives.
-        r -= t
-        r *= f
-        np.add.reduceat(r, first, out=residual2[units])
-    residual2 += hits
-    return Units(
-        size=size,
-        score=(residual + hits) / weight,
-        weight=weight,
-        weight2=weight,
-        residual=residual,
-        residual2=residual2,
-        residual_weight2=residual,
-        positives2=hits,
-        bin=place,
-        depth=depth,
-        saturated=False,
-        start=start,
-    )
-
-
-def _scale(sample: Sample) -> tuple[float, float]:
-    """Return the factor that makes weights sum to Kish's effective size, and that size."""
-    return sample.effective_size / sample.n, sample.effective_size
 
 
 def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray) -> int:

@@ -648,12 +648,12 @@ def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) 
     n_distinct : int
         Number of distinct scores.
     """
-    weight, score = units.weight, units.score
+    weight, score = units.weight[0], units.score[0]
     n = int(place[-1]) + 1
     mass = total(place, weight, n)
-    share, rows = mass / units.size, mass**2 / total(place, units.weight2, n)
+    share, rows = mass / units.size, mass**2 / total(place, units.weight2[0], n)
     mean = total(place, weight * score, n) / mass
-    rate = mean - total(place, units.residual, n) / mass
+    rate = mean - total(place, units.residual[0], n) / mass
     if units.noise is None:
         rate = np.clip(rate, 0.0, 1.0)
     within = total(place, weight * (score - mean[place]) ** 2, n) / mass
@@ -672,7 +672,7 @@ def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) 
         every_score=n == n_distinct,
     )
     if units.noise is not None:
-        limit = _with_noise(limit, units.noise, units, gap, place)
+        limit = _with_noise(limit, units.noise[0], units, gap, place)
     if units.clusters is not None:
         limit = _with_clusters(limit, units, units.clusters, place)
     return replace(limit, inside=_inside(limit, units, gap, place)) if within.any() else limit
@@ -680,7 +680,7 @@ def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) 
 
 def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -> float:
     """Return H, the energy of the error inside intervals: of the beta curve or a jump, or between their halves."""
-    n, weight = len(limit), units.weight
+    n, weight = len(limit), units.weight[0]
     mass = limit.share * units.size
     noise = np.maximum(limit.score * (1 - limit.score), limit.rate * (1 - limit.rate))
     if limit.extra is not None:
@@ -692,7 +692,7 @@ def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -
     # Halves by rows, of intervals with several scores.
     before = np.cumsum(mass) - mass
     half = 2 * place + (np.cumsum(weight) - weight / 2 - before[place] > mass[place] / 2)
-    part, residual = (total(half, values, 2 * n).reshape(n, 2) for values in (weight, units.residual))
+    part, residual = (total(half, values, 2 * n).reshape(n, 2) for values in (weight, units.residual[0]))
     kept = several & (part > 0).all(axis=1)
     step = np.diff(residual[kept] / part[kept], axis=1)[:, 0]
     spread = np.sum(mass[kept, np.newaxis] / part[kept], axis=1) * (noise / limit.rows)[kept]
@@ -723,7 +723,7 @@ def _with_noise(
     """
     n = len(limit)
     mass = limit.share * units.size
-    rate = total(place, units.weight * (units.score - gap), n) / mass
+    rate = total(place, units.weight[0] * (units.score[0] - gap), n) / mass
     truth = np.maximum(rate * (1 - rate) - limit.within, 1e-9)
     # `mass` rows with true labels are as informative on average; variances are those of such rows.
     variance = np.maximum(total(place, noise, n) / mass, 1e-9)
@@ -740,7 +740,7 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     n_clusters, n = table.n_clusters, len(limit)
     where = place[table.unit]
     # Sum of w (y - rate): the residual is w (f - y).
-    error = table.weight * (units.score[table.unit] - limit.rate[where]) - table.residual
+    error = table.weight * (units.score[0, table.unit] - limit.rate[where]) - table.residual
     sums = total(table.cluster * n + where, error, n_clusters * n).reshape(n_clusters, n)
     sums /= units.size * np.sqrt(limit.share)
     factor = table.variance_factor * inflation(table.effective_number)
@@ -754,9 +754,9 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
         # The labels do not show how much those of a cluster have in common.
         effect = most
     np.fill_diagonal(covariance, 0.0)
-    centred = units.score - float(units.weight @ units.score) / units.size
+    centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
     of_scores = np.bincount(table.cluster, table.weight * centred[table.unit], n_clusters)
-    spread = float(of_scores @ of_scores) / max(float(units.weight2 @ centred**2), 1e-300)
+    spread = float(of_scores @ of_scores) / max(float(units.weight2[0] @ centred**2), 1e-300)
     return replace(
         limit,
         rows=limit.rows / effect,
@@ -769,7 +769,7 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
 def _holders(units: Units, table: ClusterUnits) -> int:
     """Return the number of clusters in which the rarer outcome occurs."""
     # Exact up to the differences of scores in a unit, which add up to less than half a row.
-    events = table.weight * units.score[table.unit] - table.residual
+    events = table.weight * units.score[0, table.unit] - table.residual
     half = 0.5 * min(float(table.weight.min()), 1.0)
     sides = (np.bincount(table.cluster, side, table.n_clusters) for side in (events, table.weight - events))
     return min(int(np.count_nonzero(side > half)) for side in sides)

@@ -9,11 +9,13 @@ from truecal.multiscale._error import Scale, absolute_error, analyse
 def test_without_error_the_bounds_have_mean_zero_or_less(draw):
     values = []
     for seed in range(300):
-        core = analyse(draw(500, seed=seed))
-        place, square = core.units.bin >> (core.units.depth - 4), core.levels.square[2]
-        levels = [Scale(1.0, core.levels.levels[2], place, square)]
-        smooth = absolute_error(core.units, [], core.gaps[1], core.beta.sd(core.units.score), (1.0, 0.0))
-        binned = absolute_error(core.units, levels, core.gaps[1], np.ones(500), (0.0, 0.0))
+        found = analyse(draw(500, seed=seed)).found
+        units, gap = found.units, found.gaps[1]
+        levels = [
+            Scale(1.0, found.levels.levels[2], units.bin[0] >> (units.depth - 4), found.levels.square[2, 0])
+        ]
+        smooth = absolute_error(units, [], gap, found.beta.sd(units.score), (1.0, 0.0))
+        binned = absolute_error(units, levels, gap, np.ones((1, 500)), (0.0, 0.0))
         values.append([smooth.value, binned.below])
     values = np.array(values)
     assert (values.mean(axis=0) < 4 * values.std(axis=0) / np.sqrt(300)).all()

@@ -35,7 +35,7 @@ def test_bins_are_nested_and_keep_their_sums(levels):
 def test_squares_are_sums_over_clusters(levels):
     units, found = levels
     table, level = units.clusters, found[0]
-    bins = units.bin[table.unit] >> (units.depth - 2)
+    bins = units.bin[0, table.unit] >> (units.depth - 2)
     residual2, weight2 = np.zeros(4), np.zeros(4)
     for k in range(4):
         for c in range(table.n_clusters):

@@ -24,11 +24,11 @@ def test_the_logistic_fit_is_the_penalised_maximum(draw):
         return np.logaddexp(0, eta).sum() - sample.positives @ eta + 0.5 * b @ ridge @ b
 
     best = minimize(loss, np.zeros(2), tol=1e-12).x
-    assert curve.coefficients[:2] == pytest.approx(best, abs=1e-3)
+    assert curve.coefficients[0, :2] == pytest.approx(best, abs=1e-3)
 
 
 def test_the_noise_of_the_curve_is_what_simulation_shows(draw):
-    at = np.array([0.2, 0.5, 0.9])
+    at = np.array([[0.2, 0.5, 0.9]])
     curves = [fit_curves(make_units(draw(800, lambda p: p**1.3, seed=seed))) for seed in range(200)]
     for which in (0, 1):
         values = np.array([pair[which](at) for pair in curves])
@@ -50,7 +50,7 @@ def test_certain_scores_that_are_right_do_not_move_the_fit():
     one, _ = fit_curves(make_units(Sample.from_rows(label, score)))
     other, _ = fit_curves(make_units(with_ends))
     assert other.coefficients == pytest.approx(one.coefficients, abs=1e-3)
-    assert other(np.array([0.0, 1.0])).tolist() == [0.0, 1.0]
+    assert other(np.array([[0.0, 1.0]])).tolist() == [[0.0, 1.0]]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_degenerate_samples_give_finite_curves(label, score):
     for curve in fit_curves(make_units(Sample.from_rows(np.array(label), np.array(score)))):
         assert np.isfinite([curve.square, curve.support, curve.freedom, curve.null_variance]).all()
         assert curve.null_variance < 1
-        assert ((curve(np.array([0.0, 0.3, 1.0])) >= 0) & (curve(np.array([0.0, 0.3, 1.0])) <= 1)).all()
+        assert ((curve(np.array([[0.0, 0.3, 1.0]])) >= 0) & (curve(np.array([[0.0, 0.3, 1.0]])) <= 1)).all()
 
 
 def test_scores_next_to_0_and_1_count_as_0_and_1():

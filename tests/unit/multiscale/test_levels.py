@@ -27,14 +27,14 @@ def test_bins_hold_the_mean_product_of_pairs(kind):
         cluster = np.unique(cluster, return_inverse=True)[1]
     sample = Sample.from_rows(label, score, weight, sampling=kind == "weights", clusters=cluster)
     core = analyse(sample)
-    for level in core.levels.levels[:2]:
-        place = core.units.bin >> (core.units.depth - int(np.log2(len(level.weight))))
-        for k in range(len(level.weight)):
+    for level, depth in zip(core.found.levels.levels[:2], (2, 3), strict=True):
+        place = core.units.bin[0] >> (core.units.depth - depth)
+        for k in range(2**depth):
             inside = place == k
             expected = pair_mean(
                 (score - label)[inside], weight[inside], None if cluster is None else cluster[inside]
             )
-            assert level.bins.residual_density[level.where][k] == pytest.approx(expected, abs=1e-10)
+            assert level.bins.residual_density[0, level.where][k] == pytest.approx(expected, abs=1e-10)
 
 
 def test_a_row_alone_takes_over_from_the_bin_around_it():
@@ -42,11 +42,11 @@ def test_a_row_alone_takes_over_from_the_bin_around_it():
     score = np.concatenate([np.repeat(np.linspace(0.1, 0.9, 9), 60), [0.123]])
     label = (rng.random(len(score)) < score).astype(int)
     core = analyse(Sample.from_rows(label, score))
-    last = core.levels.levels[-1]
-    alone = np.flatnonzero(last.weight == 1)
+    last = core.found.levels.levels[-1]
+    alone = np.flatnonzero(last.weight[0] == 1)
     assert len(alone) == 1
-    above = last.up(last.parent.bins.residual_density[last.parent.where])
-    assert last.bins.residual_density[last.where][alone[0]] == above[alone[0]]
+    above = last.up(last.parent.bins.residual_density[:, last.parent.where])
+    assert last.bins.residual_density[0, last.where][alone[0]] == above[0, alone[0]]
 
 
 def test_increments_have_mean_zero_and_the_variance_that_is_stated():
@@ -55,8 +55,8 @@ def test_increments_have_mean_zero_and_the_variance_that_is_stated():
     for _ in range(400):
         score = rng.random(400)
         core = analyse(Sample.from_rows((rng.random(400) < score).astype(int), score))
-        increments.append(core.blocks.increment)
-        stated.append(core.blocks.null_variance)
+        increments.append(core.found.blocks.increment[:, 0])
+        stated.append(core.found.blocks.null_variance[:, 0])
     increments, stated = np.array(increments), np.array(stated).mean(axis=0)
     error = increments.std(axis=0) / 20
     assert (np.abs(increments.mean(axis=0)) < 4.5 * error).all()
@@ -65,7 +65,7 @@ def test_increments_have_mean_zero_and_the_variance_that_is_stated():
 
 
 def test_clusters_of_one_row_are_no_clusters(draw):
-    plain = analyse(draw(600, lambda p: p**1.4))
-    single = analyse(draw(600, lambda p: p**1.4, clusters=np.arange(600)))
-    assert plain.levels.square == pytest.approx(single.levels.square, abs=1e-12)
-    assert plain.levels.null_variance == pytest.approx(single.levels.null_variance, rel=0.25)
+    plain = analyse(draw(600, lambda p: p**1.4)).found.levels
+    single = analyse(draw(600, lambda p: p**1.4, clusters=np.arange(600))).found.levels
+    assert plain.square == pytest.approx(single.square, abs=1e-12)
+    assert plain.null_variance == pytest.approx(single.null_variance, rel=0.25)

@@ -60,9 +60,9 @@ def test_units_stay_few_for_many_rows():
     sample = Sample.from_rows(label, score)
     units = make_units(sample)
     assert len(units) == 2**units.depth == 2**15
-    assert np.diff(units.start, append=len(sample)).tolist() == units.weight.tolist()
+    assert np.diff(units.start, append=len(sample)).tolist() == units.weight[0].tolist()
     residual = np.add.reduceat(sample.score - sample.positives, units.start)
-    np.testing.assert_allclose(units.residual, residual)
+    np.testing.assert_allclose(units.residual[0], residual)
 
 
 def test_repeated_scores_get_a_level_of_their_own():
