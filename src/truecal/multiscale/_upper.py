@@ -7,9 +7,10 @@ squared error is
 .. math:: \theta = \sum_k s_k d_k^2 + H ,
 
 where H is what the error varies inside intervals: as much as that of the beta curve, or as much as one jump between the
-levels of the two neighbours, :math:`(x_k - x_{k-1})(x_{k+1} - x_k)` with :math:`x = f - y`, where these clearly differ;
-or 4/3 of the energy between the halves of all intervals, less 0.7 standard deviations of its noise; or what the
-estimate found on finer scales. H uses the labels, but it can only make limits longer.
+levels of the two neighbours, :math:`(x_k - x_{k-1})(x_{k+1} - x_k) + \mathrm{Var}\,x_k` with :math:`x = f - y`, where
+these clearly differ; or, in all intervals or in those without a jump, 4/3 of the energy between their halves, less 0.7
+standard deviations of its noise; or what the estimate found on finer scales. H uses the labels, but it can only make
+limits longer.
 
 The p-value of the hypothesis that the error is :math:`\varepsilon` or more is the largest probability
 
@@ -687,7 +688,7 @@ def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -
         noise = limit._noise(np.clip(limit.rate, 0.0, 1.0))
     centre = total(place, weight * gap, n) / mass
     smooth = total(place, weight * (gap - centre[place]) ** 2, n) / mass
-    inside = np.maximum(smooth, _jumps(limit.gap, noise / limit.rows))
+    jump = _jumps(limit.gap, noise / limit.rows)
     several = limit.within > 0
     # Halves by rows, of intervals with several scores.
     before = np.cumsum(mass) - mass
@@ -697,20 +698,32 @@ def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -
     step = np.diff(residual[kept] / part[kept], axis=1)[:, 0]
     spread = np.sum(mass[kept, np.newaxis] / part[kept], axis=1) * (noise / limit.rows)[kept]
     weights = limit.share[kept] * np.prod(part[kept] / mass[kept, np.newaxis], axis=1)
-    energy, sd = float(weights @ (step**2 - spread)), math.sqrt(2 * float(np.sum((weights * spread) ** 2)))
-    # A straight line has 3/4 of its energy between the halves.
-    between = 4 / 3 * max(energy - CLEAR_ENERGY * sd, 0.0)
-    return max(float(limit.share[several] @ inside[several]), between)
+    energy, variance = weights * (step**2 - spread), 2 * (weights * spread) ** 2
+
+    def between(chosen: NDArray[np.bool_]) -> float:
+        """Return the clear energy of intervals; a straight line has 3/4 of it between the halves."""
+        clear = float(energy @ chosen[kept]) - CLEAR_ENERGY * math.sqrt(float(variance @ chosen[kept]))
+        return 4 / 3 * max(clear, 0.0)
+
+    jumps = several & (jump > smooth)
+    return max(
+        float(limit.share[several] @ np.maximum(smooth, jump)[several]),
+        between(several),
+        float(limit.share[jumps] @ jump[jumps]) + between(~jumps),
+    )
 
 
 def _jumps(gap: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return the energy that one jump between the levels of its neighbours has inside each interval."""
+    """Return the energy that one jump between the levels of its neighbours has inside each interval.
+
+    The product of the observed steps falls short of it by the variance of the gap between them, on average.
+    """
     inside = np.zeros(len(gap))
     if len(gap) < 3:
         return inside
     before, after = np.diff(gap)[:-1], np.diff(gap)[1:]
     clear = (before + after) ** 2 > 2 * math.log(len(gap)) * (variance[2:] + variance[:-2])
-    inside[1:-1] = np.where(clear, np.maximum(before * after, 0.0), 0.0)
+    inside[1:-1] = np.where(clear, np.maximum(before * after + variance[1:-1], 0.0), 0.0)
     return inside
 
 

@@ -216,3 +216,27 @@ def test_an_error_that_takes_all_the_room_of_a_score_is_no_negative_rate():
         positives=np.array([1.0, 3, 4, 2]),
     )
     assert 0 < analyse(sample).limits.at_most(0.05) <= 1
+
+
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
+def test_a_jump_inside_an_interval_counts_with_all_of_its_energy(place):
+    """The product of two observed steps alone falls short by the variance of the gap between them."""
+    rng, sd, jump = np.random.default_rng(4), 0.02, 0.2
+    gaps = [0.0, 0.0, place * jump, jump, jump] + sd * rng.normal(size=(4000, 5))
+    found = np.array([upper._jumps(gap, np.full(5, sd**2))[2] for gap in gaps])
+    error = found.std() / math.sqrt(len(found))
+    assert found.mean() == pytest.approx(place * (1 - place) * jump**2, abs=3 * error)
+
+
+@pytest.mark.slow
+def test_steps_pass_rarely_at_their_own_error():
+    """Four steps with jumps inside intervals: 8.3% before jumps counted with all of their energy."""
+    rng, error, passed = np.random.default_rng(6), 0.0842, 0
+    for _ in range(500):
+        score = rng.random(1000)
+        rate = np.array([0.1, 0.4, 0.55, 0.9])[(4 * score).astype(int)]
+        test = truecal.calibration_test(
+            (rng.random(1000) < rate).astype(int), score, at_most=error, n_resamples=1
+        )
+        passed += test.pvalue <= 0.05
+    assert passed <= 500 * 0.08
