@@ -19,7 +19,12 @@ Array = NDArray[Any]
 #: Number of scores that stand for a continuous distribution; its truth is exact for these.
 POINTS = 200_000
 #: What the printed sentence says about a curve, by a rule on n, scores and curve; see `Population.coverage`.
-COVERED, NARROW, FINER = "covered", "less than an interval", "finer than the resolution"
+COVERED, NARROW, SPARSE, FINER = (
+    "covered",
+    "less than an interval",
+    "in too few rows",
+    "finer than the resolution",
+)
 
 
 # --- Scores ----------------------------------------------------------------------------------------
@@ -54,10 +59,10 @@ class Scores:
         return np.searchsorted(edges / edges[-1], rng.random(n), side="right")
 
     def typical(self, n: int) -> Array:
-        """Return the quantiles of `n` rows."""
+        """Return the indices of the scores at the quantiles of `n` rows."""
         edges = np.cumsum(self.mass)
         place = np.searchsorted(edges / edges[-1], (np.arange(n) + 0.5) / n)
-        return self.value[np.minimum(place, len(self.value) - 1)]
+        return np.minimum(place, len(self.value) - 1)
 
 
 def atoms(value: Any, mass: Any = None) -> Scores:
@@ -274,17 +279,18 @@ class Population:
         """Return what the printed sentence says about this curve with `n` rows.
 
         Any error is allowed at each of at most min(n/10, 7 n^0.4) scores, with 10 expected rows each. Otherwise an
-        interval may hold one jump, and the curve must be smooth; a wave, or
-        a step of stairs, must span four intervals. Where a piece
-        between two jumps holds no whole interval, or one between a jump and the end, the sentence read literally
-        covers it, but the error is confined to less than an interval: such cells are listed apart.
+        interval may hold one jump, and the curve must be smooth; a wave, or a step of stairs, must span four intervals.
+        Two kinds of curves that the sentence covers if it is read literally are listed apart: where a piece between two
+        jumps, or between a jump and the end, holds no whole interval; and where nine tenths of the squared error lie in
+        fewer rows than the interval with most of it has, or in fewer than 10.
         """
         scores, shape = self.scores, self.shape
         if scores.discrete and len(scores.value) <= min(n / 10, 7 * n**0.4) and n * scores.mass.min() >= 10:
             return COVERED
         if shape.each:
             return FINER
-        value, count = np.unique(scores.typical(n), return_counts=True)
+        rows = scores.typical(n)
+        value, count = np.unique(scores.value[rows], return_counts=True)
         place = np.repeat(cut_scores(value, count.astype(np.float64), len(value)), count)
         n_intervals = int(place[-1]) + 1
         if shape.waves and n_intervals < 4 * shape.waves:
@@ -297,7 +303,12 @@ class Population:
             return FINER
         pieces = zip([0.0, *shape.jumps], [*shape.jumps, 1.0], strict=True)
         whole = [np.any((starts >= low - 0.5 / n) & (ends <= high + 0.5 / n)) for low, high in pieces]
-        return COVERED if all(whole) else NARROW
+        if not all(whole):
+            return NARROW
+        energy = (scores.value - self.rate)[rows] ** 2
+        holding = 1 + int(np.searchsorted(np.cumsum(np.sort(energy)[::-1]), 0.9 * energy.sum()))
+        most = int(np.bincount(place, energy).argmax())
+        return COVERED if holding >= max(np.count_nonzero(place == most), 10) else SPARSE
 
 
 def population(scores: str | Scores, shape: str | Shape, error: float) -> Population | None:

@@ -1,18 +1,22 @@
 """The gate and both ends of the interval: false passes at the true error, coverage, length.
 
-Finished cells are kept as lines of a file, and a run that was stopped continues where it was:
-``honest_rows.jsonl`` in the folder that the environment variable TRUECAL_BENCHMARK_CACHE names, else in the folder for
-temporary files. Use a new folder after a change of the package.
+A run starts from the rows of the table in the docs, if a probe shows that the package still gives the same, and from
+those of earlier runs that were stopped: finished cells are lines of ``honest_rows.jsonl`` in the folder that the
+environment variable TRUECAL_BENCHMARK_CACHE names, else in the folder for temporary files. Cells that are known are not
+run again, whatever the number of their draws.
 """
 
 from __future__ import annotations
 
+import ast
+import csv
 import json
 import math
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ from experiments._honest_populations import (
     COVERED,
     FINER,
     NARROW,
+    SPARSE,
     Scores,
     Shape,
     atoms,
@@ -32,7 +37,7 @@ from experiments._honest_populations import (
     logit_normal,
     mixed,
 )
-from experiments._page import Page, markdown
+from experiments._page import FOLDER, Page, markdown
 from experiments.external_interval import sun_interval
 from truecal.data import as_sample
 from truecal.data.sample import Sample
@@ -40,7 +45,7 @@ from truecal.multiscale import UpperLimit, analyse, noncentrality
 from truecal.simulation.suites import suite
 
 Row = dict[str, Any]
-Cell = tuple[Any, ...]
+Cell = Sequence[Any]
 
 SIZES = (50, 200, 1000, 5000, 20_000, 50_000)
 #: Limits that people use; the smallest that a calibrated model may pass is tested on the tuning populations.
@@ -52,6 +57,8 @@ ALLOWED = {"at_5": 0.06, "at_1": 0.015}
 SUITES = ("A", "B", "C1", "C2", "D1", "D2")
 SUITE_SIZES = (200, 1000, 5000)
 SEARCH = 200  # settings of the random search, of either kind
+#: Cells that are run again to see whether the table in the docs still holds.
+PROBED = 12
 
 TUNING = {
     "u": "shift slope add sub temp high10 high3",
@@ -104,17 +111,15 @@ CALIBRATED = (
 
 
 def main(*, quick: bool = False, draws: int = 200, finished: bool = False) -> Page:
-    """Run all cells that are not in the file yet, or use only those that are, and write the page."""
-    repeats = 4 if quick else draws
-    cells = every = [(*cell, repeats) for cell in _cells()]
+    """Run all cells that are not known yet, or use only those that are, and write the page."""
+    cells = every = _cells()
     if quick:
         cells = cells[:: max(len(cells) // 40, 1)]
+    known = {} if quick else _known()
     if finished:
-        known = {json.dumps(json.loads(line)["cell"]) for line in _rows_file().read_text().splitlines()}
-        cells = [cell for cell in cells if json.dumps(cell) in known]
-    rows = _run(cells, None if quick else _rows_file())
-    page = report(rows, repeats, len(cells) / len(every))
-    return Page(page, {"": rows})
+        cells = [cell for cell in cells if _key(cell) in known]
+    rows = _run(cells, 4 if quick else draws, known, None if quick else _rows_file())
+    return Page(report(rows, len(cells) / len(every)), {"": rows})
 
 
 def _cells() -> list[Cell]:
@@ -144,31 +149,75 @@ def _rows_file() -> Path:
     return Path(os.environ.get("TRUECAL_BENCHMARK_CACHE", tempfile.gettempdir())) / "honest_rows.jsonl"
 
 
-def _run(cells: list[Cell], file: Path | None) -> list[Row]:
-    """Return the rows of all cells; those that are in the file are not computed again."""
-    known: dict[str, Row] = {}
-    if file is not None and file.exists():
-        known = {json.dumps(row["cell"]): row for row in map(json.loads, file.read_text().splitlines())}
-    missing = [cell for cell in cells if json.dumps(cell) not in known]
-    missing.sort(key=lambda cell: zlib.crc32(json.dumps(cell).encode()))  # a part of a run is a fair sample
+def _key(cell: Sequence[Any]) -> str:
+    return json.dumps(cell)
+
+
+def _known() -> dict[str, Row]:
+    """Return the rows of the table in the docs, if they are still right, and of earlier runs."""
+    known = {_key(row["cell"]): row for row in _read_table(FOLDER / "honest.csv")}
+    if (changed := _changed(known)) is not None:
+        print(f"The table in the docs was made by other code: {changed}. All of its cells are run again.")
+        known = {}
+    if _rows_file().exists():
+        found = map(json.loads, _rows_file().read_text(encoding="utf-8").splitlines())
+        known |= {_key(row["cell"]): row for row in found}
+    return known
+
+
+def _read_table(path: Path) -> list[Row]:
+    """Return the rows of a CSV file that an earlier run wrote, with their types."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as lines:
+        return [
+            {name: _value(name, text) for name, text in row.items() if text} for row in csv.DictReader(lines)
+        ]
+
+
+def _value(name: str, text: str) -> Any:
+    if name in ("part", "population", "curve", "suite"):
+        return text
+    return ast.literal_eval(text)
+
+
+def _changed(known: Mapping[str, Row]) -> str | None:
+    """Return which of some cells has a rate that moved by more than its Monte Carlo error; None if none has."""
+    quick = [key for key, row in known.items() if "at_5" in row and row["n"] <= 1000]
+    for key in sorted(quick, key=_order)[:PROBED]:
+        old, new = known[key], _measure(known[key]["cell"], known[key]["draws"])
+        for rate in ("at_5", "at_1"):
+            if abs(new[rate] - old[rate]) > _error(old[rate], old["draws"]):
+                return f"{rate} of {key} is {new[rate]:.3f}, and was {old[rate]:.3f}"
+    return None
+
+
+def _order(key: str) -> int:
+    """Return the place of a cell in a random order, so that a part of a run is a fair sample."""
+    return zlib.crc32(key.encode())
+
+
+def _run(cells: Sequence[Cell], draws: int, known: dict[str, Row], file: Path | None) -> list[Row]:
+    """Return the rows of all cells; those that are not known are added to the file one by one."""
+    missing = sorted((cell for cell in cells if _key(cell) not in known), key=lambda cell: _order(_key(cell)))
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
     made: Iterable[Row] = Parallel(
         n_jobs=int(os.environ.get("TRUECAL_BENCHMARK_JOBS", "2")), return_as="generator"
-    )(delayed(_measure)(cell) for cell in missing)
+    )(delayed(_measure)(cell, draws) for cell in missing)
     for row in made:
-        known[json.dumps(row["cell"])] = row
+        known[_key(row["cell"])] = row
         if file is not None:
-            with file.open("a") as lines:
+            with file.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(row) + "\n")
-    return [row for cell in cells if (row := known[json.dumps(cell)])["draws"]]
+    return [row for cell in cells if (row := known[_key(cell)])["draws"]]
 
 
-def _measure(cell: Cell) -> Row:
+def _measure(cell: Cell, draws: int) -> Row:
     """Return the row of one cell; without draws if the family has no curve with the error."""
-    kind, *rest, repeats = cell
-    row = {"cell": cell, "part": kind, "draws": repeats}
-    return {**row, **(MEASURES[kind](*rest, repeats) or {"draws": 0})}
+    kind, *rest = cell
+    row = {"cell": list(cell), "part": kind, "draws": draws}
+    return {**row, **(MEASURES[kind](*rest, draws) or {"draws": 0})}
 
 
 # --- False passes ----------------------------------------------------------------------------------
@@ -479,7 +528,7 @@ def _listed(rows: list[Row]) -> str:
     return markdown(lines) if lines else "None."
 
 
-def report(rows: list[Row], repeats: int, share: float = 1.0) -> str:
+def report(rows: list[Row], share: float = 1.0) -> str:
     """Return the page for all cells, or for a random share of them."""
     part = "" if share == 1 else f"\nSo far {share:.0%} of the cells have been run, in a random order.\n"
     parts = {name: [row for row in rows if row["part"] == name] for name in MEASURES}
@@ -489,21 +538,23 @@ def report(rows: list[Row], repeats: int, share: float = 1.0) -> str:
     outside = [row for row in gate if row["curve"] != COVERED and row["part"] != "weak spots"]
     outside.sort(key=lambda row: -row["at_5"])
     narrow = [row for row in outside if row["curve"] == NARROW]
+    sparse = [row for row in gate if row["curve"] == SPARSE]
     finer = [row for row in outside if row["curve"] == FINER]
     worst = [row for row in gate if row["curve"] == COVERED]
     worst.sort(key=lambda row: -row["at_5"])
     return f"""# The gate and the upper limit
 
 How often `calibration_test(at_most=eps)` passes a model whose error is exactly eps, at the levels 5% and 1%: at most
-{ALLOWED["at_5"]:g} and {ALLOWED["at_1"]:g} are aimed at. {repeats} draws of each population; the Monte Carlo standard
-error of one cell is about {math.sqrt(0.0475 / repeats):.3f} at 5% and {math.sqrt(0.0099 / repeats):.3f} at 1%.
+{ALLOWED["at_5"]:g} and {ALLOWED["at_1"]:g} are aimed at. {_draws(gate)}
 {part}
 A curve is *covered* by a rule on n, scores and curve. Covered is any error at each of up to
 min(n/10, 7 n^0.4) scores with 10 expected rows each; and for other scores every smooth curve, with waves or steps
 that span four intervals or more, and jumps of which no interval holds two. Apart are listed: errors *{NARROW}*, where a
-piece between two jumps, or between a jump and the end, holds no whole interval; and what is *{FINER}*.
-One part of the rule is younger: that steps of stairs count as waves was added after first results of stairs8 and
-four_steps, which had counted as covered. Both are under "Weak spots" with all their rates.
+piece between two jumps, or between a jump and the end, holds no whole interval; errors *{SPARSE}*, where nine tenths of
+the squared error lie in fewer rows than the interval with most of it has, or in fewer than 10; and what is *{FINER}*.
+Two parts of the rule are younger than some results. That steps of stairs count as waves was added after first results
+of stairs8 and four_steps; both are under "Weak spots" with all their rates. Errors in too few rows were covered before
+mixsub/sub (.130 at 5%, 0 at 1%) and two_groups/sub (.085, 0) with 50 rows were seen; all of them are listed.
 
 Covered cells: {len(worst)}. Above the aim by more than two standard errors: {len(over)}.
 
@@ -548,6 +599,14 @@ The ten settings with most false passes:
 
 {_listed(sorted(parts["weak spots"], key=lambda row: (row["population"], row["n"])))}
 
+## Not covered: in too few rows
+
+The rows with the error are so few that a sample may hold less than half of them: with mixsub/sub and 50 rows, 90% of
+the squared error lie in 5 expected rows, and nearly all samples that pass have 3 or fewer. Given the scores of the
+sample, with the error weighted by them, 3% pass. A score that may not appear cannot be guarded against.
+
+{_listed(sparse)}
+
 ## Not covered: less than an interval
 
 {_listed(narrow[:20])}
@@ -591,6 +650,15 @@ Ratio of the limit to max(upper limit - score, score - lower limit), over all nu
 """
 
 
+def _draws(rows: list[Row]) -> str:
+    """Return how many draws the cells have, and the Monte Carlo errors that follow."""
+    said = []
+    for draws, count in sorted(Counter(row["draws"] for row in rows).items(), reverse=True):
+        errors = f"{math.sqrt(0.0475 / draws):.3f} at 5%, {math.sqrt(0.0099 / draws):.3f} at 1%"
+        said.append(f"{count:,} cells have {draws:,} draws (Monte Carlo standard error {errors})")
+    return "; ".join(said) + "."
+
+
 def _table(lines: list[Row]) -> str:
     return markdown(lines) if lines else "No cells."
 
@@ -602,13 +670,12 @@ def _suites(rows: list[Row]) -> list[Row]:
             part = [row for row in rows if row["suite"] == name and row["n"] == n]
             if not part:
                 continue
-            draws = part[0]["draws"]
-            excess = [row["excess"] for row in part if row["excess"] is not None]
+            excess = [row["excess"] for row in part if row.get("excess") is not None]
 
             def mean(key: str, part: list[Row] = part) -> float:
                 return float(np.mean([row[key] for row in part]))
 
-            error = math.sqrt(sum(_error(row["covered"], draws) ** 2 for row in part)) / len(part)
+            error = math.sqrt(sum(_error(row["covered"], row["draws"]) ** 2 for row in part)) / len(part)
             lines.append(
                 {
                     "suite": name,
