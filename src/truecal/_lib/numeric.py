@@ -166,24 +166,55 @@ def number_values(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
 
 
 def sum_pairs(
-    minor: NDArray[Any], major: NDArray[Any], columns: Sequence[FloatArray]
+    minor: NDArray[Any], major: NDArray[Any], columns: Sequence[FloatArray | None]
 ) -> tuple[NDArray[Any], NDArray[Any], list[FloatArray]]:
     """Return the different pairs of two codes, sorted by the second and then the first, with the sums of columns.
 
+    None stands for a column of ones.
+
     Examples
     --------
-    >>> sum_pairs(np.array([1, 0, 1]), np.array([0, 1, 0]), [np.array([1.0, 2.0, 3.0])])
-    (array([1, 0]), array([0, 1]), [array([4., 2.])])
+    >>> sum_pairs(np.array([1, 0, 1]), np.array([0, 1, 0]), [np.array([1.0, 2.0, 3.0]), None])
+    (array([1, 0]), array([0, 1]), [array([4., 2.]), array([2., 1.])])
     """
-    columns = list(columns)
+    n = len(minor)
     if ((major[1:] < major[:-1]) | ((major[1:] == major[:-1]) & (minor[1:] < minor[:-1]))).any():
+        order, minor, major = _sort_pairs(minor, major)
+        columns = [None if column is None else column[order] for column in columns]
+    start = first_of_pairs(minor, major)
+    if len(start) == n:
+        return minor, major, [np.ones(n) if column is None else column for column in columns]
+    sums = [_lengths(start, n) if column is None else np.add.reduceat(column, start) for column in columns]
+    return minor[start], major[start], sums
+
+
+def _lengths(start: IntArray, n: int) -> FloatArray:
+    """Return the lengths of runs that follow one another up to `n`, without copies of what may be large."""
+    lengths = np.empty(len(start))
+    np.subtract(start[1:], start[:-1], out=lengths[:-1])
+    lengths[-1] = n - start[-1]
+    return lengths
+
+
+def _sort_pairs(minor: NDArray[Any], major: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the order that sorts by the second code, then the first, then the place; and both codes in it."""
+    bits_of_place, bits = len(minor).bit_length(), int(minor.max()).bit_length()
+    if bits_of_place + bits + int(major.max()).bit_length() > 63:
         order, _ = order_of(minor, int(minor.max()) + 1)
         order = order[order_of(major[order], int(major.max()) + 1)[0]]
-        minor, major, columns = minor[order], major[order], [column[order] for column in columns]
-    start = first_of_pairs(minor, major)
-    if len(start) == len(minor):
-        return minor, major, columns
-    return minor[start], major[start], [np.add.reduceat(column, start) for column in columns]
+        return order, minor[order], major[order]
+    # All three in one number: sorting those takes a fraction of the time that reading codes in another order does.
+    key = major.astype(np.int64)
+    key <<= bits
+    key |= minor
+    key <<= bits_of_place
+    key |= np.arange(len(minor))
+    key.sort()
+    order = key & ((1 << bits_of_place) - 1)
+    key >>= bits_of_place
+    minor = key & ((1 << bits) - 1)
+    key >>= bits
+    return order, minor, key
 
 
 def first_of_pairs(one: NDArray[Any], other: NDArray[Any]) -> IntArray:

@@ -17,6 +17,7 @@ from truecal.data.question import EQUAL_CLUSTERS
 from truecal.exceptions import InputError
 
 _BLOCK = "_block"
+_SUMS = ("weight", "scores", "positives", "rows", "squares", "positive_squares")
 
 
 def add_clusters(
@@ -56,21 +57,25 @@ def add_clusters(
                 remedy="Count every row the same, or summarise fewer rows.",
             )
         rows, units = _add_block(rows, units), [_BLOCK]
-    pairs = [*groups, *units, "_cell"]
-    sums = collect(_sum_by_pair(rows, pairs, count=sampling or equal, squares=equal and weighted))
+    entries = collect(
+        _entries(
+            rows, groups, units, weighted=weighted, count=sampling or equal, squares=equal, few=sizes is None
+        )
+    )
     if sizes is None:
-        keys, cluster = number_clusters(sums.select(units).to_native(), len(sums))
+        keys, cluster = number_clusters(entries.select(units).to_native(), len(entries))
     else:
-        keys, cluster = np.arange(N_BLOCKS, dtype=np.uint64), sums[_BLOCK].to_numpy().astype(np.intp)
-    cell = sums["_cell"].to_numpy().astype(np.int64)
-    names = ("weight", "scores", "positives", "rows", "squares", "positive_squares")
+        keys, cluster = np.arange(N_BLOCKS, dtype=np.uint64), entries[_BLOCK].to_numpy().astype(np.intp)
+    cell = entries["_cell"].to_numpy()
     columns = {
-        name: sums[name].to_numpy().astype(np.float64, copy=False) for name in names if name in sums.columns
+        name: entries[name].to_numpy().astype(np.float64, copy=False)
+        for name in _SUMS
+        if name in entries.columns
     }
     if equal:
         columns = _count_equally(columns, cluster)
     found = {}
-    by_group = rows_by_key(sums, groups, np.arange(len(cell))) if groups else {(): slice(None)}
+    by_group = rows_by_key(entries, groups, np.arange(len(cell))) if groups else {(): slice(None)}
     for key_of_group, where in by_group.items():
         part = parts[key_of_group]
         mine = {name: column[where] for name, column in columns.items()}
@@ -111,26 +116,32 @@ def _sizes_if_many(
     return {key: np.repeat(size[where], times[where]) for key, where in by_group.items()}
 
 
-def _sum_by_pair(rows: Frame, by: list[str], *, count: bool, squares: bool) -> Frame:
-    weight = nw.col("_w")
+def _entries(
+    rows: Frame, groups: list[str], units: list[str], *, weighted: bool, count: bool, squares: bool, few: bool
+) -> Frame:
+    """Return sums by group, cluster and cell; or the rows, if they can be had and added up here in less time.
+
+    That is so for engines in this process: many clusters have hardly two rows in a cell.
+    """
+    weight, engine, schema = nw.col("_w"), rows.implementation, rows.collect_schema()
+    here = not (engine.is_dask() or engine.is_spark_like())
+    as_rows = few and here and not groups and all(schema[name].is_integer() for name in units)
+    columns = {"scores": nw.col("_scores"), "positives": nw.col("_hits")}
+    if weighted or squares or not as_rows:
+        columns["weight"] = weight
     if count:
-        rows = rows.with_columns(_one=nw.lit(1.0))
+        columns["rows"] = nw.lit(1.0)
     if squares:
-        rows = rows.with_columns(_w2=weight * weight, _hits2=nw.col("_hits") * weight)
-    return rows.group_by(*by).agg(
-        **({"squares": nw.col("_w2").sum(), "positive_squares": nw.col("_hits2").sum()} if squares else {}),
-        **({"rows": nw.col("_one").sum()} if count else {}),
-        weight=weight.sum(),
-        scores=nw.col("_scores").sum(),
-        positives=nw.col("_hits").sum(),
-    )
+        columns |= {"squares": weight * weight, "positive_squares": nw.col("_hits") * weight}
+    by = [*groups, *units, "_cell"]
+    rows = rows.select(*by, **columns)
+    return rows if as_rows else rows.group_by(*by).agg(nw.col(*columns).sum())
 
 
 def _count_equally(columns: dict[str, NDArray[Any]], cluster: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
     """Return sums whose weights make every cluster count the same, and add up to the same total."""
     total = np.bincount(cluster, columns["weight"])
     factor = (total.mean() / total)[cluster]
-    columns = {"squares": columns["weight"], "positive_squares": columns["positives"], **columns}
     power = {"rows": 0, "squares": 2, "positive_squares": 2}
     return {name: column * factor ** power.get(name, 1) for name, column in columns.items()}
 

@@ -46,9 +46,11 @@ def number_clusters(clusters: Any, n: int) -> tuple[Keys, NDArray[np.intp]]:
     (2, array([1, 0, 1]))
     """
     keys, cluster = np.zeros(1, dtype=np.uint64), np.zeros(n, dtype=np.intp)
-    for column in cluster_columns(clusters, n):
+    for k, column in enumerate(cluster_columns(clusters, n)):
         values, place = number_values(column)
-        joint, cluster = number_values(cluster * len(values) + place)
+        joint, cluster = (
+            number_values(cluster * len(values) + place) if k else (np.arange(len(values)), place)
+        )
         before, own = np.divmod(joint, max(len(values), 1))
         keys = _mix(keys[before] * np.uint64(31) + _hash(values)[own])
     return keys, cluster
@@ -97,9 +99,9 @@ def make_clusters(
     group: NDArray[np.intp],
     /,
     *,
-    weight: FloatArray,
     scores: FloatArray,
     positives: FloatArray,
+    weight: FloatArray | None = None,
     rows: FloatArray | None = None,
     **others: Any,
 ) -> Clusters:
@@ -111,17 +113,18 @@ def make_clusters(
         What clusters, or blocks, are known by; those of the same key are one, and those without sums are left out.
     cluster, group : ndarray of int
         Position of the cluster in `keys`, and number of the group of the sample.
-    weight, scores, positives, rows : ndarray
-        The fields of `Clusters`.
+    scores, positives, weight, rows : ndarray
+        The fields of `Clusters`; without weights every entry is one row.
     **others
         Other fields of `Clusters`; ``keys=None`` if they mean nothing in other parts.
     """
+    filled = np.bincount(cluster, minlength=len(keys)) > 0
     keys, number = np.unique(keys, return_inverse=True)
-    present = np.bincount(number[cluster], minlength=len(keys)) > 0
+    present = np.bincount(number, filled) > 0
     cluster = (np.cumsum(present) - 1)[number][cluster]
     keys, n_clusters = keys[present], int(present.sum())
-    columns = [weight, scores, positives, *([] if rows is None else [rows])]
-    cluster, group, columns = sum_pairs(cluster, group, columns)
+    given = [weight, scores, positives, *([] if rows is None else [rows])]
+    cluster, group, columns = sum_pairs(cluster, group, given)
     if len(cluster) > MOST_PAIRS:
         raise InputError(
             f"have {len(cluster):,} pairs of a cluster and a cell, more than the {MOST_PAIRS:,} kept in memory",
@@ -150,30 +153,27 @@ def merge_clusters(tables: Sequence[Clusters | None], groups: Sequence[NDArray[n
     groups : sequence of ndarray
         For each part, the group of the whole that each of its groups belongs to.
     """
-    if all(table is None for table in tables):
+    known = [table for table in tables if table is not None]
+    if not known:
         return None
     problem = None
-    if any(table is None for table in tables):
+    if len(known) < len(tables):
         problem = "Parts with clusters cannot be merged with parts without"
-    elif any(table is not None and (table.keys is None or table.equal) for table in tables):
+    elif any(table.keys is None or table.equal for table in known):
         problem = "Parts whose clusters are merged into blocks, or count the same, cannot be merged"
     if problem is not None:
         raise InputError(problem, remedy="Summarise all rows at once.")
-    known = [table for table in tables if table is not None]
-    counted = all(table.rows is None for table in known)
 
-    def joined(columns: list[Any]) -> Any:
-        return np.concatenate(columns)
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(table, name) for table in known])
 
     first = np.cumsum([0, *(table.n_clusters for table in known)])
+    counted = all(table.rows is None for table in known)
+    rows = [table.weight if table.rows is None else table.rows for table in known]
     return make_clusters(
-        joined([table.keys for table in known]),
-        joined([table.cluster + number for table, number in zip(known, first, strict=False)]),
-        joined([group[table.group] for group, table in zip(groups, known, strict=True)]),
-        weight=joined([table.weight for table in known]),
-        scores=joined([table.scores for table in known]),
-        positives=joined([table.positives for table in known]),
-        rows=None
-        if counted
-        else joined([table.weight if table.rows is None else table.rows for table in known]),
+        joined("keys"),
+        np.concatenate([table.cluster + start for table, start in zip(known, first, strict=False)]),
+        np.concatenate([group[table.group] for group, table in zip(groups, known, strict=True)]),
+        **{name: joined(name) for name in ("weight", "scores", "positives")},
+        rows=None if counted else np.concatenate(rows),
     )
