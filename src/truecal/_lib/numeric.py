@@ -17,6 +17,8 @@ from truecal._lib.types import FloatArray
 
 IntArray = NDArray[np.intp]
 
+#: Bits of a number that is sorted.
+_KEY_BITS = 63
 #: Less than any gap that is not 0.
 _TINY = 5e-324
 
@@ -199,7 +201,7 @@ def _lengths(start: IntArray, n: int) -> FloatArray:
 def _sort_pairs(minor: NDArray[Any], major: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the order that sorts by the second code, then the first, then the place; and both codes in it."""
     bits_of_place, bits = len(minor).bit_length(), int(minor.max()).bit_length()
-    if bits_of_place + bits + int(major.max()).bit_length() > 63:
+    if bits_of_place + bits + int(major.max()).bit_length() > _KEY_BITS:
         order, _ = order_of(minor, int(minor.max()) + 1)
         order = order[order_of(major[order], int(major.max()) + 1)[0]]
         return order, minor[order], major[order]

@@ -129,9 +129,9 @@ TEST_CELLS = 2048
 #: Up to so many rows one label is drawn for each row; beyond, trials in excess of the second number are merged into
 #: narrow cells and drawn as binomials, which makes variances too large by less than 1%. Convention, for speed.
 MOST_DRAWN_ROWS, MOST_TRIALS = 1 << 17, 4096
-#: Most signs in a draw. More than twice as many clusters are merged into so many blocks, which are independent too and
-#: tell the variance of a sum to within 2%, so that a draw does not take longer the more clusters there are.
-MOST_SIGNS = 4096
+#: More than twice as many clusters are merged into so many blocks, which are independent too and tell the variance of a
+#: sum to within 2%, so that neither estimates nor draws take longer the more clusters there are.
+MOST_BLOCKS = 4096
 
 # The band of rising curves (`monotone`).
 

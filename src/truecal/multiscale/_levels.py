@@ -46,14 +46,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.multiscale._constants import (
     LEVELS_TOGETHER,
 )
 from truecal.multiscale._curves import Curve, cluster_scores
-from truecal.multiscale._units import BoolArray, IntArray, Units, gram, over, total
+from truecal.multiscale._units import BoolArray, IntArray, Units, gram, over, sum_matrices, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -551,11 +550,8 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
     slope = np.stack([total(units.bin[0], weight * column, n_bins) for column in design], axis=1)
     slope = slope @ curve.inverse[0]  # effect of a cluster's score vector on the bin sums, through the fit
 
-    # By cluster, so that at every level the entries of a cluster in a bin follow one another.
-    order, bounds = table.by_cluster
-    bins = units.bin[0].astype(np.int32)[table.unit][order]
-    columns = (table.weight, table.residual, error)
-    matrices = [_by_bin(column[order], bins, bounds, n_bins) for column in columns]
+    bins, shape = units.bin[0][table.unit], (table.n_clusters, n_bins)
+    matrices = sum_matrices(table.cluster, bins, shape, table.weight, table.residual, error)
     cross = (matrices[2].T @ scores) @ slope.T
     plain = gram(matrices[2]) - cross - cross.T + slope @ (scores.T @ scores) @ slope.T
     covariance = np.asarray(plain) * table.variance_factor
@@ -570,20 +566,14 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
         covariance = covariance.reshape(n_bins, 2, n_bins, 2).sum(axis=(1, 3))
 
 
-def _by_bin(
-    values: FloatArray, bins: NDArray[Any], bounds: NDArray[Any], n_bins: int
-) -> scipy.sparse.csr_array:
-    """Return sums of values, sorted by cluster and bin, as a matrix; `bounds` says where each cluster begins."""
-    matrix = scipy.sparse.csr_array((values, bins.copy(), bounds.copy()), shape=(len(bounds) - 1, n_bins))
-    matrix.sum_duplicates()
-    return matrix
-
-
 def _coarser(matrix: Any) -> Any:
     """Return the sums in bins of twice the width, as an array once most of them are not 0."""
     if isinstance(matrix, np.ndarray):
         return matrix[:, 0::2] + matrix[:, 1::2]
-    coarse = _by_bin(matrix.data.copy(), matrix.indices >> 1, matrix.indptr, matrix.shape[1] // 2)
+    # Bins of a cluster are in order, so that those with the same half follow one another.
+    entries = matrix.data.copy(), matrix.indices >> 1, matrix.indptr.copy()
+    coarse = scipy.sparse.csr_array(entries, shape=(matrix.shape[0], matrix.shape[1] // 2))
+    coarse.sum_duplicates()
     return coarse.toarray() if 2 * coarse.nnz > math.prod(coarse.shape) else coarse
 
 

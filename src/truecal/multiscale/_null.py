@@ -62,13 +62,12 @@ from truecal.multiscale._constants import (
     FLIP_USUAL,
     LABELS_AT_ONCE,
     MOST_DRAWN_ROWS,
-    MOST_SIGNS,
     MOST_TRIALS,
     ROWS_PER_BIN,
     TEST_CELLS,
     TRIALS_AT_ONCE,
 )
-from truecal.multiscale._units import gram, hardly_sparse
+from truecal.multiscale._units import gram, hardly_sparse, in_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,9 +402,7 @@ class ClusterNull(Null):
     ) -> None:
         self.binary = binary
         self.scale = flip_scale(score, residual, weight, cluster) if scaled else FlipScale(1.0, 0.0)
-        self.n_clusters = int(cluster.max()) + 1
-        if self.n_clusters > 2 * MOST_SIGNS:
-            self.n_clusters, cluster = MOST_SIGNS, cluster % MOST_SIGNS
+        cluster, self.n_clusters = in_blocks(cluster, int(cluster.max()) + 1)
         start = _cell_starts(score, weight)
         cell = np.repeat(np.arange(len(start)), np.diff(start, append=len(score)))
         self.mass = np.asarray(np.add.reduceat(weight, start))
@@ -432,7 +429,7 @@ class ClusterNull(Null):
     @cached_property
     def _signed(self) -> FloatArray | scipy.sparse.csr_array:
         """The sums, dense if many of them are not 0."""
-        return self._sums.toarray() if hardly_sparse(self._sums) else self._sums
+        return self._sums.toarray() if hardly_sparse(self._sums.nnz, self._sums.shape) else self._sums
 
     def all_draws(self) -> FloatArray:
         """Return the residuals for every pattern of signs that keeps that of the first cluster, the data first."""

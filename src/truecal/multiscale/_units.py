@@ -36,6 +36,7 @@ from truecal.multiscale._constants import (
     DENSE_ROWS,
     MIN_CLUSTERS,
     MIN_EFFECTIVE_CLUSTERS,
+    MOST_BLOCKS,
     MOST_LEVELS_CLUSTERED,
     MOST_SINGLE_SCORES,
     PIECE_ROWS,
@@ -76,19 +77,16 @@ class ClusterUnits:
         Which cluster, from 0, and which unit.
     weight, residual : ndarray
         Sum of the weights, and of the weights times score less label.
-    by_cluster : tuple of ndarray of int
-        Order of these by cluster, and within a cluster by unit; and where each cluster begins in it.
     n_clusters : int
-        Number of clusters.
+        Number of clusters, or of blocks of whole clusters if these are many (`in_blocks`).
     effective_number : float
-        G: the same, or less if few of them hold most of the weight.
+        G: number of clusters, or less if few of them hold most of the weight.
     """
 
     cluster: IntArray
     unit: IntArray
     weight: FloatArray
     residual: FloatArray
-    by_cluster: tuple[NDArray[Any], NDArray[Any]]
     n_clusters: int
     effective_number: float
 
@@ -228,15 +226,26 @@ def _below_its_edge(rank: FloatArray, score: FloatArray) -> BoolArray:
     return np.asarray((score < 0.5) | ((score == 0.5) & (rank >= 0.5)))
 
 
-def hardly_sparse(matrix: scipy.sparse.csr_array) -> bool:
-    """Return whether products are quicker if a matrix becomes dense."""
-    return bool(matrix.nnz >= SPARSE_SHARE * math.prod(matrix.shape))
+def hardly_sparse(n_entries: int, shape: tuple[int, ...]) -> bool:
+    """Return whether products are quicker if a matrix is dense."""
+    return n_entries >= SPARSE_SHARE * math.prod(shape)
 
 
-def gram(matrix: scipy.sparse.csr_array) -> FloatArray:
-    """Return the products of all pairs of columns of a sparse matrix; one that is hardly sparse becomes dense first."""
+def sum_matrices(row: IntArray, column: IntArray, shape: tuple[int, int], *values: FloatArray) -> list[Any]:
+    """Return the sums of each of several values by row and column as matrices, dense if they are hardly sparse."""
+    if not hardly_sparse(len(row), shape):
+        return [scipy.sparse.csr_array((one, (row, column)), shape=shape) for one in values]
+    place = row * shape[1]
+    place += column
+    return [total(place, one, math.prod(shape)).reshape(shape) for one in values]
+
+
+def gram(matrix: scipy.sparse.csr_array | FloatArray) -> FloatArray:
+    """Return the products of all pairs of columns of a matrix; one that is hardly sparse becomes dense first."""
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(matrix.T @ matrix)
     n_rows, n_columns = matrix.shape
-    if not hardly_sparse(matrix):
+    if not hardly_sparse(matrix.nnz, matrix.shape):
         return np.asarray((matrix.T @ matrix).toarray())
     products = np.zeros((n_columns, n_columns))
     for first in range(0, n_rows, DENSE_ROWS):
@@ -426,6 +435,8 @@ def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
 def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray) -> int:
     """Return the finest level at which bins hold rows of six different clusters, on average."""
     most = 2**MOST_LEVELS_CLUSTERED
+    if clusters.n_clusters >= ROWS_PER_BIN * most:
+        return MOST_LEVELS_CLUSTERED
     place = np.minimum(place_of(rank, score, most), most - 1).astype(np.int16)
     order, bounds = clusters.by_cluster
     place = place[clusters.group][order]
@@ -442,14 +453,25 @@ def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray)
     return depth
 
 
+def in_blocks(cluster: IntArray, n_clusters: int, n_single: int = 0) -> tuple[IntArray, int]:
+    """Return clusters, or blocks of whole clusters if these are many, and their number; the last `n_single` stay."""
+    n_merged = n_clusters - n_single
+    if n_merged <= 2 * MOST_BLOCKS:
+        return cluster, n_clusters
+    block = cluster % MOST_BLOCKS
+    if n_single:
+        block = np.where(cluster < n_merged, block, cluster - n_merged + MOST_BLOCKS)
+    return block, MOST_BLOCKS + n_single
+
+
 def _cluster_units(clusters: Clusters, score: FloatArray, scale: float) -> ClusterUnits:
+    cluster, n_clusters = in_blocks(clusters.cluster, clusters.n_clusters, clusters.n_weightless)
     weight = clusters.weight * scale
     return ClusterUnits(
-        cluster=clusters.cluster,
+        cluster=cluster,
         unit=clusters.group,
         weight=weight,
         residual=clusters.residual(score) * scale,
-        by_cluster=clusters.by_cluster,
-        n_clusters=clusters.n_clusters,
+        n_clusters=n_clusters,
         effective_number=clusters.effective_number,
     )

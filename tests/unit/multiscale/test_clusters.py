@@ -11,7 +11,7 @@ from truecal.data.sample import Sample
 from truecal.multiscale._curves import fit_curves
 from truecal.multiscale._error import analyse
 from truecal.multiscale._levels import null_variance, sums_by_cluster
-from truecal.multiscale._units import enough_clusters, inflation, make_units
+from truecal.multiscale._units import enough_clusters, in_blocks, inflation, make_units
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +80,29 @@ def test_limits_allow_for_two_clusters_with_half_of_the_rows():
     giant = analyse(Sample.from_rows(label, score, clusters=np.where(equal < 90, 0, equal))).limits
     assert not giant.reliable  # 30 small clusters beside it say little
     assert (giant.lower(0.05), giant.upper(0.05)) == (0.0, giant.largest)
+
+
+def test_very_many_clusters_are_blocks_of_them(monkeypatch):
+    rng = np.random.default_rng(4)
+    score = rng.random(6000)
+    effect = rng.normal(0, 0.5, 2000).repeat(3)
+    label = (rng.random(6000) < 1 / (1 + np.exp(-np.log(score / (1 - score)) - effect))).astype(int)
+    sample = Sample.from_rows(label, score, clusters=np.arange(6000) // 3)
+    alone = analyse(sample)
+    monkeypatch.setattr("truecal.multiscale._units.MOST_BLOCKS", 500)
+    blocks = analyse(replace(sample))
+    assert (alone.units.clusters.n_clusters, blocks.units.clusters.n_clusters) == (2000, 500)
+    assert blocks.reliable
+    low, high = (np.array([one.limits.lower(0.05), one.limits.upper(0.05)]) for one in (alone, blocks))
+    assert high == pytest.approx(low, abs=0.1 * (low[1] - low[0]))
+    assert blocks.error() == pytest.approx(alone.error(), abs=0.1 * (low[1] - low[0]))
+
+
+def test_clusters_without_weight_are_not_merged(monkeypatch):
+    monkeypatch.setattr("truecal.multiscale._units.MOST_BLOCKS", 3)
+    block, number = in_blocks(np.arange(12), 12, 2)
+    assert (block.tolist(), number) == ([0, 1, 2] * 3 + [0, 3, 4], 5)
+    assert in_blocks(np.arange(6), 6) == (pytest.approx(np.arange(6)), 6)
 
 
 def test_many_pairs_take_no_longer_than_a_few_sorts():
