@@ -15,7 +15,8 @@ from truecal.exceptions import InputError
 
 #: The value of `multiclass` for the error of the top label among rows with the same predicted class.
 TOP_BY_CLASS = "top_by_class"
-
+#: That for columns that are labels, of which a row can have any number, and not classes.
+MULTILABEL = "multilabel"
 
 #: What weights mean where uncertainty is reported.
 WEIGHT_KINDS = ("sampling", "counts", "clusters")
@@ -32,7 +33,7 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
     """Refuse an unknown way to measure several classes, and a positive class with the top label."""
     if multiclass is None:
         return
-    if multiclass in ("canonical", TOP_BY_CLASS):
+    if multiclass in ("canonical", TOP_BY_CLASS, MULTILABEL):
         interval = "" if multiclass == "canonical" else ", confidence_interval"
         raise InputError(
             f"{multiclass!r} is for calibration_error, estimate{interval} and calibration_test only",
@@ -41,7 +42,9 @@ def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:
             remedy="Use 'top', 'top_k' or 'classwise'.",
         )
     if not (isinstance(multiclass, str) and re.fullmatch("top_(k|[1-9][0-9]*)", multiclass)):
-        check_choice("multiclass", multiclass, ("top", "classwise", "top_k", TOP_BY_CLASS, "canonical"))
+        check_choice(
+            "multiclass", multiclass, ("top", "classwise", "top_k", TOP_BY_CLASS, MULTILABEL, "canonical")
+        )
     if pos_label is not None and multiclass.startswith("top"):
         raise InputError(
             f"cannot be combined with multiclass={multiclass!r}: the top class differs from row to row",

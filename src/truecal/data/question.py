@@ -35,6 +35,7 @@ from truecal.data.faults import warn_of_classes
 from truecal.data.labels import Codes, Labels, check_classes, check_pos_label, read_clusters
 from truecal.data.predictions import (
     AGAINST_THE_REST,
+    MULTILABEL,
     TOP_BY_CLASS,
     check_multiclass,
     class_target,
@@ -174,11 +175,14 @@ class Question:
         Their rows; None for a Sample, whose rows are gone.
     apart : bool
         Whether the samples have different rows, those of each predicted class, and count by their numbers.
+    multilabel : bool
+        Whether the samples are labels of the same rows, of which a row can have any number.
     """
 
     samples: tuple[Sample, ...]
     rows: Sequence[Rows] | None = None
     apart: bool = False
+    multilabel: bool = False
 
     @property
     def single(self) -> bool:
@@ -190,6 +194,8 @@ class Question:
         """What is measured, in words."""
         if self.apart:
             return f"top label, class by class ({len(self.samples)} predicted classes)"
+        if self.multilabel and not self.single:
+            return f"mean over {len(self.samples)} labels"
         return self.samples[0].target if self.single else classes_target(len(self.samples))
 
     @cached_property
@@ -274,6 +280,9 @@ def ask(
     if reading.get("multiclass") == TOP_BY_CLASS:
         rows: Sequence[Rows] = _parts(y_true, y_proba, reading)
         return Question(tuple(part.group(counting=counting) for part in rows), rows, apart=True)
+    if reading.get("multiclass") == MULTILABEL:
+        rows = _labels(y_true, y_proba, reading)
+        return Question(tuple(part.group(counting=counting) for part in rows), rows, multilabel=True)
     if isinstance(y_true, Sample):
         return Question(as_samples(y_true, y_proba, **reading))
     rows = read_rows(y_true, y_proba, **reading)
@@ -538,6 +547,38 @@ def _parts(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, ..
     top = np.column_stack([rows.score for rows in classes]).argmax(axis=1)
     chosen = [(rows, np.flatnonzero(top == k)) for k, rows in enumerate(classes)]
     return tuple(replace(rows.take(which), target=_top_target(rows)) for rows, which in chosen if len(which))
+
+
+def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, ...]:
+    """Return the rows of each label, without those of weight 0."""
+    if isinstance(y_true, Sample | ImperfectLabels) or reading.get("pos_label") is not None:
+        raise InputError(
+            f"{MULTILABEL!r} needs 0 or 1 for each label and row, and a probability for each",
+            argument="multiclass",
+            value=MULTILABEL,
+        )
+    (truth, names), (proba, columns) = to_array(y_true, "y_true"), to_array(y_proba, "y_proba")
+    _refuse_other_order(columns, names)
+    if truth.ndim != 2 or truth.shape != proba.shape:
+        raise InputError(
+            f"has shape {truth.shape}, y_proba has {proba.shape}. For {MULTILABEL!r} both have a column for each label",
+            argument="y_true",
+        )
+    named = columns or names or list(range(truth.shape[1]))
+    named = (
+        named if reading.get("labels") is None else to_array(reading["labels"], "labels")[0].ravel().tolist()
+    )
+    check_classes(named, truth.shape[1])
+    options = {**reading, "multiclass": None, "labels": None}
+    found = []
+    for k, name in enumerate(named):
+        try:
+            (rows,) = read_rows(truth[:, k], proba[:, k], **options)
+        except InputError as error:
+            fault = {key: vars(error)[key] for key in ("problem", "count", "first_row", "value", "remedy")}
+            raise InputError(**fault, argument=f"{error.argument}, label {name!r},") from None
+        found.append(replace(rows.kept(), target=f"label {name!r}{_suffix(vars(rows))}"))
+    return tuple(found)
 
 
 def _top_target(rows: Rows) -> str:

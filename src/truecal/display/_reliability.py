@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from truecal._lib.checks import check_choice
+from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.text import level
 from truecal._lib.types import RNGLike
 from truecal.assessment._plotdata import ScoreHistogram, score_histogram
-from truecal.data import as_sample
+from truecal.data.predictions import AGAINST_THE_REST
+from truecal.data.question import ask
+from truecal.data.sample import Sample
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import (
     CYCLE,
     INK,
     axes_or_new,
     axis_floor,
+    axis_top,
     count_axis,
     draw_diagonal,
+    label_outer,
     legend_below,
-    legend_inside,
+    panels,
     score_axis,
     split_below,
+    text_handle,
     tidy,
     wrapped,
 )
@@ -47,6 +53,8 @@ KINDS = ("isotonic", "bins", "sweep")
 
 #: Curves of fewer points than this show them.
 _FEW = 25
+#: Most classes that have a panel each.
+_MOST_PANELS = 30
 #: How curves and their bands are recognised in axes.
 _CURVE, _BAND = "truecal-reliability", "truecal-band"
 
@@ -68,6 +76,8 @@ class ReliabilityDisplay(Display):
         Where the true curve may lie.
     name : str, optional
         Name of the model in title and legend.
+    classes : sequence of ReliabilityDisplay, optional
+        Diagrams of several classes or labels, drawn as panels; `curve` is then that of the first.
 
     Attributes
     ----------
@@ -98,12 +108,14 @@ class ReliabilityDisplay(Display):
         kind: str = "isotonic",
         confidence: ConfidenceBand | None = None,
         name: str | None = None,
+        classes: Sequence[ReliabilityDisplay] = (),
     ) -> None:
         self.curve = curve
         self.histogram = histogram
         self.estimate = estimate
         self.confidence = confidence
         self.name = name
+        self.classes = tuple(classes)
         self.kind = check_choice("kind", kind, KINDS)
 
     @classmethod
@@ -129,7 +141,8 @@ class ReliabilityDisplay(Display):
     ) -> Self:
         """Draw the diagram of labels and probabilities, or of a `Sample`.
 
-        Axes that already have a diagram get one more curve, so that several models can be compared.
+        Axes that already have a diagram get one more curve, so that several models can be compared. With
+        ``multiclass="classwise"``, ``"multilabel"`` or ``"top_by_class"`` each class or label has a panel.
 
         Parameters
         ----------
@@ -158,25 +171,40 @@ class ReliabilityDisplay(Display):
         """
         check_choice("kind", kind, KINDS)
         drawing, reading = cls._split(options)
-        sample = as_sample(y_true, y_proba, **reading)
-        curve = reliability_curve(
-            sample,
-            n_bins="sweep" if kind == "sweep" else n_bins,
-            binning=binning,
-            band=band,
-            confidence_level=confidence_level,
-            n_resamples=n_resamples,
-            rng=rng,
+        generator = as_generator(rng)
+
+        def make(sample: Sample) -> ReliabilityDisplay:
+            curve = reliability_curve(
+                sample,
+                n_bins="sweep" if kind == "sweep" else n_bins,
+                binning=binning,
+                band=band,
+                confidence_level=confidence_level,
+                n_resamples=n_resamples,
+                rng=generator,
+            )
+            estimate = None if estimator is None else get_estimator(estimator)(sample)
+            limits = None
+            if confidence is not None and kind == "isotonic":
+                limits = confidence_band(sample, kind=confidence, confidence_level=confidence_level)
+            elif confidence is not None:
+                limits = bin_confidence_band(curve, confidence)
+            shown = score_histogram(sample, scale=scale)
+            return cls(curve, shown, estimate=estimate, kind=kind, confidence=limits, name=name)
+
+        question = ask(y_true, y_proba, **reading)
+        if len(question.samples) > _MOST_PANELS:
+            raise InputError(
+                f"has {len(question.samples)} classes, and at most {_MOST_PANELS} are drawn",
+                argument="y_proba",
+                remedy="Choose one with pos_label, or some of the columns.",
+            )
+        first, *others = [make(sample) for sample in question.samples]
+        shown: dict[str, Any] = {"estimate": first.estimate, "confidence": first.confidence}
+        classes = () if question.single else (first, *others)
+        return cls(first.curve, first.histogram, kind=kind, name=name, classes=classes, **shown).plot(
+            ax, **drawing
         )
-        estimate = None if estimator is None else get_estimator(estimator)(sample)
-        limits = None
-        if confidence is not None and kind == "isotonic":
-            limits = confidence_band(sample, kind=confidence, confidence_level=confidence_level)
-        elif confidence is not None:
-            limits = bin_confidence_band(curve, confidence)
-        shown = score_histogram(sample, scale=scale)
-        display = cls(curve, shown, estimate=estimate, kind=kind, confidence=limits, name=name)
-        return display.plot(ax, **drawing)
 
     @classmethod
     @describe_plot
@@ -307,9 +335,12 @@ class ReliabilityDisplay(Display):
         Self
             With its axes in `ax_` and `histogram_ax_`, and its figure in `figure_`.
         """
+        if self.classes:
+            options = {"color": color, "legend": legend, **line}
+            return self._plot_classes(ax, self.name if name is None else name, options)
         shown = self.histogram if histogram else None
         name = self.name if name is None else name
-        ax = axes_or_new(ax, figsize=(4.2, 4.6) if shown else (4.2, 3.9))
+        ax = axes_or_new(ax, figsize=(4.2, 5.0) if shown else (4.2, 4.3))
         before = sum(other.get_gid() == _CURVE for other in ax.lines)
         color = CYCLE[before % len(CYCLE)] if color is None else color
         self.histogram_ax_ = below = self._histogram_axes(ax, before, shown)
@@ -321,15 +352,32 @@ class ReliabilityDisplay(Display):
             ax, color, {} if name is None else {"label": wrapped(name, ax)}, line, band=not before
         )
         self._label(ax, below, before, name)
-        self._set_scales(ax, shown)
+        self._set_scales(ax, shown, max(self._largest, ax.get_xlim()[1] if before else 0.0))
         if shown and below:
             draw_counts(below, shown, color, fill=not before)
             tidy(below, xlabel="score", ylabel="rows")
             ax.tick_params(labelbottom=False)
             ax.figure.align_ylabels([ax, below])
         if legend:
-            self._draw_legend(ax, below, before)
+            self._draw_legend(ax, below)
         return self._drawn(ax)
+
+    def _plot_classes(self, ax: Any, name: str | None, options: dict[str, Any]) -> Self:
+        """Draw one diagram for each class, without histograms."""
+        axes, legend = (
+            panels(ax, len(self.classes), columns=5 if len(self.classes) > 9 else 3),
+            options.pop("legend"),
+        )
+        for one, display in zip(axes, self.classes, strict=True):
+            display.plot(one, histogram=False, legend=False, **options)
+            title = wrapped(display.curve.target.removesuffix(AGAINST_THE_REST), one)
+            tidy(one, title=title if name is None else f"{name}, {title}")
+            display._set_scales(one, None, max(each._largest for each in self.classes))
+        label_outer(axes, "score", "observed frequency")
+        if legend:
+            legend_below(axes)
+        self.histogram_ax_ = None
+        return self._drawn(*axes)
 
     @staticmethod
     def _histogram_axes(ax: Any, before: int, histogram: ScoreHistogram | None) -> Any:
@@ -362,18 +410,32 @@ class ReliabilityDisplay(Display):
 
     def _label(self, ax: Axes, below: Axes | None, before: int, name: str | None) -> None:
         """Label the axes; the title and the band are those of one model, and go when there are several."""
-        title = "" if before else wrapped(f"{name or self.curve.target}, n = {self.curve.n:,.10g}", ax)
+        worth = self.curve.effective_size
+        size = f"n = {self.curve.n:,.10g}" if worth is None else f"effective n = {worth:,.0f}"
+        title = "" if before else wrapped(f"{name or self.curve.target}, {size}", ax)
         tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
         if before:
             ax.set_title("", loc="left")
             for artist in [artist for artist in ax.collections if artist.get_gid() == _BAND]:
                 artist.remove()
 
-    def _set_scales(self, ax: Axes, histogram: ScoreHistogram | None) -> None:
-        scale, floor = histogram.scale if histogram else "linear", axis_floor(histogram)
-        score_axis(ax, scale, floor)
+    @property
+    def _largest(self) -> float:
+        """The largest score, or observed frequency of a bin."""
+        return float(
+            max(self.curve.score.max(), self.curve.bins.upper.max(), self.curve.bins.mean_label.max())
+        )
+
+    def _set_scales(self, ax: Axes, histogram: ScoreHistogram | None, largest: float) -> None:
+        scale, floor, top = (
+            histogram.scale if histogram else "linear",
+            axis_floor(histogram),
+            axis_top(largest),
+        )
+        score_axis(ax, scale, floor, top=top)
         # A frequency nearer to an end than one row in n cannot be told from it.
-        score_axis(ax, scale, max(10.0 ** -math.ceil(math.log10(max(self.curve.n, 10))), floor), "y")
+        nearest = max(10.0 ** -math.ceil(math.log10(max(self.curve.n, 10))), floor)
+        score_axis(ax, scale, nearest, "y", top=top)
 
     def _draw_confidence(self, ax: Axes, band: ConfidenceBand, color: Any, name: str | None) -> None:
         """Draw where the true curve may lie, in the colour of the curve."""
@@ -388,20 +450,14 @@ class ReliabilityDisplay(Display):
         else:
             ax.vlines(band.score, band.lower, band.upper, color=color, linewidth=1.2, label=label)
 
-    def _draw_legend(self, ax: Axes, below: Axes | None, before: int) -> None:
-        """Draw the legend: inside for one model, below for several."""
-        if before:
-            if (old := ax.get_legend()) is not None:
-                old.remove()
-            legend_below([below or ax], handles=ax.get_legend_handles_labels()[0])
-            return
-        # An over-confident model leaves the upper left free, an under-confident one the lower right; an axis that
-        # is stretched towards 1 squeezes everything to the left.
-        under = float(np.average(self.curve.bins.gap, weights=self.curve.bins.count)) < 0
-        scale = self.histogram.scale if self.histogram else "linear"
-        right = {"linear": under, "logit": False, "complement": True}[scale]
-        notes = [] if self.estimate is None else [f"{self.estimate.estimator} {self.estimate.value:.4f}"]
-        legend_inside(ax, "lower right" if right else "upper left", *notes)
+    def _draw_legend(self, ax: Axes, below: Axes | None) -> None:
+        """Draw the legend under the diagram, where it covers nothing."""
+        if (old := ax.get_legend()) is not None:
+            old.remove()
+        handles = ax.get_legend_handles_labels()[0]
+        if self.estimate is not None:
+            handles.append(text_handle(f"{self.estimate.estimator} {self.estimate.value:.4f}"))
+        legend_below([below or ax], handles=handles)
 
 
 def draw_counts(ax: Axes, histogram: ScoreHistogram, color: Any, *, fill: bool = True) -> None:

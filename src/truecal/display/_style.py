@@ -173,10 +173,14 @@ def legend_inside(ax: Axes, corner: Any, *notes: str, columns: int = 1) -> None:
     legend = ax.legend(handles, labels, loc=corner, fontsize="small", ncols=columns, **options)
     room = 0.95 * width_of(ax) * ax.figure.dpi
     if legend.get_window_extent().width > room:
-        # What is left beside the handles; a letter is about half as wide as the font is high.
-        letters = max(int((72 * width_of(ax) - 30) / (0.4 * _font_size())), 10)
-        labels = ["\n".join(textwrap.wrap(label, letters)) or label for label in labels]
-        ax.legend(handles, labels, loc=corner, fontsize="x-small", handlelength=1.6, **options)
+        ax.legend(handles, _in_lines(labels, ax), loc=corner, fontsize="x-small", handlelength=1.6, **options)
+
+
+def _in_lines(labels: Sequence[str], ax: Axes) -> list[str]:
+    """Return labels of a legend in lines as long as narrow axes allow."""
+    # What is left beside the handles; a letter is about half as wide as the font is high.
+    letters = max(int((72 * width_of(ax) - 30) / (0.4 * _font_size())), 10)
+    return ["\n".join(textwrap.wrap(label, letters)) or label for label in labels]
 
 
 def legend_below(
@@ -207,6 +211,10 @@ def legend_below(
             legend = ax.legend(loc="upper center", ncols=ncols, **options)
             if legend.get_window_extent().width <= room:
                 break
+        else:
+            labels = _in_lines([handle.get_label() for handle in options["handles"]], ax)
+            options |= {"labels": labels, "fontsize": "x-small", "handlelength": 1.6}
+            legend = ax.legend(loc="upper center", **options)
     legend.get_title().set_color(colour)
 
 
@@ -335,14 +343,27 @@ def scaled(score: FloatArray, scale: str, floor: float) -> FloatArray:
     return np.asarray(high + np.log10(np.maximum(score, floor)))
 
 
-def score_axis(ax: Axes, scale: str, floor: float, which: str = "x") -> None:
-    """Make an axis one of probabilities: linear, or stretched towards 1 or towards both ends."""
+def axis_top(largest: float) -> float:
+    """Return where a linear axis of probabilities ends: at 1, or just above the largest one if all are low.
+
+    Examples
+    --------
+    >>> [axis_top(value) for value in (0.9, 0.55, 0.31, 0.004)]
+    [1.0, 0.6, 0.4, 0.004]
+    """
+    tops = (round(digit * 10.0**-power, 7) for power in range(6, 0, -1) for digit in (1, 2, 4, 6, 8))
+    return next((top for top in tops if largest <= top <= 0.6), 1.0)
+
+
+def score_axis(ax: Axes, scale: str, floor: float, which: str = "x", *, top: float = 1.0) -> None:
+    """Make an axis one of probabilities: linear up to `top`, or stretched towards 1 or towards both ends."""
     set_scale, set_ticks, set_limits = (
         getattr(ax, f"set_{which}{what}") for what in ("scale", "ticks", "lim")
     )
     if scale == "linear":
-        set_limits(0, 1)
-        set_ticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+        set_limits(0, top)
+        ticks = [round(part * top, 9) for part in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         return
 
     def back(place: FloatArray) -> FloatArray:

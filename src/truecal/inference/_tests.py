@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,6 +76,27 @@ def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generat
         classes=results,
     )
     return result.not_tested(whole.too_little)
+
+
+def each_alone(question: Question, test: Callable[[Question], TestResult]) -> TestResult:
+    """Return the test of a question, or of labels that may depend on each other each by itself, and the worst."""
+    if not question.multilabel or question.single:
+        return test(question)
+    tests = corrected_by_holm([test(part) for part in question.of_each()])
+    worst = min(tests, key=lambda one: (one.adjusted_pvalue or 0.0, one.pvalue, -one.statistic))
+    pvalue = worst.adjusted_pvalue
+    assert pvalue is not None
+    reason = f"The p-value is the smallest of the labels', by Holm's method; the statistic is that of {worst.target}."
+    return replace(
+        worst,
+        pvalue=pvalue,
+        pvalue_range=(pvalue, pvalue),
+        target=question.target,
+        adjusted_pvalue=None,
+        spiegelhalter=None,
+        notes=(reason, *(note for note in worst.notes if note != reason)),
+        classes=tests,
+    )
 
 
 def _joint_null(question: Question, rows: Sequence[Rows]) -> tuple[JointNull, SpiegelhalterResult]:

@@ -17,7 +17,7 @@ from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_TEST, MULTISCALE, list_estimators
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
-from truecal.inference._tests import estimator_test, multiscale_test
+from truecal.inference._tests import each_alone, estimator_test, multiscale_test
 from truecal.inference.c_statistic import reversed_scores
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import assumption_of, check_interval_norm, check_resolution, limits_of
@@ -120,6 +120,10 @@ def calibration_test(
     **Top label, class by class.** ``multiclass="top_by_class"`` tests the rows of each predicted class by themselves.
     The statistic is the mean over the classes, and `classes` has the test of each with an adjusted p-value.
 
+    **Several labels.** ``multiclass="multilabel"`` takes each column of 0 and 1 as a question of its own, and tests
+    it by itself. `classes` has these tests with p-values adjusted by Holm's method, which allows any dependence between
+    labels; the smallest of them is the joint p-value.
+
     **Canonical.** ``multiclass="canonical"`` tests the whole probability vector. The statistic is the squared kernel
     calibration error over all pairs of rows, and classes are drawn from the predicted vectors, so that the level is
     exact. Beyond 512 rows the kernel is projected on 512 of them, which keeps the time linear.
@@ -159,7 +163,7 @@ def calibration_test(
         The positive class.
     labels : sequence of K labels, optional
         The class of each column.
-    multiclass : {"top", "classwise", "top_k", "top_by_class", "canonical"}, optional
+    multiclass : {"top", "classwise", "top_k", "top_by_class", "multilabel", "canonical"}, optional
         What to test for several classes; the top label by default. See `truecal.estimate`.
     rng : seed or numpy.random.Generator, optional
         Random seed.
@@ -225,13 +229,15 @@ def calibration_test(
         check_choice("method", method, method_names())
         if at_most is not None:
             raise InputError("needs method='multiscale'", argument="at_most")
-        result = estimator_test(question, method, norm, options, n_resamples, generator)
+        result = each_alone(
+            question, lambda part: estimator_test(part, method, norm, options, n_resamples, generator)
+        )
     elif options:
         raise unknown_option(next(iter(options)), "the multiscale test")
     elif at_most is not None:
         result = equivalence_test(question, at_most, norm, resolution)
     else:
-        result = multiscale_test(question, n_resamples, generator)
+        result = each_alone(question, lambda part: multiscale_test(part, n_resamples, generator))
     if question.apart:
         return result
     notes = [*result.notes, *warn_of_dependence(question.samples[0], stacklevel=2)]

@@ -78,13 +78,14 @@ def estimate(
         The positive class; with K > 2 columns, that class against the rest.
     labels : sequence, optional
         The class of each column of `y_proba`.
-    multiclass : {"top", "classwise", "top_k", "top_by_class", "canonical"}, optional
+    multiclass : {"top", "classwise", "top_k", "top_by_class", "multilabel", "canonical"}, optional
         ``"classwise"`` is the lp mean over the classes of the error of each against the rest. ``"top_5"`` (any number)
         is the sum of the five largest probabilities, and whether the true class is among them; ``"top_k"`` is
         ``"top_5"``, or one less than the number of classes if that is smaller. ``"canonical"`` is the squared kernel
         calibration error of the whole vector, an unbiased estimate that may be negative, with the option `bandwidth`.
         ``"top_by_class"`` is the error of the top label among rows with the same predicted class, combined by their
-        shares (Gupta and Ramdas 2022).
+        shares (Gupta and Ramdas 2022). ``"multilabel"`` takes columns that are labels, of which a row can have any
+        number: `y_true` has 0 or 1 in each, and probabilities need not sum to 1.
     rng : seed or numpy.random.Generator, optional
         Seed for the estimators that draw random numbers; the others ignore it.
     **options

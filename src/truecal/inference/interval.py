@@ -24,6 +24,7 @@ from truecal.multiscale import (
     band,
     class_dependence,
     joint_limits,
+    label_dependence,
     largest_error,
 )
 from truecal.results import Interval
@@ -82,8 +83,8 @@ def confidence_interval(
     assume : {"monotone", "none"}, optional
         Another assumption about the calibration curve.
     {reading}
-        For ``multiclass="classwise"`` and ``"top_by_class"`` the interval is for the lp mean over classes, from
-        their joint distribution.
+        For ``multiclass="classwise"``, ``"top_by_class"`` and ``"multilabel"`` the interval is for the lp mean over
+        classes or labels, from their joint distribution.
 
     Returns
     -------
@@ -184,7 +185,10 @@ def _joint_limits(
         influence = np.zeros(len(question.rows[0].label))
         for values in each:
             influence += values / len(cores)
-        dependence = class_dependence([rows.score for rows in question.rows])
+        scores = [rows.score for rows in question.rows]
+        dependence = class_dependence(scores)
+        if question.multilabel:
+            dependence = label_dependence([rows.label for rows in question.rows], scores)
     return joint_limits(
         cores,
         influence,

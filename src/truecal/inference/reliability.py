@@ -81,6 +81,8 @@ class Reliability(Result):
         What the scores are probabilities of.
     n_clusters : int or None
         Number of clusters, if rows depend on each other.
+    effective_size : float or None
+        With sampling weights, Kish's effective number of rows.
     rates : Runs
         Rates of the bins and how well they are known.
     """
@@ -103,6 +105,7 @@ class Reliability(Result):
     n: float
     target: str
     n_clusters: int | None
+    effective_size: float | None
     rates: Runs = field(repr=False)
 
     def bin_rows(self) -> list[dict[str, float]]:
@@ -207,6 +210,7 @@ def reliability_curve(
         n=sample.n,
         target=sample.target,
         n_clusters=sample.size_fields["n_clusters"],
+        effective_size=None if sample.counted else sample.effective_size,
         rates=rates,
     )
 

@@ -6,6 +6,7 @@ from truecal.multiscale._combine import PairedRows as PairedRows
 from truecal.multiscale._combine import class_dependence as class_dependence
 from truecal.multiscale._combine import difference as difference
 from truecal.multiscale._combine import joint_limits as joint_limits
+from truecal.multiscale._combine import label_dependence as label_dependence
 from truecal.multiscale._constants import MIN_CLUSTERS as MIN_CLUSTERS
 from truecal.multiscale._error import Multiscale as Multiscale
 from truecal.multiscale._error import analyse as analyse

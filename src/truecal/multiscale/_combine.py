@@ -157,6 +157,27 @@ def class_dependence(scores: Sequence[NDArray[Any]]) -> float:
     return min(max(float(np.sum(second**2 - fourth)) / total, 0.0), 1.0) if total > 0 else 1.0
 
 
+def label_dependence(labels: Sequence[NDArray[Any]], scores: Sequence[NDArray[Any]]) -> float:
+    r"""Return the same for labels of which a row can have any number, from the correlations of their residuals.
+
+    With :math:`v_k = p_k (1 - p_k)` and :math:`\hat\rho_{jk}` the correlation of :math:`y_j - p_j` and
+    :math:`y_k - p_k`, it is :math:`\sum_{j \ne k} \hat\rho_{jk}^2 \langle v_j, v_k \rangle / \sum_k \langle v_k, v_k
+    \rangle`. Noise makes the squared correlations too large by 1/n.
+
+    Parameters
+    ----------
+    labels, scores : sequence of ndarray of shape (n,)
+        Labels and scores of the rows for each label.
+    """
+    score = np.stack(scores).astype(np.float64)
+    spread, residual = score * (1 - score), np.stack(labels) - score
+    product = residual @ residual.T
+    square = product**2 / np.maximum(np.outer(np.diag(product), np.diag(product)), 1e-300)
+    inner = spread @ spread.T
+    own = float(np.trace(inner))
+    return float((square * inner).sum() - (np.diag(square) * np.diag(inner)).sum()) / own if own > 0 else 1.0
+
+
 def _count_clusters(
     classes: Sequence[Multiscale],
     weight: FloatArray | None,

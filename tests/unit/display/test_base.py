@@ -176,18 +176,11 @@ def test_rows_that_lack_something_are_refused(cls):
         cls([])
 
 
-def test_classwise_is_refused_clearly():
-    with pytest.raises(ValueError, match="multiclass 'classwise' gives 3 samples"):
-        ReliabilityDisplay.from_predictions(
-            [0, 1, 2], [[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], multiclass="classwise"
-        )
-
-
 @pytest.mark.parametrize("name", ["reliability, skewed", "reliability, tied", "reliability, under-confident"])
 def test_a_thumbnail_keeps_its_axes(displays, name):
     page = figure(2.6, 2.4)
     display = displays[name].plot(page.subplots())
     page.draw_without_rendering()
-    legend, axes = display.ax_.get_legend().get_window_extent(), display.ax_.get_window_extent()
+    legend, axes = display.histogram_ax_.get_legend().get_window_extent(), display.ax_.get_window_extent()
     assert axes.width > 0.5 * page.bbox.width
     assert legend.width < 1.1 * axes.width

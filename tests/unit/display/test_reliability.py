@@ -22,7 +22,7 @@ def test_reliability_draws_the_isotonic_curve_and_its_band(predictions, ax):
     band = ax.collections[0].get_paths()[0].vertices
     assert band[:, 1].min() == curve.lower.min()
     assert band[:, 1].max() == curve.upper.max()
-    assert "95% consistency band, if calibrated" in legend_texts(ax)
+    assert "95% consistency band, if calibrated" in legend_texts(display.histogram_ax_)
     assert display.histogram_ax_.get_xlabel() == "score"
 
 
@@ -50,8 +50,8 @@ def test_reliability_bars_hold_all_rows(ax):
 
 def test_reliability_writes_the_estimate(predictions, ax):
     value = truecal.calibration_error(*predictions, estimator="em_debias")
-    ReliabilityDisplay.from_predictions(*predictions, estimator="em_debias", n_resamples=5).plot(ax)
-    assert f"em_debias {value:.4f}" in legend_texts(ax)
+    display = ReliabilityDisplay.from_predictions(*predictions, estimator="em_debias", n_resamples=5, ax=ax)
+    assert f"em_debias {value:.4f}" in legend_texts(display.histogram_ax_)
 
 
 def test_reliability_without_histogram_legend_and_band(predictions, ax):
@@ -164,7 +164,7 @@ def test_a_confidence_band_differs_from_the_consistency_band(predictions, ax, ki
     edges = np.concatenate([path.vertices for path in drawn.get_paths()])
     for limit in (display.confidence.lower, display.confidence.upper):
         assert all(np.isclose(edges[:, 1], value).any() for value in limit)
-    assert {label, "95% consistency band, if calibrated"} < set(legend_texts(ax))
+    assert {label, "95% consistency band, if calibrated"} < set(legend_texts(display.histogram_ax_))
 
 
 def test_reliability_from_cross_validation(ax):
@@ -202,3 +202,44 @@ def test_a_shared_histogram_is_logarithmic_if_one_model_needs_it(ax, order):
     assert display.histogram_ax_.get_yscale() == "log"
     low, high = display.histogram_ax_.get_ylim()
     assert 0 < low < 1 < 900 < high < 4000
+
+
+@pytest.mark.parametrize(("multiclass", "n_panels"), [("classwise", 10), ("top_by_class", 10)])
+def test_classes_are_panels(multiclass, n_panels):
+    data = truecal.datasets.load("digits")
+    display = ReliabilityDisplay.from_predictions(
+        data.y_true, data.y_proba, labels=data.labels, multiclass=multiclass, n_resamples=9, rng=0
+    )
+    assert len(display.axes_) == len(display.classes) == n_panels
+    assert "zero" in display.axes_[0].get_title(loc="left")
+    assert len({axes.get_xlim() for axes in display.axes_}) == 1
+
+
+def test_labels_are_panels_and_low_scores_end_the_axes():
+    rng = np.random.default_rng(0)
+    proba = 0.3 * rng.random((2000, 2))
+    truth = (rng.random((2000, 2)) < proba).astype(int)
+    display = ReliabilityDisplay.from_predictions(truth, proba, multiclass="multilabel", n_resamples=9, rng=0)
+    assert [axes.get_xlim()[1] for axes in display.axes_] == [0.4, 0.4]
+    display = ReliabilityDisplay.from_predictions(truth[:, 0], proba[:, 0], n_resamples=9, rng=0)
+    assert display.ax_.get_ylim() == (0, 0.4)
+    high = np.linspace(0, 1, 2000)
+    display = ReliabilityDisplay.from_predictions(truth[:, 0], high, n_resamples=9, ax=display.ax_, rng=0)
+    assert display.ax_.get_xlim() == (0, 1)
+
+
+def test_weighted_data_have_their_band():
+    rng = np.random.default_rng(0)
+    proba, weight = rng.random(400), rng.lognormal(0, 1, 400)
+    truth = (rng.random(400) < proba).astype(int)
+    display = ReliabilityDisplay.from_predictions(
+        truth, proba, sample_weight=weight, confidence="simultaneous", n_resamples=9, rng=0
+    )
+    assert "effective n" in display.ax_.get_title(loc="left")
+    assert len(display.ax_.collections) == 2
+
+
+def test_too_many_classes_are_refused():
+    proba = np.random.default_rng(0).dirichlet(np.ones(40), 60)
+    with pytest.raises(truecal.InputError, match="at most 30"):
+        ReliabilityDisplay.from_predictions(np.arange(60) % 40, proba, multiclass="classwise")
