@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.reproduce._contract import Outcome, Records, Settings, as_markdown
 from truecal.reproduce._data import npz_arrays
-from truecal.reproduce._studies import in_parallel
+from truecal.reproduce._studies import kept_in_parallel
 
 Measure = Callable[[Settings], Outcome]
 
@@ -66,19 +65,7 @@ def rows_in_parallel(
     settings: Settings, name: str, function: Callable[..., Records], jobs: Sequence[tuple[Any, ...]]
 ) -> Records:
     """Return the rows of all jobs, in order; those of finished jobs are read from the work folder."""
-    path = settings.work / f"{name}_seed_{settings.seed}.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    lines = [line for line in lines if line.endswith("\n")]  # without one that was interrupted
-    done: dict[str, Records] = dict(json.loads(line) for line in lines)
-    missing = [job for job in jobs if repr(job) not in done]
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(lines)
-        file.flush()
-        for job, rows in zip(missing, in_parallel(settings, name, function, missing), strict=True):
-            done[repr(job)] = rows
-            file.write(json.dumps([repr(job), rows]) + "\n")
-            file.flush()
-    return [row for job in jobs for row in done[repr(job)]]
+    return [row for rows in kept_in_parallel(settings, name, function, jobs) for row in rows]
 
 
 def binary_sets(settings: Settings) -> dict[str, Sample]:

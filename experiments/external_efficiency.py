@@ -79,7 +79,6 @@ def _compare(rows: Records, name: str, n: int) -> PaperComparison:
         agrees=None,
         error=found[DEFAULT_ESTIMATOR][1],
         note="Values below 1 are possible in small samples, and for an estimator with assumptions about the curve.",
-        source="theory",
     )
 
 

@@ -25,7 +25,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--seed", type=int, default=2022, show_default=True, help="Random seed.")
 @click.option("--logits", type=_FOLDER, help="Folder of logit files with a calibration and a test split.")
 @click.option("--data", type=_FOLDER, help="Folder of NPZ files with predictions of real models.")
-@click.option("--force", is_flag=True, help="Also run parts that are already finished.")
+@click.option("--force", is_flag=True, help="Rerun finished parts.")
 def command(
     only: tuple[str, ...],
     list_parts: bool,
@@ -37,7 +37,7 @@ def command(
     data: Path | None,
     force: bool,
 ) -> None:
-    """Reproduce the figures and tables of the paper and compare them.
+    """Reproduce the figures and tables of the paper and compare the results with it.
 
     Roelofs, Cain, Shlens, Mozer, "Mitigating Bias in Calibration Error Estimation", AISTATS 2022. Each part
     writes a CSV, an SVG and a PNG to the folder, and rows to comparison.csv. An interrupted run resumes where it
@@ -85,7 +85,7 @@ def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         if row["part"] != part:
             part = row["part"]
             yield f"\n{part} ({row['where']}); does it agree?"
-        sentence = f"{row['quantity']}: {row['published']} ({row['source']}), here {with_error(row)}"
+        sentence = f"{row['quantity']}: paper {row['published']}, here {with_error(row)}"
         yield fill(sentence, 100, initial_indent=f"  {agreement[row['agrees']]:4}", subsequent_indent=" " * 8)
         if row["note"]:
             yield fill(row["note"], 100, initial_indent=" " * 8, subsequent_indent=" " * 8)

@@ -28,8 +28,8 @@ __all__ = ["NAMES", "Outcome", "PaperComparison", "Part", "Settings", "load_part
 
 #: The parts in the order of the paper; each is a function of that name, in a module of that name or of `_MODULES`.
 NAMES = (
-    "fig1", "table1", "table1_classes", "fig2", "fig3", "table2", "table3", "table4", "fig4", "ttest", "fig5", "fig6",
-    "appendix_b", "appendix_c", "appendix_d",
+    "fig1", "table1", "table1_classes", "monotone", "rankings", "fig2", "fig3", "table2", "table3", "table4", "fig4",
+    "statements", "ttest", "fig5", "fig6", "appendix_b", "appendix_c", "appendix_d",
 )  # fmt: skip
 #: Modules with more than one part.
 _MODULES = {"fig4": "fig4_fig6", "fig6": "fig4_fig6"}

@@ -80,15 +80,13 @@ class PaperComparison:
     quantity : str
         Quantity that is compared, with its unit.
     published, reproduced : str
-        Value or statement of the source, and the result here.
+        Value or statement of the paper, and the result here.
     agrees : bool or None
-        Whether they agree within error; None where the source has nothing to compare with.
+        Whether they agree within error; None where the paper has nothing to compare with.
     error : float or None
         Standard error of `reproduced`.
     note : str
         Explanation of a difference, or another remark.
-    source : str
-        ``"paper"``, or ``"independent"`` for an independent simulation that the project uses as a check.
     """
 
     quantity: str
@@ -97,7 +95,6 @@ class PaperComparison:
     agrees: bool | None
     error: float | None = None
     note: str = ""
-    source: str = "paper"
 
 
 def compare_with_paper(
@@ -109,7 +106,6 @@ def compare_with_paper(
     published_error: float = 0.0,
     digits: int = 2,
     note: str = "",
-    source: str = "paper",
 ) -> PaperComparison:
     """Compare two numbers; they agree within `STANDARD_ERRORS` joint standard errors.
 
@@ -126,7 +122,6 @@ def compare_with_paper(
         agrees=bool(abs(published - reproduced) <= STANDARD_ERRORS * joint),
         error=float(error),
         note=note,
-        source=source,
     )
 
 
@@ -173,7 +168,6 @@ _COMPARISON_COLUMNS = (
     "part",
     "where",
     "quantity",
-    "source",
     "published",
     "reproduced",
     "error",
@@ -255,20 +249,23 @@ def write_summary(names: Iterable[str], settings: Settings, command: str) -> Rec
 
 
 def as_markdown(rows: Records) -> str:
-    """Return the comparisons as a Markdown table, with numbered notes below it."""
-    lines = ["| where | quantity | published | truecal | agrees |", "|---|---|---|---|---|"]
-    notes: list[str] = []
+    """Return the comparisons as Markdown: a table for each place in the paper, with its notes below."""
+    groups: dict[str, Records] = {}
     for row in rows:
-        note = row["note"]
-        if note and note not in notes:
-            notes.append(note)
-        mark = f" [{notes.index(note) + 1}]" if note else ""
-        published = row["published"] + ("" if row["source"] == "paper" else f" ({row['source']})")
+        groups.setdefault(row["where"], []).append(row)
+    return "\n\n".join(f"## {where}\n\n{_table(group)}" for where, group in groups.items()) + "\n"
+
+
+def _table(rows: Records) -> str:
+    lines = ["| quantity | paper | here | agrees |", "|---|---|---|---|"]
+    notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
+    for row in rows:
+        mark = f" [{notes.index(row['note']) + 1}]" if row["note"] else ""
         agrees = {True: "yes", False: "**no**", None: ""}[row["agrees"]]
-        lines.append(
-            f"| {row['where']} | {row['quantity']} | {published} | {with_error(row)} | {agrees}{mark} |"
-        )
-    return "\n".join([*lines, "", *(f"{k}. {note}" for k, note in enumerate(notes, start=1))]) + "\n"
+        lines.append(f"| {row['quantity']} | {row['published']} | {with_error(row)} | {agrees}{mark} |")
+    if notes:
+        lines += ["", *(f"{k}. {note}" for k, note in enumerate(notes, start=1))]
+    return "\n".join(lines)
 
 
 def with_error(row: Mapping[str, Any]) -> str:

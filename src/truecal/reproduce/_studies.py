@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,25 @@ def in_parallel(
 ) -> Iterator[Outcome]:
     """Yield the outcome of a function for each tuple of arguments, in order, with progress."""
     return _study.in_parallel(function, jobs, name=name, n_jobs=settings.n_jobs, progress=settings.progress)
+
+
+def kept_in_parallel(
+    settings: Settings, name: str, function: Callable[..., Outcome], jobs: Sequence[tuple[Any, ...]]
+) -> list[Outcome]:
+    """Return the outcome of each job, in order; those of finished jobs are read from the work folder, as JSON."""
+    path = settings.work / f"{name}_seed_{settings.seed}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    lines = [line for line in lines if line.endswith("\n")]  # without one that was interrupted
+    done: dict[str, Outcome] = dict(json.loads(line) for line in lines)
+    missing = [job for job in jobs if repr(job) not in done]
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+        file.flush()
+        for job, outcome in zip(missing, in_parallel(settings, name, function, missing), strict=True):
+            done[repr(job)] = outcome
+            file.write(json.dumps([repr(job), outcome]) + "\n")
+            file.flush()
+    return [done[repr(job)] for job in jobs]
 
 
 def paper_study(settings: Settings, *, calibrated: bool = False, norm: float = 2) -> Records:

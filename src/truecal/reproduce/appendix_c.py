@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce._draw import BLACK, BLUE, GREY, RED, label_of, line, new_figure, tidy
-from truecal.reproduce._studies import pick, run_study
+from truecal.reproduce._draw import BLACK, BLUE, GREY, ORANGE, RED, label_of, line, new_figure, tidy
+from truecal.reproduce._studies import SEVEN, pick, run_study
 from truecal.simulation import BetaScores, Population, PowerCurve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCORES = {"Uniform(0, 1)": BetaScores(1, 1), "Beta(1.1, 0.1)": BetaScores(1.1, 0.1)}
-COLOURS = {"Uniform(0, 1)": BLUE, "Beta(1.1, 0.1)": RED}
+#: The paper's two distributions. It calls the second Beta(1.1, 0.1), the fit to Wide ResNet-32 on CIFAR-100, and prints
+#: that fit as (1.0611, 0.0650) in Table 2; both are simulated.
+FITTED, ROUNDED = "Beta(1.0611, 0.0650)", "Beta(1.1, 0.1)"
+SCORES = {"Uniform(0, 1)": BetaScores(1, 1), FITTED: BetaScores(1.0611, 0.065), ROUNDED: BetaScores(1.1, 0.1)}
+COLOURS = {"Uniform(0, 1)": BLUE, FITTED: RED, ROUNDED: ORANGE}
 PAIR = ("ew_bin", "em_sweep")
 SIZES = (200, 5000)
 
@@ -39,10 +44,20 @@ def appendix_c(settings: Settings) -> Outcome:
         sizes=SIZES,
         repeats=settings.of(1000, 80, 5),
     )
-    rows = [{"scores": row["population"].partition(", d")[0], **row} for row in study]
-    return Outcome(
-        {"": rows}, {"": _draw(rows)}, [_ambiguity(rows), *_at_perfect_calibration(rows), _grows(rows)]
+    # Section 7.3 speaks of all metrics; the figure has two.
+    every = run_study(
+        settings,
+        "appendix_c_all",
+        populations,
+        estimators=SEVEN,
+        sizes=SIZES,
+        repeats=settings.of(200, 20, 3),
     )
+    rows, all_rows = (
+        [{"scores": row["population"].partition(", d")[0], **row} for row in part] for part in (study, every)
+    )
+    comparisons = [_ambiguity(rows), *_at_perfect_calibration(rows), _grows(all_rows)]
+    return Outcome({"": rows, "all_metrics": all_rows}, {"": _draw(rows)}, comparisons)
 
 
 def _ambiguity(rows: Records) -> PaperComparison:
@@ -57,8 +72,8 @@ def _ambiguity(rows: Records) -> PaperComparison:
         "true errors (%) for an EW estimate of 12% at n = 200",
         "5 or 8",
         " or ".join(f"{value:.1f} ({name})" for name, value in errors.items()),
-        agrees=all(abs(a - b) < 1 for a, b in zip(sorted(errors.values()), (5, 8), strict=True)),
-        note="By linear interpolation between simulated points.",
+        agrees=abs(errors["Uniform(0, 1)"] - 5) < 1 and abs(errors[FITTED] - 8) < 1,
+        note="By linear interpolation between simulated points. The paper's label Beta(1.1, 0.1) is the rounded fit.",
     )
 
 
@@ -93,18 +108,20 @@ def _at_perfect_calibration(rows: Records) -> list[PaperComparison]:
 
 
 def _grows(rows: Records) -> PaperComparison:
-    curves = [
-        [row["bias"] for row in sorted(pick(rows, scores=s, n=n, estimator=e), key=lambda r: r["true_error"])]
-        for s in SCORES
-        for n in SIZES
-        for e in PAIR
-    ]
-    holds = sum(max(bias) == bias[0] for bias in curves)
+    """Count the curves of bias against true error whose largest bias is that of the calibrated model."""
+    exceptions, curves = [], 0
+    for scores, n, name in itertools.product(SCORES, SIZES, SEVEN):
+        mine = sorted(pick(rows, scores=scores, n=n, estimator=name), key=lambda row: row["true_error"])
+        calibrated, largest = mine[0], max(mine, key=lambda row: row["bias"])
+        curves += 1
+        if largest["bias"] - calibrated["bias"] > 2 * math.hypot(largest["bias_se"], calibrated["bias_se"]):
+            exceptions.append(f"{label_of(name)} at n = {n:,} for {scores}")
     return PaperComparison(
-        "bias is largest for the calibrated model",
-        "for all metrics",
-        f"in {holds} of {len(curves)} curves",
-        agrees=holds == len(curves),
+        "curves of the bias that are highest for the calibrated model, seven metrics",
+        "for all metrics, bias increases as the true error decreases",
+        f"{curves - len(exceptions)} of {curves}",
+        agrees=not exceptions,
+        note=f"Not {', '.join(exceptions)}." if exceptions else "",
     )
 
 

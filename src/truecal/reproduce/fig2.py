@@ -25,8 +25,8 @@ POPULATIONS = {
 
 @part("Figure 2", "Components of the true error, and the bias of ECE_bin by bins and samples")
 def fig2(settings: Settings) -> Outcome:
-    """Study equal-width ECE_bin with 2 to 64 bins."""
-    bins = settings.of((2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64), (2, 4, 8, 16, 32, 64), (2, 8))
+    """Study equal-width ECE_bin with 2 to 128 bins."""
+    bins = settings.of((2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 90, 128), (2, 4, 8, 16, 32, 64), (2, 8))
     study = run_study(
         settings,
         "fig2",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, compare_with_paper, part
+from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce._draw import (
     label_of,
     legend_below,
@@ -48,13 +48,6 @@ def fig4(settings: Settings) -> Outcome:
             "EM sweep, then EM debias",
             ", ".join(label_of(name) for name in sorted(SEVEN, key=lambda name: size[name][0])[:3]),
             agrees=sorted(SEVEN, key=lambda name: size[name][0])[:2] == ["em_sweep", "em_debias"],
-        ),
-        compare_with_paper(
-            "mean absolute bias of KDE, with root (%)",
-            1.54,
-            *_percent(size["kde"]),
-            published_error=0.02,
-            source="independent",
         ),
         PaperComparison(
             "KDE has by far the largest bias",
@@ -142,10 +135,6 @@ def _draw(means: Means) -> Figure:
     return figure
 
 
-def _percent(pair: tuple[float, float]) -> tuple[float, float]:
-    return 100 * pair[0], 100 * pair[1]
-
-
 def _show(pair: tuple[float, float]) -> str:
     return f"{100 * pair[0]:.2f}%"
 
@@ -159,18 +148,7 @@ def fig6(settings: Settings) -> Outcome:
         name: [100 * value for value in mean_absolute_bias(rows, name)] for name in (*SEVEN, KDE_WITHOUT_ROOT)
     }
     binned = sorted(SEVEN[:6], key=lambda name: size[name][0])
-    independent = {"em_debias": 0.59, "em_sweep": 1.90, "ew_bin": 4.38, "kde": 4.37}
     comparisons = [
-        *(
-            compare_with_paper(
-                f"mean bias of {label_of(name)} (%)",
-                theirs,
-                *size[name],
-                published_error=size[name][1],
-                source="independent",
-            )
-            for name, theirs in independent.items()
-        ),
         PaperComparison(
             "binned estimator with the smallest bias",
             "EM debias",

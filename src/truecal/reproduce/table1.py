@@ -23,7 +23,7 @@ from truecal.recalibration import HistogramBinning, IsotonicCalibration, Tempera
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce._data import split_sets
 from truecal.reproduce._draw import BLACK, BLUE, GREY, RED, label_of, legend_below, new_figure, tidy
-from truecal.reproduce._studies import in_parallel, quantile_grid
+from truecal.reproduce._studies import kept_in_parallel, quantile_grid
 from truecal.simulation import Population, fit_population
 
 if TYPE_CHECKING:
@@ -35,8 +35,21 @@ RECALIBRATORS = {
     "temperature": TemperatureScaling,
 }
 ESTIMATORS = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")
-CRITERIA = (*ESTIMATORS, "brier", "log_loss", "fitted")
-LABELS = {"brier": "Brier score", "log_loss": "log loss", "fitted": "fitted true error"}
+CRITERIA = (*ESTIMATORS, "brier", "log_loss", "always_temperature", "fitted")
+LABELS = {
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "always_temperature": "always temperature",
+    "fitted": "fitted true error",
+}
+#: Criteria in the comparisons.
+COMPARED = {
+    "em_sweep": "ECE_sweep",
+    "ew_bin": "ECE_bin",
+    "em_bin": "EM bin",
+    "log_loss": "log loss",
+    "always_temperature": "always temperature",
+}
 
 
 @part("Table 1", "Which recalibrator each estimator chooses, and which is best")
@@ -46,21 +59,9 @@ def table1(settings: Settings) -> Outcome:
     repeats = settings.of(100, 6, 2)
     calibration, test = settings.of((5000, 10_000), (2000, 4000), (300, 500))
     jobs = [(name, repeat, calibration, test, settings.seed) for name in names for repeat in range(repeats)]
-    simulated: Records = list(in_parallel(settings, "table1", simulated_choice, jobs))
+    simulated: Records = kept_in_parallel(settings, "table1", simulated_choice, jobs)
     real = [real_choice(name, splits) for name, splits in split_sets(settings).items()]
-    comparisons = [
-        _against_fit(simulated, real, "ew_bin", 3),
-        _against_fit(simulated, real, "em_sweep", 7),
-        _pair_of_the_paper(simulated),
-        choices_with_known_truth(
-            simulated,
-            "",
-            ("brier", "Brier score"),
-            "With known truth. Isotonic regression leaves errors of either sign close together, which average out in "
-            "equal-mass bins: the sweep underestimates its error by about 0.4 points and prefers it to histogram "
-            "binning.",
-        ),
-    ]
+    comparisons = [*compare_choices(simulated, "one-dimensional scores"), *_on_real_sets(real)]
     tables = {"": _summary(simulated), "simulated": simulated, **({"real": real} if real else {})}
     return Outcome(tables, {"": _draw(simulated, real)}, comparisons)
 
@@ -134,7 +135,7 @@ def choices(samples: dict[str, Sample]) -> dict[str, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the paper's criterion fits a Beta even to a few atoms
         fitted = [fit_population(sample).population.true_error() for sample in samples.values()]
-    return chosen | {"fitted": best(fitted)}
+    return chosen | {"always_temperature": "temperature", "fitted": best(fitted)}
 
 
 def _share(rows: Records, criterion: str, against: str) -> tuple[float, float]:
@@ -170,86 +171,88 @@ def _summary(rows: Records) -> Records:
     return table
 
 
-def _against_fit(simulated: Records, real: Records, criterion: str, printed: int) -> PaperComparison:
-    """Count the models on which a criterion agrees with the fitted true error, as the paper does for its ten."""
-    models = len({row["model"] for row in simulated})
-    repeats = [row["repeat"] for row in simulated]
-    counts = np.bincount(repeats, [row[criterion] == row["fitted"] for row in simulated])
-    mean, spread = float(counts.mean()), float(counts.std(ddof=1))
-    agree = sum(row[criterion] == row["fitted"] for row in real)
-    on_real = f"; {agree} of {len(real)} real sets" if real else ""
-    name = {"ew_bin": "ECE_bin", "em_sweep": "ECE_sweep"}[criterion]
-    return PaperComparison(
-        f"models for which {name} agrees with the fitted true error",
-        f"{printed} of 10",
-        f"{mean:.1f} of {models} simulated models, with a standard deviation of {spread:.1f}{on_real}",
-        agrees=abs(mean / models - printed / 10) <= 2 * spread / models,
-        error=spread / math.sqrt(len(counts)),
-        note="We do not have the ten logit files: these are simulated models of the same ten populations, and "
-        "other real models. Add logit files with --logits. The standard deviation is that of a single count.",
-    )
+def compare_choices(rows: Records, models: str) -> list[PaperComparison]:
+    """Compare ECE_sweep and ECE_bin on the same models: agreement with the fitted error, best choices, true error.
 
-
-def pair_share(rows: Records) -> tuple[float, float]:
-    """Return how often ECE_bin agrees with the fitted error on 3 of 10 models or fewer, and ECE_sweep on 7 or more.
-
-    Each repetition of all models is one such experiment. The second number is the standard error.
+    Each repetition of all models is one experiment like the paper's.
     """
-    repeats = [row["repeat"] for row in rows]
-    models = len(rows) / (max(repeats) + 1)
+    return [
+        _counts(rows, models),
+        _shares(
+            rows,
+            f"agreement with the fitted error (%), {models}",
+            "ECE_sweep 70, ECE_bin 30",
+            against="fitted",
+            note="'Agrees' here means that the sweep agrees significantly more often; the size of the difference "
+            "is not the paper's.",
+        ),
+        _shares(rows, f"truly best recalibrator chosen (%), {models}", "not studied", against="best"),
+        _true_error_of_the_choice(rows, models),
+    ]
+
+
+def _counts(rows: Records, models: str) -> PaperComparison:
+    """Compare the two counts of one experiment; they agree only if their order is the paper's."""
+    repeats = np.array([row["repeat"] for row in rows])
+    n_models = len({row["model"] for row in rows})
     low, high = (
-        np.bincount(repeats, [row[key] == row["fitted"] for row in rows]) / models
-        for key in ("ew_bin", "em_sweep")
+        np.bincount(repeats, [row[key] == row["fitted"] for row in rows]) for key in ("ew_bin", "em_sweep")
     )
-    share = float(np.mean((low <= 0.3) & (high >= 0.7)))
-    return share, math.sqrt((share * (1 - share) + 0.25 / len(low)) / len(low))
-
-
-def _pair_of_the_paper(rows: Records) -> PaperComparison:
-    share, error = pair_share(rows)
+    share = float(np.mean((low <= 0.3 * n_models) & (high >= 0.7 * n_models)))
     return PaperComparison(
-        "probability of the paper's pair or a more extreme one (%)",
-        "3 of 10 and 7 of 10",
-        f"{100 * share:.0f}",
+        f"models on which ECE_bin and ECE_sweep agree with the fitted error, {models}",
+        "3 and 7 of 10",
+        f"{low.mean():.1f} and {high.mean():.1f} of {n_models}; 3 or fewer of 10 and 7 or more in {share:.0%} of "
+        f"{len(low)} experiments",
         agrees=bool(share >= 0.05),
-        error=100 * error,
-        note="Both counts of one experiment together. The simulated models have one-dimensional scores, which are "
-        "recalibrated themselves; the paper recalibrates logits of many classes: see table1_classes.",
+        note="We do not have the ten logit files: these are simulated models. Add logit files with --logits.",
     )
 
 
-def choices_with_known_truth(rows: Records, name: str, other: tuple[str, str], note: str) -> PaperComparison:
-    """Compare how often ECE_bin and ECE_sweep choose the best recalibrator, on the same models.
-
-    Parameters
-    ----------
-    rows : records
-        The choice of each criterion, and the best.
-    name : str
-        End of the name of the comparison.
-    other : tuple of str
-        One more criterion to show, and its label.
-    note : str
-        Note of the comparison.
-    """
-    right = {key: np.array([row[key] == row["best"] for row in rows], dtype=float) for key in CRITERIA}
+def _shares(rows: Records, quantity: str, published: str, *, against: str, note: str = "") -> PaperComparison:
+    right = {key: np.array([row[key] == row[against] for row in rows], dtype=float) for key in COMPARED}
     gain = right["em_sweep"] - right["ew_bin"]
     error = float(gain.std() / math.sqrt(len(gain)))
-    labels = {"em_sweep": "ECE_sweep", "ew_bin": "ECE_bin", "em_debias": "EM debias"}
-    labels |= {other[0]: other[1], "fitted": "the fitted error itself"}
-    shown = ", ".join(f"{label} {right[key].mean():.0%}" for key, label in labels.items())
+    shown = ", ".join(f"{label} {100 * right[key].mean():.0f}" for key, label in COMPARED.items())
     return PaperComparison(
-        f"ECE_sweep chooses better than ECE_bin (%){name}",
-        "70 against 30 of its choices",
-        f"best in {len(rows)} simulated models: {shown}; sweep minus bin {100 * gain.mean():+.1f}",
-        agrees=bool(gain.mean() > 2 * error),
-        error=100 * error,
+        quantity,
+        published,
+        f"{shown}; sweep minus bin {100 * gain.mean():+.1f} ± {100 * error:.1f}",
+        agrees=None if published == "not studied" else bool(gain.mean() > 2 * error),
         note=note,
     )
 
 
+def _true_error_of_the_choice(rows: Records, models: str) -> PaperComparison:
+    after = {key: np.array([row[f"true_error_{row[key]}"] for row in rows]) for key in COMPARED}
+    gain = 100 * (after["em_sweep"] - after["ew_bin"])
+    error = float(gain.std() / math.sqrt(len(gain)))
+    shown = ", ".join(f"{label} {100 * after[key].mean():.2f}" for key, label in COMPARED.items())
+    return PaperComparison(
+        f"true error after the chosen recalibration (%), {models}",
+        "smaller with the sweep (section 8)",
+        f"{shown}; sweep minus bin {gain.mean():+.3f} ± {error:.3f}",
+        agrees=bool(gain.mean() < -2 * error),
+    )
+
+
+def _on_real_sets(real: Records) -> list[PaperComparison]:
+    if not real:
+        return []
+    agree = [sum(row[key] == row["fitted"] for row in real) for key in ("ew_bin", "em_sweep")]
+    return [
+        PaperComparison(
+            "real sets on which ECE_bin and ECE_sweep agree with the fitted error",
+            "3 and 7 of 10",
+            f"{agree[0]} and {agree[1]} of {len(real)}",
+            agrees=None,
+            note="Other models than the paper's.",
+        )
+    ]
+
+
 def _draw(simulated: Records, real: Records) -> Figure:
-    figure, axes = new_figure(1, 2, size=(10, 4.2), sharey=True)
+    figure, axes = new_figure(1, 2, size=(10, 4.6), sharey=True)
     height = np.arange(len(CRITERIA))[::-1]
     for key, colour, shift, label in (
         ("best", BLUE, 0.12, "chooses the best"),

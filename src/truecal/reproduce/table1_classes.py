@@ -18,15 +18,14 @@ from scipy.special import softmax
 from truecal._lib.numeric import keyed_generator
 from truecal._lib.types import FloatArray
 from truecal.data import LogitSplits
-from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
+from truecal.reproduce._contract import Outcome, Records, Settings, part
 from truecal.reproduce._draw import BLUE, RED, label_of, new_figure, tidy
-from truecal.reproduce._studies import in_parallel
+from truecal.reproduce._studies import kept_in_parallel
 from truecal.reproduce.table1 import (
     CRITERIA,
     LABELS,
     RECALIBRATORS,
-    choices_with_known_truth,
-    pair_share,
+    compare_choices,
     real_choice,
 )
 
@@ -48,19 +47,11 @@ def table1_classes(settings: Settings) -> Outcome:
     repeats = settings.of(20, 3, 2)
     rows_of = settings.of((5000, 10_000, 50_000), (2000, 4000, 20_000), (300, 500, 2000))
     jobs = [(model, repeat, rows_of, settings.seed) for model in models for repeat in range(repeats)]
-    rows: Records = list(in_parallel(settings, "table1_classes", choice_on_logits, jobs))
+    rows: Records = kept_in_parallel(settings, "table1_classes", choice_on_logits, jobs)
     return Outcome(
         {"": rows},
         {"": _draw(rows)},
-        [
-            choices_with_known_truth(
-                rows,
-                ", logits of 10 and 100 classes",
-                ("log_loss", "log loss"),
-                "With known truth; the recalibrators treat each class against the rest, as in the paper.",
-            ),
-            _pair_of_the_paper(rows),
-        ],
+        compare_choices(rows, "logits of 10 and 100 classes"),
     )
 
 
@@ -120,20 +111,8 @@ def known_error(score: FloatArray, probability: FloatArray, n_bins: int = 500) -
     return math.sqrt(max(float(square) / len(score), 0.0))
 
 
-def _pair_of_the_paper(rows: Records) -> PaperComparison:
-    """Return how often ECE_bin agrees with the fitted error on at most 3 of 10 models and ECE_sweep on at least 7."""
-    share, error = pair_share(rows)
-    return PaperComparison(
-        "probability of the paper's pair or a more extreme one (%), logits of 10 and 100 classes",
-        "3 of 10 and 7 of 10",
-        f"{100 * share:.1f}",
-        agrees=bool(share >= 0.05),
-        error=100 * error,
-    )
-
-
 def _draw(rows: Records) -> Figure:
-    figure, axes = new_figure(1, 1, size=(7, 4.2))
+    figure, axes = new_figure(1, 1, size=(7, 4.6))
     height = np.arange(len(CRITERIA))[::-1]
     for against, colour, shift, label in (
         ("best", BLUE, 0.12, "chooses the best"),

@@ -265,13 +265,16 @@ def _information_se(scores: CensoredScores, a: float, b: float) -> tuple[float, 
     return math.sqrt(variance[0]), math.sqrt(variance[1])
 
 
-def fit_beta_as_paper(score: FloatArray, count: FloatArray) -> BetaFit:
+def fit_beta_as_paper(
+    score: FloatArray, count: FloatArray, *, points: int = 11, contraction: float = 0.5
+) -> BetaFit:
     """Fit Beta(a, b) by the recipe of Roelofs et al. (2022), Appendix A, step by step.
 
-    All scores are shifted down by 1e-16 and treated as points. The log-likelihood is maximised over an 11 x 11
-    grid on a in [0, 200], b in [0, 50]. The grid is halved around its best point, or only moved if that point
-    is on its edge, until it is narrower than 1e-5. Scores below 1e-16 have no logarithm after the shift and
-    raise InputError. The theory page on fits shows how far its results are from a maximum of the likelihood.
+    All scores are shifted down by 1e-16 and treated as points. The log-likelihood is maximised over a grid of
+    `points` x `points` on a in [0, 200], b in [0, 50]. The grid is contracted around its best point by the factor
+    `contraction`, or only moved if that point is on its edge, until it is narrower than 1e-5. Scores below 1e-16
+    have no logarithm after the shift and raise InputError. The theory page on fits shows how far its results are
+    from a maximum of the likelihood.
     """
     shifted = score - 1e-16
     if shifted[0] <= 0:
@@ -286,7 +289,7 @@ def fit_beta_as_paper(score: FloatArray, count: FloatArray) -> BetaFit:
     lower, upper = np.zeros(2), largest
     converged = False
     for _ in range(_MOST_GRIDS):
-        a, b = np.linspace(lower, upper, 11).T
+        a, b = np.linspace(lower, upper, points).T
         a = a[:, np.newaxis]
         with np.errstate(invalid="ignore"):  # a = 0 or b = 0 gives inf - inf
             value = (a - 1) * log_score + (b - 1) * log_complement - n * betaln(a, b)
@@ -298,7 +301,7 @@ def fit_beta_as_paper(score: FloatArray, count: FloatArray) -> BetaFit:
             break
         inside = ((best > lower) | (lower == 0)) & ((best < upper) | (upper == largest))
         if inside.all():
-            width = width / 2
+            width = width * contraction
         lower, upper = np.maximum(best - width / 2, 0), np.minimum(best + width / 2, largest)
     at_bound = bool((best > largest - 1e-5).any() or (best < 1e-5).any())
     best_a, best_b = best.tolist()

@@ -59,19 +59,19 @@ def test_the_summary_has_all_parts_in_the_order_of_the_paper(settings):
     assert [row["quantity"] for row in kept] == [row["quantity"] for row in rows]
 
 
-def test_markdown_numbers_each_note_once():
+def test_markdown_has_a_table_for_each_place_and_numbers_each_note_once():
     row = {
-        "where": "Table 9", "quantity": "q", "source": "paper", "published": "1", "reproduced": "2",
-        "error": 0.123, "agrees": False, "note": "Because.",
+        "where": "Table 9", "quantity": "q", "published": "1", "reproduced": "2", "error": 0.123, "agrees": False,
+        "note": "Because.",
     }  # fmt: skip
-    lines = as_markdown([row, {**row, "agrees": None, "note": "", "source": "independent"}, row]).splitlines()
-    assert lines[-5:] == [
-        "| Table 9 | q | 1 | 2 ± 0.12 | **no** [1] |",
-        "| Table 9 | q | 1 (independent) | 2 ± 0.12 |  |",
-        "| Table 9 | q | 1 | 2 ± 0.12 | **no** [1] |",
-        "",
-        "1. Because.",
-    ]
+    text = as_markdown([row, {**row, "agrees": None, "note": ""}, row, {**row, "where": "Figure 9"}])
+    head = ["| quantity | paper | here | agrees |", "|---|---|---|---|"]
+    noted = "| q | 1 | 2 ± 0.12 | **no** [1] |"
+    notes = ["", "1. Because."]
+    assert text.splitlines() == [
+        "## Table 9", "", *head, noted, "| q | 1 | 2 ± 0.12 |  |", noted, *notes, "",
+        "## Figure 9", "", *head, noted, *notes,
+    ]  # fmt: skip
 
 
 def test_csv_has_the_columns_of_all_rows_and_six_digits(tmp_path):
