@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments._page import with_origin, write_page
+from experiments._probes import write_probe
 
 
 def experiments() -> dict[str, str]:
@@ -86,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         page, command = run(**options), command_of(name, options)
         print(with_origin(page.text, command))
         if folder or not options.get("quick"):
-            print(f"Wrote {write_page(name, page, command, folder)}")
+            path = write_page(name, page, command, folder)
+            write_probe(name, path.parent)
+            print(f"Wrote {path}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +40,8 @@ class Page:
 def with_origin(text: str, command: str) -> str:
     """Return the text of a page with the command, the date, the versions and the machine below its title."""
     title, _, rest = text.partition("\n")
-    made = f"Made by `{command}` on {datetime.datetime.now(datetime.UTC):%Y-%m-%d} with {versions()}; {machine()}."
+    day = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    made = f"Made by `{command}` on {day} with {versions()}{commit()}; {machine()}."
     return f"{title}\n\n{made}\n{rest}"
 
 
@@ -57,6 +59,13 @@ def versions() -> str:
     used = {"truecal": "truecal", "NumPy": "numpy", "SciPy": "scipy", "Polars": "polars"}
     found = [f"{name} {sys.modules[key].__version__}" for name, key in used.items() if key in sys.modules]
     return ", ".join([*found, f"Python {platform.python_version()}"])
+
+
+def commit() -> str:
+    """Return the commit for information, or nothing outside a clone."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(command, cwd=DOCS, capture_output=True, text=True, check=False).stdout.strip()
+    return f", commit {found}" if found else ""
 
 
 def machine() -> str:
