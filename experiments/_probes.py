@@ -45,6 +45,16 @@ def _agreement() -> list[Row]:
     return [_module("agreement").closed_form_level("uniform", 100, 50)]
 
 
+def _bands() -> list[Row]:
+    bands = _module("bands")
+    return [bands._case(name, 2) for name in list(bands.CASES)[:2]]
+
+
+def _labels() -> list[Row]:
+    labels = _module("labels")
+    return [labels.count(name, 0.05, 0, 1) for name in list(labels.DESIGNS)[:2]]
+
+
 def _clinical() -> list[Row]:
     clinical = _module("clinical")
     return [
@@ -128,12 +138,14 @@ def _comparison(name: str) -> list[Row]:
 PROBES: dict[str, Callable[[], Sequence[Row]]] = {
     "accuracy": _accuracy,
     "agreement": _agreement,
+    "bands": _bands,
     "clinical": _clinical,
     "clusters": _clusters,
     "coverage": _coverage,
     "external_interval": _external_interval,
     "honest": _honest,
     "honest_cost": _honest_cost,
+    "labels": _labels,
     "leaderboard": _leaderboard,
     "measures": _measures,
     "monitor": _monitor,

@@ -271,3 +271,93 @@ def test_tables_of_the_external_page_are_those_of_the_files() -> None:
                 if (row["n"], row["test"]) == (n, test) and row["bumps"] != "0"
             ]
             assert float(cell) == pytest.approx(statistics.mean(values), abs=0.0051)
+
+
+def reproduction(name: str) -> list[dict[str, str]]:
+    with (ROOT / "docs" / "reproduction" / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_table_1_on_the_page_of_the_reproduction() -> None:
+    rows = [reproduction(name) for name in ("table1_simulated", "table1_classes")]
+    names = {
+        "`em_sweep` (ECE_sweep)": "em_sweep", "`ew_bin` (ECE_bin)": "ew_bin", "`em_bin`": "em_bin",
+        "log loss": "log_loss", "always temperature": "always_temperature",
+    }  # fmt: skip
+    for label, key in names.items():
+        (cells,) = table_rows(ROOT / "docs" / "reproduction.md", f"{label} |")
+        expected = []
+        for models in rows:
+            expected += [
+                *(
+                    100 * statistics.mean(row[key] == row[against] for row in models)
+                    for against in ("fitted", "best")
+                ),
+                100 * statistics.mean(float(row[f"true_error_{row[key]}"]) for row in models),
+            ]
+        shown = [float(cell.rstrip("%")) for cell in cells[1:]]
+        assert shown[0::3] == pytest.approx(expected[0::3], abs=0.51)
+        assert shown[1::3] == pytest.approx(expected[1::3], abs=0.51)
+        assert shown[2::3] == pytest.approx(expected[2::3], abs=0.0051)
+
+
+#: A sentence of the page, and the comparison whose result holds its numbers.
+REPRODUCED = {
+    r"(1\.36) times the smallest in the median, (2\.16) times at most": "largest over smallest standard deviation",
+    r"(92)% of the variance lies between image sets": "variance of the bias that lies between",
+    r"(39)%, (67)% and (87)% of scores": "share of scores above 0.99",
+    r"rank correlation (0\.75)": "rank correlation of skew",
+    r"(0\.39) points, against (2\.38) and (3\.19)": "reduction of the absolute bias by equal mass",
+    r"(1\.39) points of bias off `em_bin` at 200, (0\.42) at 400": "reduction of the absolute bias by EM sweep",
+    r"(70)% give the same order with equal width and (55)% .*? in (60)% and (58)%": "rank three recalibrators",
+    r"in (29) of (56) settings, and more in none": "EM sweep misses less",
+    r"missed in (13)% of samples \(EW bin (15)%\)": "n to detect 2%",
+    r"of 10% in (23)% \((56)%\)": "error detected reliably",
+    r"true error of (5\.5)% for uniform scores and of (8\.4)% .*? be (7\.4)%": "EW estimate of 12%",
+    r"in (42) of 42 curves": "seven metrics",
+    r"at n = 5,000 it is (2\.07)%": "ECE_sweep of the same model",
+    r"`ew_bin` is (2\.20)%": "ECE_bin of a calibrated model",
+    r"in (56) of 63 settings": "settings in which EM has the smaller bias",
+    r"off by (14\.2)% in b, .*? by (0\.6)%": "relative error of b",
+    r"(1\.08) times the smallest in the median, and (1\.37) times": "sd of EM bin",
+    r"ECE_bin is (6\.70)% on average": "mean ECE_bin",
+    r"above (3\.71)% in 95 of 100": "systematically predicts",
+    r"its program draws (4,744) distinct": "number of distinct samples",
+}
+
+
+@pytest.mark.parametrize("sentence", REPRODUCED)
+def test_results_on_the_page_of_the_reproduction(sentence: str) -> None:
+    (row,) = (row for row in reproduction("comparison") if REPRODUCED[sentence] in row["quantity"])
+    page = " ".join((ROOT / "docs" / "reproduction.md").read_text().split())
+    match = re.search(sentence, page)
+    assert match, sentence
+    for number in match.groups():
+        assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d]|\.\d)", row["reproduced"]), (
+            number,
+            row["reproduced"],
+        )
+
+
+#: Pages whose length is that of proofs, of references, or of evidence.
+LONG = {"theory/interval.md", "theory/test.md", "theory/monitoring.md", "external.md", "reproduction.md"}
+
+
+def words(page: Path) -> int:
+    """Count words outside of code and its output, and of formulas."""
+    text = re.sub(r"^```(?!\{).*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return len(re.sub(r"\$\$?.*?\$\$?", "x", text, flags=re.DOTALL).split())
+
+
+def test_pages_are_short() -> None:
+    folder = ROOT / "docs"
+    pages = [ROOT / "README.md", *folder.glob("*.md")]
+    pages += [page for name in ("start", "guide", "theory") for page in (folder / name).glob("*.md")]
+    count = {page: words(page) for page in pages}
+    short = {
+        str(page): n
+        for page, n in count.items()
+        if str(page.relative_to(ROOT)).removeprefix("docs/") not in LONG
+    }
+    assert {page: n for page, n in short.items() if n >= 1500} == {}
+    assert sum(count.values()) <= 57_000

@@ -13,6 +13,10 @@ from experiments._probes import PROBES, TIMES, probe
 from support.snippets import ROOT
 
 
+#: Experiments whose page was made.
+WITH_PAGE = [name for name in experiments() if list((ROOT / "docs").glob(f"*/{name}.md"))]
+
+
 def kept_probe(name: str) -> list[dict[str, str]]:
     (path,) = (ROOT / "docs").glob(f"*/{name}_probe.csv")
     with path.open(newline="") as file:
@@ -27,7 +31,7 @@ def same(kept: str, today: object) -> bool:
     return kept == ("" if today is None else str(today))
 
 
-@pytest.mark.parametrize("name", PROBES)
+@pytest.mark.parametrize("name", [name for name in WITH_PAGE if name not in TIMES])
 def test_a_probe_gives_the_rows_that_are_kept(name: str) -> None:
     kept, began = kept_probe(name), time.process_time()
     found = probe(name)
@@ -40,9 +44,5 @@ def test_a_probe_gives_the_rows_that_are_kept(name: str) -> None:
     assert time.process_time() - began < 10  # two seconds on a quiet machine
 
 
-#: Experiments whose page has no probe yet.
-WITHOUT = {"bands"}
-
-
 def test_every_evidence_page_has_a_probe_or_times() -> None:
-    assert set(experiments()) - {*PROBES, *TIMES} <= WITHOUT
+    assert set(WITH_PAGE) <= {*PROBES, *TIMES}

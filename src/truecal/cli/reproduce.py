@@ -17,7 +17,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.command("reproduce", cls=Command)
 @click.option("--only", multiple=True, metavar="PART", help="Only this part; repeatable.")
 @click.option("--list", "list_parts", is_flag=True, help="List the parts and exit.")
-@click.option("--quick", is_flag=True, help="Fewer repetitions: one or two minutes instead of ten.")
+@click.option("--quick", is_flag=True, help="Fewer repetitions, for a rough picture.")
 @click.option(
     "--out", type=_FOLDER, default="reproduction", show_default=True, help="Folder for the results."
 )
