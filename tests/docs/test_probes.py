@@ -12,7 +12,6 @@ from experiments._probes import PROBES, TIMES, probe
 
 from support.snippets import ROOT
 
-
 #: Experiments whose page was made.
 WITH_PAGE = [name for name in experiments() if list((ROOT / "docs").glob(f"*/{name}.md"))]
 
