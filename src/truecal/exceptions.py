@@ -158,7 +158,7 @@ def _rebuild_input_error(
 def show_value(value: Any) -> str:
     """Return a value as a message shows it, without its NumPy type and not too long."""
     if hasattr(value, "dtype") and not getattr(value, "ndim", 0):
-        # A float32 of 1.2 is 1.2000000476837158 as a Python number, and nobody wrote that.
+        # A float32 of 1.2 prints as 1.2000000476837158, which the user did not write.
         text = str(value) if isinstance(value, numbers.Real) else repr(value.item())
     else:
         text = repr(value)

@@ -24,7 +24,7 @@ from truecal.exceptions import InputError
 
 __all__ = ["censored", "judged", "misclassified", "soft"]
 
-#: Sensitivity + specificity at which labels say too little.
+#: Sensitivity + specificity at which labels carry too little information.
 _LEAST_INFORMATION = 1.1
 #: Standard errors by which a rate must lie outside [0, 1] to contradict sensitivity and specificity.
 _CLEAR = 3.0

@@ -25,7 +25,7 @@ _NORMS = {"l1": 1.0, "l2": 2.0, "max": math.inf}
 
 
 def read_norm(norm: object) -> float:
-    """Return the order of a norm, infinity for "max", and NaN for what is none."""
+    """Return the order of a norm: infinity for "max", NaN if it is not a norm."""
     return _NORMS.get(norm, math.nan) if isinstance(norm, str) else _as_float(norm)
 
 
@@ -55,7 +55,7 @@ def check_fraction(name: str, value: object) -> float:
 
 
 def _as_float(value: object) -> float:
-    """Return a real number as a float, and NaN, which no range holds, for anything else."""
+    """Return a real number as a float, and NaN for anything else."""
     if not isinstance(value, _REAL) or isinstance(value, bool):
         return math.nan
     try:
@@ -145,7 +145,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def unknown_option(name: str, owner: str, known: Iterable[str] = ()) -> InputError:
-    """Return the error of an option that `owner` does not have, with the nearest one, or with that of seeds."""
+    """Return the error for an option that `owner` does not have; it suggests the nearest one, or `rng` for a seed."""
     options = list(known)
     listed = f". Its options: {', '.join(options)}" if options else ""
     return InputError(
@@ -156,7 +156,7 @@ def unknown_option(name: str, owner: str, known: Iterable[str] = ()) -> InputErr
 
 
 def hint_at_seed(name: str) -> str | None:
-    """Return what other packages' names of random seeds are called here, or None for other names.
+    """Return a hint at `rng` for the seed options of other packages, or None.
 
     Examples
     --------

@@ -61,14 +61,14 @@ def whole_file(
 
 
 def _name_file(error: OSError, temporary: Path | None, path: Path) -> None:
-    """Put the name that the user knows on an error of the system; other errors have a text that would be lost."""
+    """Put the user's file name into an OSError; other errors keep their text."""
     if error.errno is not None and error.filename in (None, str(temporary)):
         error.filename = str(path)
 
 
 @contextmanager
 def exclusive(path: str | Path) -> Iterator[None]:
-    """Hold the right to write a file for the duration of a block; it is an error if another process holds it.
+    """Lock a file for writing during a block; raise if another process holds the lock.
 
     The lock is on a file beside `path` and ends with the process, however that ends.
 

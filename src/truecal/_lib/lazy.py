@@ -1,4 +1,4 @@
-"""What public functions and packages look like: names imported when they are first used, signatures, docstrings."""
+"""Lazy imports, signatures and docstrings of public functions and packages."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ IntArray = NDArray[np.intp]
 
 #: Bits of a number that is sorted.
 _KEY_BITS = 63
-#: Less than any gap that is not 0.
+#: Smaller than any nonzero gap.
 _TINY = 5e-324
 
 
 def run_sums(values: FloatArray, bounds: IntArray) -> FloatArray:
-    """Return the sum of each run, which depends on no other.
+    """Return the sum of each run, computed independently of the others.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def run_maxima(values: FloatArray, bounds: IntArray) -> FloatArray:
 
 
 def over_runs(values: NDArray[Any], bounds: IntArray) -> NDArray[Any]:
-    """Return one value for each run as one for each element, or as it is if there is one run.
+    """Repeat one value per run for each of its elements; a single run keeps a scalar.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def search_runs(ascending: FloatArray, bounds: IntArray, run: Any, value: FloatA
     if len(bounds) == 2:
         return np.asarray(ascending.searchsorted(value))
     end = bounds[1:][run]
-    # The last position that is known to hold something below the value advances by halves of what is left.
+    # Binary search: the last position known to be below the value advances by half of the remaining range.
     known = np.broadcast_to(bounds[:-1][run] - 1, np.broadcast_shapes(np.shape(run), np.shape(value))).copy()
     step = 1 << int(np.diff(bounds).max()).bit_length()
     while step := step >> 1:
@@ -120,12 +120,12 @@ def lp_norm(
     return np.asarray(largest * (np.add.reduceat(size, first) / total) ** (1 / p))
 
 
-#: Integers whose range is at most so many times their number are counted, others are sorted.
+#: Integers are counted if their range is at most this multiple of their number, and sorted otherwise.
 _MOST_SPREAD = 4
 
 
 def order_of(code: NDArray[Any], n_codes: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the order that sorts codes, in which equal ones stay in their order, and where each code begins in it.
+    """Return a stable order that sorts codes, and where each code begins in it.
 
     Examples
     --------

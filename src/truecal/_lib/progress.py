@@ -1,4 +1,4 @@
-"""A line on the terminal that says how far long work has come."""
+"""A progress line on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that one asks about a set of predictions, in one call, and the numbers behind pictures."""
+"""Assessment of a set of predictions in one call, and the data behind the plots."""
 
 from truecal._lib.lazy import attach
 

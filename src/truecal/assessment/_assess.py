@@ -1,4 +1,4 @@
-"""Everything that one asks about a set of predictions, in one call."""
+"""Assessment of a set of predictions in one call."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def assess(
         reading["multiclass"] = "top"
     (sample,) = as_samples(y_true, y_proba, **reading)
     with warnings.catch_warnings():
-        # What they say is among the notes of the assessment.
+        # Their messages are among the notes of the assessment.
         warnings.simplefilter("ignore", CalibrationWarning)
         common: dict[str, Any] = {
             "estimator": ESTIMATORS[0],
@@ -455,7 +455,7 @@ def _limitations(sample: Sample, test: TestResult | None, clusters: ClusterSumma
 
 
 def _worth(sample: Sample) -> str:
-    """Return how many true labels would be as informative, where that is known."""
+    """Return the number of true labels that would carry as much information, if known."""
     size = sample.size_fields["effective_size"]
     return "" if size is None else f" {sample.n:,.10g} rows are worth {size:,.0f} with true labels."
 

@@ -261,7 +261,7 @@ def _logit_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tupl
 
 
 def _above(scores: ScoreDistribution, complement: FloatArray) -> FloatArray:
-    """Return P(1 - C < complement), with all digits where the distribution can tell."""
+    """Return P(1 - C < complement), to full precision where the distribution allows."""
     if isinstance(scores, BetaScores):
         return BetaScores(scores.b, scores.a).cdf(complement)
     return 1 - scores.cdf(1 - np.maximum(complement, 2.0**-53))
@@ -277,7 +277,7 @@ def _place(score: FloatArray, complement: FloatArray, scale: str) -> FloatArray:
 
 
 def _decades(smallest: float) -> int:
-    """Return how many powers of ten below 1 hold a value, at smallest one."""
+    """Return how many powers of ten below 1 the values span, at least one."""
     return max(1, math.ceil(-math.log10(smallest) - 1e-9))
 
 
@@ -459,7 +459,7 @@ def bin_counts_of_study(
 
 
 def _only(name: str, given: Any, values: list[Any]) -> Any:
-    """Return the value that was asked for, or the only one that there is."""
+    """Return the requested value, or the only one."""
     known = list(dict.fromkeys(values))
     if given is None and len(known) == 1:
         return known[0]

@@ -128,7 +128,7 @@ _MOST_WINDOWS, _WINDOW_ROWS = 50, 100
 
 @dataclass(frozen=True, eq=False)
 class OverTime(Result):
-    """Whether predictions were calibrated all the time.
+    """Whether predictions were calibrated at all times.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class OverTime(Result):
 
 
 def assess_over_time(rows: Rows, time: Any, alpha: float) -> OverTime:
-    """Return whether rows were calibrated all the time."""
+    """Return whether rows were calibrated at all times."""
     if rows.weight is not None:
         raise InputError("cannot be combined with sample_weight", argument="time")
     moments = read_moments(time)

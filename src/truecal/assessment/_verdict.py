@@ -1,4 +1,4 @@
-"""What the numbers of an assessment amount to, in plain sentences that all follow from the same test."""
+"""The verdict of an assessment in plain sentences, all based on the same test."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _finite_loss(sample: Sample) -> float:
 
 
 def data_warnings(sample: Sample) -> tuple[str, ...]:
-    """Return what to know about the data before relying on numbers from them."""
+    """Return warnings about the data."""
     warnings = []
     wrong = count_impossible(sample)
     if wrong:

@@ -107,13 +107,13 @@ class _Commands(click.Group):
 
 
 def _limit_threads() -> None:
-    """Let linear algebra use one thread: products here are many and short, and further threads would wait for them."""
+    """Limit linear algebra to one thread: products here are many and small, so more threads do not help."""
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
 
 def _check_address_space() -> None:
-    """Refuse a limit on memory (``ulimit -v``) in which libraries abort, for then they do not say why."""
+    """Reject a memory limit (``ulimit -v``) too small for the libraries, which would abort without a message."""
     if sys.platform == "win32":
         return
     import resource

@@ -1,4 +1,4 @@
-"""Where results go: standard output, or a file."""
+"""Writing results to standard output or a file."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def check_target(path: Path | None, *sources: str) -> None:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Show on a terminal what is being done, and remove it when it is done; with --verbose, report the time."""
+    """Show the current step on a terminal until it is done; with --verbose, report its time."""
     if is_verbose():
         start = perf_counter()
         yield
@@ -106,7 +106,7 @@ def is_verbose() -> bool:
 
 
 def as_json(content: dict[str, Any]) -> str:
-    """Return JSON; a value that is not finite is null, for JSON has no NaN."""
+    """Return JSON; non-finite values become null, since JSON has no NaN."""
     return json.dumps(jsonable(content), indent=2, ensure_ascii=False, allow_nan=False)
 
 

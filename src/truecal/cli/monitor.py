@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _KIND = "truecal monitor"
 #: Seconds between two writes of the state file.
 _SAVE_EVERY = 1.0
-#: What was counted of a new file: rows before `first`, and some windows of those before `end`, which `digest` is of.
+#: Progress in a file: rows before `first`, and some windows before `end`; `digest` covers the rows before `end`.
 _NO_ROWS = {"first": 0, "end": 0, "windows": 0, "digest": ""}
 
 
@@ -210,7 +210,7 @@ class _Watch:
         return bool(self.options["group"])
 
     def agree(self, options: dict[str, Any]) -> None:
-        """Keep options, or refuse those that differ from what the state was made with."""
+        """Store options, or reject those that differ from the stored ones."""
         for name, value in options.items():
             if self.options.setdefault(name, value) != value:
                 known, now = (_shown(one) for one in (self.options[name], value))
@@ -279,7 +279,7 @@ class _Watch:
             click.echo(printable(f"truecal: {counted(counted_before, 'row')} counted before."), err=True)
 
     def take(self, batch: Batch) -> None:
-        """Take in a window."""
+        """Update the monitors with a window."""
         self._n_moved += batch.n_moved
         if self.grouped and not self._shares:
             self._shares = len(batch.parts)
@@ -302,7 +302,7 @@ class _Watch:
 
         settings = dict(self.settings)
         if self.grouped and self.control == "family":
-            # Groups of the first window have equal shares of alpha, and one more share is for later ones.
+            # Groups of the first window get equal shares of alpha; one more share is for later groups.
             settings["alpha"] /= self._shares + 1
             later = len(self.monitors) - self._shares + 1
             if later > 0:

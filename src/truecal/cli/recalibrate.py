@@ -230,7 +230,7 @@ def _write(
 
 
 def _flat_rows(table: Table, kept: NDArray[Any] | None, n_rows: int) -> pl.DataFrame:
-    """Return the columns of a table that are not nested, and of its rows those that were kept."""
+    """Return the columns of a table that are not nested, restricted to the kept rows."""
     from collections.abc import Mapping
 
     import polars as pl

@@ -1,4 +1,4 @@
-"""From whatever holds predictions to `Sample`: the one place where input is checked.
+"""From predictions in any container to `Sample`: the one place where input is validated.
 
 `ask` takes arrays, Series, columns and tensors, or a `Sample`; `as_sample` returns the one sample of them;
 `load_logits` reads the pickled logit files that go with the paper.

@@ -145,7 +145,7 @@ def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame,
         return Remedy.LOGITS_FLAG if remedy is Remedy.LOGITS else remedy, values.code
 
     total, smallest, top = nw.col("_total"), nw.col("_smallest"), nw.col("_top")
-    # Unlike `nw.sum_horizontal`, plus hands on what is missing, so that one look at the sum finds it.
+    # Unlike `nw.sum_horizontal`, + propagates missing values, so checking the sum is enough.
     data = data.with_columns(_total=_add(columns))
     lost = _fault(NOT_FINITE if logits else MISSING, named, total, several=several)
     if logits:
@@ -220,7 +220,7 @@ def as_label(label: str, dtype: DType) -> nw.Expr:
 
 
 def refuse_large_labels(data: Frame, label: str, dtype: DType) -> None:
-    """Refuse labels of PyArrow that float64 would round, for PyArrow itself does so in its own words."""
+    """Reject PyArrow labels that float64 would round, before PyArrow raises its own error."""
     if data.implementation.is_pyarrow() and dtype == nw.UInt64:
         largest = collect(data.select(nw.col(label).max()))[label].item()
         if largest is not None and largest >= EXACT_INTEGERS:

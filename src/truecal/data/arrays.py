@@ -108,7 +108,7 @@ def _from_torch(data: Any, name: str) -> NDArray[Any]:
 
 
 def _values(series: nw.Series[Any]) -> NDArray[Any]:
-    """Return a column as an array; integers of 128 bits, which NumPy does not have, as objects."""
+    """Return a column as an array; 128-bit integers become objects."""
     import narwhals as nw
 
     if series.dtype in (nw.Int128, nw.UInt128):
@@ -200,7 +200,7 @@ def check_shape(array: NDArray[Any], name: str) -> None:
 
 
 def check_length(array: NDArray[Any], name: str, n: int, other: str) -> None:
-    """Refuse an array that has not one row for each row of `other`."""
+    """Reject an array whose number of rows differs from that of `other`."""
     if len(array) != n:
         raise InputError(
             f"has {counted(len(array), 'row')}, {other} has {n:,}. They must have the same length",
@@ -210,7 +210,7 @@ def check_length(array: NDArray[Any], name: str, n: int, other: str) -> None:
 
 
 def to_python(value: Any) -> Any:
-    """Return a NumPy scalar as the Python object that prints without its type."""
+    """Return a NumPy scalar as a Python object."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -42,7 +42,7 @@ LOGIT_STEPS = N_CELLS - 2 - SCORE_STEPS
 #: The logit at which the grid ends: 1 / (1 + e^37) is below the distance from 1 to the float before it.
 LOGIT_LIMIT = 37.0
 
-#: What finds the cell of a score p between 0 and 1, in NumPy here and elsewhere in each engine:
+#: Formula for the cell of a score p between 0 and 1, in NumPy and in each engine:
 #: ``1 + floor(p * SCORE_SCALE) + floor(log(p / (1 - p)) * LOGIT_SCALE + LOGIT_SHIFT)``, p clipped to these limits.
 #: A float32 of 0.7 is less than 0.7 by one part in 2^24 at most; the scale makes up for that.
 SCORE_SCALE = SCORE_STEPS * (1 + 2.0**-23)
@@ -417,7 +417,7 @@ _LAYOUTS, _SAFETY = 8, 2.0
 
 
 def cell_error(cells: Cells, measure: Callable[[Sample], float]) -> float:
-    """Return how far `measure` may be from its value on the single rows, by laying these out at random.
+    """Return how far `measure` may be from its value on single rows, by random layouts of the rows within cells.
 
     Which label belongs to which score of a cell is not known; any order is as likely as another. Twice the
     largest change over eight such orders, always the same eight; 0 where no cell holds different scores. Not a

@@ -1,4 +1,4 @@
-"""What is refused, in which words and with which remedy: one table for arrays, frames and databases.
+"""Validation rules with their messages and remedies: one table for arrays, frames and databases.
 
 A rule has one condition, written with comparisons and ``& | ~``. NumPy arrays, expressions of narwhals and `Sql` all
 have these; what they spell differently is in a `Language`.
@@ -28,7 +28,7 @@ EXACT_INTEGERS = 2.0**53
 
 
 class Language(NamedTuple):
-    """What rules need beside comparisons, in one kind of columns."""
+    """Operations that rules need for one kind of column."""
 
     missing: Callable[[Any], Any]
     finite: Callable[[Any], Any]
@@ -171,7 +171,7 @@ def is_missing(value: Any) -> bool:
 
 
 def which(test: Callable[[Any], bool], array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which of the objects in an array pass a test."""
+    """Return a mask of the objects in an array that pass a test."""
     return np.array([test(value) for value in array.ravel().tolist()], dtype=bool).reshape(array.shape)
 
 
@@ -233,7 +233,7 @@ SQL = Language(
 CLASSES = "All scores are exactly 0 or 1: these look like predicted classes, not probabilities."
 #: How far outside [0, 1] a score may lie by rounding.
 ROUNDING = 1e-3
-#: Fewest values that make a pattern.
+#: Minimum number of values that make a pattern.
 _FEW = 5
 #: Largest distance from 0 of what counts as a log probability of nearly 1.
 _NEAR_ZERO = 0.1
@@ -335,7 +335,7 @@ def look_at(
     ask: Callable[[dict[str, Any]], Mapping[str, Any]] = dict,
     count: Callable[[Any], Any] = methodcaller("sum"),
 ) -> ScoreValues:
-    """Return what the scale of scores can be told from.
+    """Return statistics that identify the scale of scores.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def _finite(answers: Sequence[Any]) -> list[float]:
 
 
 def fitting_remedy(values: ScoreValues) -> Remedy:
-    """Return what to do about scores of which some lie outside [0, 1].
+    """Return the remedy for scores outside [0, 1].
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ def _code(column: Any) -> tuple[list[Any], NDArray[np.intp]]:
 
 
 def _code_objects(rows: list[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Return the same for Python objects of any types."""
+    """Return the distinct values and codes of Python objects of any types."""
     keys: list[Any] = rows
     if len(set(map(type, rows)) - {type(None)}) > 1:  # 1 and True are equal, and not the same group
         keys = list(zip(map(type, rows), rows, strict=True))
@@ -204,7 +204,7 @@ _ID_NAME = re.compile(
     r"(^|[ _.-])(id|ids|uuid|guid|index|idx|key|row|rownum|row_number)$|[a-z]Id$|[a-zA-Z]ID$|^Unnamed: 0$",
     re.I,
 )
-#: So many different values may be levels, even if every row has another one.
+#: Up to this many distinct values are levels, even if every row has a different one.
 _FEW_VALUES = 20
 #: The level of rows without a value. Text in quotes cannot be mistaken for it.
 _NO_LEVEL = "missing"

@@ -236,7 +236,7 @@ class Question:
 
     @property
     def _own_rows(self) -> Sequence[Rows]:
-        """Every row once."""
+        """All rows, each once."""
         return () if self.rows is None else self.rows if self.apart else self.rows[:1]
 
     @property
@@ -433,7 +433,7 @@ def _rows_of_classes(
     positive: int | None,
     common: dict[str, Any],
 ) -> Sequence[Rows]:
-    """Return what is asked of the probabilities of several classes."""
+    """Return the rows for probabilities of several classes."""
     if multiclass is not None and multiclass.startswith("top_"):
         return (Rows(**_top_k(proba, column, multiclass), **common),)
     if multiclass == "top" or (multiclass is None and positive is None and len(classes) > 2):
@@ -496,7 +496,7 @@ def _suffix(common: dict[str, Any]) -> str:
 
 
 def _refuse_unknown(keywords: dict[str, Any]) -> None:
-    """Refuse keywords that a function passed on and that nobody knows."""
+    """Reject unknown keywords that a function passed on."""
     for name in keywords:
         hint = hint_at_seed(name) or did_you_mean(name, Reading.__annotations__)
         raise TypeError(f"unexpected keyword argument {name!r}{f'. {hint}' if hint else ''}")

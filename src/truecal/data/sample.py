@@ -1,4 +1,4 @@
-"""The object that everything reads: predictions sorted by score, with equal scores kept together."""
+"""The central data structure: predictions sorted by score, with ties grouped."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class ScoreGroups:
 
     @property
     def rounding(self) -> float:
-        """A bound for the rounding error of sums of counts: zero if these are whole numbers."""
+        """Bound on the rounding error of sums of counts; zero for whole numbers."""
         return 0.0 if self.whole and self.n < 2**53 else 1e-10 * self.n
 
     def rows_between(self, start: IntArray, end: IntArray) -> FloatArray:
@@ -796,7 +796,7 @@ class Sample(ScoreGroups):
         sample = cls(
             score=score[start], count=np.diff(rows), positives=np.diff(positives), dtype=dtype, target=target
         )
-        # What others would compute from these.
+        # Precomputed values for callers.
         vars(sample).update(n=len(score), whole=True, cumulative_count=rows, cumulative_positives=positives)
         return sample
 

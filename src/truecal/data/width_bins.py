@@ -18,7 +18,7 @@ from truecal.data.sample import Sample
 #: Labels and scores of rows.
 Columns = tuple[NDArray[Any], NDArray[Any]]
 
-#: Fewer scores than this are sorted sooner than they are counted.
+#: Fewer scores than this are faster to sort than to count.
 _FEWEST_SCORES = 1 << 13
 #: Rows counted in one step; its arrays fit into the cache of a processor.
 _STEP = 1 << 15
@@ -37,7 +37,7 @@ def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArra
 
 @dataclass(frozen=True)
 class WidthCounting:
-    """How to count rows in `n_bins` bins of equal width, where that is exact and quicker than to sort them."""
+    """How to count rows in `n_bins` equal-width bins, where that is exact and faster than sorting."""
 
     n_bins: int
 

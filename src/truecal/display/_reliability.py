@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 KINDS = ("isotonic", "bins", "sweep")
 
-#: Curves of fewer points than this show them.
+#: Largest number of points for which a curve shows them.
 _FEW = 25
 #: Most classes that have a panel each.
 _MOST_PANELS = 30

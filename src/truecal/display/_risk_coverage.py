@@ -15,7 +15,7 @@ from truecal.inference.thresholds import RiskCoverage, risk_coverage
 
 #: Marks what is a curve of a model in axes that several displays share.
 _CURVE = "truecal risk-coverage"
-#: Curves of at most so many points have markers.
+#: Largest number of points for which a curve has markers.
 _FEW = 25
 
 

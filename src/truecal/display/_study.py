@@ -208,7 +208,7 @@ class MissRateDisplay(Display):
             shown = [row for row in self.rows if row[other] == value]
             for name, rows, style in _lines(shown, estimators, x, line):
                 rate, error = (np.array([row[key] for row in rows]) for key in ("miss_rate", "se"))
-                # A rate has no business below 0 or above 1, and neither has its bar.
+                # Error bars are clipped to [0, 1].
                 bars = np.array([np.minimum(2 * error, rate), np.minimum(2 * error, 1 - rate)])
                 panel.errorbar([row[x] for row in rows], rate, yerr=bars, label=name, **style)
             title = f"true error {100 * value:g}%" if x == "n" else f"n = {short_count(value)}"

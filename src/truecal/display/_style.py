@@ -52,7 +52,7 @@ def axes_or_new(ax: Axes | None, *, figsize: tuple[float, float] = (4.2, 3.2)) -
 
 
 def split_below(ax: Axes, ratio: float) -> Axes:
-    """Give the lower part of the place of some axes to new ones that share their horizontal axis.
+    """Split off the lower part of axes into new ones that share their horizontal axis.
 
     `ratio` is the height of the new axes in units of what the old ones keep.
     """
@@ -61,7 +61,7 @@ def split_below(ax: Axes, ratio: float) -> Axes:
 
 
 def stack_below(ax: Axes, *ratios: float) -> list[Axes]:
-    """Give the lower part of the place of some axes to several new ones, one below another, as `split_below` does."""
+    """Split off the lower part of axes into several new ones, one below another, as `split_below` does."""
     place, figure = ax.get_subplotspec(), ax.figure
     if place is None:  # axes put down by hand: nobody else knows their place, so take the room from inside
         left, bottom, width, height = ax.get_position().bounds
@@ -102,7 +102,7 @@ def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, colu
             raise InputError(
                 f"must be made by subplots, or be {count} axes, for {count} panels", argument="ax"
             )
-        # As many beside one another as can be read, in inches.
+        # Minimum width in inches of axes side by side.
         columns = max(1, min(columns, count, int(width_of(ax) / 1.5)))
         grid = place.subgridspec(-(-count // columns), columns)
         ax.set_axis_off()
@@ -159,7 +159,7 @@ def label_outer(axes: Sequence[Axes], xlabel: str, ylabel: str) -> None:
 
 
 def text_handle(text: str) -> Any:
-    """Return an entry of a legend that is nothing but text."""
+    """Return a legend entry that is only text."""
     lines = require("matplotlib.lines", extra="app", purpose="Drawing")
     return lines.Line2D([], [], linestyle="none", label=text or " ")
 
@@ -286,7 +286,7 @@ def legend_table(names: Sequence[str], *, wide: bool) -> tuple[list[str], int]:
 
 
 def size_axis(ax: Axes, sizes: Sequence[float]) -> None:
-    """Make the horizontal axis one of sample sizes: logarithmic, with a tick at each, labelled where there is room."""
+    """Format the horizontal axis for sample sizes: logarithmic, with a tick at each, labelled where there is room."""
     ordered = sorted(set(sizes))
     ax.set_xscale("log")
     gap = np.log(ordered[-1] / ordered[0]) / max(1, min(5, int(width_of(ax) / 0.55)))

@@ -245,7 +245,7 @@ def monotone_sweep(rule: BinningRule) -> IntArray:
 
 
 def _long_sweep(rule: BinningRule) -> int:
-    """Return the same for one sample that is monotone in the first steps, or has fewer groups than bins in them."""
+    """Continue the sweep of one sample that is monotone in the first steps, or has fewer groups than bins there."""
     label = rule.groups.label
     falling = label[1:] < label[:-1]
     n_descents = int(np.count_nonzero(falling))

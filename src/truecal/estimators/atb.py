@@ -38,7 +38,7 @@ def atb(sample: Sample) -> Estimate:
     >>> round(truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="atb"), 5)
     0.035
     """
-    # In place, because millions of rows may leave no memory for more arrays than two.
+    # In place, because with millions of rows there may be memory for only two arrays.
     below = np.zeros(len(sample) + 1)
     np.subtract(sample.score_sum, sample.positives, out=below[1:])
     np.cumsum(below[1:], out=below[1:])

@@ -16,7 +16,7 @@ from truecal.estimators._registry import register_estimator
 from truecal.exceptions import InputError
 from truecal.results import Estimates
 
-#: Groups of one step of a pass over all; more would only take memory.
+#: Groups per step; more would only take memory.
 _ROWS = 1 << 20
 
 #: Samples whose densities are computed at once; their arrays fit into the cache of a processor.

@@ -72,7 +72,7 @@ class _Neighborhoods:
             self.last = total.searchsorted(total[:-1] + k - sample.rounding) - 1
 
     def __call__(self, group: IntArray) -> FloatArray:
-        """Return it for each of these groups."""
+        """Return the mean label of the neighbourhood of each group."""
         sample, score = self.sample, self.sample.score[group]
         radius = self._radius(group)
         # 0.3 - 0.2 and 0.4 - 0.3 count as equal, also in float32: scores are only as exact as their type.

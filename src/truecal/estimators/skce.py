@@ -21,7 +21,7 @@ def _true_skce(census: Sample, *, bandwidth: float, **_: Any) -> float:
     return (_between(census, residual, bandwidth) + float(np.sum(residual**2))) / census.n**2
 
 
-#: Groups of one step of a pass over all; more would only take memory.
+#: Groups per step; more would only take memory.
 _ROWS = 1 << 20
 
 

@@ -117,7 +117,7 @@ def decide(limits: Limits, at_most: float, alpha: float, n: float) -> Decision:
 
 
 def _rounded(rows: float) -> int:
-    """Return a number of rows rounded up to two digits; more would pretend to know them."""
+    """Return a number of rows rounded up to two significant digits."""
     unit: int = 10 ** max(math.floor(math.log10(rows)) - 1, 0)
     return math.ceil(rows / unit) * unit
 

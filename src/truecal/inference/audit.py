@@ -40,7 +40,7 @@ from truecal.results import Result
 
 #: Replicates are drawn in blocks of about this many label draws, which bounds memory.
 _BLOCK = 8_000_000
-#: More segments than this are refused: nobody reads them, and the level of each would be tiny.
+#: More segments than this are refused: the level of each would be tiny.
 _MOST_SEGMENTS = 20_000
 #: So are segments with more rows in total, which would need several GB.
 _MOST_PLACES = 150_000_000

@@ -22,7 +22,7 @@ from truecal.inference.interval import check_interval_norm, check_resolution, in
 from truecal.multiscale import PairedRows, analyse, difference
 from truecal.results import Interval, Result
 
-#: A C statistic this close to 1/2, beside a better one, is called what it is.
+#: A C statistic this close to 1/2 is reported if another model's is better.
 _NO_DISCRIMINATION = 0.55
 
 

@@ -1,4 +1,4 @@
-"""The first thing that people call: predictions in, calibration error out."""
+"""Estimates of the calibration error from predictions."""
 
 from __future__ import annotations
 

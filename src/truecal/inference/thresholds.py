@@ -234,7 +234,7 @@ class _Benefit:
         self.both2 = _sums(sample.positives2 - sample.labels2)
         self.squares = float(sample.weight2.sum())
         self.quantile = sample.quantile((1 - confidence_level) / 2)
-        # A share of 0 or 1 has no variance: it is known no better than from so many rows, or clusters.
+        # A share of 0 or 1 has no variance; it is treated as estimated from this many rows or clusters.
         self.fewest = min(sample.degrees_of_freedom + 1, sample.n**2 / self.squares)
 
     def value(self, start: NDArray[np.intp], odds: FloatArray) -> FloatArray:
@@ -249,7 +249,7 @@ class _Benefit:
     def estimate(
         self, start: NDArray[np.intp], end: NDArray[np.intp], odds: FloatArray, *, at_threshold: bool = False
     ) -> FloatArray:
-        """Return value, low and high of acting on the groups from `start` up to `end`.
+        """Return the net benefit of acting on the groups from `start` up to `end`, with its interval.
 
         Rows `at_threshold` have a chance t of the event, and a variance of t / (1 - t) each. If they are few they may
         all be alike: the distance to the ends is then at least that of these rows and of one more.

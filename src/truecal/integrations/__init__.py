@@ -1,1 +1,1 @@
-"""Where other libraries meet this one; each module needs the library that it is named after."""
+"""Integrations with other libraries; each module needs the library it is named after."""

@@ -91,7 +91,7 @@ AGGREGATIONS = (truecal_error, truecal_low, truecal_high, truecal_stderr)
 
 
 def register() -> None:
-    """Register the aggregations with lm_eval, by the names of the functions; again is harmless."""
+    """Register the aggregations with lm_eval under their function names; calling it again is harmless."""
     registry = require("lm_eval.api.registry", extra="llm", purpose="Registering aggregations")
     for function in AGGREGATIONS:
         registry.register_aggregation(function.__name__)(function)

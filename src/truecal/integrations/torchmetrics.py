@@ -141,7 +141,7 @@ class CalibrationMetric(Metric):
         raise InputError("The sums of CalibrationMetric are float64 and stay so", argument="dst_type")
 
     def update(self, preds: Tensor, target: Tensor, clusters: Tensor | None = None) -> None:
-        """Take in a batch of scores and true classes, and with `n_blocks` of whole numbers that name clusters."""
+        """Add a batch of scores and true classes; with `n_blocks`, also integers that name clusters."""
         for name, tensor in (("preds", preds), ("target", target), ("clusters", clusters)):
             if name != "clusters" or tensor is not None:
                 _check_tensor(name, tensor, self.sums.device)

@@ -406,7 +406,7 @@ class _Regressions:
         return _Regressions(*(one[samples] for one in arrays))
 
     def at(self, b: FloatArray) -> _State:
-        """Return everything that belongs to coefficients."""
+        """Return the state at given coefficients."""
         eta = (b[..., np.newaxis, :] @ self.design)[..., 0, :]
         eta += self.offset
         mean = _expit(eta)
@@ -415,7 +415,7 @@ class _Regressions:
         return _State(b, mean, likelihood, likelihood - 0.5 * np.vecdot(b, _times(self.ridge, b)))
 
     def hessian(self, mean: FloatArray) -> FloatArray:
-        """Return the negative second derivatives where the means are these."""
+        """Return the negative Hessian of the log-likelihood at the given means."""
         return _squares(self.design, self.count * mean * (1 - mean)) + self.ridge
 
     def least_squares(self) -> _State:

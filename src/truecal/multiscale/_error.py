@@ -151,7 +151,7 @@ class SquaredErrors:
 
 @dataclass(frozen=True, eq=False)
 class Multiscale:
-    """Everything that the core knows about a sample.
+    """Results of the core analysis of a sample.
 
     Attributes
     ----------

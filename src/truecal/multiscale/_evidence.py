@@ -95,7 +95,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What the blocks say together.
+    """Posterior over the blocks.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ class Bins:
 
     @cached_property
     def any_alone(self) -> bool:
-        """Whether any bin does."""
+        """Whether any bin holds a single row."""
         return bool(np.count_nonzero(self.factor) < np.count_nonzero(self.weight))
 
     @cached_property
@@ -116,7 +116,7 @@ class Bins:
         return excess
 
     def error_excess(self) -> FloatArray:
-        """Return the same for the residuals label - g of the beta curve."""
+        """Return R^2 - Q for the residuals label - g of the beta curve."""
         excess = self.gap - self.residual
         excess *= excess
         excess -= self.error2
@@ -387,7 +387,7 @@ def _sums(bins: Bins, first: IntArray, parent: Level | None) -> tuple[_Sums, Flo
     """
 
     def times(new: FloatArray, values: FloatArray) -> FloatArray:
-        """Return a product in the place of an array that nobody else has: new memory costs more than arithmetic."""
+        """Multiply in place an array that is not shared: allocating memory costs more than the arithmetic."""
         new *= values
         return new
 

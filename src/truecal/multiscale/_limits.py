@@ -35,7 +35,7 @@ from truecal.multiscale._upper import UpperLimit
 
 @dataclass(frozen=True)
 class Limits:
-    """What confidence limits need to know.
+    """Inputs of the confidence limits.
 
     Attributes
     ----------

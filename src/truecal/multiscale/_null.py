@@ -181,7 +181,7 @@ class Null(ABC):
 
     @abstractmethod
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
-        """Return the same for the squared residual sums of bins, times `scale`."""
+        """Return the moments of the squared residual sums of bins, times `scale`."""
 
     @abstractmethod
     def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:

@@ -58,7 +58,7 @@ _NESTED = {1: "level", 2: "logistic"}
 
 @dataclass(frozen=True)
 class Component(Result):
-    """What one component of the test says about the data.
+    """Result of one component of the test.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class Omnibus:
         residual : ndarray of shape (draws, n_cells)
             Cell sums of score less label.
         """
-        # What rounding leaves of sums that cancel must not tell draws with the same labels apart.
+        # Rounding residue of cancelling sums must not separate draws with the same labels.
         with np.errstate(
             over="ignore"
         ):  # next to scores of 0 a mean can be so small that the ratio is infinite

@@ -302,7 +302,7 @@ class UpperLimit:
         return min(max((float(np.max(part, initial=0.0)) for part in found), default=0.0), 1.0)
 
     def _one_interval(self, gap: float) -> float:
-        """Return the larger p-value of the two directions, each against the other one."""
+        """Return the larger of the p-values of the two directions."""
         (f,), (y,), (n,), (w,) = self.score, self.rate, self.rows, self.within
         if self.extra is not None:
             rate = f + gap * np.array([1.0, -1.0])

@@ -1,4 +1,4 @@
-"""The shape that all recalibrators share: scikit-learn's, without scikit-learn."""
+"""Base class of the recalibrators: scikit-learn's interface without scikit-learn."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Recalibrator(ABC):
         return hasattr(self, "n_features_in_")
 
     def __sklearn_tags__(self) -> Any:
-        # Only scikit-learn calls this, so it is there to import.
+        # Only scikit-learn calls this, so importing it is safe.
         utils = importlib.import_module("sklearn.utils")
         tags = utils.Tags(
             estimator_type="transformer",
@@ -237,7 +237,7 @@ class PerClassRecalibrator(Recalibrator):
             return scores.shaped(mapped[0])
         values = np.column_stack(mapped)
         total = values.sum(axis=1, keepdims=True)
-        # Where every class is mapped to 0 nothing was learned about the row: the model's word stands.
+        # If every class is mapped to 0, keep the model's probabilities.
         return np.where(total > 0, values / np.where(total > 0, total, 1), scores.probabilities)
 
 

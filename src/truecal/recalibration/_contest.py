@@ -250,7 +250,7 @@ def held_out_error(
 
 @dataclass(frozen=True)
 class CandidateScore(Result):
-    """How one candidate did on rows that it was not fitted to.
+    """Held-out performance of one candidate.
 
     Attributes
     ----------

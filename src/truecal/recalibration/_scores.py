@@ -220,7 +220,7 @@ def read_labels(
 
 
 def check_logits(scores: Scores) -> None:
-    """Refuse or question logits that look like probabilities; a sigmoid over these would spoil them silently."""
+    """Reject, or warn about, logits that look like probabilities: a sigmoid would silently distort them."""
     low, high = float(scores.values.min()), float(scores.values.max())
     if low < 0 or high > 1:
         return

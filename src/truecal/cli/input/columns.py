@@ -1,4 +1,4 @@
-"""Which column is what: detected where that is unambiguous, asked for where it is not."""
+"""Roles of columns: detected if unambiguous, otherwise the user must name them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Columns:
 
 
 def label_as_group(name: str) -> InputError:
-    """Return an error about groups by the label: given the outcome, no probability but 0 and 1 is calibrated."""
+    """Return the error for groups defined by the label: given the outcome, only 0 and 1 are calibrated."""
     return InputError(
         f"column {name!r} is both the label and a group",
         remedy="Choose groups that are known before the outcome; for the predicted class, name its column.",

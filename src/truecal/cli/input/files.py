@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 #: Bytes that a pipe or a compressed file may unpack to in memory; beyond that, a temporary file holds them.
 _IN_MEMORY = 1 << 28
-#: Bytes that stay free on the disk of that temporary file.
+#: Bytes to leave free on the disk of that temporary file.
 _DISK_RESERVE = 1 << 30
 #: Bytes that are read at once.
 _CHUNK = 1 << 22
@@ -93,7 +93,7 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
 def _open_stream(
     name: str, stream: IO[bytes], format: str | None, encoding: str | None, path: Path | None = None
 ) -> Table:
-    """Open what can be read once only; its format is given, or that of its name or its content."""
+    """Open a stream that can be read only once; its format is given, or implied by its name or content."""
     with named(name):
         head = stream.read(HEAD)
         format = format or (path and format_by_name(path)) or format_by_content(unpacked(head))
@@ -145,7 +145,7 @@ def _joined(name: str, parts: Sequence[Table]) -> Table:
 
 
 def _find(source: str) -> list[Path]:
-    """Return the files that are meant, at least one."""
+    """Return the matching files, at least one."""
     path = Path(source)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix.lower() in PARQUET and file.is_file())
@@ -242,7 +242,7 @@ def _on_disk(name: str, chunks: Iterable[bytes]) -> Path:
 
 
 def _temporary_file() -> Path:
-    """Return a file that is gone when this process ends, however it ends, where the system can do that."""
+    """Return a file that the system deletes when this process ends, if it can."""
     number, name = tempfile.mkstemp(prefix="truecal-")
     path, alive = Path(name), Path(f"/proc/self/fd/{number}")
     if alive.exists():  # the file has no name any more; `number` stays open until the end

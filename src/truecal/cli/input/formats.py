@@ -168,7 +168,7 @@ def _explain_folder(paths: list[Path], error: BaseException) -> str:
 
 
 def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
-    # The file is opened here, for NumPy leaves that of a damaged archive open.
+    # Opened here, because NumPy leaves a damaged archive open.
     with io.BytesIO(content) if isinstance(content, bytes) else content[0].open("rb") as file:
         try:
             _check_size(file)

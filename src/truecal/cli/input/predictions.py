@@ -205,7 +205,7 @@ def _matrix(
 
 
 def _drop(plan: Plan, lazy: pl.LazyFrame) -> tuple[pl.LazyFrame, NDArray[Any] | None, str]:
-    """Leave out rows with missing values: return the others, which these are, and a note."""
+    """Drop rows with missing values; return the remaining rows, their positions, and a note."""
     import polars as pl
 
     table, schema = plan.frame.table, lazy.collect_schema()
@@ -225,7 +225,7 @@ def _drop(plan: Plan, lazy: pl.LazyFrame) -> tuple[pl.LazyFrame, NDArray[Any] | 
 
 
 def _cluster_note(plan: Plan, n: int) -> str:
-    """Return how many clusters there are, and what counts the same."""
+    """Return a note with the number of clusters and the weighting."""
     same = "every cluster" if plan.reading.equal_clusters else "every row"
     return f"{counted(n, 'cluster')} in {plan.columns.cluster!r}; {same} counts the same"
 

@@ -18,7 +18,7 @@ from truecal.exceptions import InputError, Remedy
 if TYPE_CHECKING:
     import polars as pl
 
-#: A share of one in so many values is many.
+#: One in this many values counts as many.
 _MANY = 20
 #: Logits whose probabilities differ from 0 or 1 by less than 1e-13 are rare.
 _LARGE_LOGIT = 30

@@ -21,7 +21,7 @@ from truecal.exceptions import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-#: Beyond so many rows, or bytes of text, a file is summarised in passes and not loaded into memory.
+#: Files with more rows, or bytes of text, are summarised in passes instead of loaded into memory.
 MANY_ROWS, MANY_BYTES = 20_000_000, 1_000_000_000
 
 

@@ -1,4 +1,4 @@
-"""Text as a table: lines of fields, or JSON. Nothing is known of them but their first bytes."""
+"""Text as a table: delimited lines or JSON, recognised by their first bytes."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _has_blank_lines(content: Content) -> bool:
 
 
 def explain_text(content: Content, dialect: Dialect, error: BaseException) -> str:
-    """Return which line has too many fields, the usual reason; else what Polars found."""
+    """Return which line has too many fields, the usual reason, or else Polars' message."""
     n_columns = len(dialect.names)
     for text in _texts(content):
         with text, suppress(csv.Error):
@@ -168,7 +168,7 @@ def _texts(content: Content) -> Iterator[io.TextIOWrapper]:
 
 
 def explain_json(content: Content, error: BaseException) -> str:
-    """Return which line is not valid JSON, the usual reason; else what Polars found."""
+    """Return which line is not valid JSON, the usual reason, or else Polars' message."""
     for text in _texts(content):
         with text:
             lines = ((number, line) for number, line in enumerate(text, start=1) if line.strip())
@@ -259,7 +259,7 @@ def _unpivot(table: dict[str, Any]) -> Any:
 
 
 def _refuse_repeated_keys(head: bytes) -> None:
-    """Refuse rows that give a key twice, of which programs take the first or the last.
+    """Reject rows with duplicate keys, which programs resolve differently.
 
     A program that writes such rows writes all of them so; the first ones are enough to see it.
     """

@@ -16,13 +16,13 @@ from truecal.exceptions import InputError, Remedy
 if TYPE_CHECKING:
     import polars as pl
 
-#: More groups are a mistake, such as a column of identifiers.
+#: More groups than this are a mistake, such as a column of identifiers.
 _MOST_USER_GROUPS = 1000
 #: More labels than this are not listed.
 _MOST_LABELS = 1000
 #: Text that stands for a missing value, in a column of numbers.
 MARKS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing")
-#: What an encoding error leaves behind.
+#: The character that replaces undecodable bytes.
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -119,7 +119,7 @@ class Frame:
         return self._ask_distinct_rows(value=values)["value"].unique().drop_nulls()
 
     def _ask_distinct_rows(self, **values: pl.Expr) -> pl.DataFrame:
-        """Return values for rows that differ in the columns used: few, and a look at each row may take long."""
+        """Return aggregates over distinct rows of the columns used, which are few."""
         columns = dict.fromkeys(name for value in values.values() for name in value.meta.root_names())
         rows = self.lazy.select(list(columns))
         if len(columns) == 1 and not self.is_large:  # a series has a faster way than a query

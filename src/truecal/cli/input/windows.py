@@ -211,7 +211,7 @@ _Rows = Iterator[tuple[int, dict[str, Any]]]
 
 
 def _by_count(stream: _Rows, size: int) -> Iterator[Batch]:
-    """Yield windows of so many rows."""
+    """Yield windows with a fixed number of rows."""
     while rows := [row for _, row in islice(stream, size)]:
         yield _gather(rows, None)
 

@@ -227,7 +227,7 @@ class CalibrationMonitor:
         self._checkpoints.add(self._windows, before.rows, start, kept_evidence(before), self._sums)
 
     def _finish(self, rows: float, gap: float, sums: FloatArray, failures: int, end: Any) -> Look:
-        """Count a batch whose evidence was added, and return the look after it."""
+        """Count a batch after its evidence was added, and return the updated look."""
         self._sums = self._sums + sums
         self._failures += failures
         self._windows += 1
@@ -307,7 +307,7 @@ class CalibrationMonitor:
         return self
 
     def reset(self) -> None:
-        """Forget all rows, for example after a new model was put in place. A new monitor has a new guarantee."""
+        """Forget all rows, for example after you deploy a new model. A new monitor has a new guarantee."""
         self._target = None
         self._clear()
 

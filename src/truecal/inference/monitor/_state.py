@@ -67,7 +67,7 @@ def read_state(path: str | Path, kind: str) -> dict[str, Any]:
 
 @contextmanager
 def restoring(path: str | Path) -> Iterator[None]:
-    """Refuse a state whose checksum is right and whose content truecal cannot have written."""
+    """Reject a state with a valid checksum but impossible content."""
     try:
         yield
     except (ValueError, KeyError, AttributeError, TypeError, IndexError, OverflowError) as error:

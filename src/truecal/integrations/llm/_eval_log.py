@@ -257,7 +257,7 @@ def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[str, dict[str, Any
 
 
 def _open_json(path: Path) -> tuple[dict[str, Any], Iterator[tuple[str, dict[str, Any]]]]:
-    """Return the same of a log in one JSON file."""
+    """Return the header and the samples of a log in one JSON file."""
     content = read_whole(path)
     if content.startswith(b"PK"):
         raise InputError(

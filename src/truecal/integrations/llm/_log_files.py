@@ -62,7 +62,7 @@ def names_a_model(scorer: str) -> bool:
 
 
 def read_json(content: bytes, where: str) -> Any:
-    """Return what JSON in UTF-8 says."""
+    """Return the content of JSON in UTF-8."""
     try:
         return json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:

@@ -367,7 +367,7 @@ def _part(value: Any, rows: NDArray[np.intp], n: int) -> Any:
 
 
 def _scores(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]:
-    """Return the model's probabilities or logits, and which of both they are."""
+    """Return the model's probabilities or logits, and which of the two they are."""
     if not np.array_equal(model.classes_, classes):
         missing = sorted(set(classes.tolist()) - set(np.asarray(model.classes_).tolist()))
         raise InputError(
