@@ -49,8 +49,8 @@ truecal.display.RiskCoverageDisplay.from_predictions(correct, confidence, name="
 plt.show()
 
 # %%
-# How much noise is left? The same stated scores with these accuracies, and with those of a calibrated model, 200 answers
-# each. For the overconfident model all estimators agree; for the calibrated one the binned error is still 6%.
+# How much noise is left? The same stated scores with these accuracies, and with those of a calibrated model, for 200
+# answers. For the overconfident model all estimators agree; for the calibrated one the binned error is still 6%.
 
 scores = truecal.simulation.AtomScores(stated, [0.05, 0.1, 0.2, 0.3, 0.25, 0.1])
 curve = truecal.simulation.FunctionCurve(lambda c: np.interp(c, stated, accuracy))
