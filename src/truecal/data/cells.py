@@ -260,17 +260,19 @@ class Cells(Sample):
             return self
         parts = (self, *others)
         check_same_target(parts)
+
+        def joined(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in parts])
+
         weighted = any(not part.counted for part in parts)
-        squares = [part.weight2 for part in parts]
-        hits = [part.positives2 for part in parts]
         cells = Cells.from_sums(
-            np.concatenate([part.cell for part in parts]),
-            count=np.concatenate([part.count for part in parts]),
-            score_sum=np.concatenate([part.score * part.count for part in parts]),
-            positives=np.concatenate([part.positives for part in parts]),
-            lower=np.concatenate([part.lower for part in parts]),
-            squares=np.concatenate(squares) if weighted else None,
-            positive_squares=np.concatenate(hits) if weighted else None,
+            joined("cell"),
+            count=joined("count"),
+            score_sum=joined("score") * joined("count"),
+            positives=joined("positives"),
+            lower=joined("lower"),
+            squares=joined("weight2") if weighted else None,
+            positive_squares=joined("positives2") if weighted else None,
             # Edges are compared in the finest type that any part had.
             dtype=reduce(np.promote_types, (part.dtype for part in parts)),
             target=self.target,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +165,18 @@ def _names(values: list[Any]) -> list[str]:
         text if value is None or (texts.count(text) == 1 and text != MISSING) else repr(value)
         for text, value in zip(texts, values, strict=True)
     ]
+
+
+def listed(columns: str | Sequence[str] | None) -> list[str]:
+    """Return names of columns as a list: none, one or several."""
+    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+
+
+def keyed(parts: dict[tuple[Any, ...], Any], by: str | Sequence[str] | None) -> Any:
+    """Return what belongs to each key as users get it: alone without columns, by single values for one column."""
+    if by is None:
+        return parts[()]
+    return {key[0]: part for key, part in parts.items()} if isinstance(by, str) else parts
 
 
 def rows_by_key(

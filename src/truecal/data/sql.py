@@ -8,7 +8,7 @@ in `truecal.data.frames`, so that the reader counts and refuses them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
@@ -32,7 +32,7 @@ from truecal.data.cells import (
 )
 from truecal.data.cluster_sums import make_clusters, number_clusters
 from truecal.data.faults import FRACTION, MAX_WEIGHT, MIN_WEIGHT, MISSING, OUTSIDE, WEIGHT, Rule, no_weight
-from truecal.data.groups import rows_by_key
+from truecal.data.groups import keyed, listed, rows_by_key
 from truecal.exceptions import InputError, first_of, show_value
 
 
@@ -68,8 +68,25 @@ DIALECTS = {
 
 #: The cell of rows whose weight is zero.
 LEFT_OUT = -1000
+#: Sums of each cell, without weights and with them.
+_SUMS = {
+    "rows": "COUNT(*)",
+    "count": "COUNT(*)",
+    "score_sum": "SUM(p)",
+    "positives": "SUM(y)",
+    "lower": "MIN(p)",
+}
+_WEIGHTED = {
+    "rows": "COUNT(*)",
+    "count": "SUM(w)",
+    "score_sum": "SUM(p * w)",
+    "positives": "SUM(y * w)",
+    "lower": "MIN(p)",
+    "squares": "SUM(w * w)",
+    "positive_squares": "SUM(y * w * w)",
+}
 #: Columns of the result; the others only with weights, and with clusters.
-COLUMNS = ("cell", "rows", "count", "score_sum", "positives", "lower")
+COLUMNS = ("cell", *_SUMS)
 SQUARES = ("squares", "positive_squares")
 CLUSTER = "cluster"
 
@@ -174,7 +191,7 @@ def cells_query(
     >>> base.close()
     """
     form = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
-    groups = [] if by is None else [by] if isinstance(by, str) else list(by)
+    groups = listed(by)
     shown = [_unquoted(name) or name for name in groups]
     for name in shown:
         if name.lower() in (*COLUMNS, *SQUARES, CLUSTER) or shown.count(name) > 1:
@@ -183,27 +200,16 @@ def cells_query(
                 argument="by",
                 remedy="Rename it in a view.",
             )
-    names = [f"truecal_{k}" for k in range(1, len(groups) + 1)]
-    given = [f"{_column(name, form)} AS {own}" for name, own in zip(groups, names, strict=True)]
-    given.append(f"{form.number.format(_column(score, form), form.double)} AS p")
-    given.append(f"{_hit(_column(label, form), pos_label, neg_label, form)} AS y")
-    faults = [_when(number) for number in (-1, -2, -3, -4)]
-    sums = ["COUNT(*)", "SUM(p)", "SUM(y)", "MIN(p)"]
+    keys = {name: f"truecal_{k}" for k, name in enumerate(shown, start=1)}
+    columns = dict(zip(keys.values(), (_column(name, form) for name in groups), strict=True))
+    columns |= {"p": _number(score, form), "y": _hit(_column(label, form), pos_label, neg_label, form)}
     if weight is not None:
-        given.append(f"{form.number.format(_column(weight, form), form.double)} AS w")
-        faults.append(_when(-5))
-        faults.append(f"WHEN w = 0 THEN {LEFT_OUT}")
-        sums = ["SUM(w)", "SUM(p * w)", "SUM(y * w)", "MIN(p)", "SUM(w * w)", "SUM(y * w * w)"]
+        columns["w"] = _number(weight, form)
     if cluster is not None:
-        given.append(f"{_column(cluster, form)} AS truecal_cluster")
-        faults.append(_when(-6))
-        shown, names = [*shown, CLUSTER], [*names, "truecal_cluster"]
-    aliases = (*COLUMNS[1:], *SQUARES)[: len(sums) + 1]
-    result = [f"{own} AS {_quote(name, form)}" for name, own in zip(shown, names, strict=True)]
-    result.append(f"cell AS {_quote('cell', form)}")
-    result += [
-        f"{value} AS {_quote(alias, form)}" for value, alias in zip(["COUNT(*)", *sums], aliases, strict=True)
-    ]
+        columns["truecal_cluster"], keys[CLUSTER] = _column(cluster, form), "truecal_cluster"
+    given = [f"{value} AS {own}" for own, value in columns.items()]
+    sums = {**keys, "cell": "cell", **(_SUMS if weight is None else _WEIGHTED)}
+    result = [f"{value} AS {_quote(name, form)}" for name, value in sums.items()]
     steps = [_float(number, form) for number in (SCORE_SCALE, LOGIT_SCALE, LOGIT_SHIFT)]
     newline, comma = "\n      ", ",\n    "
     source = _table(table, form)
@@ -226,7 +232,7 @@ truecal_cells AS (
   SELECT
     truecal_inside.*,
     CASE
-      {newline.join(faults)}
+      {newline.join(_faults(columns))}
       WHEN p = 0 THEN 0
       WHEN p = 1 THEN {N_CELLS - 1}
       WHEN p < {LEAST_INSIDE!r} THEN 1
@@ -237,13 +243,21 @@ truecal_cells AS (
 SELECT
     {comma.join(result)}
 FROM truecal_cells
-GROUP BY {", ".join([*names, "cell"])}"""
+GROUP BY {", ".join([*keys.values(), "cell"])}"""
 
 
-def _when(number: int) -> str:
-    """Return the branch of the query that puts rows at fault into their cell."""
-    _, column, rule = _FAULTS[number]
-    return f"WHEN {rule.in_sql(column)} THEN {number}"
+def _faults(columns: Container[str]) -> Iterator[str]:
+    """Yield the branches of the query that put rows at fault, and those of weight 0, into their cells."""
+    for number, (_, column, rule) in _FAULTS.items():
+        if column in columns:
+            yield f"WHEN {rule.in_sql(column)} THEN {number}"
+            if column == "w":
+                yield f"WHEN w = 0 THEN {LEFT_OUT}"
+
+
+def _number(name: str, form: Dialect) -> str:
+    """Return a column as float64."""
+    return form.number.format(_column(name, form), form.double)
 
 
 def _float(number: float, form: Dialect) -> str:
@@ -370,50 +384,64 @@ def read_cells(
     check_choice("weighting", weighting, ("sampling", "counts"))
     data = collect(as_lazy(frame))
     found = find_columns(data.columns)
-    keep = [*COLUMNS, *(SQUARES if weighting == "sampling" and SQUARES[0] in found else ())]
-    others = [column for column in data.columns if column not in found.values()]
-    groups = [] if by is None else [by] if isinstance(by, str) else list(by)
-    groups = [name if name in others else _unquoted(name) or name for name in groups]
+    groups = _find_groups(by, [column for column in data.columns if column not in found.values()])
+    sums, good = _read_sums(data, found, weighting)
+    data = data.filter(good.tolist())
+    rows, lower = sums.pop("rows"), sums["lower"]
+    dtype = np.dtype(np.float32 if (lower.astype(np.float32) == lower).all() else np.float64)
+    cell = cell_of(lower)  # as logarithms may differ in the last bit, and text files round
+    clusters = None if CLUSTER not in found else number_clusters(data[found[CLUSTER]].to_native(), len(data))
+
+    def cells_at(where: NDArray[np.intp]) -> Cells:
+        mine = {name: column[where] for name, column in sums.items()}
+        part = Cells.from_sums(cell[where], **mine, dtype=dtype, target=target)
+        if clusters is None:
+            return part
+        table = make_clusters(
+            clusters[0],
+            clusters[1][where],
+            part.groups_of(cell[where]),
+            weight=mine["count"],
+            scores=mine["score_sum"],
+            positives=mine["positives"],
+            rows=rows[where] if SQUARES[0] in mine else None,
+        )
+        return replace(part, clusters=table)
+
+    parts = {key: cells_at(where) for key, where in rows_by_key(data, groups, np.arange(len(cell))).items()}
+    cells: Cells | dict[Any, Cells] = keyed(parts, by)
+    return cells
+
+
+def _find_groups(by: str | Sequence[str] | None, columns: list[str]) -> list[str]:
+    """Return the columns of groups by their names in the result, or refuse names that it does not have."""
+    groups = [name if name in columns else _unquoted(name) or name for name in listed(by)]
     for name in groups:
-        if name not in others:
+        if name not in columns:
             raise InputError(
-                f"The result has no group {name!r}. Its groups: {listing(others) if others else 'none'}",
+                f"The result has no group {name!r}. Its groups: {listing(columns) if columns else 'none'}",
                 argument="by",
                 value=name,
-                remedy=did_you_mean(name, others),
+                remedy=did_you_mean(name, columns),
             )
+    return groups
+
+
+def _read_sums(
+    data: nw.DataFrame[Any], found: dict[str, str], weighting: str
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+    """Return the checked sums of the cells, and which rows of the result hold them."""
+    weighted = SQUARES[0] in found
+    keep = (*COLUMNS, *SQUARES) if weighted and weighting == "sampling" else COLUMNS
     sums: dict[str, NDArray[Any]] = {name: _numbers(data[found[name]], name) for name in keep}
     _refuse(sums)
     good = sums["cell"] >= 0
     sums = {name: column[good] for name, column in sums.items()}
-    _check_sums(sums, weighted=SQUARES[0] in found)
+    _check_sums(sums, weighted=weighted)
     if weighting == "counts":
         _check_counts(sums["count"])
     del sums["cell"]
-    rows, lower = sums.pop("rows"), sums["lower"]
-    dtype = np.dtype(np.float32 if (lower.astype(np.float32) == lower).all() else np.float64)
-    # The cell of the smallest score, as logarithms may differ in the last bit and text files round.
-    cell, data = cell_of(lower), data.filter(good.tolist())
-    clusters = None if CLUSTER not in found else number_clusters(data[found[CLUSTER]].to_native(), len(data))
-    parts = {}
-    for key, where in rows_by_key(data, groups, np.arange(len(cell))).items():
-        mine = {name: column[where] for name, column in sums.items()}
-        part = Cells.from_sums(cell[where], **mine, dtype=dtype, target=target)
-        if clusters is not None:
-            table = make_clusters(
-                clusters[0],
-                clusters[1][where],
-                part.groups_of(cell[where]),
-                weight=mine["count"],
-                scores=mine["score_sum"],
-                positives=mine["positives"],
-                rows=rows[where] if SQUARES[0] in mine else None,
-            )
-            part = replace(part, clusters=table)
-        parts[key] = part
-    if by is None:
-        return parts[()]
-    return {key[0]: cells for key, cells in parts.items()} if isinstance(by, str) else parts
+    return sums, good
 
 
 def find_columns(names: Sequence[str]) -> dict[str, str]:
@@ -471,29 +499,29 @@ _ROUNDING = 1e-9
 
 def _check_sums(sums: dict[str, NDArray[Any]], *, weighted: bool) -> None:
     """Refuse numbers that cannot be the sums of cells, such as those of an edited file."""
+    if not all(condition.all() for condition in _conditions(sums, weighted)):
+        raise InputError("The columns of the result contradict each other", remedy=_MADE_BY_TRUECAL)
+
+
+def _conditions(sums: dict[str, NDArray[Any]], weighted: bool) -> Iterator[NDArray[np.bool_]]:
+    """Yield what holds for the sums of cells; later conditions need the earlier ones."""
+    yield from (np.isfinite(column) for column in sums.values())
     count, lower, cell, rows = sums["count"], sums["lower"], sums["cell"], sums["rows"]
     slack = 1 + _ROUNDING
     lightest, heaviest = (MIN_WEIGHT, MAX_WEIGHT) if weighted else (1.0, 1.0)
-    sound = (
-        all(np.isfinite(column).all() for column in sums.values())
-        and (rows % 1 == 0).all()
-        and ((count >= lightest * rows / slack) & (count <= heaviest * rows * slack)).all()
-        and ((sums["positives"] >= 0) & (sums["positives"] <= count * slack)).all()
-        and ((lower >= 0) & (lower <= 1)).all()
-        and (sums["score_sum"] >= lower * count / slack).all()
-        and (sums["score_sum"] <= count * slack).all()
-        # Rounding, and another logarithm, may move a score to the cell beside.
-        and (cell_of(lower / slack) - 1 <= cell).all()
-        and (cell <= cell_of(np.minimum(lower * slack, 1.0)) + 1).all()
-    )
-    if sound and SQUARES[0] in sums:
+    yield rows % 1 == 0
+    yield (count >= lightest * rows / slack) & (count <= heaviest * rows * slack)
+    yield (sums["positives"] >= 0) & (sums["positives"] <= count * slack)
+    yield (lower >= 0) & (lower <= 1)
+    yield (sums["score_sum"] >= lower * count / slack) & (sums["score_sum"] <= count * slack)
+    # Rounding, and another logarithm, may move a score to the cell beside.
+    yield cell_of(lower / slack) - 1 <= cell
+    yield cell <= cell_of(np.minimum(lower * slack, 1.0)) + 1
+    if SQUARES[0] in sums:
         squares, hits = sums[SQUARES[0]], sums[SQUARES[1]]
         # By the inequality of Cauchy and Schwarz, and because weights are positive.
-        sound = (
-            (squares * slack >= count * (count / rows)) & (np.sqrt(squares) <= count * slack)
-        ).all() and ((hits >= 0) & (hits <= squares * slack)).all()
-    if not sound:
-        raise InputError("The columns of the result contradict each other", remedy=_MADE_BY_TRUECAL)
+        yield (squares * slack >= count * (count / rows)) & (np.sqrt(squares) <= count * slack)
+        yield (hits >= 0) & (hits <= squares * slack)
 
 
 def _check_counts(count: FloatArray) -> None:
