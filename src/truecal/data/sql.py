@@ -192,15 +192,7 @@ def cells_query(
     """
     form = DIALECTS[check_choice("dialect", dialect, tuple(DIALECTS))]
     groups = listed(by)
-    shown = [_unquoted(name) or name for name in groups]
-    for name in shown:
-        if name.lower() in (*COLUMNS, *SQUARES, CLUSTER) or shown.count(name) > 1:
-            raise InputError(
-                f"{name!r} cannot name a group, because the result has a column of that name",
-                argument="by",
-                remedy="Rename it in a view.",
-            )
-    keys = {name: f"truecal_{k}" for k, name in enumerate(shown, start=1)}
+    keys = {name: f"truecal_{k}" for k, name in enumerate(_names_of(groups), start=1)}
     columns = dict(zip(keys.values(), (_column(name, form) for name in groups), strict=True))
     columns |= {"p": _number(score, form), "y": _hit(_column(label, form), pos_label, neg_label, form)}
     if weight is not None:
@@ -244,6 +236,19 @@ SELECT
     {comma.join(result)}
 FROM truecal_cells
 GROUP BY {", ".join([*keys.values(), "cell"])}"""
+
+
+def _names_of(groups: list[str]) -> list[str]:
+    """Return what the columns of groups are called in the result."""
+    names = [_unquoted(name) or name for name in groups]
+    for name in names:
+        if name.lower() in (*COLUMNS, *SQUARES, CLUSTER) or names.count(name) > 1:
+            raise InputError(
+                f"{name!r} cannot name a group, because the result has a column of that name",
+                argument="by",
+                remedy="Rename it in a view.",
+            )
+    return names
 
 
 def _faults(columns: Container[str]) -> Iterator[str]:
