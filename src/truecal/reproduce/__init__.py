@@ -32,7 +32,8 @@ NAMES = (
     "statements", "ttest", "fig5", "fig6", "appendix_b", "appendix_c", "appendix_d",
 )  # fmt: skip
 #: Modules with more than one part.
-_MODULES = {"fig4": "fig4_fig6", "fig6": "fig4_fig6"}
+_MODULES = {"fig4": "fig4_fig6", "fig6": "fig4_fig6", "table1_classes": "table1"}
+_MODULES |= dict.fromkeys(("appendix_b", "appendix_c", "appendix_d"), "appendix")
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLACK", "BLUE", "CYCLE", "GREEN", "GREY", "IMAGE_SET_COLOURS", "ORANGE", "PURPLE", "RED", "SKY",
-    "label_of", "legend_below", "line", "new_figure", "save", "size_axis", "style_of", "tidy", "zero_line",
+    "label_of", "legend", "legend_below", "line", "line_of", "log_axis", "new_figure", "save", "size_axis", "style_of",
+    "tidy", "zero_line",
 ]  # fmt: skip
 
 BLACK, GREY = "#000000", "#777777"
@@ -82,11 +83,28 @@ def line(ax: Axes, x: Sequence[float], y: Any, error: Any, **style: Any) -> None
     ax.errorbar(x, y, yerr=2 * np.asarray(error), **options)
 
 
+def line_of(
+    ax: Axes, rows: Sequence[Mapping[str, Any]], x: str, y: str, *, scale: float = 1, **style: Any
+) -> None:
+    """Draw a column of a study in percent against another one, which is multiplied by `scale`."""
+    columns = ([row[x] if scale == 1 else scale * row[x] for row in rows], *_percent(rows, y, "bias_se"))
+    line(ax, *columns, marker="o", **{"markersize": 3, **style})
+
+
+def _percent(rows: Sequence[Mapping[str, Any]], *names: str) -> list[list[float]]:
+    return [[100 * row[name] for row in rows] for name in names]
+
+
+def log_axis(ax: Axes, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
+    """Use a logarithmic axis with these ticks only, all of them labelled."""
+    ax.set_xscale("log")
+    ax.set_xticks(list(ticks), labels or [f"{tick:g}" for tick in ticks])
+    ax.set_xticks([], minor=True)
+
+
 def size_axis(ax: Axes, sizes: Sequence[int]) -> None:
     """Use a logarithmic axis of sample sizes, all of them labelled."""
-    ax.set_xscale("log")
-    ax.set_xticks(list(sizes), [f"{n:,}" if n < 10_000 else f"{n / 1000:g}k" for n in sizes])
-    ax.set_xticks([], minor=True)
+    log_axis(ax, sizes, [f"{n:,}" if n < 10_000 else f"{n / 1000:g}k" for n in sizes])
     ax.tick_params(axis="x", labelsize="small")
 
 
@@ -95,10 +113,21 @@ def zero_line(ax: Axes) -> None:
     ax.axhline(0, color=BLACK, linewidth=0.9, linestyle=":", zorder=1)
 
 
-def legend_below(figure: Figure, ax: Axes, columns: int) -> None:
-    """Draw one legend for all axes below the figure."""
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
+def legend(ax: Axes, **options: Any) -> None:
+    """Draw a small legend without a frame."""
+    ax.legend(**{"frameon": False, "fontsize": "small", **options})
+
+
+def legend_below(figure: Figure, of: Axes | tuple[Any, Any], columns: int, **options: Any) -> None:
+    """Draw one legend below the figure: that of an axis, or of handles and labels."""
+    handles, labels = of if isinstance(of, tuple) else of.get_legend_handles_labels()
+    place: dict[str, Any] = {
+        "loc": "outside lower center",
+        "ncols": columns,
+        "frameon": False,
+        "fontsize": "small",
+    }
+    figure.legend(handles, labels, **place, **options)
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

@@ -6,7 +6,7 @@ Left: the reliability diagram of one sample of 200. Right: ECE_bin of 10^6 such 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from truecal.estimators._registry import get_estimator
 from truecal.inference.estimate import estimate
 from truecal.inference.resample import redraws
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce._draw import BLACK, BLUE, RED, SKY, new_figure, tidy
-from truecal.reproduce._published_draws import draw, walk
-from truecal.reproduce._studies import draw_estimates
+from truecal.reproduce._draw import BLACK, BLUE, RED, SKY, legend, new_figure, tidy
+from truecal.reproduce._studies import draw_estimates, published_draw, walk
 from truecal.simulation import BetaScores, IdentityCurve, Population
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ CALIBRATED = Population(BetaScores(2.8, 0.05), IdentityCurve())
 def fig1(settings: Settings) -> Outcome:
     """Draw one sample and the distribution of ECE_bin over many."""
     repeats = settings.of(1_000_000, 20_000, 300)
-    values = draw_estimates(settings, "fig1", CALIBRATED, n=N, estimators=["ew_bin"], repeats=repeats)[
-        "ew_bin"
-    ]
+    drawn = draw_estimates(settings, "fig1", CALIBRATED, n=N, estimators=["ew_bin"], repeats=repeats)
+    values = drawn["ew_bin"]
     diagram, shown = reliability_diagram(settings.seed)
     mean, sd = float(values.mean()), float(values.std(ddof=1))
     error = sd / math.sqrt(repeats)
@@ -72,7 +70,7 @@ def _published(settings: Settings, repeats: int) -> list[PaperComparison]:
     rounds = len(seeds) - start
     spec = get_estimator("ew_bin")
     chosen = seeds[: settings.of(len(seeds), 100, 2)]
-    values = [100 * spec(Sample.from_rows(*draw(CALIBRATED, seed, N))).value for seed in chosen]
+    values = [100 * spec(Sample.from_rows(*published_draw(CALIBRATED, seed, N))).value for seed in chosen]
     # Nearly all of 10^6 samples are in the part that repeats.
     mean = f", with a mean of {np.mean(values[start:]):.2f}%" if len(values) > start else ""
     return [
@@ -115,21 +113,12 @@ def _draw(values: FloatArray, diagram: Records, shown: float) -> Figure:
     ax.hist(100 * values, bins=np.arange(0, 18, 0.2), density=True, color=SKY)
     mean = 100 * float(values.mean())
     ax.axvline(0, color=BLACK, linewidth=2, label="true error: 0%")
-    ax.axvline(
-        mean,
-        color=BLUE,
-        linewidth=1.5,
-        label=f"mean: {mean:.2f} ± {200 * values.std() / math.sqrt(len(values)):.2g}%",
-    )
-    ax.axvline(
-        100 * shown,
-        color=RED,
-        linestyle="--",
-        linewidth=1.5,
-        label=f"the sample on the left: {100 * shown:.2f}%",
-    )
+    error = 200 * values.std() / math.sqrt(len(values))
+    ax.axvline(mean, color=BLUE, linewidth=1.5, label=f"mean: {mean:.2f} ± {error:.2g}%")
+    here = f"the sample on the left: {100 * shown:.2f}%"
+    ax.axvline(100 * shown, color=RED, linestyle="--", linewidth=1.5, label=here)
     ax.set_ylim(0, 1.4 * ax.get_ylim()[1])
-    ax.legend(frameon=False, fontsize="small", loc="upper right")
+    legend(ax, loc="upper right")
     tidy(ax, x="ECE$_{BIN}$, equal width (%)", y="density", title=f"(b) {len(values):,} samples of 200")
     return figure
 
@@ -138,30 +127,14 @@ def _draw_diagram(ax: Axes, diagram: Records, shown: float) -> None:
     score = [row["mean_score"] for row in diagram]
     low, high = (np.array([row[key] for row in diagram]) for key in ("band_lower", "band_upper"))
     ax.plot([0, 1], [0, 1], color=BLACK, linewidth=1, label="perfect calibration (true curve)")
-    ax.bar(
-        [(row["lower"] + row["upper"]) / 2 for row in diagram],
-        high - low,
-        bottom=low,
-        width=0.055,
-        color=SKY,
-        alpha=0.5,
-        label="90% of calibrated samples",
-    )
+    middle = [(row["lower"] + row["upper"]) / 2 for row in diagram]
+    style: dict[str, Any] = {"width": 0.055, "color": SKY, "alpha": 0.5, "label": "90% of calibrated samples"}
+    ax.bar(middle, high - low, bottom=low, **style)
     ax.scatter(score, [row["mean_label"] for row in diagram], color=RED, zorder=3, s=22, label="this sample")
+    above: dict[str, Any] = {"textcoords": "offset points", "xytext": (0, 6), "ha": "center", "fontsize": 6.5}
     for row in diagram:
-        ax.annotate(
-            f"{row['count']:.0f}",
-            (row["mean_score"], row["mean_label"]),
-            textcoords="offset points",
-            xytext=(0, 6),
-            ha="center",
-            fontsize=6.5,
-        )
-    ax.legend(frameon=False, fontsize="small", loc="upper left")
+        ax.annotate(f"{row['count']:.0f}", (row["mean_score"], row["mean_label"]), **above)
+    legend(ax, loc="upper left")
     ax.set(xlim=(0, 1.03), ylim=(-0.03, 1.3), yticks=np.arange(0, 1.1, 0.2))
-    tidy(
-        ax,
-        x="mean score of the bin",
-        y="observed frequency",
-        title=f"(a) one sample of 200: ECE$_{{BIN}}$ = {100 * shown:.2f}%; rows per bin",
-    )
+    title = f"(a) one sample of 200: ECE$_{{BIN}}$ = {100 * shown:.2f}%; rows per bin"
+    tidy(ax, x="mean score of the bin", y="observed frequency", title=title)

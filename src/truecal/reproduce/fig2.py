@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from truecal import paper
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce._draw import BLACK, BLUE, CYCLE, RED, line, new_figure, tidy, zero_line
-from truecal.reproduce._studies import pick, run_study
+from truecal.reproduce._draw import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    RED,
+    legend,
+    line_of,
+    log_axis,
+    new_figure,
+    tidy,
+    zero_line,
+)
+from truecal.reproduce._studies import best_bins, bins_of, pick, run_study
 from truecal.simulation import BetaScores, Population, PowerCurve
 
 if TYPE_CHECKING:
@@ -35,19 +45,15 @@ def fig2(settings: Settings) -> Outcome:
         sizes=settings.of((200, 400, 800, 1600, 3200, 6400), (200, 800, 3200), (50, 200)),
         repeats=settings.of(1000, 100, 5),
     )
-    rows = [{**row, "n_bins": int(row["estimator"].split("=")[1].rstrip(")"))} for row in study]
+    rows = [{**row, "n_bins": bins_of(row["estimator"])} for row in study]
     comparisons = []
     for name in POPULATIONS:
         mine = list(pick(rows, population=name))
         clear = {np.sign(row["bias"]) for row in mine if abs(row["bias"]) > 3 * row["bias_se"]}
         best = best_bins(mine)
+        both = len(clear) == 2
         comparisons += [
-            PaperComparison(
-                f"sign of the bias, {name}",
-                "both",
-                "both" if len(clear) == 2 else "one",
-                agrees=len(clear) == 2,
-            ),
+            PaperComparison(f"sign of the bias, {name}", "both", "both" if both else "one", agrees=both),
             PaperComparison(
                 f"number of bins with the smallest bias, {name}",
                 "grow with n",
@@ -58,14 +64,6 @@ def fig2(settings: Settings) -> Outcome:
     return Outcome({"": rows}, {"": _draw(rows)}, comparisons)
 
 
-def best_bins(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """Return for each n the number of bins with the smallest absolute bias."""
-    best: dict[int, int] = {}
-    for n in sorted({row["n"] for row in rows}):
-        best[n] = min(pick(rows, n=n), key=lambda row: abs(row["bias"]))["n_bins"]
-    return best
-
-
 def _draw(rows: Records) -> Figure:
     figure, axes = new_figure(1, 3, size=(12, 4), width_ratios=[1, 1.25, 1.25])
     _draw_assumptions(axes[0, 0])
@@ -74,29 +72,15 @@ def _draw(rows: Records) -> Figure:
         best = best_bins(mine)
         for colour, (n, b) in zip(CYCLE, best.items(), strict=False):
             points = sorted(pick(mine, n=n), key=lambda row: row["n_bins"])
-            line(
-                ax,
-                [row["n_bins"] for row in points],
-                [100 * row["bias"] for row in points],
-                [100 * row["bias_se"] for row in points],
-                color=colour,
-                marker="o",
-                markersize=3,
-                label=f"n = {n:,}",
-            )
-            bias = next(pick(points, n_bins=b))["bias"]
-            ax.plot(
-                [b], [100 * bias], marker="*", markersize=12, color=colour, markeredgecolor="white", zorder=4
-            )
+            line_of(ax, points, "n_bins", "bias", color=colour, label=f"n = {n:,}")
+            star: dict[str, Any] = {"marker": "*", "markersize": 12, "markeredgecolor": "white", "zorder": 4}
+            ax.plot([b], [100 * next(pick(points, n_bins=b))["bias"]], color=colour, **star)
         zero_line(ax)
-        ticks = [2, 4, 8, 16, 32, 64]
-        ax.set_xscale("log")
-        ax.set_xticks(ticks, [str(b) for b in ticks])
-        ax.set_xticks([], minor=True)
+        log_axis(ax, [2, 4, 8, 16, 32, 64])
         truth = 100 * POPULATIONS[name].true_error()
         title = f"({letter}) {name}: true error {truth:.2f}%"
         tidy(ax, x="number of bins", y="bias of EW ECE$_{BIN}$ (%)", title=title)
-    axes[0, 1].legend(frameon=False, fontsize="small", title="star: smallest bias", title_fontsize="small")
+    legend(axes[0, 1], title="star: smallest bias", title_fontsize="small")
     return figure
 
 
@@ -109,6 +93,6 @@ def _draw_assumptions(ax: Axes) -> None:
     ax.fill_between(score, score**2, score, color=RED, alpha=0.08, linewidth=0)
     above = 1 - float(BetaScores(2.8, 0.05).cdf(0.99))
     ax.text(0.97, 0.2, f"{above:.0%} of the scores\nlie above 0.99", fontsize="small", color=BLUE, ha="right")
-    ax.legend(frameon=False, fontsize="small", loc="upper left")
+    legend(ax, loc="upper left")
     ax.set(xlim=(0, 1.01), ylim=(0, 1.01))
     tidy(ax, x="score c", y="", title="(a) scores and curve")

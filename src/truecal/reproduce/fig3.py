@@ -11,7 +11,7 @@ from truecal.data.sample import Sample
 from truecal.estimators._binning import EqualMass, partition, summarize_bins
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce._data import paper_sets, real_fits
-from truecal.reproduce._draw import BLACK, GREY, IMAGE_SET_COLOURS, new_figure, tidy
+from truecal.reproduce._draw import BLACK, GREY, IMAGE_SET_COLOURS, legend, new_figure, tidy
 from truecal.reproduce._studies import image_set_of
 from truecal.reproduce.table4 import ece_rows
 
@@ -59,19 +59,15 @@ def _closest(rows: Records) -> PaperComparison:
 
 
 def _quality(settings: Settings) -> list[PaperComparison]:
-    return [
-        PaperComparison(
-            f"a Beta describes the scores of {name}",
-            "well captured",
-            f"largest gap between the distribution functions {fit.goodness.ks_distance:.2f}; curve: "
-            f"chi-square p = {fit.goodness.pvalue:.2g}",
-            agrees=fit.goodness.ks_distance < 0.05,
-            note=""
-            if fit.goodness.ks_distance < 0.05
-            else "See panel (a). A gap below 0.05 counts as agreement.",
-        )
-        for name, fit in real_fits(settings).items()
-    ]
+    comparisons = []
+    for name, fit in real_fits(settings).items():
+        gap, close = fit.goodness.ks_distance, fit.goodness.ks_distance < 0.05
+        curve = f"curve: chi-square p = {fit.goodness.pvalue:.2g}"
+        found = f"largest gap between the distribution functions {gap:.2f}; {curve}"
+        note = "" if close else "See panel (a). A gap below 0.05 counts as agreement."
+        what = f"a Beta describes the scores of {name}"
+        comparisons.append(PaperComparison(what, "well captured", found, agrees=close, note=note))
+    return comparisons
 
 
 def _draw(sets: dict[str, Sample], ece: Records) -> Figure:
@@ -82,34 +78,27 @@ def _draw(sets: dict[str, Sample], ece: Records) -> Figure:
         axes[0, 1].plot(GRID, population.curve(GRID), color=colour, linewidth=1)
     for name, sample in sets.items():
         colour = IMAGE_SET_COLOURS[image_set_of(name)]
-        axes[0, 0].plot(
-            _stretch(sample.score), sample.cumulative_count[1:] / sample.n, color=colour, linestyle=":"
-        )
+        below = sample.cumulative_count[1:] / sample.n
+        axes[0, 0].plot(_stretch(sample.score), below, color=colour, linestyle=":")
         bins = summarize_bins(sample, partition(EqualMass(sample), 40))
         error = np.sqrt(bins.mean_label * (1 - bins.mean_label) / bins.count)
-        axes[0, 1].errorbar(
-            bins.mean_score,
-            bins.mean_label,
-            yerr=2 * error,
-            fmt="o",
-            markersize=2.5,
-            color=colour,
-            elinewidth=0.7,
-            alpha=0.7,
-        )
+        style: dict[str, Any] = {
+            "fmt": "o",
+            "markersize": 2.5,
+            "color": colour,
+            "elinewidth": 0.7,
+            "alpha": 0.7,
+        }
+        axes[0, 1].errorbar(bins.mean_score, bins.mean_label, yerr=2 * error, **style)
     _score_axis(axes[0, 0])
     axes[0, 1].plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=0.9)
-    tidy(
-        axes[0, 0],
-        x="score c, logarithmic near 1",
-        y="share of scores ≤ c",
-        title="(a) scores: printed Beta (lines), real (dotted)",
-    )
+    title = "(a) scores: printed Beta (lines), real (dotted)"
+    tidy(axes[0, 0], x="score c, logarithmic near 1", y="share of scores ≤ c", title=title)
     tidy(axes[0, 1], x="score c", y="E[Y | c]", title="(b) curves: printed (lines), real bins ± 2 se")
     _draw_ece(axes[0, 2], ece)
     for name, colour in IMAGE_SET_COLOURS.items():
         axes[0, 1].plot([], [], color=colour, label=name)
-    axes[0, 1].legend(frameon=False, fontsize="small", loc="upper left")
+    legend(axes[0, 1], loc="upper left")
     return figure
 
 
@@ -119,17 +108,16 @@ def _draw_ece(ax: Axes, rows: Records) -> None:
         colour = IMAGE_SET_COLOURS[image_set_of(row["set"])]
         ax.plot(row["printed_real"], row["printed_simulated"], "o", color=colour, markerfacecolor="white")
         if row["ours_real"] is not None:
-            ax.errorbar(
-                row["ours_real"],
-                row["ours_simulated"],
-                yerr=2 * row["ours_simulated_se"],
-                fmt="D",
-                color=colour,
-                markersize=5,
-            )
+            style: dict[str, Any] = {
+                "yerr": 2 * row["ours_simulated_se"],
+                "fmt": "D",
+                "color": colour,
+                "markersize": 5,
+            }
+            ax.errorbar(row["ours_real"], row["ours_simulated"], **style)
     ax.plot([], [], "o", color=GREY, markerfacecolor="white", label="printed")
     ax.plot([], [], "D", color=GREY, label="test split, fitted here")
-    ax.legend(frameon=False, fontsize="small", loc="upper left")
+    legend(ax, loc="upper left")
     ax.set(xlim=(0, 25), ylim=(0, 25), aspect="equal")
     tidy(ax, x="real ECE$_{BIN}$ (%)", y="simulated ECE$_{BIN}$ (%)", title="(c) quality of the fits")
 

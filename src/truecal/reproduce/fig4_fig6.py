@@ -113,26 +113,21 @@ def draw_bias(ax: Axes, means: Means, image_set: str, estimators: tuple[str, ...
 
 def _draw(means: Means) -> Figure:
     figure, axes = new_figure(2, 3, size=(11, 6.4), sharex=True, sharey="row", height_ratios=[2.6, 1])
-    present = {image_set for image_set, _, _ in means}
-    for column, image_set in enumerate(IMAGE_SETS):
-        if image_set not in present:
-            continue
+    for column, image_set in _columns(means):
         draw_bias(axes[0, column], means, image_set, SEVEN)
         draw_bias(axes[1, column], means, image_set, ("kde", KDE_WITHOUT_ROOT))
         tidy(axes[0, column], x="", y="" if column else "bias (%)", title=image_set)
         tidy(axes[1, column], x="number of samples", y="" if column else "bias (%)")
     axes[1, 0].set_title("KDE, both versions", fontsize="small", loc="left")
     handles = [*axes[0, 0].containers, axes[1, 0].containers[1]]
-    figure.legend(
-        handles,
-        [h.get_label() for h in handles],
-        loc="outside lower center",
-        ncols=8,
-        frameon=False,
-        fontsize="small",
-        columnspacing=1.2,
-    )
+    legend_below(figure, (handles, [h.get_label() for h in handles]), columns=8, columnspacing=1.2)
     return figure
+
+
+def _columns(means: Means) -> list[tuple[int, str]]:
+    """Return the image sets that occur, with the numbers of their columns."""
+    present = {image_set for image_set, _, _ in means}
+    return [(column, image_set) for column, image_set in enumerate(IMAGE_SETS) if image_set in present]
 
 
 def _show(pair: tuple[float, float]) -> str:
@@ -144,9 +139,8 @@ def fig6(settings: Settings) -> Outcome:
     """Average the bias over the architectures of each image set."""
     rows = with_kde_without_root(paper_study(settings, calibrated=True))
     means = bias_by_image_set(rows)
-    size = {
-        name: [100 * value for value in mean_absolute_bias(rows, name)] for name in (*SEVEN, KDE_WITHOUT_ROOT)
-    }
+    names = (*SEVEN, KDE_WITHOUT_ROOT)
+    size = {name: [100 * value for value in mean_absolute_bias(rows, name)] for name in names}
     binned = sorted(SEVEN[:6], key=lambda name: size[name][0])
     comparisons = [
         PaperComparison(
@@ -170,15 +164,9 @@ def fig6(settings: Settings) -> Outcome:
 
 def _draw_calibrated(means: Means) -> Figure:
     figure, axes = new_figure(1, 3, size=(11, 4.4), sharey=True)
-    present = {image_set for image_set, _, _ in means}
-    for column, image_set in enumerate(IMAGE_SETS):
-        if image_set in present:
-            draw_bias(axes[0, column], means, image_set, (*SEVEN, KDE_WITHOUT_ROOT))
-            tidy(
-                axes[0, column],
-                x="number of samples",
-                y="" if column else "bias (%), true error 0",
-                title=image_set,
-            )
+    for column, image_set in _columns(means):
+        draw_bias(axes[0, column], means, image_set, (*SEVEN, KDE_WITHOUT_ROOT))
+        y = "" if column else "bias (%), true error 0"
+        tidy(axes[0, column], x="number of samples", y=y, title=image_set)
     legend_below(figure, axes[0, 0], columns=8)
     return figure

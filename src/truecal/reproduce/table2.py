@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from truecal import paper
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce._data import beta_by_recipe, drawn_sets, fit_sample, paper_sets, real_fits
 from truecal.reproduce._data import printed_table2 as printed
-from truecal.reproduce._draw import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
+from truecal.reproduce._draw import BLACK, BLUE, GREEN, ORANGE, legend, log_axis, new_figure, tidy
 from truecal.reproduce._studies import pick
-from truecal.simulation import BetaScores
+from truecal.simulation import BetaScores, PopulationFit
 from truecal.simulation._likelihood import fit_beta_as_paper
 
 if TYPE_CHECKING:
@@ -43,31 +43,24 @@ def table2(settings: Settings) -> Outcome:
     for name, (a, b) in printed().items():
         rows.append({"set": name, "scores": "real", "way": "printed", "a": a, "b": b})
     for name, sample in paper_sets(settings).items():
-        fit = real_fits(settings)[name]
-        own = {"set": name, "scores": "real", "ks_distance": fit.goodness.ks_distance}
-        a_se, b_se = fit.beta.information_se or (None, None)
-        rows.append({**own, "way": "mle", "a": fit.beta.a, "b": fit.beta.b, "a_se": a_se, "b_se": b_se})
+        own = {"set": name, "scores": "real"}
+        rows.append({**own, "ks_distance": None, **_likelihood(real_fits(settings)[name])})
         for way in ("recipe", "recipe_coarse"):
             a, b = beta_by_recipe(sample, coarse=way == "recipe_coarse")
             rows.append({**own, "way": way, "a": a, "b": b, "ks_distance": None})
     for name, sample in drawn_sets(settings).items():
-        fit = fit_sample(sample)
-        a_se, b_se = fit.beta.information_se or (None, None)
-        rows.append(
-            {
-                "set": name,
-                "scores": "drawn",
-                "way": "mle",
-                "a": fit.beta.a,
-                "b": fit.beta.b,
-                "a_se": a_se,
-                "b_se": b_se,
-                "ks_distance": fit.goodness.ks_distance,
-            }
-        )
+        own = {"set": name, "scores": "drawn"}
+        rows.append({**own, **_likelihood(fit_sample(sample))})
         a, b = beta_by_recipe(sample, coarse=False)
         rows.append({"set": name, "scores": "drawn", "way": "recipe", "a": a, "b": b})
     return Outcome({"": rows}, {"": _draw(rows)}, [*_real(rows), _known_truth(rows), _grids(settings)])
+
+
+def _likelihood(fit: PopulationFit) -> dict[str, Any]:
+    """Return the parameters by maximum likelihood, with their standard errors and the distance of the fit."""
+    a_se, b_se = fit.beta.information_se or (None, None)
+    fitted = {"way": "mle", "a": fit.beta.a, "b": fit.beta.b, "a_se": a_se, "b_se": b_se}
+    return fitted | {"ks_distance": fit.goodness.ks_distance}
 
 
 def _real(rows: Records) -> list[PaperComparison]:
@@ -140,7 +133,7 @@ def _draw(rows: Records) -> Figure:
         _draw_names(ax, [row for row in rows if row["scores"] == source])
         _draw_fits(ax, [row for row in rows if row["scores"] == source or row["way"] == "printed"])
         tidy(ax, x="a", y="b", title=title)
-    axes[0, 0].legend(frameon=False, fontsize="x-small", loc="upper right")
+    legend(axes[0, 0], fontsize="x-small", loc="upper right")
     return figure
 
 
@@ -149,13 +142,8 @@ def _draw_names(ax: Axes, rows: Records) -> None:
     for name, (a, b) in printed().items():
         shift = LABEL_SHIFTS.get(name, (5, -10))
         ax.annotate(name, (a, b), xytext=shift, textcoords="offset points", fontsize=6, color="#555555")
-        fits = list(pick(rows, set=name))
-        ax.plot(
-            [a, *(row["a"] for row in fits)],
-            [b, *(row["b"] for row in fits)],
-            color="#cccccc",
-            linewidth=0.7,
-        )
+        points = [(a, b), *((row["a"], row["b"]) for row in pick(rows, set=name))]
+        ax.plot(*zip(*points, strict=True), color="#cccccc", linewidth=0.7)
 
 
 def _draw_fits(ax: Axes, rows: Records) -> None:
@@ -164,20 +152,12 @@ def _draw_fits(ax: Axes, rows: Records) -> None:
         chosen = list(pick(rows, way=way))
         if not chosen:
             continue
-        ax.errorbar(
-            [row["a"] for row in chosen],
-            [row["b"] for row in chosen],
-            xerr=[2 * (row.get("a_se") or 0) for row in chosen],
-            yerr=[2 * (row.get("b_se") or 0) for row in chosen],
-            fmt=marker,
-            color=colour,
-            markersize=5,
-            elinewidth=0.8,
-            markerfacecolor="none" if way == "printed" else colour,
-            label=label,
-        )
-    ax.set(xscale="log", yscale="log")
-    ax.set_xticks([1, 1.5, 2, 3, 4], ["1", "1.5", "2", "3", "4"])
-    ax.set_xticks([], minor=True)
+        a, b = ([row[key] for row in chosen] for key in ("a", "b"))
+        xerr, yerr = ([2 * (row.get(key) or 0) for row in chosen] for key in ("a_se", "b_se"))
+        style: dict[str, Any] = {"fmt": marker, "color": colour, "markersize": 5, "elinewidth": 0.8}
+        style |= {"markerfacecolor": "none" if way == "printed" else colour, "label": label}
+        ax.errorbar(a, b, xerr=xerr, yerr=yerr, **style)
+    ax.set_yscale("log")
+    log_axis(ax, [1, 1.5, 2, 3, 4])
     ax.set_yticks([0.04, 0.06, 0.1, 0.15, 0.2], ["0.04", "0.06", "0.1", "0.15", "0.2"])
     ax.set_yticks([], minor=True)

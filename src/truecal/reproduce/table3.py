@@ -13,7 +13,7 @@ from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.inference.resample import bootstrap
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce._data import drawn_sets, fit_sample, paper_sets, real_fits
+from truecal.reproduce._data import PrintedGLM, drawn_sets, fit_sample, paper_sets, real_fits
 from truecal.reproduce._data import printed_table3 as printed
 from truecal.reproduce._draw import BLACK, BLUE, legend_below, new_figure, tidy
 from truecal.reproduce._studies import pick
@@ -69,18 +69,18 @@ def _rows(settings: Settings, name: str, spread: FloatArray) -> Records:
         {
             "set": name,
             "model": model,
-            "b0": ours[model]["b0"],
-            "b0_printed": theirs[model].b0,
-            "b1": ours[model]["b1"],
-            "b1_printed": theirs[model].b1,
-            "aic": ours[model]["aic"],
-            "aic_printed": theirs[model].aic,
+            **_beside("b0", ours[model], theirs[model]),
+            **_beside("b1", ours[model], theirs[model]),
+            **_beside("aic", ours[model], theirs[model]),
             "aic_noise_of_printed": sd / math.sqrt(RESAMPLES),
-            "selected": ours[model]["selected"],
-            "selected_printed": theirs[model].selected,
+            **_beside("selected", ours[model], theirs[model]),
         }
         for model, sd in zip(MODELS, spread, strict=True)
     ]
+
+
+def _beside(key: str, ours: Mapping[str, Any], theirs: PrintedGLM) -> dict[str, Any]:
+    return {key: ours[key], f"{key}_printed": getattr(theirs, key)}
 
 
 def _compare(name: str, rows: Records) -> list[PaperComparison]:
@@ -184,31 +184,20 @@ def _draw_real(ax: Axes, rows: Mapping[str, Mapping[str, Any]]) -> None:
     for key, colour, marker, shift in (("aic_printed", BLACK, "o", 0.13), ("aic", BLUE, "D", -0.13)):
         printed_here = key == "aic_printed"
         best = min(row[key] for row in rows.values())
-        ax.errorbar(
-            [rows[model][key] - best for model in MODELS],
-            HEIGHT + shift,
-            xerr=[2 * rows[model]["aic_noise_of_printed"] if printed_here else 0 for model in MODELS],
-            fmt=marker,
-            color=colour,
-            markersize=4,
-            elinewidth=0.8,
-            markerfacecolor="none" if printed_here else colour,
-            label="printed, ± 2 se of its resampling" if printed_here else "same rows for all",
-        )
+        error = [2 * rows[model]["aic_noise_of_printed"] if printed_here else 0 for model in MODELS]
+        style: dict[str, Any] = {"fmt": marker, "color": colour, "markersize": 4, "elinewidth": 0.8}
+        style["markerfacecolor"] = "none" if printed_here else colour
+        style["label"] = "printed, ± 2 se of its resampling" if printed_here else "same rows for all"
+        ax.errorbar([rows[model][key] - best for model in MODELS], HEIGHT + shift, xerr=error, **style)
 
 
 def _draw_known(ax: Axes, rows: Records) -> None:
     """Draw the AIC of each model above the smallest, with a star for the true one."""
+    star: dict[str, Any] = {"marker": "*", "markersize": 9, "color": BLUE, "zorder": 3}
+    dot: dict[str, Any] = {"marker": "o", "markersize": 3, "color": "#bbbbbb", "zorder": 2}
     for row in rows:
-        true = row["model"] == row["true_model"]
-        ax.plot(
-            row["aic_above_best"],
-            HEIGHT[MODELS.index(row["model"])],
-            marker="*" if true else "o",
-            markersize=9 if true else 3,
-            color=BLUE if true else "#bbbbbb",
-            zorder=3 if true else 2,
-        )
+        style = star if row["model"] == row["true_model"] else dot
+        ax.plot(row["aic_above_best"], HEIGHT[MODELS.index(row["model"])], **style)
 
 
 def _aic_axis(ax: Axes, title: str) -> None:

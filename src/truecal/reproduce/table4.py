@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -130,23 +130,12 @@ def _draw(rows: Records) -> Figure:
         ]
         if chosen:
             x, error, y = zip(*chosen, strict=True)
-            ax.errorbar(
-                x,
-                np.array(y) + shift,
-                xerr=2 * np.array(error),
-                fmt=marker,
-                color=colour,
-                markersize=6,
-                markerfacecolor=colour if filled else "white",
-                label=label,
-            )
+            style: dict[str, Any] = {"fmt": marker, "color": colour, "markersize": 6, "label": label}
+            style["markerfacecolor"] = colour if filled else "white"
+            ax.errorbar(x, np.array(y) + shift, xerr=2 * np.array(error), **style)
     ax.set_yticks(height, [row["set"] for row in rows])
     ax.set_xlim(0, None)
-    tidy(
-        ax,
-        x="calibration error (%), l2",
-        y="",
-        title="ECE$_{BIN}$, equal width, 15 bins; simulated with n = 1000",
-    )
+    title = "ECE$_{BIN}$, equal width, 15 bins; simulated with n = 1000"
+    tidy(ax, x="calibration error (%), l2", y="", title=title)
     legend_below(figure, ax, columns=2)
     return figure

@@ -8,8 +8,8 @@ import struct
 import numpy as np
 import pytest
 
-from truecal.data import LogitSplits, as_sample, load_logits
-from truecal.data.logit_files import _ArraysOnly
+from truecal.data import as_sample
+from truecal.reproduce._data import LogitSplits, _ArraysOnly, load_logits
 
 PARTS = ("val_logits", "val_labels", "test_logits", "test_labels")
 
@@ -145,7 +145,7 @@ def test_a_malicious_file_runs_nothing(tmp_path, protocol):
         ("numpy", "_core.multiarray._reconstruct"),
         ("_codecs", "decode"),
         ("_codecs", "lookup"),
-        ("truecal.data.logit_files", "Path"),
+        ("truecal.reproduce._data", "Path"),
     ],
 )
 def test_only_five_names_are_known(module, name):
