@@ -62,7 +62,7 @@ class Result:
     def __repr__(self) -> str:
         """Return the fields as a dataclass shows them, with long values replaced by what they are."""
         assert is_dataclass(self)
-        values = [(part.name, getattr(self, part.name)) for part in fields(self)]
+        values = [(part.name, getattr(self, part.name)) for part in fields(self) if part.repr]
         for longest in (400, 100, 30, 0):
             shown = ", ".join(f"{name}={_brief(value, longest)}" for name, value in values)
             if len(shown) <= _LONGEST_REPR:
