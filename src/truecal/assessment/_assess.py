@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.assessment._groups import Groups, assess_classes, assess_groups, counts_are_fractional
+from truecal.assessment._groups import Groups, Settings, assess_classes, assess_groups, has_fractions
 from truecal.assessment._next_steps import (
     PlannedRows,
     Recalibration,
@@ -30,15 +30,15 @@ from truecal.assessment._verdict import CONTRADICTED, data_warnings, judge, verd
 from truecal.data import as_samples, read_rows
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import MISSING, split_rows, split_sample
+from truecal.data.question import Rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.inference._test_result import TestResult
-from truecal.inference.calibration_test import calibration_test
 from truecal.inference.decompose import SCORES, Decomposition, decompose
-from truecal.inference.dependence import ClusterSummary, summary_of
+from truecal.inference.dependence import ClusterSummary, clusters_of
 from truecal.inference.estimate import label_notes
 from truecal.inference.interval import confidence_interval
 from truecal.inference.reliability import Reliability, reliability_curve
@@ -183,7 +183,7 @@ class Assessment(Result):
     def __str__(self) -> str:
         width = max(len("estimator"), *(len(estimate.estimator) for estimate in self.estimates))
         lines = [*textwrap.wrap(self.verdict, 88), "", f"{self.target}, n = {self.n:,.10g}", ""]
-        if self.clusters is not None:
+        if self.clusters:
             lines[-1:] = [*textwrap.wrap(str(self.clusters), 88), ""]
         first = self.estimate
         lines.append(f"{first.estimator:<{width}}  {first.value:.4f}, {self.interval}")
@@ -279,9 +279,6 @@ def assess(
     check_count("n_resamples", n_resamples)
     if thresholds is not None and not clinical:
         raise InputError("are those of the decision curve and need clinical=True", argument="thresholds")
-    generator = as_generator(rng)
-    # A copy, so that `select_recalibrator` with the same seed makes the same choice.
-    selecting = copy.deepcopy(generator)
     columns = {name: reading.get(name) for name in ("sample_weight", "clusters")}
     warn_of_other_order(y_true=y_true, y_proba=y_proba, **columns, by=by, time=time)
     is_classwise = reading.get("multiclass") == "classwise"
@@ -289,112 +286,110 @@ def assess(
     if class_samples:
         reading["multiclass"] = "top"
     (sample,) = as_samples(y_true, y_proba, **reading)
+    settings = Settings(confidence_level, resolution, n_resamples, as_generator(rng))
+    # A copy, so that `select_recalibrator` with the same seed makes the same choice.
+    selecting = copy.deepcopy(settings.rng)
+    asked = _Asked(sample, y_true, y_proba, reading, settings)
     with warnings.catch_warnings():
         # Their messages are among the notes of the assessment.
         warnings.simplefilter("ignore", CalibrationWarning)
-        common: dict[str, Any] = {
-            "estimator": ESTIMATORS[0],
-            "confidence_level": confidence_level,
-            "resolution": resolution,
-            "n_resamples": n_resamples,
-            "rng": generator,
-        }
         chosen = check_clinical(sample, thresholds) if clinical else None
-        over_time = _over_time(time, y_true, y_proba, reading, 1 - confidence_level)
-        test = _test(sample, n_resamples, generator)
-        groups = _groups(sample, by, y_true, y_proba, reading, common)
-        classes = None
-        if class_samples:
-            joint: Reading = {**reading, "multiclass": "classwise"}
-            fractional = any(map(counts_are_fractional, class_samples))
-            tested = (
-                None
-                if fractional
-                else calibration_test(y_true, y_proba, n_resamples=n_resamples, rng=generator, **joint)
+        over_time = None if time is None else assess_over_time(asked.rows("time"), time, 1 - confidence_level)
+        test = None if has_fractions(sample) else settings.test(sample)
+        groups = None if by is None else asked.groups(by)
+        classes = asked.classes(class_samples) if class_samples else None
+        return _assess(asked, test, groups, classes, chosen, over_time, selecting if recalibration else None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What is assessed: the predictions as they were given, and as a sample."""
+
+    sample: Sample
+    y_true: Any
+    y_proba: Any
+    reading: Reading
+    settings: Settings
+
+    def rows(self, argument: str) -> Rows:
+        """Return the rows, which `argument` needs."""
+        if isinstance(self.y_true, Sample):
+            raise InputError(
+                "needs rows, and a Sample has none",
+                argument=argument,
+                remedy="Pass labels and probabilities.",
             )
-            classes = assess_classes(class_samples, tested, **common)
-        return _assess(
-            sample,
-            test,
-            groups,
-            classes,
-            chosen,
-            over_time,
-            recalibration,
-            (y_true, y_proba, reading),
-            confidence_level,
-            resolution,
-            generator,
-            selecting,
-        )
+        return read_rows(self.y_true, self.y_proba, **self.reading)[0]
+
+    def groups(self, by: Any) -> Groups:
+        """Return the calibration of groups: samples by name, or rows that columns divide."""
+        found = _named_samples(by)
+        if found is not None:
+            column, samples = found
+            keys = [key if isinstance(key, tuple) else (key,) for key in samples]
+            names = [", ".join(MISSING if value is None else str(value) for value in key) for key in keys]
+            return assess_groups(list(samples.values()), names, keys, (column,), self.settings)
+        if isinstance(self.y_true, Sample):
+            raise InputError("must map names of groups to Samples if predictions are a Sample", argument="by")
+        rows = self.rows("by")
+        split = split_rows(by, len(rows.label))
+        parts = split_sample(rows, split)
+        names, keys = [split.names[k] for k in parts], [split.keys[k] for k in parts]
+        return assess_groups(list(parts.values()), names, keys, split.columns, self.settings, (rows, split))
+
+    def classes(self, samples: Sequence[Sample]) -> Groups:
+        """Return the calibration of each class against the rest."""
+        joint: Reading = {**self.reading, "multiclass": "classwise"}
+        fractional = any(map(has_fractions, samples))
+        test = None if fractional else self.settings.test(self.y_true, self.y_proba, **joint)
+        return assess_classes(samples, test, self.settings)
+
+    def advice(
+        self, state: str, groups: Groups | None, classes: Groups | None, rng: np.random.Generator
+    ) -> Recalibration:
+        """Return whether and how to recalibrate."""
+        sample = self.sample
+        if state != CONTRADICTED:
+            return Recalibration("identity", _leave(groups, classes))
+        if sample.pseudo is not None:
+            return Recalibration("identity", "Recalibrators are compared on true labels only.")
+        if not sample.counted or not sample.whole:  # also where every cluster counts the same
+            return Recalibration("identity", "Recalibrators are not compared on weighted rows.")
+        rows = recalibration_rows(sample, self.y_true, self.y_proba, **self.reading)
+        level = self.settings.confidence_level
+        return advise_recalibration(sample, rows, confidence_level=level, rng=rng)
 
 
-def _over_time(time: Any, y_true: Any, y_proba: Any, reading: Reading, alpha: float) -> OverTime | None:
-    if time is None:
-        return None
-    if isinstance(y_true, Sample):
-        raise InputError(
-            "needs rows, and a Sample has none", argument="time", remedy="Pass labels and probabilities."
-        )
-    (rows,) = read_rows(y_true, y_proba, **reading)
-    return assess_over_time(rows, time, alpha)
-
-
-def _test(sample: Sample, n_resamples: int, rng: np.random.Generator) -> TestResult | None:
-    if counts_are_fractional(sample):
-        return None
-    return calibration_test(sample, n_resamples=n_resamples, rng=rng)
-
-
-def _groups(
-    sample: Sample, by: Any, y_true: Any, y_proba: Any, reading: Reading, common: dict[str, Any]
-) -> Groups | None:
-    if by is None:
-        return None
+def _named_samples(by: Any) -> tuple[str, Mapping[Any, Sample]] | None:
+    """Return the name of the column and the samples of the groups, if `by` maps names to them; else None."""
     column, parts = "group", by
     if isinstance(by, Mapping) and len(by) == 1:
         ((column, parts),) = by.items()
     for name, given in ((str(column), parts), ("group", by)):
         if isinstance(given, Mapping) and given and all(isinstance(part, Sample) for part in given.values()):
-            keys = [key if isinstance(key, tuple) else (key,) for key in given]
-            names = [", ".join(MISSING if value is None else str(value) for value in key) for key in keys]
-            return assess_groups(list(given.values()), names, keys, (name,), **common)
-    if isinstance(y_true, Sample):
-        raise InputError("must map names of groups to Samples if predictions are a Sample", argument="by")
-    (rows,) = read_rows(y_true, y_proba, **reading)
-    split = split_rows(by, len(rows.label))
-    samples = split_sample(rows, split)
-    names, keys = [split.names[k] for k in samples], [split.keys[k] for k in samples]
-    return assess_groups(list(samples.values()), names, keys, split.columns, source=(rows, split), **common)
+            return name, given
+    return None
 
 
 def _assess(
-    sample: Sample,
+    asked: _Asked,
     test: TestResult | None,
     groups: Groups | None,
     classes: Groups | None,
     thresholds: FloatArray | None,
     over_time: OverTime | None,
-    recalibration: bool,
-    given: tuple[Any, Any, Reading],
-    level: float,
-    resolution: int | None,
-    rng: np.random.Generator,
-    selecting: np.random.Generator,
+    selecting: np.random.Generator | None,
 ) -> Assessment:
-    named = sample.clusters is not None and sample.clusters.named
-    clusters = summary_of(sample, sample.clusters) if sample.clusters is not None and named else None
-    # The NaN of one cluster is not above 1.
-    design_effect = 1.0 if clusters is None else max(1.0, clusters.design_effect)
-    if sample.pseudo is not None and clusters is None:
-        design_effect = max(1.0, sample.n / sample.effective_size)
+    """Put an assessment together; recalibrators are compared if there is a generator for it."""
+    sample, level = asked.sample, asked.settings.confidence_level
+    clusters = clusters_of(sample)
+    design_effect = _design_effect(sample, clusters)
     estimators = ESTIMATORS if sample.pseudo is None else ESTIMATORS[:1]
     estimates = [get_estimator(name)(sample) for name in estimators]
-    interval = confidence_interval(sample, confidence_level=level, resolution=resolution)
+    interval = confidence_interval(sample, confidence_level=level, resolution=asked.settings.resolution)
     estimates[0] = replace(estimates[0], interval=interval)
     state = judge(interval, test)
-    rows_are_counted = sample.whole and sample.squares is None
-    advice = _advise(sample, state, groups, classes, given, level, selecting) if recalibration else None
+    advice = asked.advice(state, groups, classes, selecting) if selecting else None
     sentences = [verdict(sample, estimates[0], interval, test, design_effect=design_effect)]
     sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
     weak = weak_calibration(thinned(sample) if thresholds is None else sample, confidence_level=level)
@@ -406,10 +401,7 @@ def _assess(
         interval=interval,
         test=test,
         reliability=reliability_curve(
-            sample,
-            band=rows_are_counted or clusters is not None or sample.noise is not None,
-            confidence_level=level,
-            rng=rng,
+            sample, band=_has_band(sample, clusters), confidence_level=level, rng=asked.settings.rng
         ),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
@@ -432,12 +424,24 @@ def _assess(
     )
 
 
+def _design_effect(sample: Sample, clusters: ClusterSummary | None) -> float:
+    """Return how many times more rows are needed than with independent rows and true labels."""
+    if clusters:
+        return max(1.0, clusters.design_effect)  # the NaN of one cluster is not above 1
+    return 1.0 if sample.pseudo is None else max(1.0, sample.n / sample.effective_size)
+
+
+def _has_band(sample: Sample, clusters: ClusterSummary | None) -> bool:
+    """Return whether the variance of labels is known, so that the diagram can have a band."""
+    return bool(clusters) or sample.noise is not None or (sample.whole and sample.counted)
+
+
 def _limitations(sample: Sample, test: TestResult | None, clusters: ClusterSummary | None) -> list[str]:
     """Return what the counts, clusters or weights of the rows leave out of the assessment."""
     notes = []
     if test is None:
         notes.append("The counts are fractional: there is no test.")
-    if clusters is not None and not clusters.enough:
+    if clusters and not clusters.enough:
         few = counted(clusters.n_clusters, "cluster")
         few += ", of which few hold most of the rows," if clusters.n_clusters >= MIN_CLUSTERS else ""
         notes.append(
@@ -446,7 +450,7 @@ def _limitations(sample: Sample, test: TestResult | None, clusters: ClusterSumma
         )
     if sample.pseudo is not None:
         notes.append(f"Labels: {sample.label_kind}.{_worth(sample)} Intervals and the test are approximate.")
-    elif sample.squares is not None and clusters is None:
+    elif not sample.counted and not clusters:
         notes.append(
             f"The weights are sampling weights: intervals and the test are those of "
             f"{sample.effective_size:,.0f} rows of equal weight. The diagram has no band."
@@ -458,27 +462,6 @@ def _worth(sample: Sample) -> str:
     """Return the number of true labels that would carry as much information, if known."""
     size = sample.size_fields["effective_size"]
     return "" if size is None else f" {sample.n:,.10g} rows are worth {size:,.0f} with true labels."
-
-
-def _advise(
-    sample: Sample,
-    state: str,
-    groups: Groups | None,
-    classes: Groups | None,
-    given: tuple[Any, Any, Reading],
-    level: float,
-    rng: np.random.Generator,
-) -> Recalibration:
-    """Return whether and how to recalibrate."""
-    if state != CONTRADICTED:
-        return Recalibration("identity", _leave(groups, classes))
-    if sample.pseudo is not None:
-        return Recalibration("identity", "Recalibrators are compared on true labels only.")
-    if sample.squares is not None or not sample.whole:  # also where every cluster counts the same
-        return Recalibration("identity", "Recalibrators are not compared on weighted rows.")
-    y_true, y_proba, reading = given
-    rows = recalibration_rows(sample, y_true, y_proba, **reading)
-    return advise_recalibration(sample, rows, confidence_level=level, rng=rng)
 
 
 def _leave(groups: Groups | None, classes: Groups | None) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import chdtrc, expit, fdtrc, logit
 
-from truecal._lib.numeric import rejects
 from truecal._lib.optimize import fit_logistic
 from truecal._lib.text import as_table, format_pvalue, level, p_equals
 from truecal._lib.types import FloatArray
+from truecal.assessment._verdict import contradicts
 from truecal.data.groups import Split
 from truecal.data.question import EQUAL_CLUSTERS, Rows
 from truecal.data.sample import Sample
-from truecal.estimators._registry import get_estimator
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.inference._test_result import NOT_TESTED, TestResult
 from truecal.inference.calibration_test import calibration_test
 from truecal.inference.interval import confidence_interval
@@ -156,9 +157,23 @@ class Groups(Result):
         raise KeyError(name)
 
 
-def counts_are_fractional(sample: Sample) -> bool:
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Levels and resamples that all parts of an assessment share."""
+
+    confidence_level: float
+    resolution: int | None
+    n_resamples: int
+    rng: np.random.Generator
+
+    def test(self, *predictions: Any, **reading: Any) -> TestResult:
+        """Return the test of perfect calibration."""
+        return calibration_test(*predictions, n_resamples=self.n_resamples, rng=self.rng, **reading)
+
+
+def has_fractions(sample: Sample) -> bool:
     """Return whether weights were given as counts and are not whole numbers, so that labels cannot be drawn."""
-    return sample.squares is None and not sample.whole
+    return sample.counted and not sample.whole
 
 
 def assess_groups(
@@ -166,94 +181,65 @@ def assess_groups(
     names: Sequence[str],
     keys: Sequence[tuple[Any, ...]],
     columns: tuple[str, ...],
-    *,
-    estimator: str,
-    confidence_level: float,
-    resolution: int | None = None,
-    n_resamples: int,
-    rng: np.random.Generator,
+    settings: Settings,
     source: tuple[Rows, Split] | None = None,
 ) -> Groups:
     """Return the calibration of each group, with intervals and p-values that hold for all at once."""
-    dependent = any(sample.clusters is not None for sample in samples)
-    tests: Sequence[TestResult] | None = None
-    if not any(map(counts_are_fractional, samples)):
-        tests = [calibration_test(sample, n_resamples=n_resamples, rng=rng) for sample in samples]
-        tests = adjusted_together(tests, dependent=dependent)
+    dependent = any(sample.dependence.unit == "clusters" for sample in samples)
+    tests: Sequence[TestResult | None] = [None] * len(samples)
+    if not any(map(has_fractions, samples)):
+        tests = adjusted_together([settings.test(sample) for sample in samples], dependent=dependent)
     difference = None
     if not dependent:
         difference = group_difference(samples)
     elif source is not None:
         difference = clustered_difference(source[0], source[1].group, len(source[1].keys))
-    rows = _rows(samples, names, keys, tests, estimator, confidence_level, resolution)
-    return Groups(
-        columns=columns,
-        rows=rows,
-        n_hypotheses=len(rows),
-        n_resamples=n_resamples,
-        difference=difference,
-        confidence_level=confidence_level,
-    )
+    return _table(columns, samples, names, keys, tests, settings, difference)
 
 
-def assess_classes(
-    samples: Sequence[Sample],
-    test: TestResult | None,
-    *,
-    estimator: str,
-    confidence_level: float,
-    resolution: int | None = None,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> Groups:
+def assess_classes(samples: Sequence[Sample], test: TestResult | None, settings: Settings) -> Groups:
     """Return the calibration of each class against the rest."""
     targets = [
         sample.target.removesuffix(EQUAL_CLUSTERS).removesuffix(" against the rest") for sample in samples
     ]
     names = [target.removeprefix("P(y = ").removesuffix(")").strip("'\"") for target in targets]
-    tests = None if test is None else list(test.classes)
-    rows = _rows(samples, names, [(name,) for name in names], tests, estimator, confidence_level, resolution)
-    return Groups(("class",), rows, len(rows), n_resamples, None, confidence_level)
+    tests = [None] * len(samples) if test is None else test.classes
+    return _table(("class",), samples, names, [(name,) for name in names], tests, settings)
 
 
-def _rows(
+def _table(
+    columns: tuple[str, ...],
     samples: Sequence[Sample],
     names: Sequence[str],
     keys: Sequence[tuple[Any, ...]],
-    tests: Sequence[TestResult] | None,
-    estimator: str,
-    confidence_level: float,
-    resolution: int | None,
-) -> tuple[Group, ...]:
-    alpha = 1 - confidence_level
+    tests: Sequence[TestResult | None],
+    settings: Settings,
+    difference: Difference | None = None,
+) -> Groups:
+    level = settings.confidence_level
+    each = 1 - (1 - level) / len(samples)
     rows = []
-    for k, sample in enumerate(samples):
-        estimate = get_estimator(estimator)(sample)
-        interval = confidence_interval(
-            sample, confidence_level=1 - alpha / len(samples), resolution=resolution
-        )
-        n_clusters = None if sample.clusters is None else sample.clusters.n_named
-        adjusted = None if tests is None else tests[k].adjusted_pvalue
-        rejected = interval.low > 0 if adjusted is None else rejects(adjusted, alpha)
+    for sample, name, key, test in zip(samples, names, keys, tests, strict=True):
+        interval = confidence_interval(sample, confidence_level=each, resolution=settings.resolution)
+        n_clusters = sample.dependence.n_named
+        adjusted = None if test is None else test.adjusted_pvalue
         rows.append(
             Group(
-                name=names[k],
-                key=keys[k],
+                name=name,
+                key=key,
                 n=sample.n,
-                estimate=replace(estimate, interval=interval),
+                estimate=replace(get_estimator(DEFAULT_ESTIMATOR)(sample), interval=interval),
                 interval=interval,
-                pvalue=None if tests is None else tests[k].pvalue,
+                pvalue=None if test is None else test.pvalue,
                 adjusted_pvalue=adjusted,
-                tested=tests is None or tests[k].tested,
-                miscalibrated=rejected and (adjusted is not None or interval.low > 0),
-                small=sample.n < SMALL_GROUP or (n_clusters is not None and n_clusters < MIN_CLUSTERS),
+                tested=test is None or test.tested,
+                miscalibrated=contradicts(interval, adjusted, 1 - level),
+                small=sample.n < SMALL_GROUP or (n_clusters or MIN_CLUSTERS) < MIN_CLUSTERS,
                 n_clusters=n_clusters,
-                reliability=reliability_curve(
-                    sample, n_bins=_GROUP_BINS, band=False, confidence_level=confidence_level
-                ),
+                reliability=reliability_curve(sample, n_bins=_GROUP_BINS, band=False, confidence_level=level),
             )
         )
-    return tuple(rows)
+    return Groups(columns, tuple(rows), len(rows), settings.n_resamples, difference, level)
 
 
 @dataclass(frozen=True)
@@ -289,32 +275,23 @@ def group_difference(samples: Sequence[Sample]) -> Difference | None:
     chi-square with two degrees of freedom for each group less two. Groups with an expected number of
     positives or negatives below 5 are left out.
     """
-    parts = [inner_scores(sample) for sample in samples]
-    kept = [part for part in parts if len(part[0])]
-    if not kept or not all(sample.whole and sample.squares is None for sample in samples):
+    if not all(sample.whole and sample.counted for sample in samples):
         return None
-    score, count, positives = (np.concatenate(column) for column in zip(*kept, strict=True))
-    used = _fit_shared(score, count, positives)
-    if used is None:
+    score, count, positives = (
+        np.concatenate([getattr(sample, name) for sample in samples])
+        for name in ("score", "count", "positives")
+    )
+    group = np.repeat(np.arange(len(samples)), [len(sample) for sample in samples])
+    fit = _SharedFit.of(score, count, positives, group, len(samples))
+    if fit is None:
         return None
-    kept = [part for part in kept if min(_expected(part, used)) >= 5]
-    if len(kept) < 2:
-        return None
-    score, count, positives = (np.concatenate(column) for column in zip(*kept, strict=True))
-    used = _fit_shared(score, count, positives)
-    if used is None:
-        return None
-    statistic, degrees = 0.0, -2
-    for score, count, positives in kept:
-        design = np.column_stack([np.ones_like(score), logit(score)])
-        rate = expit(design @ used)
-        excess = design.T @ (positives - count * rate)
-        variance = (design.T * (count * rate * (1 - rate))) @ design
-        statistic += float(excess @ np.linalg.pinv(variance, rcond=1e-9, hermitian=True) @ excess)
-        degrees += int(np.linalg.matrix_rank(variance, tol=1e-9 * float(np.trace(variance)), hermitian=True))
+    excess, information = fit.by_group(fit.excess), fit.information
+    inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
+    statistic = float(np.einsum("gi,gij,gj->", excess, inverse, excess))
+    degrees = int(np.sum(_rank(information))) - 2
     if degrees < 1:
         return None
-    return Difference(statistic, degrees, float(chdtrc(degrees, statistic)), len(samples) - len(kept))
+    return Difference(statistic, degrees, float(chdtrc(degrees, statistic)), fit.left_out)
 
 
 def clustered_difference(rows: Rows, group: NDArray[np.intp], n_groups: int) -> Difference | None:
@@ -324,61 +301,109 @@ def clustered_difference(rows: Rows, group: NDArray[np.intp], n_groups: int) -> 
     out, have the covariance :math:`\frac{G}{G-1} \sum_c u_c u_c'`. Their total is compared by Hotelling's T squared,
     for at least 15 clusters and twice as many as degrees of freedom.
     """
-    score, cluster = rows.score.astype(np.float64), rows.cluster
-    if cluster is None or rows.weight is not None:
+    if rows.cluster is None or rows.weight is not None:
         return None
-    inside = (score > 1e-9) & (score < 1 - 1e-9)
-    score, label = score[inside], rows.label[inside].astype(np.float64)
-    cluster, group = cluster[inside], group[inside]
-    used = _fit_shared(score, np.ones_like(score), label) if len(score) else None
-    if used is None:
+    score, label = rows.score.astype(np.float64), rows.label.astype(np.float64)
+    fit = _SharedFit.of(score, np.ones_like(score), label, group, n_groups)
+    if fit is None:
         return None
-    rate = expit(used[0] + used[1] * logit(score))
-    expected = np.stack([np.bincount(group, each, n_groups) for each in (rate, 1 - rate)])
-    kept = np.flatnonzero(expected.min(axis=0) >= 5)
-    number = np.full(n_groups, -1)
-    number[kept] = np.arange(len(kept))
-    chosen = number[group] >= 0
-    score, label, group = score[chosen], label[chosen], number[group[chosen]]
-    clusters, cluster = np.unique(cluster[chosen], return_inverse=True)
-    used = _fit_shared(score, np.ones_like(score), label) if len(kept) > 1 else None
-    if used is None or len(clusters) < MIN_CLUSTERS:
+    clusters, cluster = np.unique(rows.cluster[fit.rows], return_inverse=True)
+    if len(clusters) < MIN_CLUSTERS:
         return None
-    design = np.column_stack([np.ones_like(score), logit(score)])
-    rate = expit(design @ used)
     # One row for each cluster, and two columns for each group: its sums of (y - p) and of (y - p) logit f.
-    place = np.concatenate([2 * group, 2 * group + 1])
-    terms = ((label - rate)[:, np.newaxis] * design).T.ravel()
-    shape = (len(clusters), 2 * len(kept))
-    each = sparse.coo_array((terms, (np.tile(cluster, 2), place)), shape=shape).toarray()
-    information = np.zeros((len(kept), 2, 2))
-    np.add.at(
-        information, group, (rate * (1 - rate))[:, None, None] * design[:, :, None] * design[:, None, :]
-    )
-    shared = each.reshape(len(clusters), len(kept), 2).sum(axis=1)
-    total = np.linalg.pinv(information.sum(axis=0), rcond=1e-9, hermitian=True)
-    own = each - shared @ total @ information.reshape(-1, 2).T
+    place = np.concatenate([2 * fit.group, 2 * fit.group + 1])
+    shape = (len(clusters), 2 * fit.n_groups)
+    each = sparse.coo_array((fit.excess.T.ravel(), (np.tile(cluster, 2), place)), shape=shape).toarray()
+    shared = each.reshape(len(clusters), fit.n_groups, 2).sum(axis=1)
+    total = np.linalg.pinv(fit.information.sum(axis=0), rcond=1e-9, hermitian=True)
+    own = each - shared @ total @ fit.information.reshape(-1, 2).T
     covariance = len(clusters) / (len(clusters) - 1) * own.T @ own
-    degrees = int(np.linalg.matrix_rank(covariance, tol=1e-9 * float(np.trace(covariance)), hermitian=True))
+    degrees = int(_rank(covariance))
     rest = len(clusters) - degrees
     if degrees < 1 or rest < degrees:
         return None
     excess = own.sum(axis=0)
     statistic = float(excess @ np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) @ excess)
     scaled = statistic * rest / (degrees * (len(clusters) - 1))
-    return Difference(statistic, degrees, float(fdtrc(degrees, rest, scaled)), n_groups - len(kept))
+    return Difference(statistic, degrees, float(fdtrc(degrees, rest, scaled)), fit.left_out)
 
 
-def inner_scores(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return score, count and positives of the groups whose score has a logit."""
-    inside = (sample.score > 1e-9) & (sample.score < 1 - 1e-9)
-    return sample.score[inside], sample.count[inside], sample.positives[inside]
+@dataclass(frozen=True, eq=False)
+class _SharedFit:
+    """Rows of the groups that are large enough, recalibrated by one logistic curve.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Numbers of the rows that take part.
+    group : ndarray of int
+        Number of the group of each, from 0.
+    design : ndarray of shape (len(rows), 2)
+        1 and logit f.
+    excess : ndarray of shape (len(rows), 2)
+        (y - p) times the design.
+    variance : ndarray
+        p (1 - p), times the count of each.
+    n_groups, left_out : int
+        Number of groups that take part, and of others.
+    """
+
+    rows: NDArray[np.intp]
+    group: NDArray[np.intp]
+    design: FloatArray
+    excess: FloatArray
+    variance: FloatArray
+    n_groups: int
+    left_out: int
+
+    @classmethod
+    def of(
+        cls,
+        score: FloatArray,
+        count: FloatArray,
+        positives: FloatArray,
+        group: NDArray[np.intp],
+        n_groups: int,
+    ) -> Self | None:
+        """Fit the curve to the groups that expect at least 5 labels of either kind; None if it cannot be fitted."""
+        rows = np.flatnonzero(has_logit(score))
+        line = _fit_shared(score[rows], count[rows], positives[rows])
+        if line is None:
+            return None
+        rate = expit(line[0] + line[1] * logit(score[rows]))
+        expected = [np.bincount(group[rows], count[rows] * one, n_groups) for one in (rate, 1 - rate)]
+        kept, number = np.unique(group[rows], return_inverse=True)
+        large = np.minimum(*expected)[kept] >= 5
+        rows, number = rows[large[number]], (np.cumsum(large) - 1)[number[large[number]]]
+        line = _fit_shared(score[rows], count[rows], positives[rows]) if large.sum() > 1 else None
+        if line is None:
+            return None
+        design = np.column_stack([np.ones(len(rows)), logit(score[rows])])
+        rate, count = expit(design @ line), count[rows]
+        excess = (positives[rows] - count * rate)[:, np.newaxis] * design
+        used = int(large.sum())
+        return cls(rows, number, design, excess, count * rate * (1 - rate), used, n_groups - used)
+
+    def by_group(self, values: FloatArray) -> FloatArray:
+        """Return the sums of columns over the rows of each group."""
+        return np.stack([np.bincount(self.group, column, self.n_groups) for column in values.T], axis=1)
+
+    @cached_property
+    def information(self) -> FloatArray:
+        """Information about level and slope in each group, of shape (n_groups, 2, 2)."""
+        x = self.design[:, 1]
+        sums = self.by_group(self.variance[:, np.newaxis] * np.column_stack([np.ones_like(x), x, x**2]))
+        return sums[:, [[0, 1], [1, 2]]]
 
 
-def _expected(part: tuple[FloatArray, FloatArray, FloatArray], line: FloatArray) -> tuple[float, float]:
-    score, count, _ = part
-    rate = expit(line[0] + line[1] * logit(score))
-    return float(count @ rate), float(count @ (1 - rate))
+def _rank(matrix: FloatArray) -> NDArray[np.intp]:
+    tolerance = 1e-9 * np.trace(matrix, axis1=-2, axis2=-1)
+    return np.asarray(np.linalg.matrix_rank(matrix, tol=tolerance, hermitian=True))
+
+
+def has_logit(score: FloatArray) -> NDArray[np.bool_]:
+    """Return which scores are far enough from 0 and 1 to have a logit."""
+    return np.asarray((score > 1e-9) & (score < 1 - 1e-9))
 
 
 def _fit_shared(score: FloatArray, count: FloatArray, positives: FloatArray) -> FloatArray | None:

@@ -12,7 +12,7 @@ from scipy.special import chdtri, chndtr, expit, logit
 
 from truecal._lib.optimize import find_root
 from truecal._lib.types import FloatArray
-from truecal.assessment._groups import inner_scores
+from truecal.assessment._groups import has_logit
 from truecal.data import read_rows
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
@@ -180,7 +180,8 @@ def plan_rows(
     part, needs about as many rows for such curves.
     """
     sample = thinned(sample)
-    score, count, _ = inner_scores(sample)
+    inside = has_logit(sample.score)
+    score, count = sample.score[inside], sample.count[inside]
     if not len(score):
         return ()
     share = count / sample.n

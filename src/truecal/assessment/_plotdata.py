@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -293,7 +293,6 @@ _EDGES = {"linear": _linear_edges, "complement": _complement_edges, "logit": _lo
 
 #: How many numbers of bins are tried by default, up to how many times that of the sweep.
 _TRIED, _BEYOND = 48, 4
-_LABEL = re.compile(r"(e[wm])_bin\(n_bins=(\d+)\)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,25 +430,22 @@ def bin_counts_of_study(
     check_choice("binning", binning, ("em", "ew"))
     population = _only("population", population, [row["population"] for row in study.rows])
     n = _only("n", n, [row["n"] for row in study.rows])
-    rows = [row for row in study.rows if row["population"] == population and row["n"] == n]
-    found = {}
-    for row in rows:
-        match = _LABEL.fullmatch(row["estimator"])
-        if match and match[1] == binning:
-            found[int(match[2])] = row
+    rows = {row["estimator"]: row for row in study.rows if row["population"] == population and row["n"] == n}
+    label = re.compile(rf"{binning}_bin\(n_bins=(\d+)\)")
+    found = {int(match[1]): row for name, row in rows.items() if (match := label.fullmatch(name))}
     if not found:
         raise InputError(
             f"The study has no {binning}_bin with given numbers of bins for {population!r} at n = {n}. Add "
             f"{{'estimator': '{binning}_bin', 'n_bins': b}} for several b to its estimators."
         )
-    sweep = next((row for row in rows if row["estimator"] == f"{binning}_sweep"), None)
     tried = sorted(found)
+    sweep: Mapping[str, Any] = rows.get(f"{binning}_sweep", {})
     return BinCounts(
         n_bins=np.array(tried),
         value=np.array([found[b]["mean"] for b in tried]),
         value_se=np.array([found[b]["bias_se"] for b in tried]),
-        sweep_bins=math.nan if sweep is None else sweep["mean_bins"] or math.nan,
-        sweep_value=math.nan if sweep is None else sweep["mean"],
+        sweep_bins=sweep.get("mean_bins") or math.nan,
+        sweep_value=sweep.get("mean", math.nan),
         true_error=found[tried[0]]["true_error"],
         binning=binning,
         norm=found[tried[0]]["norm"],

@@ -26,10 +26,14 @@ LARGE_ERROR = 0.1
 _CLEAR = 2.5
 
 
+def contradicts(interval: Interval, pvalue: float | None, alpha: float) -> bool:
+    """Return whether the data contradict perfect calibration: by the p-value or, without one, by the interval."""
+    return interval.low > 0 if pvalue is None else rejects(pvalue, alpha)
+
+
 def judge(interval: Interval, test: TestResult | None) -> str:
     """Return what the data say about perfect calibration: by the test or, without one, by the interval."""
-    rejected = interval.low > 0 if test is None else rejects(test.pvalue, 1 - interval.confidence_level)
-    if rejected:
+    if contradicts(interval, None if test is None else test.pvalue, 1 - interval.confidence_level):
         return CONTRADICTED
     untested = test is not None and not test.tested
     return INCONCLUSIVE if untested or interval.high >= LARGE_ERROR else NOT_CONTRADICTED
@@ -67,11 +71,10 @@ def verdict(
     else:
         first = f"The data do not contradict perfect calibration{evidence}."
     if state == INCONCLUSIVE:
-        rows = counted(sample.n, "row")
-        if sample.clusters is not None:
-            if not interval.reliable:
-                return f"{first} That says little: {interval.assumption}."
-            rows += f" in {counted(sample.clusters.n_named, 'cluster')}"
+        rows, n_clusters = counted(sample.n, "row"), sample.dependence.n_named
+        if n_clusters and not interval.reliable:
+            return f"{first} That says little: {interval.assumption}."
+        rows += f" in {counted(n_clusters, 'cluster')}" if n_clusters else ""
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
     return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high})."
 

@@ -167,6 +167,12 @@ def describe_clusters(
     return summary_of(sample, sample.clusters)
 
 
+def clusters_of(sample: Sample) -> ClusterSummary | None:
+    """Return the summary of the clusters that the user named, if any."""
+    table = sample.clusters
+    return summary_of(sample, table) if table and table.named else None
+
+
 def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
     """Return the summary of the clusters of a sample, which are in `table`."""
     table = table.of_rows()

@@ -172,14 +172,12 @@ def reliability_curve(
     [True, True, True, True, True]
     """
     sample = as_sample(y_true, y_proba, **reading)
-    table = sample.clusters
     rule = _RULES[check_choice("binning", binning, _RULES)](sample)
     n_bins = int(monotone_sweep(rule)[0]) if n_bins == "sweep" else check_count("n_bins", n_bins)
     n_resamples = check_count("n_resamples", n_resamples)
     tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
-    band = check_flag("band", band) and (
-        table is None or enough_clusters(table.n_clusters, table.effective_number)
-    )
+    rows = sample.dependence
+    band = check_flag("band", band) and enough_clusters(rows.n_clusters, rows.effective_number)
     cut = partition(rule, n_bins)
     bins, rates = summarize_bins(sample, cut), Runs(sample, cut.start)
     start = _block_starts(sample, cut.start)
@@ -244,14 +242,14 @@ def _consistent_sums(
     rng: np.random.Generator,
 ) -> Iterator[FloatArray]:
     """Draw sums of labels in blocks of scores as those of a calibrated model with the noise of the data."""
-    if sample.clusters is None and sample.counted and sample.whole and sample.noise is None:
+    if not sample.clusters and sample.counted and sample.whole and sample.noise is None:
         blocks = sample if len(start) == len(sample) else sample.merge_groups(start)
         for redrawn in redraws(blocks, n_resamples, rng=rng):
             yield redrawn.positives
         return
     bin_of = np.searchsorted(bins_start, start, side="right") - 1
     expected = np.add.reduceat(sample.count * sample.score, start)
-    if sample.clusters is not None:
+    if sample.clusters:
         for flipped in _flips(sample, sample.clusters, start, n_resamples, rng):
             yield expected + widening[bin_of] * flipped
         return

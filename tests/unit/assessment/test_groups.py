@@ -5,7 +5,13 @@ import pytest
 from scipy import stats
 from scipy.special import expit, logit
 
-from truecal.assessment._groups import SMALL_GROUP, assess_groups, clustered_difference, group_difference
+from truecal.assessment._groups import (
+    SMALL_GROUP,
+    Settings,
+    assess_groups,
+    clustered_difference,
+    group_difference,
+)
 from truecal.data import as_sample, read_rows
 
 
@@ -16,10 +22,10 @@ def sample_of(n, curve, rng):
 
 def look(samples, rng, **options):
     names = [str(k) for k in range(len(samples))]
-    options = {"confidence_level": 0.95, "n_resamples": 199, **options}
-    return assess_groups(
-        samples, names, [(name,) for name in names], ("group",), estimator="multiscale", rng=rng, **options
+    settings = Settings(
+        **{"confidence_level": 0.95, "resolution": None, "n_resamples": 199, **options}, rng=rng
     )
+    return assess_groups(samples, names, [(name,) for name in names], ("group",), settings)
 
 
 def test_many_bad_groups_are_all_found():
