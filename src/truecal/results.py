@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.text import counted, level
+from truecal._lib.text import counted, level, sample_size
 from truecal._lib.types import FloatArray
 
 #: Version of the layout that `to_dict` gives; it grows when a key changes its meaning or goes away.
@@ -278,15 +278,7 @@ class Estimate(Result):
         bins = "" if self.n_bins is None else f", {counted(self.n_bins, 'bin')}"
         value = self.shown if self.interval is None else f"{self.shown}, {self.interval}"
         cells = f", cells ± {self.cell_error:.0e}" if self.cell_error else ""
-        # The sum of sampling weights says nothing about the number of rows.
-        size = (
-            f"n = {self.n:.10g}"
-            if self.effective_size is None
-            else f"effective n = {self.effective_size:.1f}"
-        )
-        if self.label_kind is not None and self.effective_size is not None:
-            size = f"n = {self.n:,.10g}, worth {self.effective_size:,.0f} true labels"
-        size += "" if self.n_clusters is None else f" in {counted(self.n_clusters, 'cluster')}"
+        size = sample_size(self.n, self.effective_size, self.n_clusters, self.label_kind, comma="")
         line = f"{self.estimator}{norm} of {self.target}: {value}, {size}{bins}{cells}"
         if self.label_kind is None:
             return line

@@ -103,6 +103,35 @@ def counted(number: float, noun: str, plural: str | None = None) -> str:
     return f"{number:,.10g} {noun if number == 1 else plural or noun + 's'}"
 
 
+def in_clusters(number: int | None) -> str:
+    """Return " in 5 clusters", or nothing if rows are independent.
+
+    Examples
+    --------
+    >>> in_clusters(5), in_clusters(None)
+    (' in 5 clusters', '')
+    """
+    return f" in {counted(number, 'cluster')}" if number else ""
+
+
+def sample_size(
+    n: float, effective: float | None, n_clusters: int | None, label_kind: str | None, comma: str = ","
+) -> str:
+    """Return the size of a sample: rows, or what weights and labels that are not the truth leave of them.
+
+    Examples
+    --------
+    >>> sample_size(1200, None, 30, None), sample_size(1.0, 321.45, None, None)
+    ('n = 1,200 in 30 clusters', 'effective n = 321.4')
+    """
+    rows = f"n = {n:{comma}.10g}"
+    if effective is not None:  # the sum of sampling weights says nothing about the number of rows
+        rows = f"effective n = {effective:{comma}.1f}"
+        if label_kind is not None:
+            rows = f"n = {n:,.10g}, worth {effective:,.0f} true labels"
+    return rows + in_clusters(n_clusters)
+
+
 def listing(values: Sequence[Any], most: int = 6) -> str:
     """Return the first few values as a person would list them.
 

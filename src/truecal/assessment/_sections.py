@@ -99,10 +99,10 @@ def _weak_in_words(weak: WeakCalibration) -> str:
 
 
 def _caution(sample: Sample) -> str:
-    table = sample.clusters
-    if table is None or table.n_clusters >= FEW_CLUSTERS:
+    n_clusters = sample.dependence.n_clusters
+    if n_clusters >= FEW_CLUSTERS:
         return ""
-    return f" With only {counted(table.n_clusters, 'cluster')} these intervals are unreliable."
+    return f" With only {counted(n_clusters, 'cluster')} these intervals are unreliable."
 
 
 def _shown(part: Parameter) -> str:

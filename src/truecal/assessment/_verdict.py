@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from truecal._lib.numeric import rejects
-from truecal._lib.text import counted, level, percent
+from truecal._lib.text import counted, in_clusters, level, percent
 from truecal.data.extremes import limits_of
 from truecal.data.faults import CLASSES, are_classes
 from truecal.data.sample import Sample
@@ -71,10 +71,10 @@ def verdict(
     else:
         first = f"The data do not contradict perfect calibration{evidence}."
     if state == INCONCLUSIVE:
-        rows, n_clusters = counted(sample.n, "row"), sample.dependence.n_named
-        if n_clusters and not interval.reliable:
+        clusters = in_clusters(sample.dependence.n_named)
+        if clusters and not interval.reliable:
             return f"{first} That says little: {interval.assumption}."
-        rows += f" in {counted(n_clusters, 'cluster')}" if n_clusters else ""
+        rows = counted(sample.n, "row") + clusters
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
     return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high})."
 

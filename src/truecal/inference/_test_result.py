@@ -10,7 +10,7 @@ import numpy as np
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.numeric import rejects
-from truecal._lib.text import counted, format_pvalue, level, p_equals, statistic
+from truecal._lib.text import counted, format_pvalue, level, p_equals, sample_size, statistic
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import MULTISCALE
 from truecal.exceptions import InputError
@@ -298,12 +298,7 @@ class TestResult(Result):
 
     def _headline(self) -> list[str]:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
-        # The sum of sampling weights says nothing about the number of rows.
-        effective = self.effective_size
-        size = f"n = {self.n:,.10g}" if effective is None else f"effective n = {effective:,.1f}"
-        if self.label_kind is not None and effective is not None:
-            size = f"n = {self.n:,.10g}, worth {effective:,.0f} true labels"
-        size += "" if self.n_clusters is None else f" in {counted(self.n_clusters, 'cluster')}"
+        size = sample_size(self.n, self.effective_size, self.n_clusters, self.label_kind)
         size += "" if self.label_kind is None else f"; {self.label_kind}"
         if self.at_most is not None:
             return [

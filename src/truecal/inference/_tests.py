@@ -30,7 +30,7 @@ from truecal.inference.resample import (
     redraws,
     require_whole_counts,
 )
-from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of, z_of_classes, z_of_clusters
+from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of
 from truecal.multiscale import (
     ClusterNull,
     FlipScale,
@@ -104,13 +104,13 @@ def _joint_null(question: Question, rows: Sequence[Rows]) -> tuple[JointNull, Sp
     samples = question.samples
     if samples[0].clusters is not None:
         nulls = [ClusterNull(*cluster_rows(sample)) for sample in samples]
-        return JointClusterNull(nulls), z_of_clusters(samples)
+        return JointClusterNull(nulls), z_of(samples)
     proba, weight = question.proba, question.weight
     truth = np.column_stack([one.label for one in rows]).astype(bool)
     if weight is not None and samples[0].counted:
         each = weight.astype(np.intp)
         proba, truth, weight = np.repeat(proba, each, axis=0), np.repeat(truth, each, axis=0), None
-    return JointLabelNull(proba, truth, weight), z_of_classes(samples, proba, weight)
+    return JointLabelNull(proba, truth, weight), z_of(samples, proba, weight)
 
 
 def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generator) -> TestResult:
@@ -169,7 +169,7 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         target=sample.target,
         component=outcome.component,
         components=outcome.components,
-        spiegelhalter=z_of(sample),
+        spiegelhalter=z_of([sample]),
         tail_pvalue=far_tail(tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue), outcome.doubt),
         notes=(*outcome.notes, *_notes_on_labels(sample), *([] if reversal is None else [reversal])),
         **sample.size_fields,
@@ -249,7 +249,7 @@ def estimator_test(
     # The axes are draws, classes, and (value, ranking value).
     null = np.array([[(one.value, one.rank_value) for one in measure(draw)] for draw in draws])
     tests = [
-        _compare(one, one.rank_value, null[:, k], rng, z_of(sample), impossible_labels(sample))
+        _compare(one, one.rank_value, null[:, k], rng, z_of([sample]), impossible_labels(sample))
         for k, (one, sample) in enumerate(zip(observed, samples, strict=True))
     ]
     reasons = [scale.reason(test.pvalue) for scale, test in zip(scales, tests, strict=True)]
@@ -275,16 +275,16 @@ def _resampled(
     samples = question.samples
     if samples[0].clusters is not None and spec.limit is not None:
         scales = [flip_scale(*cluster_rows(sample)) for sample in samples]
-        return scales, _sign_flips(samples, scales, n_resamples, rng), z_of_clusters(samples)
+        return scales, _sign_flips(samples, scales, n_resamples, rng), z_of(samples)
     for sample in samples:
         _require_counts(sample, spec.name)
     scales = [FlipScale(1.0, 1.0)] * len(samples)
     if question.rows is None or question.single:
-        return scales, ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng)), z_of(samples[0])
+        return scales, ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng)), z_of(samples[:1])
     proba, weight = question.proba, question.weight
     if weight is not None:
         proba = np.repeat(proba, weight.astype(np.intp), axis=0)
-    return scales, _joint_redraws(samples, proba, n_resamples, rng), z_of_classes(samples, proba)
+    return scales, _joint_redraws(samples, proba, n_resamples, rng), z_of(samples, proba)
 
 
 def _mean_null(mean: Estimate, observed: Sequence[Estimate], null: FloatArray) -> tuple[float, FloatArray]:

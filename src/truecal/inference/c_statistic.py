@@ -115,18 +115,13 @@ def c_statistic(
         return Parameter(math.nan, math.nan, unknown)
     events, others, value = found.events, found.others, found.value
     hit, miss = found.influence(value)
-    table, tail = sample.clusters, (1 - confidence_level) / 2
-    rarer: float
-    if sample.pseudo is not None and table is None:
-        variance = float(sample.sum_covariance(miss[np.newaxis], hit[np.newaxis])[0, 0])
-        quantile, rarer = sample.quantile(tail), math.inf
-    elif table is not None:
+    tail, rarer = (1 - confidence_level) / 2, math.inf
+    if sample.clusters or sample.pseudo is not None:
         variance = float(sample.sum_covariance(miss[np.newaxis], hit[np.newaxis])[0, 0])
         quantile = sample.quantile(tail)
-        rarer = min(
-            len(np.unique(table.cluster[holds > 0]))
-            for holds in (table.positives, table.weight - table.positives)
-        )
+        if table := sample.clusters:
+            outcomes = (table.positives, table.weight - table.positives)
+            rarer = min(len(np.unique(table.cluster[holds > 0])) for holds in outcomes)
     else:
         hits2, misses2 = sample.positives2, sample.weight2 - sample.positives2
         # Rows of equal weight that each outcome is worth.

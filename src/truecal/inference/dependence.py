@@ -306,6 +306,11 @@ def warn_of_dependence(*samples: Sample, stacklevel: int) -> tuple[str, ...]:
     return ()
 
 
+def are_single_rows(sample: Sample) -> bool:
+    """Return whether a sample consists of independent rows that are counted, so that labels can be drawn one by one."""
+    return sample.dependence.unit == "rows" and sample.counted and sample.whole
+
+
 def suspected_dependence(sample: Sample) -> str | None:
     r"""Return a sentence that names `clusters` if rows of the same score are more alike than independent rows can be.
 
@@ -320,7 +325,7 @@ def suspected_dependence(sample: Sample) -> str | None:
     sample : Sample
         The predictions.
     """
-    if sample.one_row_each or sample.clusters is not None or not sample.counted or not sample.whole:
+    if sample.one_row_each or not are_single_rows(sample):
         return None
     tied = sample.count > 1
     count = sample.count[tied]

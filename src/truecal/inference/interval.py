@@ -15,7 +15,7 @@ from truecal.data.question import Question, ask
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
-from truecal.inference.dependence import warn_of_dependence
+from truecal.inference.dependence import are_single_rows, warn_of_dependence
 from truecal.multiscale import (
     MIN_CLUSTERS,
     Limits,
@@ -207,12 +207,11 @@ def assumption_of(samples: Sequence[Sample], limits: Limits) -> str:
     """Return what the limits of one sample, or of several classes, assume about the calibration curve."""
     if not limits.reliable:
         return f"none: {_too_few(samples)}"
-    units = "rows" if samples[0].clusters is None else "clusters"
     of_class = " of each class" if len(samples) > 1 else ""
     number = limits.above.resolution
     if limits.above.every_score:
         scores = "the score" if number == 1 else f"each of the {number} scores"
-        return f"any error at {scores}{of_class}; nothing is assumed but independent {units}"
+        return f"any error at {scores}{of_class}; nothing is assumed but independent {samples[0].dependence.unit}"
     where = "all scores" if number == 1 else f"each of {number} intervals of scores{of_class}"
     return f"any error in {where}; inside an interval it varies smoothly or jumps once"
 
@@ -221,10 +220,9 @@ def _too_few(samples: Sequence[Sample]) -> str:
     """Return why the variances of limits cannot be relied on."""
     if samples[0].pseudo is not None and samples[0].pseudo.too_few:
         return samples[0].pseudo.too_few
-    tables = [sample.clusters for sample in samples if sample.clusters is not None]
-    if not tables:
+    most = max((sample.dependence for sample in samples), key=lambda one: one.n_clusters)
+    if most.unit == "rows":
         return "one row is too few for an interval"
-    most = max(tables, key=lambda table: table.n_clusters)
     if most.n_clusters < MIN_CLUSTERS:
         few = "1 cluster is" if most.n_clusters == 1 else f"{most.n_clusters} clusters are"
         return f"{few} too few for an interval; at least {MIN_CLUSTERS} are needed"
@@ -252,7 +250,7 @@ def _rising(question: Question, norm: float, tail: float) -> float:
     """Return the largest error of a rising curve inside a simultaneous confidence band."""
     total = 0.0
     for sample, share in zip(question.samples, question.share, strict=True):
-        if not sample.counted or sample.clusters is not None or not sample.whole:
+        if not are_single_rows(sample):
             raise InputError(
                 "'monotone' needs independent rows without sampling weights",
                 argument="assume",

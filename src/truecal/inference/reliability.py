@@ -31,6 +31,7 @@ from truecal.estimators._binning import (
     partition,
     summarize_bins,
 )
+from truecal.inference.dependence import are_single_rows
 from truecal.inference.resample import redraws
 from truecal.multiscale import Runs, analyse, enough_clusters
 from truecal.multiscale import band as rising_band
@@ -242,7 +243,7 @@ def _consistent_sums(
     rng: np.random.Generator,
 ) -> Iterator[FloatArray]:
     """Draw sums of labels in blocks of scores as those of a calibrated model with the noise of the data."""
-    if not sample.clusters and sample.counted and sample.whole and sample.noise is None:
+    if are_single_rows(sample) and sample.noise is None:
         blocks = sample if len(start) == len(sample) else sample.merge_groups(start)
         for redrawn in redraws(blocks, n_resamples, rng=rng):
             yield redrawn.positives

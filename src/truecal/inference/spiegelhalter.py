@@ -104,64 +104,48 @@ def spiegelhalter_test(
     """
     check_multiclass(reading.get("multiclass"))  # not class by class
     question = ask(y_true, y_proba, **reading)
-    samples = question.samples
-    if samples[0].clusters is not None:
-        return z_of_clusters(samples)
-    for sample in samples:
-        if sample.counted:
+    for sample in question.samples:
+        if sample.counted and sample.dependence.unit == "rows":
             require_whole_counts(sample, "Spiegelhalter's test")
     if question.rows is None or question.single:
-        return z_of(samples[0])
-    return z_of_classes(samples, question.proba, question.weight)
+        return z_of(question.samples)
+    return z_of(question.samples, question.proba, question.weight)
 
 
-def z_of(sample: Sample) -> SpiegelhalterResult:
-    """Return the test of one sample."""
-    if sample.clusters is not None:
-        return z_of_clusters([sample])
-    excess, variance = _sums(sample)
-    return _z_test(excess, variance, sample.n, sample.target)
-
-
-def z_of_classes(
-    samples: Sequence[Sample], proba: FloatArray, weight: FloatArray | None = None
+def z_of(
+    samples: Sequence[Sample], proba: FloatArray | None = None, weight: FloatArray | None = None
 ) -> SpiegelhalterResult:
-    """Return the test of all classes together, whose rows of probabilities are `proba`."""
-    # The excess of a row is -2 (f_Y - sum f^2), with f_Y the probability of its class.
-    excess = sum(_sums(sample)[0] for sample in samples)
-    square = (proba**2).sum(axis=1)
-    spread = (proba**3).sum(axis=1) - square**2
-    weight2 = np.ones(len(proba)) if weight is None else weight if samples[0].counted else weight**2
-    # Rows with a certain class, or with equal probabilities, have no spread except for rounding.
-    varies = spread > 1e-14
-    variance = 4 * float(weight2[varies] @ spread[varies])
-    return _z_test(excess, variance, samples[0].n, classes_target(len(samples)))
+    """Return the test of one sample, or of all classes together, whose rows of probabilities are `proba`."""
+    if samples[0].clusters:
+        return _z_of_clusters(samples)
+    # The excess of a row of several classes is -2 (f_Y - sum f^2), with f_Y the probability of its class.
+    excess, variance = np.sum([_sums(sample) for sample in samples], axis=0).tolist()
+    if proba is not None:
+        square = (proba**2).sum(axis=1)
+        spread = (proba**3).sum(axis=1) - square**2
+        weight2 = np.ones(len(proba)) if weight is None else weight if samples[0].counted else weight**2
+        # Rows with a certain class, or with equal probabilities, have no spread except for rounding.
+        varies = spread > 1e-14
+        variance = 4 * float(weight2[varies] @ spread[varies])
+    return _z_test(excess, variance, samples)
 
 
-def z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
-    """Return the test of rows in clusters, from the excess of each cluster over all classes.
-
-    Parameters
-    ----------
-    samples : sequence of Sample
-        One, or one for each class, with the same clusters.
-    """
-    excess: FloatArray = np.zeros(0)
-    factor = 1.0
+def _z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
+    """Return the test of rows in clusters, which all classes share, from the excess of each over all classes."""
+    each, factor = [], 1.0
     for sample in samples:
         table = sample.clusters
         assert table is not None
         factor = max(factor, flip_scale(*cluster_rows(sample)).factor)
-        each = -table.residual(sample.score) * (1 - 2 * sample.score[table.group])
-        found = np.bincount(table.cluster, each, table.n_clusters).astype(np.float64, copy=False)
-        excess = found if len(excess) == 0 else excess + found
-    n, n_clusters = samples[0].n, len(excess)
-    target = samples[0].target if len(samples) == 1 else classes_target(len(samples))
+        lean = -table.residual(sample.score) * (1 - 2 * sample.score[table.group])
+        each.append(np.bincount(table.cluster, lean, table.n_clusters))
+    excess = np.sum(each, axis=0)
+    n_clusters = len(excess)
     if n_clusters < 2:
-        return SpiegelhalterResult(0.0, 1.0, n, target, n_clusters)
+        return replace(_z_test(0.0, 0.0, samples), n_clusters=n_clusters)
     variance = n_clusters / (n_clusters - 1) * float(np.square(excess - excess.mean()).sum())
     variance += (factor**2 - 1) * float(excess @ excess)  # rare events: see truecal.multiscale._null
-    result = _z_test(float(excess.sum()), variance, n, target)
+    result = _z_test(float(excess.sum()), variance, samples)
     pvalue = 2 * float(scipy.special.stdtr(n_clusters - 1, -abs(result.statistic)))
     return replace(result, pvalue=pvalue, n_clusters=n_clusters)
 
@@ -186,7 +170,9 @@ def _sums(sample: Sample) -> tuple[float, float]:
     return excess, variance
 
 
-def _z_test(excess: float, variance: float, n: float, target: str) -> SpiegelhalterResult:
+def _z_test(excess: float, variance: float, samples: Sequence[Sample]) -> SpiegelhalterResult:
+    n = samples[0].n
+    target = samples[0].target if len(samples) == 1 else classes_target(len(samples))
     if variance > 0:
         z = excess / math.sqrt(variance)
     else:

@@ -132,7 +132,7 @@ class CalibrationStream:
     def _add(self, batches: list[Cells]) -> None:
         both = [*self._batches[:1], *batches]
         check_same_target(both)
-        if len({cells.clusters is None for cells in both}) > 1:
+        if len({cells.dependence.unit for cells in both}) > 1:
             raise InputError("must come with every batch or with none", argument="clusters")
         self._batches += batches
         # Merging costs as much for a few rows as for many, so small batches wait for others.

@@ -202,7 +202,7 @@ class _Fit:
         design = np.column_stack([np.ones_like(self.logit), self.logit])
         self.objective = logistic_objective(design, np.zeros_like(self.logit), self.count, self.positives)
         self.design = design
-        self.robust = sample.clusters is not None or not sample.counted
+        self.robust = sample.dependence.unit == "clusters" or not sample.counted
         self.profiled = not self.robust and len(sample) <= _MANY_SCORES
 
     def log_likelihood(self, intercept: float, slope: float) -> float:
@@ -228,8 +228,7 @@ class _Fit:
     def covariance(self, x: FloatArray, *, with_slope: bool) -> FloatArray:
         """Return the covariance of the parameters: inverse information, or the sandwich."""
         free = [0, 1] if with_slope else [0]
-        table = self.sample.clusters
-        if table is not None and table.n_clusters <= len(free):
+        if self.sample.dependence.n_clusters <= len(free):
             # The fit makes the sums over clusters add up to 0: so few say nothing about the variance.
             return np.full((len(free), len(free)), math.nan)
         inverse = np.linalg.inv(-self.objective(x)[2][np.ix_(free, free)])
@@ -258,10 +257,8 @@ class _Fit:
 
     @property
     def method(self) -> str:
-        if self.sample.clusters is not None:
-            if not self.sample.clusters.named:
-                return "sandwich variance"
-            return f"cluster-robust variance, {counted(self.sample.clusters.n_named, 'cluster')}"
+        if n_clusters := self.sample.size_fields["n_clusters"]:
+            return f"cluster-robust variance, {counted(n_clusters, 'cluster')}"
         if self.robust:
             return "sandwich variance" + ("" if self.sample.pseudo else " for sampling weights")
         return "profile likelihood" if self.profiled else "Wald"
@@ -299,10 +296,10 @@ class _Fit:
             return Parameter(ratio, math.nan, self.interval(0.0, math.inf))
         if observed == 0:  # the exact upper end of a rate of 0, divided by the mean score
             tail = (1 - self.confidence_level) / 2
-            size = sample.n if sample.clusters is None else sample.clusters.n_clusters
+            size = sample.dependence.n_clusters if sample.clusters else sample.n
             high = -math.expm1(math.log(tail) / size) * sample.n / expected
             return Parameter(0.0, math.nan, self.interval(0.0, high))
-        if sample.clusters is not None and sample.clusters.n_clusters < 2:
+        if sample.dependence.n_clusters < 2:
             return Parameter(ratio, math.nan, self.interval(0.0, math.inf))
         miss = ratio * sample.score[np.newaxis]
         log_error = math.sqrt(float(sample.sum_covariance(-miss, 1 - miss)[0, 0])) / observed
@@ -399,12 +396,12 @@ class _Fit:
         if math.isnan(statistic):
             return WeakTest(statistic, degrees, math.nan)
         statistic = max(statistic, 0.0)
-        table = self.sample.clusters
-        if table is None:
+        n_clusters = self.sample.dependence.n_clusters
+        if math.isinf(n_clusters):
             return WeakTest(statistic, degrees, float(chdtrc(degrees, statistic)))
         # Hotelling's T squared: with few clusters the variance is as uncertain as the estimate.
-        rest = max(table.n_clusters - degrees, 1)
-        scaled = statistic * rest / (degrees * max(table.n_clusters - 1, 1))
+        rest = max(n_clusters - degrees, 1)
+        scaled = statistic * rest / (degrees * max(n_clusters - 1, 1))
         return WeakTest(statistic, degrees, float(fdtrc(degrees, rest, scaled)))
 
     def notes(self) -> Sequence[str]:
@@ -414,9 +411,7 @@ class _Fit:
         if ends:
             wrong = count_impossible(self.sample)
             rows, labels = counted(ends, "row"), counted(wrong, "label")
-            if (
-                not self.sample.counted or not self.sample.whole
-            ):  # weights do not tell how many rows there are
+            if not (self.sample.counted and self.sample.whole):  # weights do not tell how many rows there are
                 total = float(self.sample.count.sum())
                 rows = f"{percent(ends / total)} of the weight, rows"
                 labels = f"labels of {percent(wrong / total)} of the weight"
@@ -424,10 +419,10 @@ class _Fit:
                 f"{rows} with a score of exactly 0 or 1 left out of intercept and slope"
                 + (f"; {labels} contradicted such a score." if wrong else ".")
             )
-        table = self.sample.clusters
-        if table is not None and table.n_clusters < FEW_CLUSTERS:
-            few = f"There {'is' if table.n_clusters == 1 else 'are'} only {counted(table.n_clusters, 'cluster')}"
-            missing = {1: "no interval or test", 2: "none for the slope"}.get(table.n_clusters)
+        n_clusters = self.sample.dependence.n_clusters
+        if n_clusters < FEW_CLUSTERS:
+            few = f"There {'is' if n_clusters == 1 else 'are'} only {counted(n_clusters, 'cluster')}"
+            missing = {1: "no interval or test", 2: "none for the slope"}.get(int(n_clusters))
             notes.append(
                 f"{few}; robust intervals are unreliable with fewer than {FEW_CLUSTERS}"
                 + (f", and there is {missing}." if missing else ".")

@@ -107,7 +107,7 @@ class FitRows:
 
     @classmethod
     def _of_sample(cls, sample: Sample) -> FitRows:
-        if sample.squares is not None:
+        if not sample.counted:
             raise InputError(
                 "is a Sample with sampling weights, which does not keep the weights of single rows",
                 argument="y_true",

@@ -15,6 +15,7 @@ from truecal._lib.checks import check_count, check_fraction, check_real
 from truecal._lib.lazy import fill_docstring, with_arguments_of
 from truecal._lib.numeric import keyed_generator, rejects
 from truecal._lib.optimize import find_root
+from truecal._lib.text import in_clusters
 from truecal._lib.types import FloatArray, NormLike, RNGLike, ScoreFunction
 from truecal.data import as_sample
 from truecal.estimators._registry import DEFAULT_TEST
@@ -120,7 +121,7 @@ class SamplePlan(Result):
         return describe(self.alternative)
 
     def __str__(self) -> str:
-        clusters = "" if self.n_clusters is None else f" in {self.n_clusters:,} clusters"
+        clusters = in_clusters(self.n_clusters)
         if self.at_most is not None:
             return (
                 f"{self.n:,} rows{clusters} (± {self.standard_error:.0f}) show an error below {self.at_most:g} with "

@@ -42,8 +42,8 @@ class Batch:
         Labels that contradict scores of exactly 0 or 1.
     target : str
         What the scores are probabilities of.
-    clusters : ndarray of uint64, or None
-        Keys of the clusters that count.
+    clusters : ndarray of uint64
+        Keys of the clusters that count; none if rows are independent.
     rows_left_out : float
         Rows of clusters that do not count, for example because they were counted before.
     """
@@ -53,7 +53,7 @@ class Batch:
     gap: float
     failures: int
     target: str
-    clusters: Keys | None = None
+    clusters: Keys
     rows_left_out: float = 0.0
 
     @classmethod
@@ -67,14 +67,14 @@ class Batch:
     ) -> Self:
         """Return the batch of labels and probabilities, or of a `Sample`, without the clusters that were `seen`."""
         score, count, positives, key, target = _entries(y_true, y_proba, clusters, reading)
-        cluster, left_out = None, 0.0
+        keys, cluster, left_out = np.empty(0, dtype=np.uint64), None, 0.0
         if key is not None:
             counts = seen.may_count(key)
             left_out = float(count[~counts].sum())
             score, count, positives = score[counts], count[counts], positives[counts]
-            key, cluster = np.unique(key[counts], return_inverse=True)
+            keys, cluster = np.unique(key[counts], return_inverse=True)
         if not len(score):
-            return cls(None, np.zeros((3, N_REGIONS)), 0.0, 0, target, key, left_out)
+            return cls(None, np.zeros((3, N_REGIONS)), 0.0, 0, target, keys, left_out)
         cells = tally(score, count, positives)
         rows, labels, scores = cells.sum(axis=1).tolist()
         failures = 0
@@ -87,7 +87,7 @@ class Batch:
             size = np.bincount(cluster, count)[cluster]
             cells = tally(score, count / size, positives / size)
         sums = cells.reshape(3, N_REGIONS, -1).sum(axis=2)
-        return cls(evidence, sums, (labels - scores) / rows, failures, target, key, left_out)
+        return cls(evidence, sums, (labels - scores) / rows, failures, target, keys, left_out)
 
 
 def _entries(
@@ -101,7 +101,7 @@ def _entries(
         key = None if clusters is None else cluster_keys(clusters, len(score))
         return score, np.ones(len(score)), rows.label.astype(np.float64), key, rows.target
     sample = as_sample(y_true, y_proba, clusters=clusters)
-    if sample.squares is not None:
+    if not sample.counted:
         raise InputError("The monitor takes no sampling weights", remedy="Pass rows, or counts.")
     entries = sample.clusters
     if entries is None:

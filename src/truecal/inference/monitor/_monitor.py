@@ -200,8 +200,7 @@ class CalibrationMonitor:
         if batch.evidence is None:
             return None
         self._begin(start)
-        if batch.clusters is not None:
-            self._seen.add(batch.clusters)
+        self._seen.add(batch.clusters)
         self._processes.add(batch.evidence)
         return self._finish(batch.evidence.rows, batch.gap, batch.sums, batch.failures, end)
 
