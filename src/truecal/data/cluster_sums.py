@@ -143,6 +143,16 @@ def make_clusters(
     )
 
 
+def _check_mergeable(known: list[Clusters], n_parts: int) -> None:
+    problem = None
+    if len(known) < n_parts:
+        problem = "Parts with clusters cannot be merged with parts without"
+    elif any(table.keys is None or table.equal for table in known):
+        problem = "Parts whose clusters are merged into blocks, or count the same, cannot be merged"
+    if problem is not None:
+        raise InputError(problem, remedy="Summarise all rows at once.")
+
+
 def merge_clusters(tables: Sequence[Clusters | None], groups: Sequence[NDArray[np.intp]]) -> Clusters | None:
     """Return the sums of several parts together; None if none has clusters.
 
@@ -156,13 +166,7 @@ def merge_clusters(tables: Sequence[Clusters | None], groups: Sequence[NDArray[n
     known = [table for table in tables if table is not None]
     if not known:
         return None
-    problem = None
-    if len(known) < len(tables):
-        problem = "Parts with clusters cannot be merged with parts without"
-    elif any(table.keys is None or table.equal for table in known):
-        problem = "Parts whose clusters are merged into blocks, or count the same, cannot be merged"
-    if problem is not None:
-        raise InputError(problem, remedy="Summarise all rows at once.")
+    _check_mergeable(known, len(tables))
 
     def joined(name: str) -> Any:
         return np.concatenate([getattr(table, name) for table in known])

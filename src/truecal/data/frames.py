@@ -8,7 +8,7 @@ adds up also counts what is wrong; if there are any, a second one looks at their
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import narwhals as nw
 import numpy as np
@@ -146,74 +146,89 @@ def summarize(
     """
     data = expressions.as_lazy(frame)
     schema = data.collect_schema()
-    scores = list(score) if isinstance(score, Sequence) and not isinstance(score, str) else [score]
-    groups, units = _listed(by), _listed(cluster)
-    numbers = [*scores, *([weight] if weight else [])]
-    expressions.require_columns(schema, [*numbers, label, *groups, *units], numbers)
-    _check_groups(schema, [*groups, *units])
+    scores, groups, units = _listed(score), _listed(by), _listed(cluster)
+    _check_columns(schema, label, scores, weight, [*groups, *units])
     _check_options(scores, pos_label, multiclass)
     check_choice("weighting", weighting, WEIGHT_KINDS)
     if weighting == "clusters" and not units:
         raise InputError("'clusters' needs cluster", argument="weighting", value=weighting)
-    is_sampling = weighting != "counts" and bool(weight)
-    text = expressions.is_text(schema[label])
+    weighted, sampling = weight is not None, weight is not None and weighting != "counts"
     expressions.refuse_large_labels(data, label, schema[label])
 
-    data = data.select(
-        **{f"_g{k}": nw.col(name) for k, name in enumerate(groups)},
-        **{f"_c{k}": nw.col(name) for k, name in enumerate(units)},
-        **{f"_p{k}": nw.col(name).cast(nw.Float64) for k, name in enumerate(scores)},
-        _y=expressions.as_label(label, schema[label]),
-        _w=nw.col(weight).cast(nw.Float64) if weight else nw.lit(1.0),
-    )
+    data = _select(data, label, scores, weight, groups, units)
     data, faults = expressions.read_scores(data, scores, logits=logits)
-    label_faults = expressions.bad_labels(label, schema[label])
-    missing = label_faults[0].where
+    data, event, label_faults = _read_event(data, scores, label, schema[label], pos_label, labels, multiclass)
     faults += label_faults
-    if len(scores) == 1 and labels is None and multiclass is None:
-        hit, fault = expressions.read_two_labels(data, label, pos_label, missing=missing, text=text)
-        value, target = nw.col("_p0"), f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
-    else:
-        classes = expressions.name_classes(scores, label, labels, text=text)
-        if len(scores) == 1:
-            data = data.with_columns(_p0=1 - nw.col("_p0"), _p1=nw.col("_p0"))
-            data = data.with_columns(_top=nw.max_horizontal("_p0", "_p1"))
-        whole = expressions.is_whole(schema[label])
-        data, fault = expressions.read_classes(data, label, classes, missing=missing, whole=whole)
-        hit, value, target = _choose(classes, pos_label, top=multiclass == "top")
-    faults.append(fault)
-    if weight:
+    if weight is not None:
         faults += expressions.bad_weights(weight, counts=weighting == "counts")
     faults += [expressions.missing_cluster(k, name, schema[name]) for k, name in enumerate(units)]
 
     groups, units = [f"_g{k}" for k in range(len(groups))], [f"_c{k}" for k in range(len(units))]
     checks = [(fault.where, fault.shown) for fault in faults]
-    rows = _rows_in_cells(data, [*groups, *units], hit, value, checks, weighted=weight is not None)
-    sums = _collect_sums(rows, groups, weighted=weight is not None, squares=is_sampling)
+    rows = _rows_in_cells(data, [*groups, *units], event.hit, event.score, checks, weighted=weighted)
+    sums = _collect_sums(rows, groups, weighted=weighted, squares=sampling)
     _refuse(sums, rows, faults, weight)
-    dtype = _type_of_scores([schema[name] for name in scores])
-    parts = _split(sums, groups, dtype, target)
+    parts = _split(sums, groups, _type_of_scores(schema, scores), event.target)
     if not logits:
         warn_of_classes(np.concatenate([cells.score for cells in parts.values()]))
     if units:
-        parts = add_clusters(
-            parts,
-            rows,
-            groups,
-            units,
-            weighted=weight is not None,
-            sampling=is_sampling,
-            equal=weighting == "clusters",
-        )
+        equal = weighting == "clusters"
+        parts = add_clusters(parts, rows, groups, units, weighted=weighted, sampling=sampling, equal=equal)
     if by is None:
         return parts[()]
     return {key[0]: cells for key, cells in parts.items()} if isinstance(by, str) else parts
 
 
-def _type_of_scores(columns: list[nw.dtypes.DType]) -> np.dtype[Any]:
+def _select(
+    data: Frame, label: str, scores: list[str], weight: str | None, groups: list[str], units: list[str]
+) -> Frame:
+    """Return the columns that are needed, under names that cannot be those of others."""
+    return data.select(
+        **{f"_g{k}": nw.col(name) for k, name in enumerate(groups)},
+        **{f"_c{k}": nw.col(name) for k, name in enumerate(units)},
+        **{f"_p{k}": nw.col(name).cast(nw.Float64) for k, name in enumerate(scores)},
+        _y=expressions.as_label(label, data.collect_schema()[label]),
+        _w=nw.lit(1.0) if weight is None else nw.col(weight).cast(nw.Float64),
+    )
+
+
+class _Event(NamedTuple):
+    """What is measured: 1 or 0 for whether the event occurred, its score, and the event in words."""
+
+    hit: nw.Expr
+    score: nw.Expr
+    target: str
+
+
+def _read_event(
+    data: Frame,
+    scores: list[str],
+    label: str,
+    kind: nw.dtypes.DType,
+    pos_label: Any,
+    labels: Sequence[Any] | None,
+    multiclass: str | None,
+) -> tuple[Frame, _Event, list[Fault]]:
+    """Return the rows with what the event needs, the event, and faults of labels."""
+    faults, text = expressions.bad_labels(label, kind), expressions.is_text(kind)
+    missing = faults[0].where
+    if len(scores) == 1 and labels is None and multiclass is None:
+        hit, fault = expressions.read_two_labels(data, label, pos_label, missing=missing, text=text)
+        target = f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
+        return data, _Event(hit, nw.col("_p0"), target), [*faults, fault]
+    classes = expressions.name_classes(scores, label, labels, text=text)
+    if len(scores) == 1:
+        data = data.with_columns(_p0=1 - nw.col("_p0"), _p1=nw.col("_p0"))
+        data = data.with_columns(_top=nw.max_horizontal("_p0", "_p1"))
+    whole = expressions.is_whole(kind)
+    data, fault = expressions.read_classes(data, label, classes, missing=missing, whole=whole)
+    return data, _choose(classes, pos_label, top=multiclass == "top"), [*faults, fault]
+
+
+def _type_of_scores(schema: nw.Schema, scores: list[str]) -> np.dtype[Any]:
     """Return the finest type among the columns, in which edges of bins are compared."""
     kinds = {"Float16": np.float16, "Float32": np.float32}  # older versions of narwhals have no Float16
-    found = [np.dtype(kinds.get(str(column), np.float64)) for column in columns]
+    found = [np.dtype(kinds.get(str(schema[name]), np.float64)) for name in scores]
     return max(found, key=lambda dtype: dtype.itemsize)
 
 
@@ -230,7 +245,11 @@ def _check_options(scores: list[str], pos_label: Any, multiclass: str | None) ->
         )
 
 
-def _check_groups(schema: nw.Schema, groups: list[str]) -> None:
+def _check_columns(
+    schema: nw.Schema, label: str, scores: list[str], weight: str | None, groups: list[str]
+) -> None:
+    numbers = scores if weight is None else [*scores, weight]
+    expressions.require_columns(schema, [*numbers, label, *groups], numbers)
     for name in groups:
         if schema[name].is_nested():
             raise InputError(
@@ -238,16 +257,20 @@ def _check_groups(schema: nw.Schema, groups: list[str]) -> None:
             )
 
 
-def _choose(classes: list[Any], pos_label: Any, *, top: bool) -> tuple[nw.Expr, nw.Expr, str]:
-    """Return 1 or 0 for whether the event occurred, the score, and what it is the probability of."""
+def _choose(classes: list[Any], pos_label: Any, *, top: bool) -> _Event:
+    """Return the event of the top label, or of one class."""
     if top or (pos_label is None and len(classes) > 2):
-        return expressions.is_top(len(classes)), nw.col("_top"), f"top label of {len(classes)} classes"
+        return _Event(
+            expressions.is_top(len(classes)), nw.col("_top"), f"top label of {len(classes)} classes"
+        )
     k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
-    return (nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), class_target(classes, k)
+    return _Event((nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), class_target(classes, k))
 
 
 def _listed(columns: str | Sequence[str] | None) -> list[str]:
-    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    if columns is None:
+        return []
+    return list(columns) if isinstance(columns, Sequence) and not isinstance(columns, str) else [columns]
 
 
 def _rows_in_cells(

@@ -105,6 +105,8 @@ def test_names_that_are_no_text_and_groups_that_are_lists():
         summarize(frame, score=1, label="y")
     with pytest.raises(ValueError, match=r"Columns must be named by text\. Got 0 instead"):
         summarize(frame, score=[0, 1], label="y")
+    with pytest.raises(ValueError, match=r"Columns must be named by text\. Got 0 instead"):
+        summarize(frame.rename(columns={1: "p"}), score="p", label="y", by=0)
     nested = pl.DataFrame({"p": [0.1, 0.9], "y": [0, 1], "site": [[1], [2]]})
     with pytest.raises(ValueError, match=r"column 'site' holds List.*cannot be a group"):
         summarize(nested, score="p", label="y", by="site")
