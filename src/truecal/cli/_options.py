@@ -6,14 +6,16 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from truecal.cli._output import VERBOSE
+from truecal._lib.checks import read_norm
+from truecal.cli._output import VERBOSE, Output
 from truecal.cli.input.formats import FORMATS
 from truecal.exceptions import InputError
 
@@ -109,8 +111,8 @@ class Norm(click.ParamType):  # type: ignore[type-arg]
     name = "float"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        names = {"l1": 1.0, "l2": 2.0, "max": math.inf}
-        return names[value] if value in names else float(click.FLOAT.convert(value, param, ctx))
+        named = read_norm(value)
+        return float(click.FLOAT.convert(value, param, ctx)) if math.isnan(named) else named
 
 
 class Multiclass(click.ParamType):  # type: ignore[type-arg]
@@ -168,25 +170,18 @@ def check_estimators(names: Iterable[str]) -> None:
                 click.echo(printable(f"truecal: {warning.message}"), err=True)
 
 
-def resolution_option(command: Function) -> Function:
-    """Give a command the option that sets the resolution of upper limits."""
-    return click.option(
-        "--resolution",
-        type=click.IntRange(min=1),
-        help="Largest number of intervals of scores in each of which upper limits allow any error. Fewer give shorter "
-        "limits; choose it before you look at the labels.  [default: by the number of rows and the scores]",
-    )(command)
-
-
 def column_option(*names: str, **settings: Any) -> Callable[[Function], Function]:
     """Return an option that names a column of FILE."""
     return click.option(*names, shell_complete=complete_columns, **settings)
 
 
-def table_options(command: Function) -> Function:
-    """Add the argument FILE and the options that describe its columns, except the scores."""
-    return _add(
-        command,
+def _set_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[VERBOSE] = value
+
+
+#: Options that several commands share, each declared once; some names stand for several options.
+_SHARED: dict[str, Sequence[Callable[[Any], Any]]] = {
+    "table": (
         click.argument("file", type=click.Path(allow_dash=True)),
         column_option(
             "--label",
@@ -228,17 +223,8 @@ def table_options(command: Function) -> Function:
             callback=_set_verbose,
             help="Report how FILE was read and how long each step took.",
         ),
-    )
-
-
-def _set_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    ctx.meta[VERBOSE] = value
-
-
-def input_options(command: Function) -> Function:
-    """Add the argument FILE and all options that describe its columns."""
-    return _add(
-        table_options(command),
+    ),
+    "scores": (
         column_option(
             "--score",
             multiple=True,
@@ -257,46 +243,81 @@ def input_options(command: Function) -> Function:
         click.option(
             "--classes", help="The class of each score column, such as a,b,c, if the names do not tell."
         ),
-    )
-
-
-def group_option(command: Function) -> Function:
-    """Add the option that splits the rows into groups."""
-    help = "Column of groups; repeat it to cross several. P-values are adjusted for the number of groups."
-    return column_option("--group", multiple=True, help=help)(command)
-
-
-def cells_option(command: Function) -> Function:
-    """Add the option for files of cells."""
-    help = "FILE holds cells: the result of the query that 'truecal sql' prints."
-    return click.option("--cells", is_flag=True, help=help)(command)
-
-
-def norm_option(command: Function) -> Function:
-    """Add the order of the norm."""
-    return click.option(
-        "--norm", type=Norm(), default=2, show_default=True, help="Order of the norm, or l1, l2 or max."
-    )(command)
-
-
-def seed_option(command: Function) -> Function:
-    """Add the random seed."""
-    seed = click.IntRange(min=0)
-    return click.option("--seed", type=seed, default=0, show_default=True, help="Random seed.")(command)
-
-
-def output_options(command: Function) -> Function:
-    """Add the options for the format and the output file."""
-    return _add(
-        command,
+    ),
+    "group": (
+        column_option(
+            "--group",
+            multiple=True,
+            help="Column of groups; repeat it to cross several. P-values are adjusted for the number of groups.",
+        ),
+    ),
+    "cells": (
+        click.option(
+            "--cells",
+            is_flag=True,
+            help="FILE holds cells: the result of the query that 'truecal sql' prints.",
+        ),
+    ),
+    "norm": (
+        click.option(
+            "--norm", type=Norm(), default=2, show_default=True, help="Order of the norm, or l1, l2 or max."
+        ),
+    ),
+    "resolution": (
+        click.option(
+            "--resolution",
+            type=click.IntRange(min=1),
+            help="Largest number of intervals of scores in each of which upper limits allow any error. Fewer give "
+            "shorter limits; choose it before you look at the labels.  [default: by the number of rows and the scores]",
+        ),
+    ),
+    "resamples": (
+        click.option(
+            "--resamples", type=int, default=999, show_default=True, help="Number of Monte Carlo resamples."
+        ),
+    ),
+    "seed": (
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
+    ),
+    "n-jobs": (
+        click.option(
+            "--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores."
+        ),
+    ),
+    "format": (
         click.option(
             "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
         ),
-        click.option("-o", "--output", type=OUTPUT, help="File to write to."),
-    )
+    ),
+}
 
 
-def _add(command: Function, *options: Callable[[Function], Function]) -> Function:
-    for decorate in reversed(options):
-        command = decorate(command)
-    return command
+def shared(*names: str) -> Callable[[Function], Function]:
+    """Give a command options that several commands share, in this order."""
+
+    def add(command: Function) -> Function:
+        for option in reversed([option for name in names for option in _SHARED[name]]):
+            command = option(command)
+        return command
+
+    return add
+
+
+def alpha_option(help: str) -> Callable[[Function], Function]:
+    """Return the option of a significance level."""
+    return click.option("--alpha", type=float, default=0.05, show_default=True, help=help)
+
+
+def level_option(help: str) -> Callable[[Function], Function]:
+    """Return the option of a confidence level."""
+    return click.option("--confidence-level", type=float, default=0.95, show_default=True, help=help)
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options for the format and the output file, which it takes as one argument `out`."""
+
+    @wraps(command)
+    def run(style: str, output: Path | None, **options: Any) -> Any:
+        return command(out=Output(style, output, options.pop("quiet", False)), **options)
+
+    return shared("format")(click.option("-o", "--output", type=OUTPUT, help="File to write to.")(run))

@@ -7,12 +7,14 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal._lib.checks import require
 from truecal._lib.files import write_text
 from truecal._lib.text import WIDTH, printable
 from truecal.exceptions import InputError
@@ -21,35 +23,42 @@ from truecal.results import SCHEMA_VERSION, jsonable
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
 
+#: Formats of pictures.
+PICTURES = (".png", ".svg", ".pdf")
 #: Where a command keeps whether to report each step.
 VERBOSE = "truecal.verbose"
 
 
-def finish(
-    command: str,
-    content: Callable[[], dict[str, Any]],
-    text: Callable[[], str],
-    *,
-    style: str,
-    output: Path | None,
-    predictions: Predictions | None = None,
-    quiet: bool = False,
-) -> None:
-    """Write the result of a command: text, or JSON with the columns used and what was detected."""
-    if style == "json":
-        head = json_head(command)
-        if predictions is not None:
-            head |= {"source": predictions.source, "columns": predictions.columns.to_dict()}
-            head["detected"] = list(predictions.notes)
-        result = as_json({**head, **content()})
-    else:
-        result = text()
-    show_notes(predictions, quiet=quiet)
-    if output is None:
-        click.echo(printable(result))
-    else:
-        write_text(output, result + "\n")
-        show_written(output)
+@dataclass(frozen=True)
+class Output:
+    """How and where a command writes its result: the options --format, --output and --quiet."""
+
+    style: str = "table"
+    path: Path | None = None
+    quiet: bool = False
+
+    def finish(
+        self,
+        command: str,
+        content: Callable[[], dict[str, Any]],
+        text: Callable[[], str],
+        predictions: Predictions | None = None,
+    ) -> None:
+        """Write the result of a command: text, or JSON with the columns used and what was detected."""
+        if self.style == "json":
+            head = json_head(command)
+            if predictions is not None:
+                head |= {"source": predictions.source, "columns": predictions.columns.to_dict()}
+                head["detected"] = list(predictions.notes)
+            result = as_json({**head, **content()})
+        else:
+            result = text()
+        show_notes(predictions, quiet=self.quiet)
+        if self.path is None:
+            click.echo(printable(result))
+        else:
+            write_text(self.path, result + "\n")
+            show_written(self.path)
 
 
 def json_head(command: str) -> dict[str, Any]:
@@ -79,6 +88,14 @@ def check_target(path: Path | None, *sources: str) -> None:
     for source in sources:
         if path.is_file() and Path(source).is_file() and path.samefile(source):
             raise InputError(f"{path} is the input and would be overwritten. Choose another output file")
+
+
+def check_picture(path: Path | None, purpose: str, refusal: InputError) -> None:
+    """Refuse a picture that matplotlib, or its format, cannot be used for."""
+    if path is not None:
+        require("matplotlib", extra="app", purpose=purpose)
+        if path.suffix.lower() not in PICTURES:
+            raise refusal
 
 
 @contextmanager

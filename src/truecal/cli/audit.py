@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal._lib.checks import require
 from truecal._lib.files import whole_file
 from truecal._lib.text import as_table
-from truecal.cli._options import OUTPUT, Command, column_option, input_options, output_options, seed_option
-from truecal.cli._output import check_target, finish, show_written, stage, wrapped
+from truecal.cli._options import OUTPUT, Command, alpha_option, column_option, output_options, shared
+from truecal.cli._output import Output, check_picture, check_target, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("audit", cls=Command)
-@input_options
+@shared("scores", "table")
 @column_option(
     "--feature", multiple=True, help="Column of a feature, or a pattern; repeatable.  [default: all others]"
 )
@@ -27,15 +26,14 @@ if TYPE_CHECKING:
 @click.option(
     "--min-rows", type=int, default=50, show_default=True, help="Smallest number of rows of a segment."
 )
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Family-wise significance level.")
-@click.option(
-    "--resamples", type=int, default=999, show_default=True, help="Number of Monte Carlo resamples."
-)
+@alpha_option("Family-wise significance level.")
+@shared("resamples")
 @click.option("--picture", type=OUTPUT, help="Picture of the segments to write: .png, .svg or .pdf.")
-@seed_option
+@shared("seed")
 @output_options
 def command(
     file: str,
+    out: Output,
     feature: tuple[str, ...],
     max_depth: int,
     min_rows: int,
@@ -43,9 +41,6 @@ def command(
     resamples: int,
     picture: Path | None,
     seed: int,
-    style: str,
-    output: Path | None,
-    quiet: bool,
     **reading: Any,
 ) -> None:
     """Search all segments of FILE, by one or two features, for miscalibration.
@@ -56,9 +51,14 @@ def command(
     from truecal.cli.input.predictions import load, refuse_outcomes
     from truecal.inference.audit import audit, check_combinations
 
-    check_target(output, file)
+    check_target(out.path, file)
     check_target(picture, file)
-    _check_options(picture, reading)
+    wrong = InputError(f"{picture}: choose a name that ends in .png, .svg or .pdf")
+    check_picture(picture, "The picture", wrong)
+    if reading["weight"]:
+        raise InputError("audit takes no weights", remedy="Leave out --weight.")
+    if reading["equal_clusters"]:
+        raise InputError("audit counts every row the same", remedy="Leave out --equal-clusters.")
     with stage("reading"):
         predictions = load(file, feature=feature or ("*",), **reading)
         predictions.require_rows("audit")
@@ -76,29 +76,11 @@ def command(
     if picture is not None:
         _draw(result, picture)
     warnings = predictions.reversals()
-    finish(
-        "audit",
-        lambda: {**result.to_dict(), "warnings": warnings},
-        lambda: _text(result, warnings),
-        style=style,
-        output=output,
-        predictions=predictions,
-        quiet=quiet,
-    )
+    content = {**result.to_dict(), "warnings": warnings}
+    out.finish("audit", lambda: content, lambda: _text(result, warnings), predictions)
     off = result.found or result.off
     tested = result.whole.tested or result.n_untested < result.n_searched
     raise SystemExit(1 if off else 0 if tested else 2)
-
-
-def _check_options(picture: Path | None, reading: dict[str, Any]) -> None:
-    if picture is not None:
-        require("matplotlib", extra="app", purpose="The picture")
-        if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise InputError(f"{picture}: choose a name that ends in .png, .svg or .pdf")
-    if reading["weight"]:
-        raise InputError("audit takes no weights", remedy="Leave out --weight.")
-    if reading["equal_clusters"]:
-        raise InputError("audit counts every row the same", remedy="Leave out --equal-clusters.")
 
 
 def _draw(audit: Audit, path: Path) -> None:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from truecal._lib.text import as_table
-from truecal.cli._options import (
-    Command,
-    column_option,
-    norm_option,
-    output_options,
-    resolution_option,
-    table_options,
-)
-from truecal.cli._output import check_target, finish, stage, wrapped
+from truecal.cli._options import Command, column_option, level_option, output_options, shared
+from truecal.cli._output import Output, check_target, stage, wrapped
 from truecal.cli.input.kinds import labels_options
 from truecal.exceptions import InputError, Remedy
 
@@ -31,24 +23,20 @@ _SEVERAL_CLASSES = (
 
 
 @click.command("compare", cls=Command)
-@table_options
+@shared("table")
 @labels_options
 @column_option("--score", multiple=True, required=True, help="Column of a model's scores; give two or more.")
-@norm_option
-@click.option(
-    "--confidence-level", type=float, default=0.95, show_default=True, help="Level of the intervals."
-)
-@resolution_option
+@shared("norm")
+@level_option("Level of the intervals.")
+@shared("resolution")
 @output_options
 def command(
     file: str,
+    out: Output,
     score: tuple[str, ...],
     norm: float,
     confidence_level: float,
     resolution: int | None,
-    style: str,
-    output: Path | None,
-    quiet: bool,
     **reading: Any,
 ) -> None:
     """Compare models whose scores are columns of FILE, on the same labels.
@@ -63,36 +51,24 @@ def command(
     from truecal.inference.compare import compare
 
     check_fraction("confidence_level", confidence_level)
-    check_target(output, file)
+    check_target(out.path, file)
     with stage("reading"):
         models = load(file, score=score, as_models=True, **reading)
     if len(models.models) < 2:
         raise InputError("compare needs two models. Name their columns: --score one --score two")
     with stage("comparing"), models.naming():
         options = {name: value for name, value in models.options.items() if value is not None}
+        options |= {"norm": norm, "confidence_level": confidence_level, "resolution": resolution}
         try:
-            comparison = compare(
-                models.y_true,
-                dict(models.models),
-                norm=norm,
-                confidence_level=confidence_level,
-                resolution=resolution,
-                **options,
-            )
+            comparison = compare(models.y_true, dict(models.models), **options)
         except InputError as error:
             if error.remedy not in (Remedy.COLUMN_PER_CLASS, Remedy.ONE_VERSUS_REST):
                 raise
             raise InputError(error.problem, argument=error.argument, remedy=_SEVERAL_CLASSES) from error
     notes = [*comparison.notes, *models.reversals()]
-    finish(
-        "compare",
-        lambda: _content(comparison, notes),
-        lambda: _text(comparison, notes, f"{percent_of(confidence_level)} interval"),
-        style=style,
-        output=output,
-        predictions=models,
-        quiet=quiet,
-    )
+    head = f"{percent_of(confidence_level)} interval"
+    text, content = (lambda: _text(comparison, notes, head)), (lambda: _content(comparison, notes))
+    out.finish("compare", content, text, models)
 
 
 def _content(comparison: Comparison | Ranking, notes: list[str]) -> dict[str, Any]:

@@ -8,27 +8,24 @@ from typing import TYPE_CHECKING
 import click
 
 from truecal._lib.text import WIDTH
-from truecal.cli._options import Command
-from truecal.cli._output import finish
+from truecal.cli._options import Command, shared
+from truecal.cli._output import Output
 
 if TYPE_CHECKING:
     from truecal.estimators._registry import EstimatorSpec
 
 
 @click.command("estimators", cls=Command)
-@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@shared("format")
 def command(style: str) -> None:
     """List the estimators with what they estimate."""
     from truecal import list_estimators
 
     specs = list_estimators()
     keys = ("name", "summary", "estimand", "norms", "reference", "aliases")
-    finish(
-        "estimators",
-        lambda: {"results": [{key: getattr(spec, key) for key in keys} for spec in specs]},
-        lambda: "\n".join(line for spec in specs for line in _lines(spec)),
-        style=style,
-        output=None,
+    content = {"results": [{key: getattr(spec, key) for key in keys} for spec in specs]}
+    Output(style).finish(
+        "estimators", lambda: content, lambda: "\n".join(line for spec in specs for line in _lines(spec))
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,17 +11,13 @@ import click
 from truecal._lib.text import as_table, counted, level
 from truecal.cli._options import (
     Command,
-    cells_option,
     check_estimators,
     complete_estimators,
-    group_option,
-    input_options,
-    norm_option,
+    level_option,
     output_options,
-    resolution_option,
-    seed_option,
+    shared,
 )
-from truecal.cli._output import check_target, finish, stage, wrapped
+from truecal.cli._output import Output, check_target, stage, wrapped
 from truecal.cli.input.kinds import labels_options
 
 if TYPE_CHECKING:
@@ -37,31 +32,25 @@ _WITH_BINS = ("ew_bin", "em_bin")
 
 
 @click.command("measure", cls=Command)
-@input_options
+@shared("scores", "table")
 @labels_options
-@group_option
-@cells_option
+@shared("group", "cells")
 @click.option(
     "--estimator",
     shell_complete=complete_estimators,
     multiple=True,
     help="An estimator, see 'truecal estimators'; repeatable.",
 )
-@norm_option
+@shared("norm")
 @click.option("--n-bins", type=int, help="Number of bins, for estimators with bins.")
-@click.option(
-    "--confidence-level",
-    type=float,
-    default=0.95,
-    show_default=True,
-    help="Level of the intervals; 0 for none.",
-)
-@resolution_option
+@level_option("Level of the intervals; 0 for none.")
+@shared("resolution")
 @click.option("--bins/--no-bins", default=True, help="With --format json: the bins of each estimate.")
-@seed_option
+@shared("seed")
 @output_options
 def command(
     file: str,
+    out: Output,
     group: tuple[str, ...],
     estimator: tuple[str, ...],
     norm: float,
@@ -70,9 +59,6 @@ def command(
     resolution: int | None,
     bins: bool,
     seed: int,
-    style: str,
-    output: Path | None,
-    quiet: bool,
     **reading: Any,
 ) -> None:
     """Measure the calibration error of the predictions in FILE.
@@ -94,7 +80,7 @@ def command(
 
     if norm < math.inf or not estimator:  # the largest gap is for estimators with bins
         check_norm(norm)
-    check_target(output, file)
+    check_target(out.path, file)
     check_estimators(estimator)
     default = (DEFAULT_ESTIMATOR, *(() if group else _OTHERS))
     names = estimator or (_WITH_BINS if n_bins else default)
@@ -120,15 +106,7 @@ def command(
     is_sample = len(everything) == 1
     warnings = (*predictions.reversals(), *data_warnings(predictions.sample)) if is_sample else ()
     measured = _Measured(predictions, results, test, by_group, warnings)
-    finish(
-        "measure",
-        lambda: measured.content(bins=bins),
-        measured.text,
-        style=style,
-        output=output,
-        predictions=predictions,
-        quiet=quiet,
-    )
+    out.finish("measure", lambda: measured.content(bins=bins), measured.text, predictions)
 
 
 def _measure(

@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from truecal._lib.text import counted, p_equals, printable
-from truecal.cli._options import OUTPUT, Command, Fraction, column_option, group_option, input_options
+from truecal.cli._options import OUTPUT, Command, Fraction, alpha_option, column_option, shared
 from truecal.cli._output import check_target, json_head, show_notes, stage
 from truecal.cli.input.windows import Batch, digest_rows, digest_samples, read_lines, split_windows
 from truecal.exceptions import InputError
@@ -31,11 +31,10 @@ _NO_ROWS = {"first": 0, "end": 0, "windows": 0, "digest": ""}
 
 
 @click.command("monitor", cls=Command)
-@input_options
-@group_option
+@shared("scores", "table", "group")
 @column_option("--time", "moment", help="Column of times: dates, or numbers.")
 @click.option("--every", help="Length of a window: 1h, 1d, 1w; without --time a number of rows.")
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Probability of any false alarm.")
+@alpha_option("Probability of any false alarm.")
 @click.option("--at-most", type=Fraction(), help="Calibration error that is tolerated, such as 0.02.")
 @click.option(
     "--reference", type=click.Path(), help="File of earlier predictions: alarm if the error is larger."
@@ -50,7 +49,7 @@ _NO_ROWS = {"first": 0, "end": 0, "windows": 0, "digest": ""}
 )
 @click.option("--state", type=OUTPUT, help="File that keeps the state, to go on from there.")
 @click.option("--once", is_flag=True, help="Exit with code 1 if there has been an alarm.")
-@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@shared("format")
 def command(
     file: str,
     group: tuple[str, ...],

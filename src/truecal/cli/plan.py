@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from truecal._lib.text import as_table
-from truecal.cli._options import Command, Fraction, norm_option, output_options, seed_option
-from truecal.cli._output import check_target, finish, show_written, stage, wrapped
+from truecal.cli._options import OUTPUT, Command, Fraction, alpha_option, output_options, shared
+from truecal.cli._output import PICTURES, Output, check_picture, check_target, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
-_PICTURES = (".png", ".svg", ".pdf")
 _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 
 
@@ -40,7 +39,7 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
     "--specificity", type=float, help="With --length: probability that the judge is right about negatives."
 )
 @click.option("--power", type=float, default=0.95, show_default=True, help="Required power.")
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
+@alpha_option("Significance level of the test.")
 @click.option(
     "--beta", nargs=2, type=float, default=(1, 1), show_default=True, help="Score distribution Beta(a, b)."
 )
@@ -53,34 +52,24 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 @click.option(
     "--icc", type=float, default=0, show_default=True, help="Intraclass correlation of rows in a cluster."
 )
-@norm_option
+@shared("norm")
 @click.option("--repeats", type=int, default=1000, show_default=True, help="Simulated data sets.")
-@seed_option
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Plot miss rates against sample size (PNG, SVG, PDF).",
-)
+@shared("seed")
+@click.option("--plot", type=OUTPUT, help="Plot miss rates against sample size (PNG, SVG, PDF).")
 @output_options
 def command(
+    out: Output,
     errors: tuple[float, ...],
     at_most: float | None,
     sizes: tuple[int, ...],
     length: float | None,
     sensitivity: float | None,
     specificity: float | None,
-    power: float,
-    alpha: float,
     beta: tuple[float, float],
-    method: str,
-    cluster_size: float,
-    icc: float,
-    norm: float,
     repeats: int,
     seed: int,
     plot: Path | None,
-    style: str,
-    output: Path | None,
+    **test: Any,
 ) -> None:
     """Plan how many labels to collect.
 
@@ -98,7 +87,7 @@ def command(
         if len(given) < len(judge) or not sizes:
             lacking = [name for name in (*judge, *(() if sizes else ("--rows",))) if name not in given]
             raise InputError(f"needs {' and '.join(lacking)}", argument=given[0])
-        _plan_gold(judge, sizes, BetaScores(*beta), style, output)
+        _plan_gold(judge, sizes, BetaScores(*beta), out)
         return
     if at_most is not None:
         if sizes or plot is not None:
@@ -108,21 +97,12 @@ def command(
         raise InputError(
             "Give --error (such as 0.02) for the sample size, or --rows (such as 5000) for the detectable error."
         )
-    check_target(output)
-    if plot is not None:
-        _check_picture(plot)
-        check_target(plot)
-    asked: dict[str, Any] = {
-        "power": power,
-        "alpha": alpha,
-        "scores": BetaScores(*beta),
-        "method": method,
-        "norm": norm,
-        "repeats": repeats,
-        "rng": seed,
-        "cluster_size": cluster_size,
-        "icc": icc,
-    }
+    check_target(out.path)
+    name = "" if plot is None else plot.name
+    wrong = InputError(f"must end in {', '.join(PICTURES)}. Got {name!r} instead.", argument="--plot")
+    check_picture(plot, "Drawing", wrong)
+    check_target(plot)
+    asked: dict[str, Any] = {**test, "scores": BetaScores(*beta), "repeats": repeats, "rng": seed}
     rows: list[dict[str, Any]] = []
     for error in errors:
         with stage(f"finding the sample size for {error:g}"):
@@ -135,43 +115,23 @@ def command(
         with stage("drawing"):
             _draw(plot, sorted({row["true_error"] for row in rows}), asked)
         show_written(plot)
-    settings: dict[str, Any] = {
-        "power": power,
-        "alpha": alpha,
-        "beta": list(beta),
-        "method": method,
-        "norm": norm,
-        "at_most": at_most,
-        "cluster_size": cluster_size,
-        "icc": icc,
-        "design_effect": design_effect(cluster_size, icc),
-    }
-    finish(
-        "plan",
-        lambda: {**settings, "results": rows},
-        lambda: _text(_title(settings, bool(errors), bool(sizes)), rows, settings),
-        style=style,
-        output=output,
-    )
+    first = ("power", "alpha", "beta", "method", "norm", "at_most", "cluster_size", "icc")
+    settings = {name: {**test, "beta": list(beta), "at_most": at_most}[name] for name in first}
+    settings["design_effect"] = design_effect(test["cluster_size"], test["icc"])
+    title = _title(settings, bool(errors), bool(sizes))
+    out.finish("plan", lambda: {**settings, "results": rows}, lambda: _text(title, rows, settings))
 
 
-def _plan_gold(
-    judge: dict[str, Any], sizes: tuple[int, ...], scores: Any, style: str, output: Path | None
-) -> None:
+def _plan_gold(judge: dict[str, Any], sizes: tuple[int, ...], scores: Any, out: Output) -> None:
     """Report the gold labels that the interval of judged labels needs."""
     from truecal.simulation import plan_gold_labels
 
-    check_target(output)
+    check_target(out.path)
     wanted = {name.removeprefix("--"): value for name, value in judge.items()}
     with stage("finding the number of gold labels"):
         plans = [plan_gold_labels(n=n, scores=scores, **wanted) for n in sizes]
-    finish(
-        "plan",
-        lambda: {"results": [plan.to_dict() for plan in plans]},
-        lambda: "\n".join(wrapped(str(plan)) for plan in plans),
-        style=style,
-        output=output,
-    )
+    content = {"results": [plan.to_dict() for plan in plans]}
+    out.finish("plan", lambda: content, lambda: "\n".join(wrapped(str(plan)) for plan in plans))
 
 
 def _title(settings: dict[str, Any], has_errors: bool, has_sizes: bool) -> str:
@@ -199,29 +159,15 @@ def _text(title: str, rows: list[dict[str, Any]], settings: dict[str, Any]) -> s
     )
 
 
-def _check_picture(path: Path) -> None:
-    from truecal._lib.checks import require
-
-    require("matplotlib", extra="app", purpose="Drawing")
-    if path.suffix.lower() not in _PICTURES:
-        raise InputError(f"must end in {', '.join(_PICTURES)}. Got {path.name!r} instead.", argument="--plot")
-
-
 def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:
     """Draw how often each error is missed against the number of rows, beside the usual ECE."""
     from truecal._lib.files import whole_file
     from truecal.display import MissRateDisplay
     from truecal.simulation import miss_rates
 
-    rates = miss_rates(
-        errors,
-        _PLOTTED_SIZES,
-        methods=list(dict.fromkeys(["ew_bin", asked["method"]])),
-        scores=asked["scores"],
-        alpha=asked["alpha"],
-        norm=asked["norm"],
-        repeats=min(asked["repeats"], 400),
-        rng=asked["rng"],
-    )
+    methods = list(dict.fromkeys(["ew_bin", asked["method"]]))
+    options = {name: asked[name] for name in ("scores", "alpha", "norm", "rng")}
+    repeats = min(asked["repeats"], 400)
+    rates = miss_rates(errors, _PLOTTED_SIZES, methods=methods, repeats=repeats, **options)
     with whole_file(path, "wb") as file:
         MissRateDisplay.from_miss_rates(rates).figure_.savefig(file, format=path.suffix[1:].lower())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal._lib.text import as_table
-from truecal.cli._options import OUTPUT, Command, input_options, output_options, seed_option
-from truecal.cli._output import check_target, finish, show_written, stage, wrapped
+from truecal.cli._options import OUTPUT, Command, output_options, shared
+from truecal.cli._output import Output, check_target, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -31,23 +31,21 @@ _FORMULA = r"^([=@\t\r]|[+-][^0-9.])"
 
 
 @click.command("recalibrate", cls=Command)
-@input_options
+@shared("scores", "table")
 @click.option("--apply", "other", help="File whose scores are recalibrated.  [default: FILE itself]")
 @click.option("--test", "fresh", help="File with other rows, on which the gain is measured.")
 @click.option("--criterion", help="log_loss, brier or an estimator.  [default: log_loss]")
 @click.option("--write", "target", type=OUTPUT, help="File for the rows with their recalibrated scores.")
-@seed_option
+@shared("seed")
 @output_options
 def command(
     file: str,
+    out: Output,
     other: str | None,
     fresh: str | None,
     criterion: str | None,
     target: Path | None,
     seed: int,
-    style: str,
-    output: Path | None,
-    quiet: bool,
     **reading: Any,
 ) -> None:
     """Choose a recalibrator for the scores in FILE by cross-validation and apply it.
@@ -65,7 +63,7 @@ def command(
 
     if target is not None:
         _check_format(target)
-    for path in (output, target):
+    for path in (out.path, target):
         check_target(path, file, *filter(None, (other, fresh)))
     if other is not None and target is None:
         raise InputError("needs --write, the file for the recalibrated scores", argument="--apply")
@@ -94,28 +92,18 @@ def command(
         same = {"label": columns.label, "score": columns.score}
         with stage("testing"):
             gain = _gain(selection, load(fresh, **{**reading, **same}), kind)
-    finish(
+    out.finish(
         "recalibrate",
         lambda: _content(selection, reversal, fresh, gain),
         lambda: _text(selection, predictions, reversal, fresh, gain),
-        style=style,
-        output=output,
-        predictions=predictions,
-        quiet=quiet,
+        predictions,
     )
 
 
 #: Options that say how scores are read.
 _OF_SCORES = (
-    "logits",
-    "keep_logits",
-    "log_probabilities",
-    "percent",
-    "scale",
-    "missing",
-    "clip",
-    "normalize",
-)
+    "logits", "keep_logits", "log_probabilities", "percent", "scale", "missing", "clip", "normalize",
+)  # fmt: skip
 
 
 def _apply(

@@ -8,35 +8,25 @@ from typing import Any
 import click
 
 from truecal._lib.text import printable
-from truecal.cli._options import (
-    OUTPUT,
-    Command,
-    cells_option,
-    column_option,
-    group_option,
-    input_options,
-    resolution_option,
-    seed_option,
-)
+from truecal.cli._options import OUTPUT, Command, column_option, shared
 from truecal.cli._output import check_target, show_notes, show_written, stage, wrapped
 from truecal.cli.input.kinds import labels_options
 from truecal.exceptions import InputError
 
 
 @click.command("report", cls=Command)
-@input_options
+@shared("scores", "table")
 @labels_options
-@group_option
+@shared("group")
 @column_option(
     "--time",
     "moment",
     help="Column of times: adds a section on changes over time; with --event and --horizon, times to the event.",
 )
-@cells_option
+@shared("cells")
 @click.option("-o", "--output", type=OUTPUT, help="The page.  [default: FILE's name, .html]")
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
-@seed_option
-@resolution_option
+@shared("seed", "resolution")
 @click.option("--quick", is_flag=True, help="Skip the comparison of recalibrators.")
 @click.option(
     "--clinical",
@@ -98,11 +88,9 @@ def command(
         )
     assessment.to_html(target, title=title, source=printable(name))
     show_notes(predictions, quiet=quiet)
-    click.echo(printable(wrapped(assessment.verdict)))
-    if assessment.clinical is not None:
-        click.echo(printable(wrapped(assessment.clinical.verdict)))
-    if assessment.over_time is not None:
-        click.echo(printable(wrapped(assessment.over_time.verdict)))
+    for result in (assessment, assessment.clinical, assessment.over_time):
+        if result is not None:
+            click.echo(printable(wrapped(result.verdict)))
     show_written(target)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from truecal.cli._options import Command
+from truecal.cli._options import Command, shared
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -21,7 +21,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--out", type=_FOLDER, default="reproduction", show_default=True, help="Folder for the results."
 )
-@click.option("--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores.")
+@shared("n-jobs")
 @click.option("--seed", type=int, default=2022, show_default=True, help="Random seed.")
 @click.option("--logits", type=_FOLDER, help="Folder of logit files with a calibration and a test split.")
 @click.option("--data", type=_FOLDER, help="Folder of NPZ files with predictions of real models.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from truecal.cli._options import Command, output_options
-from truecal.cli._output import check_target, finish
+from truecal.cli._output import Output, check_target
 from truecal.data.sql import DIALECTS, cells_query
 
 
@@ -24,17 +23,12 @@ from truecal.data.sql import DIALECTS, cells_query
 @click.option("--neg-label", help="The other label, if they are neither 0 and 1 nor true and false.")
 @output_options
 def command(
-    dialect: str,
+    out: Output,
     table: str,
-    label: str,
-    score: str,
-    weight: str | None,
     group: tuple[str, ...],
-    cluster: str | None,
     pos_label: str | None,
     neg_label: str | None,
-    style: str,
-    output: Path | None,
+    **columns: str,
 ) -> None:
     """Print one GROUP BY query that reduces a table in a database to at most 65,536 cells for each group.
 
@@ -42,18 +36,10 @@ def command(
     values are counted by the query and refused when its result is read. Names are quoted, and read as the database
     reads them; put a name in double quotes to keep its case.
     """
-    check_target(output)
+    check_target(out.path)
     labels = {"pos_label": _label(pos_label), "neg_label": _label(neg_label)}
-    columns: dict[str, Any] = {
-        "label": label,
-        "score": score,
-        "weight": weight,
-        "by": group,
-        "cluster": cluster,
-    }
-    query = cells_query(table, **columns, **labels, dialect=dialect)
-    content = {"dialect": dialect, "query": query}
-    finish("sql", lambda: content, lambda: query, style=style, output=output)
+    query = cells_query(table, by=group, **columns, **labels)
+    out.finish("sql", lambda: {"dialect": columns["dialect"], "query": query}, lambda: query)
 
 
 def _label(text: str | None) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from truecal.cli._options import Command
+from truecal.cli._options import OUTPUT, Command, shared
 from truecal.cli._output import json_head
 from truecal.exceptions import InputError
 
@@ -20,15 +20,11 @@ from truecal.exceptions import InputError
     help="A named suite of populations instead of FILE; repeatable.",
 )
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file for the results. An interrupted run resumes from it.",
+    "-o", "--output", type=OUTPUT, help="CSV file for the results. An interrupted run resumes from it."
 )
 @click.option("--repeats", type=int, help="Number of repeats; overrides the one in FILE.")
 @click.option("--seed", type=int, help="Random seed; overrides the one in FILE.")
-@click.option("--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores.")
-@click.option("--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@shared("n-jobs", "format")
 def command(
     file: Path | None,
     suite: tuple[str, ...],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,16 +13,12 @@ from truecal._lib.text import as_table
 from truecal.cli._options import (
     Command,
     Fraction,
-    cells_option,
+    alpha_option,
     complete_estimators,
-    group_option,
-    input_options,
-    norm_option,
     output_options,
-    resolution_option,
-    seed_option,
+    shared,
 )
-from truecal.cli._output import check_target, finish, stage, wrapped
+from truecal.cli._output import Output, check_target, stage, wrapped
 from truecal.cli.input.kinds import labels_options
 
 if TYPE_CHECKING:
@@ -35,26 +30,22 @@ _MOST_NAMES = 10
 
 
 @click.command("test", cls=Command)
-@input_options
+@shared("scores", "table")
 @labels_options
-@group_option
-@cells_option
+@shared("group", "cells")
 @click.option(
     "--method",
     shell_complete=complete_estimators,
     help="Test, or an estimator as its statistic; see 'truecal estimators'.  [default: multiscale]",
 )
 @click.option("--at-most", type=Fraction(), help="Test whether the error is below this; 0.05 is 5%.")
-@resolution_option
-@norm_option
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Significance level of the test.")
-@click.option(
-    "--resamples", type=int, default=999, show_default=True, help="Number of Monte Carlo resamples."
-)
-@seed_option
+@shared("resolution", "norm")
+@alpha_option("Significance level of the test.")
+@shared("resamples", "seed")
 @output_options
 def command(
     file: str,
+    out: Output,
     group: tuple[str, ...],
     method: str | None,
     at_most: float | None,
@@ -63,9 +54,6 @@ def command(
     alpha: float,
     resamples: int,
     seed: int,
-    style: str,
-    output: Path | None,
-    quiet: bool,
     **reading: Any,
 ) -> None:
     """Test the null hypothesis that the probabilities in FILE are perfectly calibrated.
@@ -84,7 +72,7 @@ def command(
     from truecal.inference.multiplicity import adjusted_together
 
     check_fraction("alpha", alpha)
-    check_target(output, file)
+    check_target(out.path, file)
     with stage("reading"):
         predictions = load(file, group=group, **reading)
         arguments = predictions.arguments()
@@ -100,15 +88,7 @@ def command(
         decisions = {} if at_most is None else {name: test.decide(alpha) for name, test in tests.items()}
     tested = _Tested(predictions, tests, decisions, alpha, at_most)
     doubt = suspected_dependence(predictions.sample) if group and len(arguments) == 1 else None
-    finish(
-        "test",
-        tested.content,
-        lambda: tested.text(doubt),
-        style=style,
-        output=output,
-        predictions=predictions,
-        quiet=quiet,
-    )
+    out.finish("test", tested.content, lambda: tested.text(doubt), predictions)
     raise SystemExit(0 if tested.passed else 1 if tested.any_tested else 2)
 
 
