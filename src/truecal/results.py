@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.html import as_html
 from truecal._lib.text import counted, level, sample_size
 from truecal._lib.types import FloatArray
 
@@ -69,6 +70,14 @@ class Result:
                 break
         return f"{type(self).__qualname__}({shown})"
 
+    def _repr_html_(self) -> str | None:
+        return as_html(*self._notebook())
+
+    def _notebook(self) -> tuple[str, list[list[str]]]:
+        """Return what notebooks show: text, whose columns become tables, and one more table, or no rows."""
+        text = str(self)
+        return f"{type(self).__name__}\n{_facts(self)}" if text == repr(self) else text, []
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain Python objects, ready for JSON."""
         return {"schema_version": SCHEMA_VERSION, **self._fields()}
@@ -77,6 +86,19 @@ class Result:
         assert is_dataclass(self)
         names = [part.name for part in fields(self) if part.name not in self._omitted]
         return {name: jsonable(getattr(self, name)) for name in (*names, *self._derived)}
+
+
+def _facts(result: Any) -> str:
+    """Return the numbers and words of a result that has no text of its own, one in a line."""
+    shown = ((part.name, getattr(result, part.name)) for part in fields(result))
+    lines = [
+        f"{name.replace('_', ' ')}: {value:.4g}"
+        if isinstance(value, float)
+        else f"{name.replace('_', ' ')}: {value}"
+        for name, value in shown
+        if isinstance(value, bool | int | float | str) and value != ""
+    ]
+    return "\n".join(lines)
 
 
 def _brief(value: Any, longest: int) -> str:
@@ -177,6 +199,9 @@ class Interval(Result):
 
     def __str__(self) -> str:
         return f"{self.low:.4f} to {self.high:.4f} ({level(self.level)})"
+
+    def _notebook(self) -> tuple[str, list[list[str]]]:
+        return f"{self}\nNote: {self.assumption}." if self.assumption else str(self), []
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,6 +311,10 @@ class Estimate(Result):
 
     def __repr__(self) -> str:
         return f"<Estimate {self}>"
+
+    def _notebook(self) -> tuple[str, list[list[str]]]:
+        rows = [[one.target, one.shown, str(one.interval or "")] for one in self.classes]
+        return str(self), [["class", "error", "interval"], *rows] if rows else []
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import check_choice
+from truecal._lib.html import as_html
 
 __all__ = ["NAMES", "Dataset", "load", "table"]
 
@@ -109,6 +110,13 @@ class Dataset:
     def __repr__(self) -> str:
         models = ", ".join(self.predictions)
         return f"<Dataset {self.name}: {len(self.y_true)} rows, models {models}>"
+
+    def _repr_html_(self) -> str:
+        classes = "" if self.labels is None else f", {len(self.labels)} classes"
+        groups = f"\nGroups: {', '.join(self.groups)}" if self.groups else ""
+        text = f"{self.title}\n{len(self.y_true):,} rows{classes}{groups}\nNote: {self.licence}"
+        rows = [[name, " x ".join(map(str, proba.shape))] for name, proba in self.predictions.items()]
+        return as_html(text, [["model", "shape of the probabilities"], *rows])
 
 
 def load(name: str) -> Dataset:

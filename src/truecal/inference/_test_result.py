@@ -296,6 +296,17 @@ class TestResult(Result):
             lines.append(f"{low} of {len(self.classes)} classes have an adjusted p-value of at most 0.05")
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
+    def _notebook(self) -> tuple[str, list[list[str]]]:
+        rows = [
+            [
+                one.target,
+                one.evidence.removeprefix("p ").removeprefix("= "),
+                format_pvalue(one.pvalue if one.adjusted_pvalue is None else one.adjusted_pvalue),
+            ]
+            for one in self.classes
+        ]
+        return str(self), [["class", "p", "adjusted p"], *rows] if rows else []
+
     def _headline(self) -> list[str]:
         norm = "" if self.norm is None else f" (l{self.norm:g})"
         size = sample_size(self.n, self.effective_size, self.n_clusters, self.label_kind)

@@ -208,13 +208,35 @@ class Audit(Result):
         return AuditDisplay.from_audit(self, ax=ax, **options)
 
     def __str__(self) -> str:
+        return "\n".join([*self._remarks(), *(segment.line(self.n_resamples) for segment in self.found[:20])])
+
+    def _notebook(self) -> tuple[str, list[list[str]]]:
+        head = [
+            "segment",
+            "rows",
+            "predicted",
+            "observed",
+            "difference",
+            "simultaneous interval",
+            "adjusted p",
+        ]
+        rows = [
+            [
+                segment.name, f"{segment.n:,}", f"{segment.mean_score:.3f}", f"{segment.mean_label:.3f}",
+                f"{segment.difference:+.3f}", f"{segment.low:+.3f} to {segment.high:+.3f}",
+                _equals(segment.adjusted_pvalue, self.n_resamples).removeprefix("= "),
+            ]
+            for segment in self.found
+        ]  # fmt: skip
+        return "\n".join(self._remarks()), [head, *rows] if rows else []
+
+    def _remarks(self) -> list[str]:
         searched = (
             f"{counted(self.n_searched, 'segment')} of up to {counted(self.max_depth, 'feature')} and at least "
             f"{counted(self.min_rows, 'row')} searched; {counted(len(self.found), 'segment')} found at the family-wise "
             f"level {self.alpha:g}."
         )
-        lines = [segment.line(self.n_resamples) for segment in self.found[:20]]
-        return "\n".join([*self.remarks[: self.off], searched, *self.remarks[self.off :], *lines])
+        return [*self.remarks[: self.off], searched, *self.remarks[self.off :]]
 
 
 def audit(

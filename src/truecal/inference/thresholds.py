@@ -88,9 +88,9 @@ class NetBenefit(Result):
 
     def __str__(self) -> str:
         interval = f"{level(self.confidence_level)} interval"
-        head = f"{'threshold':>9} {'net benefit':>11} {interval:>20} {'treat all':>10}"
+        head = f"{'threshold':>9}  {'net benefit':>11}  {interval:>18} {'treat all':>10}"
         lines = [
-            f"{t:9.3g} {value:11.4f} {f'{low:.4f} to {high:.4f}':>20} {everyone:10.4f}"
+            f"{t:9.3g}  {value:11.4f}  {f'{low:.4f} to {high:.4f}':>18} {everyone:10.4f}"
             for t, value, low, high, everyone in zip(
                 self.thresholds, self.net_benefit, self.low, self.high, self.treat_all, strict=True
             )
