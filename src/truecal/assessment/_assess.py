@@ -26,7 +26,7 @@ from truecal.assessment._next_steps import (
 )
 from truecal.assessment._plotdata import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
 from truecal.assessment._sections import Clinical, OverTime, assess_clinical, assess_over_time, check_clinical
-from truecal.assessment._verdict import CONTRADICTED, data_warnings, judge, verdict
+from truecal.assessment._verdict import CONTRADICTED, cost_in_words, data_warnings, judge, verdict
 from truecal.data import as_samples, read_rows
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import MISSING, split_rows, split_sample
@@ -127,6 +127,11 @@ class Assessment(Result):
     def estimate(self) -> Estimate:
         """The estimate that the verdict quotes."""
         return self.estimates[0]
+
+    @property
+    def is_it_much(self) -> str:
+        """What the error costs of the Brier score, and of decisions at a threshold, in words."""
+        return cost_in_words(self.sample, self.estimate.value, self.decompositions[0].score)
 
     @property
     def miscalibrated(self) -> bool:

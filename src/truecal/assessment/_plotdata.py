@@ -88,6 +88,18 @@ class ScoreHistogram(Result):
         return rows
 
 
+def axis_top(largest: float) -> float:
+    """Return where a linear axis of probabilities ends: at 1, or just above the largest one if all are low.
+
+    Examples
+    --------
+    >>> [axis_top(value) for value in (0.9, 0.55, 0.31, 0.004)]
+    [1.0, 0.6, 0.4, 0.004]
+    """
+    tops = (round(digit * 10.0**-power, 7) for power in range(6, 0, -1) for digit in (1, 2, 4, 6, 8))
+    return next((top for top in tops if largest <= top <= 0.6), 1.0)
+
+
 @takes_predictions
 def score_histogram(
     y_true: ArrayLike | Sample,

@@ -11,10 +11,12 @@ from truecal._lib.text import counted, in_clusters, level, percent
 from truecal.data.extremes import limits_of
 from truecal.data.faults import CLASSES, are_classes
 from truecal.data.sample import Sample
+from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.c_statistic import reversed_scores
 from truecal.inference.dependence import suspected_dependence
 from truecal.inference.resample import count_impossible
+from truecal.inference.thresholds import net_benefit
 from truecal.results import Estimate, Interval
 
 #: What the data say about perfect calibration.
@@ -22,6 +24,8 @@ CONTRADICTED, NOT_CONTRADICTED, INCONCLUSIVE = "contradicted", "not contradicted
 
 #: An error of this size that the data do not rule out means that they say little.
 LARGE_ERROR = 0.1
+#: Thresholds at which the cost of decisions is looked for.
+_THRESHOLDS = tuple(round(0.05 * k, 2) for k in range(1, 20))
 #: A difference of this many standard deviations is reported as a direction.
 _CLEAR = 2.5
 
@@ -77,6 +81,28 @@ def verdict(
         rows = counted(sample.n, "row") + clusters
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
     return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high})."
+
+
+def cost_in_words(sample: Sample, error: float, brier: float) -> str:
+    r"""Return whether an error matters: what it costs of the Brier score, and of decisions at a threshold.
+
+    An error of e costs :math:`e^2` of the Brier score. The cost of decisions is the net benefit that a logistic
+    recalibration adds, at the threshold where it adds most.
+    """
+    share = f" ({percent(error**2 / brier)} of it)" if brier > 0 else ""
+    text = f"It costs about {error**2:.2g} of the Brier score of {brier:.3f}{share}."
+    try:
+        curve = net_benefit(sample, thresholds=_THRESHOLDS)
+    except InputError:  # labels or weights for which it is not defined
+        return text
+    worst = int(np.nanargmax(curve.cost))
+    lost = 1000 * float(curve.cost[worst])
+    at = f"a threshold of {percent(float(curve.thresholds[worst]), 0)}"
+    if not lost >= 0.5:
+        return (
+            f"{text} Decisions at thresholds from 5% to 95% lose less than 1 correct action per 1,000 rows."
+        )
+    return f"{text} Decisions lose most at {at}: about {lost:,.0f} correct actions per 1,000 rows."
 
 
 def _largest_error(sample: Sample) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal.display._base import Display, describe_plot
-from truecal.display._style import BLUE, INK, RED, axes_or_new, legend_inside, percent_axis, stack_below, tidy
+from truecal.display._style import BLUE, INK, RED, axes_or_new, legend_below, percent_axis, stack_below, tidy
 from truecal.exceptions import InputError
 
 #: The largest e-value that is drawn; evidence beyond that needs no scale.
@@ -62,55 +62,52 @@ class MonitorDisplay(Display):
         return cls(monitor.history, monitor.threshold, monitor.change).plot(ax, **options)
 
     @describe_plot
-    def plot(self, ax: Any = None, **options: Any) -> Self:
-        """Draw the e-value on a logarithmic scale, observed frequency less mean score, and the calibration error.
+    def plot(self, ax: Any = None, *, legend: bool = True, **options: Any) -> Self:
+        """Draw the e-value on a logarithmic scale, and observed less predicted in each batch and in all rows so far.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure of `matplotlib.pyplot`. The axes are divided into three.
+        {legend}
         **options
             Passed to matplotlib for the line of the e-value.
 
         {panels}
         """
-        ax = axes_or_new(ax, figsize=(6.4, 5.4))
-        below, last = stack_below(ax, 0.9, 0.5)
+        ax = axes_or_new(ax, figsize=(6.4, 5.6))
+        batches, last = stack_below(ax, 0.45, 0.5)
         times, dated = self._times()
         logs = [min(max(look.log_evalue, -math.log(_MOST)), math.log(_MOST)) for look in self.looks]
-        style = {"color": BLUE, "linewidth": 1.6, "label": "e-value", **options}
-        ax.plot(times, np.exp(logs), **style)
+        ax.plot(times, np.exp(logs), **{"color": BLUE, "linewidth": 1.6, **options})
         ax.axhline(
             self.threshold, color=RED, linestyle="--", linewidth=1.2, label=f"alarm at {self.threshold:g}"
         )
         ax.set_yscale("log")
-        ax.tick_params(labelbottom=False)
         tidy(ax, ylabel="e-value")
+        batches.vlines(times, 0, [look.batch_gap for look in self.looks], color=INK, linewidth=2)
+        tidy(batches, ylabel="gap of each\nbatch (%)")
         low, high = ([getattr(look, name) for look in self.looks] for name in ("gap_low", "gap_high"))
-        below.fill_between(times, low, high, color=BLUE, alpha=0.2, linewidth=0, label="confidence sequence")
-        below.plot(
-            times, [look.gap for look in self.looks], color=BLUE, linewidth=1.6, label="all rows so far"
-        )
-        batches = [look.batch_gap for look in self.looks]
-        below.plot(times, batches, ".", color=INK, markersize=4, label="each batch")
-        below.axhline(0, color=INK, linewidth=0.8)
-        # Early bounds are wide; the scale is that of the batches and of what is known in the end.
-        extent = 1.5 * max(np.abs(batches).max(), abs(low[-1]), abs(high[-1]), 1e-3)
-        below.set_ylim(-extent, extent)
-        below.tick_params(labelbottom=False)
-        tidy(below, ylabel="observed less\npredicted (%)")
-        low, high = ([getattr(look, name) for look in self.looks] for name in ("error_low", "error_high"))
-        last.fill_between(times, low, high, color=BLUE, alpha=0.2, linewidth=0)
-        last.set_ylim(0, 1.5 * max(high[-1], *low, 1e-3))
-        tidy(last, xlabel="time" if dated else "rows", ylabel="error (%)")
-        for one in (below, last):
+        last.fill_between(times, low, high, color=BLUE, alpha=0.2, linewidth=0, label="confidence sequence")
+        last.plot(times, [look.gap for look in self.looks], color=BLUE, linewidth=1.6)
+        # Early bounds are wide; the scale is that of the second half.
+        half = len(self.looks) // 2
+        extent = 1.15 * max(*np.abs([*low[half:], *high[half:]]), 1e-3)
+        last.set_ylim(-extent, extent)
+        tidy(last, xlabel="time" if dated else "rows", ylabel="gap so far\n(%)")
+        for one in (batches, last):
+            one.axhline(0, color=INK, linewidth=0.8)
             percent_axis(one.yaxis)
-        self._draw_change((ax, below, last), dated)
-        legend_inside(ax, "upper left")
-        legend_inside(below, "lower left", columns=3)
+        for one in (ax, batches):
+            one.tick_params(labelbottom=False)
+        ax.figure.align_ylabels([ax, batches, last])
+        self._draw_change((ax, batches, last), dated)
         if dated and isinstance(self.looks[0].time, str):
             last.tick_params(axis="x", labelrotation=30)
-        return self._drawn(ax, below, last)
+        if legend:
+            handles = [*ax.get_legend_handles_labels()[0], *last.get_legend_handles_labels()[0]]
+            legend_below([ax, last], columns=3, handles=handles)
+        return self._drawn(ax, batches, last)
 
     def _times(self) -> tuple[list[Any], bool]:
         """Return where each look is on the horizontal axis: its time, or its number of rows."""

@@ -11,7 +11,7 @@ import numpy as np
 from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.text import level
 from truecal._lib.types import RNGLike
-from truecal.assessment._plotdata import ScoreHistogram, score_histogram
+from truecal.assessment._plotdata import ScoreHistogram, axis_top, score_histogram
 from truecal.data.predictions import AGAINST_THE_REST
 from truecal.data.question import ask
 from truecal.data.sample import Sample
@@ -21,7 +21,6 @@ from truecal.display._style import (
     INK,
     axes_or_new,
     axis_floor,
-    axis_top,
     count_axis,
     draw_diagonal,
     label_outer,

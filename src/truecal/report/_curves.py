@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +84,8 @@ def decision_curve(curve: NetBenefit) -> Markup:
 
 
 def timeline(part: OverTime) -> Markup:
-    """Return the e-value, observed less predicted and the calibration error against time, one below another."""
-    looks, change = part.history, part.change
+    """Return the e-value, and observed less predicted in each window and in all rows so far, one below another."""
+    looks = part.history
     times = [_number(look.time) for look in looks]
     length = times[-1] - times[0]
 
@@ -94,61 +94,58 @@ def timeline(part: OverTime) -> Markup:
         return _LEFT + _WIDTH * min(max(share, 0.0), 1.0)
 
     at = [x(look.time) for look in looks]
-    logs = [max(look.log_evalue / math.log(10), -_MOST) for look in looks]
-    alarm = math.log10(part.threshold)
-    # Early bounds are wide; the scale is that of the windows and of what is known in the end.
-    last, gaps = looks[-1], [look.batch_gap for look in looks]
-    widest = 1.15 * max(*map(abs, gaps), abs(last.gap_low), abs(last.gap_high), 1e-3)
-    most = 1.5 * max(last.error_high, *(look.error_low for look in looks), 1e-3)
-    largest = max(logs)
-    evidence = _Panel("e-value", 0, math.floor(min(logs)), math.ceil(max(min(largest, _MOST), alarm + 0.3)))
-    level = _Panel("obs. − predicted", 1, -widest, widest)
-    error = _Panel("error (RMS)", 2, 0.0, most)
-    drawn = [
-        [f'<path class="alarm" d="M{_LEFT:g} {evidence.y(alarm)}H{_RIGHT:g}"/>', evidence.line(at, logs)],
-        [
-            level.band(at, [look.gap_low for look in looks], [look.gap_high for look in looks]),
-            f'<path class="ideal" d="M{_LEFT:g} {level.y(0)}H{_RIGHT:g}"/>',
-            level.line(at, [look.gap for look in looks]),
-        ],
-        [error.band(at, [look.error_low for look in looks], [look.error_high for look in looks])],
-    ]
-    # Not clipped: what is above the scale, and points, which stick out at both ends.
-    above = [
-        [evidence.above(largest)] if largest > evidence.high else [],
-        [
-            f'<circle class="dot" cx="{a:.1f}" cy="{level.y(gap)}" r="2.4"/>'
-            for a, gap in zip(at, gaps, strict=True)
-        ],
-        [],
-    ]
-    bottom, parts = error.bottom, []
-    for panel, content, over in zip((evidence, level, error), drawn, above, strict=True):
-        parts += panel.frame()
-        parts.append(f'<g clip-path="url(#time-{panel.place})">')
-        if change is not None:
-            start, end = x(change.low_time), x(change.high_time)
-            size = f'width="{max(end - start, 1):.1f}" height="{_TIME_HEIGHT:g}"'
-            line = f"M{x(change.time):.1f} {panel.top:g}v{_TIME_HEIGHT:g}"
-            parts.append(
-                f'<rect class="since" x="{start:.1f}" y="{panel.top:g}" {size}/>'
-                f'<path class="alarm solid" d="{line}"/>'
-            )
-        parts += [*content, "</g>", *over]
+    drawn = [_evidence(part, at), _of_windows(part, at), _so_far(part, at)]
+    parts = []
+    for panel, content, above in drawn:
+        clip = f'<g clip-path="url(#time-{panel.place})">'
+        parts += [*panel.frame(), clip, *_change(part, panel, x), *content, "</g>", above]
+    bottom = drawn[-1][0].bottom
     parts += _time_labels([look.time for look in looks], at, bottom)
     head = f'viewBox="0 0 {_RIGHT + 14:g} {bottom + 22:g}" role="img" aria-labelledby="time-t time-d"'
-    title = '<title id="time-t">Calibration over time</title>'
-    return Markup(
-        "\n".join(
-            [
-                f'<svg class="diagram" {head}>',
-                title,
-                f'<desc id="time-d">{escape(part.verdict)}</desc>',
-                *parts,
-            ]
-        )
-        + "\n</svg>"
-    )
+    words = f'<title id="time-t">Calibration over time</title><desc id="time-d">{escape(part.verdict)}</desc>'
+    return Markup("\n".join([f'<svg class="diagram" {head}>', words, *parts, "</svg>"]))
+
+
+#: A panel, what is drawn inside it, and what is written above it.
+_Drawn = tuple["_Panel", list[str], str]
+
+
+def _evidence(part: OverTime, at: Sequence[float]) -> _Drawn:
+    logs = [max(look.log_evalue / math.log(10), -_MOST) for look in part.history]
+    alarm, largest = math.log10(part.threshold), max(logs)
+    panel = _Panel("e-value", 0, math.floor(min(logs)), math.ceil(max(min(largest, _MOST), alarm + 0.3)))
+    lines = [f'<path class="alarm" d="M{_LEFT:g} {panel.y(alarm)}H{_RIGHT:g}"/>', panel.line(at, logs)]
+    return panel, lines, panel.above(largest) if largest > panel.high else ""
+
+
+def _of_windows(part: OverTime, at: Sequence[float]) -> _Drawn:
+    gaps = [look.batch_gap for look in part.history]
+    widest = 1.15 * max(*map(abs, gaps), 1e-3)
+    panel = _Panel("each window", 1, -widest, widest)
+    stems = "".join(f"M{a:.1f} {panel.y(0)}V{panel.y(gap)}" for a, gap in zip(at, gaps, strict=True))
+    width = min(max(0.7 * _WIDTH / len(gaps), 0.8), 8.0)
+    return panel, [f'<path class="stem" d="{stems}" stroke-width="{width:.1f}"/>', panel.zero()], ""
+
+
+def _so_far(part: OverTime, at: Sequence[float]) -> _Drawn:
+    looks = part.history
+    # Early bounds are wide; the scale is that of the second half.
+    ends = [abs(end) for look in looks[len(looks) // 2 :] for end in (look.gap_low, look.gap_high)]
+    widest = 1.15 * max(*ends, 1e-3)
+    panel = _Panel("all rows so far", 2, -widest, widest)
+    band = panel.band(at, [look.gap_low for look in looks], [look.gap_high for look in looks])
+    return panel, [band, panel.zero(), panel.line(at, [look.gap for look in looks])], ""
+
+
+def _change(part: OverTime, panel: _Panel, x: Callable[[Any], float]) -> list[str]:
+    """Return the beginning of the change, and its interval."""
+    if part.change is None:
+        return []
+    start, end = x(part.change.low_time), x(part.change.high_time)
+    size = f'width="{max(end - start, 1):.1f}" height="{_TIME_HEIGHT:g}"'
+    line = f"M{x(part.change.time):.1f} {panel.top:g}v{_TIME_HEIGHT:g}"
+    box = f'<rect class="since" x="{start:.1f}" y="{panel.top:g}" {size}/>'
+    return [box, f'<path class="alarm solid" d="{line}"/>']
 
 
 def _time_labels(times: Sequence[Any], at: Sequence[float], bottom: float) -> list[str]:
@@ -217,6 +214,9 @@ class _Panel:
         return (
             f'<text class="tick" x="{_RIGHT:g}" y="{self.top - 5:g}" text-anchor="end">↑ up to {shown}</text>'
         )
+
+    def zero(self) -> str:
+        return f'<path class="ideal" d="M{_LEFT:g} {self.y(0)}H{_RIGHT:g}"/>'
 
     def line(self, at: Sequence[float], values: Sequence[float]) -> str:
         return f'<path class="isotonic" d="M{self._points(at, values)}"/>'

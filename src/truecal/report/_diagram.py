@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.text import level
 from truecal._lib.types import FloatArray
-from truecal.assessment._plotdata import ScoreHistogram
+from truecal.assessment._plotdata import ScoreHistogram, axis_top
 from truecal.data.sample import Sample
 from truecal.inference.reliability import Reliability
 
@@ -39,22 +39,43 @@ class _Layout:
     bins: FloatArray
     ticks: tuple[tuple[float, str], ...]
     low: float = 0.0
+    high: float = 1.0
 
 
-def by_score(curve: Reliability, histogram: ScoreHistogram | None = None, name: str = "score") -> Markup:
-    """Return the usual diagram: the observed frequency against the score, with a histogram of the scores."""
-    score = curve.score
+def by_score(
+    curve: Reliability,
+    histogram: ScoreHistogram | None = None,
+    name: str = "score",
+    notes: Sequence[str] = (),
+) -> Markup:
+    """Return the usual diagram: the observed frequency against the score, with a histogram of the scores.
+
+    Both axes end where low scores and frequencies end; `notes` are written into the lower right corner.
+    """
+    top = axis_top(float(max(curve.score.max(), curve.bins.upper.max(), curve.bins.mean_label.max())))
+    score = curve.score / top
     layout = _Layout(
         name=name,
         title="score" if name == "score" else f"{name} score",
         step_edges=np.concatenate([score[:1], (score[:-1] + score[1:]) / 2, score[-1:]]),
         steps=score,
-        bins=curve.bins.mean_score,
-        ticks=tuple((tick, f"{tick:g}") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
+        bins=curve.bins.mean_score / top,
+        ticks=tuple((tick, f"{round(tick * top, 9):g}") for tick in _parts(top)),
+        high=top,
     )
+    place = f'class="axis" x="{_LEFT + _SIDE - 8:g}" text-anchor="end"'
+    written = [
+        f'<text {place} y="{_BOTTOM - 10 - 16 * k:g}">{escape(note)}</text>'
+        for k, note in enumerate(reversed(notes))
+    ]
     if histogram is None:
-        return _svg(curve, layout, [], height=_BOTTOM + 36)
-    return _svg(curve, layout, _histogram(histogram), height=_BOTTOM + 40 + _STRIP + 28)
+        return _svg(curve, layout, written, height=_BOTTOM + 36)
+    return _svg(curve, layout, [*written, *_histogram(histogram, top)], height=_BOTTOM + 40 + _STRIP + 28)
+
+
+def _parts(top: float) -> tuple[float, ...]:
+    """Return where the ticks of an axis up to `top` stand, as parts of it: at round numbers."""
+    return (0, 0.2, 0.4, 0.6, 0.8, 1) if top == 1 else (0, 0.25, 0.5, 0.75, 1)
 
 
 def by_rank(curve: Reliability, sample: Sample) -> Markup:
@@ -112,7 +133,7 @@ class _Drawing:
         return f"{_LEFT + _SIDE * position:.1f}"
 
     def y(self, label: float) -> str:
-        return f"{_BOTTOM - _SIDE * (label - self.layout.low) / (1 - self.layout.low):.1f}"
+        return f"{_BOTTOM - _SIDE * (label - self.layout.low) / (self.layout.high - self.layout.low):.1f}"
 
     def frame(self) -> list[str]:
         lines = [f'<rect class="frame" x="{_LEFT:g}" y="{_TOP:g}" width="{_SIDE:g}" height="{_SIDE:g}"/>']
@@ -125,7 +146,10 @@ class _Drawing:
                 f'<text class="tick" x="{x}" y="{_BOTTOM + 14:g}" text-anchor="{anchor}">{shown}</text>',
             ]
         step = 0.2 if self.layout.low < 0.35 else 0.1 if self.layout.low < 0.75 else 0.02
-        for tick in np.arange(math.ceil(self.layout.low / step - 1e-9), round(1 / step) + 1) * step:
+        levels = np.arange(math.ceil(self.layout.low / step - 1e-9), round(1 / step) + 1) * step
+        if self.layout.high < 1:
+            levels = self.layout.high * np.array(_parts(self.layout.high))
+        for tick in np.round(levels, 9):
             y = self.y(tick)
             lines += [
                 f'<path class="grid" d="M{_LEFT:g} {y}H{_LEFT + _SIDE:g}"/>',
@@ -142,7 +166,7 @@ class _Drawing:
     def ideal(self, curve: Reliability) -> str:
         """Return the path of perfect calibration: the score itself."""
         if self.layout.name != "rank":
-            return f"M{self.x(0)} {self.y(0)}L{self.x(1)} {self.y(1)}"
+            return f"M{self.x(0)} {self.y(0)}L{self.x(1)} {self.y(self.layout.high)}"
         visible = self._visible()
         return "M" + "L".join(f"{self.x(self.layout.steps[k])} {self.y(curve.score[k])}" for k in visible)
 
@@ -173,8 +197,9 @@ class _Drawing:
         for k, row in enumerate(curve.bin_rows()):
             x, y = self.x(middles[k]), self.y(row["mean_label"])
             low, high = row["interval_lower"], row["interval_upper"]
+            end = self.y(min(high, self.layout.high))
             marks.append(
-                f'<path class="whisker" d="M{x} {self.y(low)}V{self.y(high)}"/>'
+                f'<path class="whisker" d="M{x} {self.y(low)}V{end}"/>'
                 f'<circle class="dot" cx="{x}" cy="{y}" r="4"/>'
             )
             lines = [
@@ -221,13 +246,13 @@ def thumbnail(curve: Reliability, name: str) -> Markup:
     )
 
 
-def _histogram(histogram: ScoreHistogram) -> list[str]:
+def _histogram(histogram: ScoreHistogram, largest: float) -> list[str]:
     top = _BOTTOM + 40
     base, middle = top + _STRIP, _LEFT + _SIDE / 2
     rows, edges = histogram.rows.tolist(), histogram.edges.tolist()
     most = max(rows)
     bars = []
-    for count, (low, high) in zip(rows, pairwise(edges), strict=True):
+    for count, (low, high) in zip(rows, pairwise(edge / largest for edge in edges), strict=True):
         if count:
             height = max(_STRIP * count / most, 0.7)  # a single row must be visible
             bars.append(

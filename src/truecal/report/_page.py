@@ -60,7 +60,7 @@ def render(
         "decimal": _decimal,
         "short": _short_pvalue,
     }
-    diagrams = [by_score(assessment.reliability, assessment.histogram)]
+    diagrams = [by_score(assessment.reliability, assessment.histogram, notes=_statistics(assessment))]
     if _is_skewed(assessment):
         diagrams.append(by_rank(assessment.reliability, assessment.sample))
     recalibration = assessment.recalibration
@@ -74,6 +74,7 @@ def render(
         today=date.today().isoformat(),
         version=__version__,
         heading=_heading(assessment),
+        contents=_contents(assessment),
         diagrams=diagrams,
         after=after,
         decisions=None if assessment.clinical is None else decision_curve(assessment.clinical.decision_curve),
@@ -120,6 +121,32 @@ def _heading(assessment: Assessment) -> tuple[str, str]:
     if assessment.state == NOT_CONTRADICTED:
         return "good", "No evidence of miscalibration"
     return "open", "Too few rows to tell"
+
+
+def _contents(assessment: Assessment) -> list[tuple[str, str]]:
+    """Return the sections of the page: their identifiers and short names."""
+    sections = [
+        ("diagram", "Curve", True),
+        ("clinical", "Clinical validation", assessment.clinical is not None),
+        ("size", "How large", True),
+        ("test", "Chance", assessment.test is not None or bool(assessment.plan)),
+        ("recalibration", "What to do", assessment.recalibration is not None),
+        ("time", "Over time", assessment.over_time is not None),
+        *((table["id"], table["heading"], True) for table in _breakdowns(assessment)),
+        ("scores", "Brier score and log loss", True),
+        ("data", "Data", True),
+        ("method", "Methods", True),
+    ]
+    return [(identifier, name) for identifier, name, shown in sections if shown]
+
+
+def _statistics(assessment: Assessment) -> list[str]:
+    """Return what clinical diagrams show in a corner: intercept, slope and C statistic."""
+    if assessment.clinical is None:
+        return []
+    weak, c = assessment.weak, assessment.clinical.c_statistic
+    parts = (("intercept", weak.intercept.value, 2), ("slope", weak.slope.value, 2), ("C", c.value, 3))
+    return [f"{name} {_decimal(value, digits)}" for name, value, digits in parts]
 
 
 def _breakdowns(assessment: Assessment) -> list[dict[str, Any]]:

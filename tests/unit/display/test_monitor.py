@@ -22,13 +22,16 @@ def test_lines_are_the_history(dated):
     monitor = _monitor(dated)
     display = monitor.plot(ax=Figure(layout="constrained").subplots())
     assert isinstance(display, MonitorDisplay)
-    above, below, last = display.axes_
+    above, batches, last = display.axes_
     assert above.lines[0].get_ydata() == pytest.approx([min(look.evalue, 1e12) for look in monitor.history])
-    assert below.lines[0].get_ydata().tolist() == [look.gap for look in monitor.history]
+    stems = batches.collections[0].get_segments()
+    assert [stem[1][1] for stem in stems] == pytest.approx([look.batch_gap for look in monitor.history])
+    assert list(last.lines[0].get_ydata()) == [look.gap for look in monitor.history]
     assert last.get_xlabel() == ("time" if dated else "rows")
-    assert last.get_ylim()[1] > monitor.history[-1].error_high
+    assert last.get_ylim()[1] > monitor.history[-1].gap_high
     assert above.get_yscale() == "log"
-    assert "change" in [text.get_text() for text in above.get_legend().get_texts()]
+    (legend,) = display.figure_.legends
+    assert "change" in [text.get_text() for text in legend.get_texts()]
     display.figure_.draw_without_rendering()
 
 

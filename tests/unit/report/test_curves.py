@@ -62,7 +62,8 @@ def test_svg(rows, time):
     part = assess_over_time(rows, time, 0.05)
     root = ElementTree.fromstring(str(timeline(part)))
     kinds = [element.get("class") for element in root.iter()]
-    assert kinds.count("dot") == len(part.history)
+    (stems,) = (element.get("d") for element in root.iter() if element.get("class") == "stem")
+    assert stems.count("M") == len(part.history)
     assert kinds.count("since") == (3 if part.change else 0)
     assert next(text.text for text in root.iter("text") if text.get("class") == "axis") == "e-value"
 

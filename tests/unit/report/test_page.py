@@ -64,7 +64,7 @@ def test_only_skewed_scores_get_the_second_diagram(uniform, skewed):
 
 def test_it_needs_nothing_from_outside(skewed):
     page = render(skewed)
-    assert not re.search(r"https?://|src=|href=|@import|<script", page)
+    assert not re.search(r'https?://|src=|href="[^#]|@import|<script', page)
     assert len(page) < 120_000
 
 
@@ -142,3 +142,11 @@ def test_colours_can_be_read_in_light_dark_and_print():
         assert contrast(colour["accent"], colour["paper"]) >= 4.5
         for name in ("accent", "soft"):  # lines upon the band
             assert contrast(colour[name], colour["band"]) >= 3, name
+
+
+def test_contents_and_cost(uniform):
+    page = render(uniform)
+    for target in re.findall(r'<a href="#([^"]+)"', page):
+        assert f'id="{target}"' in page
+    assert "Is it much?" in page
+    assert "of the Brier score of" in page
