@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,7 @@ from truecal.data.pseudo_labels import PseudoLabels
 from truecal.data.question import Question, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE, EstimatorSpec, get_estimator
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.inference._test_result import TestResult
 from truecal.inference.c_statistic import reversed_scores
 from truecal.inference.multiplicity import adjusted_together, corrected_by_holm
@@ -102,7 +101,7 @@ def each_alone(question: Question, test: Callable[[Question], TestResult]) -> Te
 def _joint_null(question: Question, rows: Sequence[Rows]) -> tuple[JointNull, SpiegelhalterResult]:
     """Return how to resample all classes at once, and Spiegelhalter's test of them."""
     samples = question.samples
-    if samples[0].clusters is not None:
+    if samples[0].clusters:
         nulls = [ClusterNull(*cluster_rows(sample)) for sample in samples]
         return JointClusterNull(nulls), z_of(samples)
     proba, weight = question.proba, question.weight
@@ -186,10 +185,11 @@ def _notes_on_labels(sample: Sample) -> tuple[str, ...]:
 
 def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
     """Return how to resample a sample; `rows` tell apart weights that differ within a score."""
-    if sample.pseudo is not None:
-        return _null_of_pseudo_labels(sample, sample.pseudo)
-    if sample.clusters is not None:
-        return ClusterNull(*cluster_rows(sample))
+    pseudo = sample.pseudo
+    if sample.clusters:
+        return _random_signs(pseudo, *cluster_rows(sample))
+    if pseudo is not None:
+        return _null_of_pseudo_labels(pseudo, sample.n / float(sample.weight2.sum()))
     if sample.counted:
         require_whole_counts(sample, "the test")
         return LabelNull(Trials(sample.score, sample.count, sample.positives, None, _excess_of(sample)))
@@ -204,18 +204,22 @@ def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
     return LabelNull(Trials(sample.score, size, sample.positives / weight, weight))
 
 
-def _null_of_pseudo_labels(sample: Sample, pseudo: PseudoLabels) -> Null:
+def _null_of_pseudo_labels(pseudo: PseudoLabels, scale: float) -> Null:
     """Return how to resample labels that are not the truth: gold labels are drawn again, others get random signs."""
-    score, weight = pseudo.score, pseudo.weight
-    assert score is not None
-    assert weight is not None
-    if sample.clusters is not None:
-        rows = cluster_rows(sample)
-    elif pseudo.gold is not None:
-        return GoldNull(score, weight, pseudo.gold)
-    else:
-        weight = weight * (sample.n / float(sample.weight2.sum()))
-        rows = score, weight * (score - pseudo.value), weight, np.arange(len(score))
+    assert pseudo.score is not None
+    assert pseudo.weight is not None
+    if pseudo.gold is not None:
+        return GoldNull(pseudo.score, pseudo.weight, pseudo.gold)
+    weight = pseudo.weight * scale
+    return _random_signs(
+        pseudo, pseudo.score, weight * (pseudo.score - pseudo.value), weight, np.arange(len(weight))
+    )
+
+
+def _random_signs(pseudo: PseudoLabels | None, *rows: Any) -> ClusterNull:
+    """Return random signs of clusters, or of rows; labels that are not the truth are not 0 and 1."""
+    if pseudo is None:
+        return ClusterNull(*rows)
     return ClusterNull(*rows, binary=False, scaled=not pseudo.may_vary_less)
 
 
@@ -264,7 +268,7 @@ def estimator_test(
         whole = whole.not_tested(reasons[0] if all(reasons) else "")
         outcome, notes = replace(whole, classes=corrected_by_holm(tests)), mean.notes
     for note in notes:
-        warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
+        warn_user(f"{spec.name} of {outcome.target}: {note}")
     return outcome
 
 
@@ -273,7 +277,7 @@ def _resampled(
 ) -> tuple[list[FlipScale], Iterable[tuple[Sample, ...]], SpiegelhalterResult]:
     """Return samples under the null hypothesis, how each class of them is scaled, and Spiegelhalter's test."""
     samples = question.samples
-    if samples[0].clusters is not None and spec.limit is not None:
+    if samples[0].clusters and spec.limit:
         scales = [flip_scale(*cluster_rows(sample)) for sample in samples]
         return scales, _sign_flips(samples, scales, n_resamples, rng), z_of(samples)
     for sample in samples:
@@ -314,7 +318,7 @@ def _sign_flips(
 
 def _asymptotic(spec: EstimatorSpec, statistic: float, sample: Sample) -> float | None:
     """Return the p-value of a statistic whose limit is a functional of a Brownian motion; None without a limit."""
-    if spec.limit is None or sample.clusters is not None:
+    if not spec.limit or sample.clusters:
         return None
     deviation = math.sqrt(float(np.sum(sample.count * sample.score * (1 - sample.score)))) / sample.n
     if deviation == 0:
@@ -323,7 +327,7 @@ def _asymptotic(spec: EstimatorSpec, statistic: float, sample: Sample) -> float 
 
 
 def _require_counts(sample: Sample, name: str) -> None:
-    problem = "clusters" if sample.clusters is not None else "sampling weights" if not sample.counted else ""
+    problem = "clusters" if sample.clusters else "" if sample.counted else "sampling weights"
     if problem:
         raise InputError(
             f"{name!r} cannot be tested by resampling labels with {problem}",

@@ -105,7 +105,7 @@ def calibration_index(
     """
     check_fraction("confidence_level", confidence_level)
     sample = as_sample(y_true, y_proba, **reading)
-    warn_of_dependence(sample, stacklevel=2)
+    warn_of_dependence(sample)
     core = analyse(sample)
     ici = core.error(1)
     distance, weight = np.abs(core.gap), core.weight

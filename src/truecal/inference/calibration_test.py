@@ -225,26 +225,30 @@ def calibration_test(
             value=method,
         )
     question = ask(y_true, y_proba, **reading)
-    if method != MULTISCALE:
-        check_choice("method", method, method_names())
-        if at_most is not None:
-            raise InputError("needs method='multiscale'", argument="at_most")
+    _check_method(method, at_most, options)
+    if at_most is not None:
+        result = equivalence_test(question, at_most, norm, resolution)
+    elif method == MULTISCALE:
+        result = each_alone(question, lambda part: multiscale_test(part, n_resamples, generator))
+    else:
         result = each_alone(
             question, lambda part: estimator_test(part, method, norm, options, n_resamples, generator)
         )
-    elif options:
-        raise unknown_option(next(iter(options)), "the multiscale test")
-    elif at_most is not None:
-        result = equivalence_test(question, at_most, norm, resolution)
-    else:
-        result = each_alone(question, lambda part: multiscale_test(part, n_resamples, generator))
     if question.apart:
         return result
-    notes = [*result.notes, *warn_of_dependence(question.samples[0], stacklevel=2)]
-    reversal = reversed_scores(question.samples[0]) if question.single else None
-    if reversal is not None and reversal not in notes:
+    notes = [*result.notes, *warn_of_dependence(question.samples[0])]
+    if question.single and (reversal := reversed_scores(question.samples[0])):
         notes.append(reversal)
-    return replace(result, notes=tuple(notes))
+    return replace(result, notes=tuple(dict.fromkeys(notes)))
+
+
+def _check_method(method: str, at_most: float | None, options: dict[str, Any]) -> None:
+    """Refuse an unknown method, and what goes only with an estimator or only with the multiscale test."""
+    if method == MULTISCALE and options:
+        raise unknown_option(next(iter(options)), "the multiscale test")
+    check_choice("method", method, method_names())
+    if method != MULTISCALE and at_most is not None:
+        raise InputError("needs method='multiscale'", argument="at_most")
 
 
 def method_names() -> list[str]:

@@ -19,6 +19,7 @@ from truecal.exceptions import InputError, Remedy
 from truecal.inference.c_statistic import placements
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import check_interval_norm, check_resolution, interval_of
+from truecal.inference.multiplicity import holm
 from truecal.multiscale import PairedRows, analyse, difference
 from truecal.results import Interval, Result
 
@@ -281,7 +282,7 @@ def compare(
         labels_b = y_true if y_true_b is None else y_true_b
         models = [_Model.read(first, y_true, named[first], reading)]
         models += [_Model.read(name, labels_b, named[name], reading) for name in others]
-    notes = warn_of_dependence(*(model.sample for model in models), stacklevel=2)
+    notes = warn_of_dependence(*(model.sample for model in models))
     notes += models[0].sample.label_notes
     result: Comparison | Ranking
     if len(models) > 2:
@@ -380,11 +381,8 @@ def _rank(models: Sequence[_Model], norm: float, level: float, resolution: int |
     chosen = list(itertools.combinations(models, 2))
     each = 1 - (1 - level) / len(chosen)
     pairs = [_compare(one, other, norm, each, resolution) for one, other in chosen]
-    order = sorted(range(len(pairs)), key=lambda k: pairs[k].pvalue)
-    largest = 0.0
-    for rank, k in enumerate(order):  # Holm
-        largest = max(largest, min(1.0, (len(pairs) - rank) * pairs[k].pvalue))
-        pairs[k] = replace(pairs[k], adjusted_pvalue=largest)
+    adjusted = holm([pair.pvalue for pair in pairs]).tolist()
+    pairs = [replace(pair, adjusted_pvalue=p) for pair, p in zip(pairs, adjusted, strict=True)]
     own = 1 - (1 - level) / len(models)
     tied = {models[0].name, *(pair.names[1] for pair in pairs[: len(models) - 1] if not pair.separated)}
     ranked = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar, Unpack
 
@@ -15,7 +14,7 @@ from truecal._lib.types import FloatArray
 from truecal.data.question import as_sample
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Clusters, Sample
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.multiscale import analyse, enough_clusters
 from truecal.results import Result
 
@@ -289,19 +288,14 @@ def _expected_products(
     return found[0], found[1]
 
 
-def warn_of_dependence(*samples: Sample, stacklevel: int) -> tuple[str, ...]:
+def warn_of_dependence(*samples: Sample) -> tuple[str, ...]:
     """Warn if rows look dependent and no clusters were named, and return the warning as a note.
 
-    Parameters
-    ----------
-    *samples : Sample
-        The predictions; of several samples, the first whose rows look dependent counts.
-    stacklevel : int
-        As in `warnings.warn`, counted from the caller of this function.
+    Of several samples, the first whose rows look dependent counts.
     """
     for text in map(suspected_dependence, samples):
         if text is not None:
-            warnings.warn(text, CalibrationWarning, stacklevel=stacklevel + 1)
+            warn_user(text)
             return (text,)
     return ()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from truecal.data.question import Question, ask
 from truecal.data.sample import Sample
 from truecal.data.width_bins import WidthCounting
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, EstimatorSpec, get_estimator
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.results import Estimate
 
 
@@ -222,14 +221,14 @@ def _measure(
     if spec.name == DEFAULT_ESTIMATOR:  # it, and its interval, take rows to be independent
         from truecal.inference.dependence import warn_of_dependence
 
-        warn_of_dependence(question.samples[0], stacklevel=3)
+        warn_of_dependence(question.samples[0])
     if confidence_level is None:
         outcome = question.combine(estimates)
     else:
         outcome = _with_intervals(question, estimates, order, confidence_level, resolution)
     for note in outcome.notes:
         # The third level is the line of the caller's own program.
-        warnings.warn(f"{spec.name} of {outcome.target}: {note}", CalibrationWarning, stacklevel=3)
+        warn_user(f"{spec.name} of {outcome.target}: {note}")
     if question.samples[0].pseudo is not None:
         notes = label_notes(question.samples[0], outcome.norm or 2.0, confidence_level)
         outcome = replace(outcome, notes=(*outcome.notes, *notes))

@@ -116,7 +116,7 @@ def confidence_interval(
     resolution = check_resolution(resolution)
     order = check_interval_norm(norm)
     question = ask(y_true, y_proba, **reading)
-    warn_of_dependence(question.samples[0], stacklevel=2)
+    warn_of_dependence(question.samples[0])
     return interval_of(question, order, level, assume=assume, resolution=resolution)
 
 

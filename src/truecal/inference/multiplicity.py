@@ -61,6 +61,21 @@ def adjusted_pvalues(statistic: FloatArray, null: FloatArray) -> FloatArray:
     return adjusted
 
 
+def holm(pvalues: Sequence[float]) -> FloatArray:
+    """Return p-values that hold for all of them at once, under any dependence (Holm 1979).
+
+    Examples
+    --------
+    >>> holm([0.02, 0.5, 0.01]).tolist()
+    [0.04, 0.5, 0.03]
+    """
+    pvalue = np.asarray(pvalues)
+    order = np.argsort(pvalue, kind="stable")
+    adjusted = np.empty_like(pvalue)
+    adjusted[order] = np.maximum.accumulate(pvalue[order] * np.arange(len(pvalue), 0, -1)).clip(max=1.0)
+    return adjusted
+
+
 def adjusted_together(tests: Sequence[TestResult], *, dependent: bool = False) -> tuple[TestResult, ...]:
     """Return tests of as many draws each, with p-values that hold for all of them at once, by `adjusted_pvalues`.
 
@@ -95,10 +110,7 @@ def corrected_by_holm(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
     For estimators the smallest adjusted p-value is the number of tests divided by ``n_resamples + 1``; a note says so
     where this is above 0.05.
     """
-    pvalue = np.array([test.tail_pvalue for test in tests])
-    order = np.argsort(pvalue)
-    adjusted = np.empty_like(pvalue)
-    adjusted[order] = np.maximum.accumulate(pvalue[order] * np.arange(len(pvalue), 0, -1)).clip(max=1.0)
+    adjusted = holm([test.tail_pvalue for test in tests])
     return tuple(
         replace(
             test,

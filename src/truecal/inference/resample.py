@@ -162,14 +162,15 @@ def row_factors(
     [[0.0, 0.0, 2.0], [1.0, 1.0, 1.0]]
     """
     n_resamples, generator = check_count("n_resamples", n_resamples), as_generator(rng)
-    units = n_rows if clusters is None else int(clusters.max()) + 1
+    unit = np.arange(n_rows) if clusters is None else clusters
+    several = counts if clusters is None else None
+    n_units, total = int(unit.max()) + 1, 0 if several is None else int(several.sum())
     for _ in range(n_resamples):
-        if counts is not None and clusters is None:
-            total = int(counts.sum())
-            yield generator.multinomial(total, counts / total) / counts
+        if several is None:
+            times = np.bincount(generator.integers(n_units, size=n_units), minlength=n_units)
+            yield times.astype(np.float64)[unit]
         else:
-            drawn = np.bincount(generator.integers(units, size=units), minlength=units).astype(np.float64)
-            yield drawn if clusters is None else drawn[clusters]
+            yield generator.multinomial(total, several / total) / several
 
 
 def cluster_rows(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.intp]]:

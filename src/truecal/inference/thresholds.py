@@ -439,7 +439,7 @@ def risk_coverage(
     kept = np.cumsum(count)
     accuracy = np.minimum(np.cumsum(positives) / kept, 1.0)
     effective = kept**2 / np.cumsum(sample.weight2[::-1])
-    if sample.clusters is not None:
+    if sample.clusters:
         effective = _effective_sizes(sample.clusters, kept, accuracy, effective)
     below, above = _wilson(accuracy, effective, z)
     return RiskCoverage(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +17,7 @@ from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import read_weights
 from truecal.data.extremes import Floor
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.recalibration._scores import Column, Scores, check_logits, read_labels, read_scores
 
 #: Relative rounding error of a log-likelihood.
@@ -248,11 +247,9 @@ def unless_worse(fit: FloatArray, value: float, identity: FloatArray, value_of_i
     """
     if value >= value_of_identity - _ROUNDING * abs(value_of_identity):
         return fit
-    warnings.warn(
+    warn_user(
         f"The fit did not find a curve that is better than the scores themselves on its own rows (log-likelihood "
-        f"{value:.6g} instead of {value_of_identity:.6g}): they are left as they are.",
-        CalibrationWarning,
-        stacklevel=2,
+        f"{value:.6g} instead of {value_of_identity:.6g}): they are left as they are."
     )
     return identity
 

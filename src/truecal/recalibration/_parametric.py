@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.special import expit, softmax
 from truecal._lib.checks import check_choice
 from truecal._lib.optimize import fit_logistic, logistic_objective, maximise
 from truecal._lib.types import FloatArray
-from truecal.exceptions import CalibrationWarning
+from truecal.exceptions import warn_user
 from truecal.recalibration._base import PerClassRecalibrator, Recalibrator, unless_worse
 from truecal.recalibration._scores import Column, Scores
 
@@ -116,7 +115,7 @@ class TemperatureScaling(Recalibrator):
         table = np.column_stack([np.zeros(len(scores)), logits]) if logits.ndim == 1 else logits
         fit = fit_temperature(table, label, weight)
         if fit.note:
-            warnings.warn(fit.note, CalibrationWarning, stacklevel=4)
+            warn_user(fit.note)
         self.temperature_ = fit.temperature
         self.n_iter_ = fit.n_steps
 

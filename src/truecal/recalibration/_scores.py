@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from truecal.data.extremes import NO_FLOOR, Floor, floor_of, limits_of
 from truecal.data.faults import bad_values
 from truecal.data.labels import Codes, Labels
 from truecal.data.question import refuse_counted_from_one
-from truecal.exceptions import CalibrationWarning, InputError, Remedy
+from truecal.exceptions import InputError, Remedy, warn_user
 
 #: How scores may be given. They are never guessed from their range.
 INPUTS = ("probabilities", "logits")
@@ -229,11 +228,9 @@ def check_logits(scores: Scores) -> None:
             "were passed as logits, but all rows sum to 1", argument="scores", remedy=Remedy.NOT_LOGITS
         )
     if low < high:
-        warnings.warn(
+        warn_user(
             "scores were passed as logits, but all lie in [0, 1]. If they are probabilities, pass "
-            "input='probabilities'.",
-            CalibrationWarning,
-            stacklevel=3,
+            "input='probabilities'."
         )
 
 

@@ -329,7 +329,7 @@ def select_recalibrator(
     >>> print(selection)
     log_loss of P(y = 1), 5 folds, n = 2000
                  value (se)      difference (se)         z  chosen   error  95% interval
-     identity   0.7258 (0.0366)   +0.0000 (0.0000)       0.0      0%  0.2039  0.1826 to 0.2289
+     identity   0.7258 (0.0366)   +0.0000 (0.0000)       0.0      0%  0.2039  0.1826 to 0.2295
     *platt      0.3746 (0.0102)   -0.3512 (0.0276)      46.4     85%  0.0333  0.0000 to 0.0544
      isotonic   0.3809 (0.0127)   -0.3449 (0.0276)      40.0     15%  0.0059  0.0000 to 0.0789
     Use platt: log_loss of P(y = 1) is 0.3746 instead of 0.7258 (z = 46.4 against the null hypothesis of a

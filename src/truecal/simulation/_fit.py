@@ -18,7 +18,7 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.inference.resample import bootstrap
 from truecal.results import Result
 from truecal.simulation._curves import Curve, GLMCurve
@@ -297,7 +297,7 @@ def fit_population(
     rows = [_row(fit, selected=fit is best) for fit in glms]
     failures = [beta.message, best.message and f"{best.name}: {best.message}."]
     for failure in filter(None, failures):
-        warnings.warn(failure, CalibrationWarning, stacklevel=2)
+        warn_user(failure)
     errors = None
     if standard_errors:
         errors = _standard_errors(sample, method, n_resamples, generator)

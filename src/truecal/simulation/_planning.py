@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from truecal._lib.text import in_clusters
 from truecal._lib.types import FloatArray, NormLike, RNGLike, ScoreFunction
 from truecal.data import as_sample
 from truecal.estimators._registry import DEFAULT_TEST
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.multiscale import MIN_CLUSTERS, analyse
 from truecal.results import Result
 from truecal.simulation._population import Population, describe, largest_error, population_with_error
@@ -579,11 +578,9 @@ def _moments(
 def _compare_prevalence(argument: str, implied: float, prevalence: float) -> None:
     """Warn of scores that cannot be calibrated at this prevalence; by a wide margin, for they are only expected."""
     if abs(logit(implied) - logit(prevalence)) > math.log(_MOST_ODDS):
-        warnings.warn(
+        warn_user(
             f"{argument} implies a prevalence of {implied:.2g} if the model is calibrated, and prevalence is "
-            f"{prevalence:g}. Give both for the same patients.",
-            CalibrationWarning,
-            stacklevel=4,  # the line that calls validation_sample_size
+            f"{prevalence:g}. Give both for the same patients."
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ from truecal._lib.optimize import find_root
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.simulation._curves import Curve, FunctionCurve, GLMCurve, IdentityCurve, PowerCurve
 from truecal.simulation._scores import BetaScores, ScoreDistribution, UniformScores
 
@@ -99,12 +98,10 @@ class Population:
             return
         worst = int(excess.argmax())
         outside = score[excess > 1e-12]
-        warnings.warn(
+        warn_user(
             f"The curve leaves [0, 1]: it reaches {value[worst]:.6g} at score {score[worst]:.6g}. "
             f"It is clipped for {100 * share:.3g}% of the scores, in about "
-            f"[{outside.min():.6g}, {outside.max():.6g}].",
-            CalibrationWarning,
-            stacklevel=4,
+            f"[{outside.min():.6g}, {outside.max():.6g}]."
         )
 
     # -- known truth ---------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ All panels of one level are evaluated in one call of the integrand, which keeps 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from truecal._lib.types import FloatArray, ScoreFunction
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 
 _GAUSS: Final = np.polynomial.legendre.leggauss(20)
 _NODES: Final[FloatArray] = (_GAUSS[0] + 1) / 2
@@ -104,11 +103,9 @@ class PowerWeight:
                 break
         doubt = float(difference[open_].sum())
         if doubt > 100 * allowed:
-            warnings.warn(
+            warn_user(
                 f"The expectation over the scores did not converge: its error is about {doubt:.1g}. "
-                "The function may be noisy or unbounded.",
-                CalibrationWarning,
-                stacklevel=3,
+                "The function may be noisy or unbounded."
             )
         return total + float(value.sum())
 

@@ -150,7 +150,10 @@ def test_top_k():
     ("multiclass", "says"),
     [
         ("top_3", "'top_3' needs more than 3 classes. Got 3 instead"),
-        ("top_0", "multiclass must be one of 'top', 'classwise', 'top_k', 'top_by_class', 'canonical'"),
+        (
+            "top_0",
+            "multiclass must be one of 'top', 'classwise', 'top_k', 'top_by_class', 'multilabel', 'canonical'",
+        ),
         ("top_x", "multiclass must be one of"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +16,7 @@ from truecal._lib.types import FloatArray
 from truecal.data import as_sample
 from truecal.data.arrays import to_array, to_python
 from truecal.data.sample import Sample
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.inference.interval import confidence_interval
 from truecal.inference.monitor._batch import Batch, span
 from truecal.inference.monitor._change import ChangePoint, Checkpoints, Diagnosis, diagnose, kept_evidence
@@ -207,11 +206,9 @@ class CalibrationMonitor:
     def _leave_out(self, rows: float) -> None:
         """Count rows that are left out, with a warning for the first of them."""
         if rows and not self._rows_left_out:
-            warnings.warn(
+            warn_user(
                 f"{counted(rows, 'row')} of this batch belong to clusters that were in an earlier batch, and are left "
-                "out: a cluster counts once. monitor.rows_left_out counts such rows.",
-                CalibrationWarning,
-                stacklevel=3,
+                "out: a cluster counts once. monitor.rows_left_out counts such rows."
             )
         self._rows_left_out += rows
 
