@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.checks import check_count
 from truecal._lib.numeric import IntArray, over_runs, run_ends, search_runs
 from truecal._lib.optimize import expit
 from truecal._lib.types import FloatArray
@@ -47,12 +48,14 @@ class Partition:
     """Groups divided into non-empty bins; bin k starts at group ``start[k]``.
 
     `bounds` has the number of the first bin of each sample, and at the end the number of bins.
+    `n_bins` is how many were asked for.
     """
 
     start: IntArray
     bounds: IntArray
     lower: FloatArray
     upper: FloatArray
+    n_bins: int | IntArray
 
 
 class BinningRule(ABC):
@@ -208,7 +211,13 @@ def partition(rule: BinningRule, n_bins: int | IntArray) -> Partition:
         k = bin_of[start]
     own = start.searchsorted(bounds)
     b = each[0] if len(each) == 1 else np.repeat(each, np.diff(own))
-    return Partition(start, own, *rule.limits(k, start, b))
+    return Partition(start, own, *rule.limits(k, start, b), n_bins)
+
+
+def cut(rule: BinningRule, n_bins: Any) -> tuple[Partition, BinTable]:
+    """Divide the groups into a number of bins, which is checked, and return these with their means."""
+    division = partition(rule, n_bins if isinstance(n_bins, np.ndarray) else check_count("n_bins", n_bins))
+    return division, summarize_bins(rule.groups, division)
 
 
 def summarize_bins(groups: ScoreGroups, bins: Partition) -> BinTable:

@@ -7,13 +7,12 @@ import math
 import numpy as np
 import scipy
 
-from truecal._lib.checks import check_count
 from truecal._lib.lazy import fill_docstring
 from truecal._lib.numeric import run_maxima, run_sums
 from truecal._lib.types import FloatArray
 from truecal.data.sample import ScoreGroups
 from truecal.data.width_bins import WidthCounting
-from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, partition, summarize_bins
+from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, cut
 from truecal.estimators._registry import register_estimator
 from truecal.exceptions import InputError
 from truecal.results import BinTable, Estimates
@@ -112,13 +111,11 @@ def em_debias(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimate
 
 
 def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimates:
-    n_bins = check_count("n_bins", n_bins)
     if norm > _LARGEST_NORM:
         raise InputError(
             f"must be at most {_LARGEST_NORM} for debiased estimators. Got {norm:g} instead", argument="norm"
         )
-    division = partition(rule, n_bins)
-    bins = summarize_bins(rule.groups, division)
+    division, bins = cut(rule, n_bins)
     size, n, bounds = np.abs(bins.gap), rule.groups.n, division.bounds
     signed = run_sums(bins.count * (size**norm - _noise(bins, norm)), bounds) / n
     notes = {_SINGLE_ROWS: run_sums(bins.count * (bins.count <= 1), bounds) > n / 2}
@@ -128,7 +125,7 @@ def _debiased(rule: BinningRule, norm: float, n_bins: int) -> Estimates:
         np.maximum(signed, 0.0) ** (1 / norm),
         bins,
         bounds,
-        n_bins,
+        division.n_bins,
         signed_square=signed if norm == 2 else None,
         notes=notes,
     )

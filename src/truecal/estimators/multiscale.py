@@ -1,7 +1,11 @@
-"""The flagship estimator: the squared error on all scales that the data can resolve."""
+"""The flagship estimator: the error on all scales that the data can resolve, and its two directions."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from truecal._lib.numeric import lp_norm
+from truecal._lib.types import FloatArray
 from truecal.data.sample import Block, Sample
 from truecal.estimators._registry import register_estimator
 from truecal.multiscale import analyse, errors_in_block
@@ -50,3 +54,75 @@ def multiscale(samples: Sample | Block, *, norm: float) -> Estimates:
     return Estimates.gather(
         [Estimate(core.error(norm), signed_square=core.square if norm == 2 else None) for core in cores]
     )
+
+
+def _part(gap: FloatArray, weight: FloatArray, norm: float) -> float:
+    """Return the lp norm of the positive part of a gap."""
+    return float(lp_norm(np.maximum(gap, 0.0), weight, norm, np.array([0, len(gap)]))[0])
+
+
+def _share(sample: Sample, norm: float, sign: int) -> Estimate:
+    """Return the flagship's error times the share of the curve's gap that has this sign."""
+    core = analyse(sample)
+    whole = _part(np.abs(core.gap), core.weight, norm)
+    return Estimate(core.error(norm) * _part(sign * core.gap, core.weight, norm) / whole if whole else 0.0)
+
+
+@register_estimator(
+    "overconfidence",
+    summary="Part of the error from scores that are too high.",
+    reference="truecal (2026)",
+    estimand="lp norm of (score - conditional probability)+",
+    truth=lambda census, norm: _part(census.score - census.label, census.count, norm),
+)
+def overconfidence(sample: Sample, *, norm: float) -> Estimate:
+    r"""Return the part of the calibration error that comes from scores that are too high.
+
+    .. math:: \big(E[(f - \mu)_+^p]\big)^{1/p}, \qquad \mu = E[Y \mid f]
+
+    This is the estimand. The error of the `multiscale` estimator is divided by the estimated curve:
+    the p-th powers of `overconfidence` and `underconfidence` add up to the p-th power of the whole error. For the top
+    label, scores that are too high are confidences that are too high; for P(y = 1), they are risks that are too high.
+
+    References
+    ----------
+    Berta, Braun, Holzmüller, Bach, Jordan (2026), A variational estimator for Lp calibration errors.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> y, p = truecal.paper.population("resnet152_imgnet").sample(5000, rng=0)
+    >>> [round(truecal.calibration_error(y, p, estimator=name), 3) for name in ("overconfidence", "underconfidence")]
+    [0.08, 0.0]
+    """
+    return _share(sample, norm, 1)
+
+
+@register_estimator(
+    "underconfidence",
+    summary="Part of the error from scores that are too low.",
+    reference="truecal (2026)",
+    estimand="lp norm of (conditional probability - score)+",
+    truth=lambda census, norm: _part(census.label - census.score, census.count, norm),
+)
+def underconfidence(sample: Sample, *, norm: float) -> Estimate:
+    r"""Return the part of the calibration error that comes from scores that are too low.
+
+    .. math:: \big(E[(\mu - f)_+^p]\big)^{1/p}, \qquad \mu = E[Y \mid f]
+
+    This is the estimand; see `overconfidence`.
+
+    References
+    ----------
+    The documentation of truecal.
+
+    Examples
+    --------
+    >>> import truecal
+    >>> y, p = truecal.Population(
+    ...     truecal.simulation.BetaScores(1, 1), truecal.simulation.PowerCurve(0.5)
+    ... ).sample(5000, rng=0)
+    >>> round(truecal.calibration_error(y, p, estimator="underconfidence"), 2)
+    0.19
+    """
+    return _share(sample, norm, -1)

@@ -9,9 +9,8 @@ from truecal.estimators._binning import (
     BinningRule,
     EqualMass,
     EqualWidth,
+    cut,
     monotone_sweep,
-    partition,
-    summarize_bins,
 )
 from truecal.estimators._registry import register_estimator
 from truecal.results import Estimates
@@ -86,8 +85,7 @@ def em_sweep(sample: ScoreGroups, *, norm: float) -> Estimates:
 
 def _swept(rule: BinningRule, norm: float) -> Estimates:
     n_bins = monotone_sweep(rule)
-    division = partition(rule, n_bins)
-    bins = summarize_bins(rule.groups, division)
+    division, bins = cut(rule, n_bins)
     failed = (n_bins == 1) & (rule.groups.sizes > 1)
     value = lp_norm(bins.gap, bins.count, norm, division.bounds)
     return Estimates(value, bins, division.bounds, n_bins, notes={_NOT_MONOTONE: failed})

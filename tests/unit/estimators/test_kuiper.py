@@ -5,8 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 import truecal
-from truecal.estimators.ks import largest_value_exceeds
-from truecal.estimators.kuiper import range_exceeds
+from truecal.estimators.cumulative import largest_value_exceeds, range_exceeds
 
 
 @pytest.mark.parametrize("seed", range(9))

@@ -95,7 +95,7 @@ def test_a_name_belongs_to_one_module(registry):
         register_estimator("ew_bin", summary="Another.", reference="This test")(
             lambda sample, *, norm: Estimate(0.0)
         )
-    assert registry["ew_bin"].function.__module__ == "truecal.estimators.bin"
+    assert registry["ew_bin"].function.__module__ == "truecal.estimators.binned"
 
 
 def test_options_are_checked_against_the_function():
