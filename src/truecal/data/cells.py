@@ -310,7 +310,7 @@ class Cells(Sample):
                 dtype=self.dtype.str,
                 target=self.target,
                 **{name: getattr(self, name) for name in self._columns()},
-                **({} if self.clusters is None else self.clusters.to_arrays()),
+                **self.dependence.to_arrays(),
             )
 
     @classmethod

@@ -30,7 +30,7 @@ from truecal.data.cluster_frames import add_clusters
 from truecal.data.faults import no_weight, warn_of_classes
 from truecal.data.groups import rows_by_key
 from truecal.data.labels import check_pos_label
-from truecal.data.predictions import WEIGHT_KINDS, check_multiclass, class_target
+from truecal.data.reading import WEIGHT_KINDS, check_multiclass, class_target
 from truecal.exceptions import InputError, Remedy, first_of
 
 #: The cell of rows whose weight is zero. Those of faults count down from -1.

@@ -338,8 +338,8 @@ def numbers_in_names(names: Sequence[Any]) -> list[int] | None:
     return numbers if len(set(numbers)) == len(names) else None
 
 
-def read_clusters(clusters: Any, n: int) -> Codes:
-    """Return the number of each row's cluster, from 0; the values of several columns are crossed.
+def read_clusters(clusters: Any, n: int) -> Codes | None:
+    """Return the number of each row's cluster, from 0, or None; the values of several columns are crossed.
 
     Examples
     --------
@@ -348,6 +348,8 @@ def read_clusters(clusters: Any, n: int) -> Codes:
     >>> read_clusters([["a", 1], ["a", 2], ["a", 1]], 3).tolist()
     [0, 1, 0]
     """
+    if clusters is None:
+        return None
     code = np.zeros(n, dtype=np.intp)
     for column in cluster_columns(clusters, n):
         part = number_values(column)[1]

@@ -33,17 +33,17 @@ from truecal.data.arrays import (
 )
 from truecal.data.faults import warn_of_classes
 from truecal.data.labels import Codes, Labels, check_classes, check_pos_label, read_clusters
-from truecal.data.predictions import (
+from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
+from truecal.data.reading import (
     AGAINST_THE_REST,
     MULTILABEL,
     TOP_BY_CLASS,
+    Reading,
     check_multiclass,
     class_target,
     equal_weights,
     weights_are_counts,
 )
-from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
-from truecal.data.reading import Reading
 from truecal.data.sample import Sample
 from truecal.data.width_bins import WidthCounting
 from truecal.exceptions import InputError, Remedy
@@ -522,7 +522,7 @@ def _refuse_other_order(names: list[Any] | None, others: list[Any] | None) -> No
 
 def _weights_and_clusters(sample_weight: Any, kind: str | None, clusters: Any, n: int) -> dict[str, Any]:
     """Return the attributes of `Rows` that do not depend on the class."""
-    cluster = None if clusters is None else read_clusters(clusters, n)
+    cluster = read_clusters(clusters, n)
     weight = read_weights(sample_weight, n)
     counts = weights_are_counts(weight, kind, cluster)
     common = {"weight": weight, "counts": counts, "cluster": cluster, "equal_clusters": False}

@@ -703,87 +703,48 @@ class Sample(ScoreGroups):
         equal_clusters: bool = False,
         pseudo: PseudoLabels | None = None,
     ) -> Sample:
-        """Group checked rows: `label` of 0 and 1, `score` in [0, 1], `weight` positive."""
-        if pseudo is not None:
-            return cls._from_pseudo(pseudo, score, weight, target, sampling, clusters, equal_clusters)
-        if weight is None and clusters is None:
+        """Group checked rows: `label` of 0 and 1 or `pseudo`, `score` in [0, 1], `weight` positive."""
+        value = label if pseudo is None else pseudo.value
+        if weight is not None or pseudo is not None:
+            # Weight and label order the rows inside a tie, so that sums round the same for any row order.
+            order = np.lexsort([*([] if weight is None else [weight]), value, score])
+        elif clusters is None:
             return cls._from_sorted(*sort_rows(label, score), score.dtype, target)
-        if weight is None:
-            order, weight = (
-                np.argsort(score),
-                np.ones(len(label)),
-            )  # sums of whole numbers do not depend on the order
         else:
-            # Label and weight order the rows inside a tie, so that sums round the same for any row order.
-            order = np.lexsort((weight, label, score))
-            weight = weight[order]
-        score, label = score[order], label[order]
+            order = np.argsort(score)  # sums of whole numbers do not depend on the order
+        weight = ones(len(score)) if weight is None else weight[order]
+        value, score = value[order], score[order]
         start = _group_starts(score)
         start = np.arange(len(score)) if start is None else start
-        positives, square = weight * label, weight**2
-        return cls(
-            score=score[start].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
-            count=np.add.reduceat(weight, start),
-            positives=np.add.reduceat(positives, start),
-            dtype=score.dtype,
-            target=target,
-            squares=np.add.reduceat(square, start) if sampling else None,
-            positive_squares=np.add.reduceat(square * label, start) if sampling else None,
-            clusters=None
-            if clusters is None
-            else replace(
-                _by_cluster(clusters[order], start, weight, positives, counted=not sampling),
-                equal=equal_clusters,
-            ),
-        )
-
-    @classmethod
-    def _from_pseudo(
-        cls,
-        pseudo: PseudoLabels,
-        score: NDArray[Any],
-        weight: FloatArray | None,
-        target: str,
-        sampling: bool,
-        clusters: NDArray[Any] | None,
-        equal_clusters: bool,
-    ) -> Sample:
-        """Group rows with labels that are not 0 and 1."""
-        order = np.argsort(score, kind="stable")
-        if (
-            start := _group_starts(score[order])
-        ) is not None:  # sums round the same for any order of the rows
-            keys = (pseudo.value,) if weight is None else (weight, pseudo.value)
-            order = np.lexsort((*keys, score))
-        start = np.arange(len(score)) if start is None else start
-        pseudo, score = pseudo.take(order), score[order]
-        weight = ones(len(score)) if weight is None else weight[order]
         square = weight**2 if sampling else weight
-        label = pseudo.value
 
         def total(values: FloatArray) -> FloatArray:
             return np.asarray(np.add.reduceat(values, start))
 
-        table = None
-        if clusters is not None or pseudo.nuisance is not None:
-            named = clusters is not None
-            cluster = np.arange(len(score)) if clusters is None else clusters[order]
-            table = _by_cluster(cluster, start, weight, weight * label, counted=not sampling)
-            table = replace(table, equal=equal_clusters, named=named)
-            if pseudo.nuisance is not None:
-                table = _with_nuisance(table, pseudo.nuisance, start, weight)
+        more: dict[str, Any] = {}
+        if sampling or pseudo is not None:
+            more = {"squares": total(square), "positive_squares": total(square * value)}
+        if clusters is not None:
+            table = _by_cluster(clusters[order], start, weight, weight * value, counted=not sampling)
+            more["clusters"] = replace(table, equal=equal_clusters)
+        if pseudo is not None:
+            pseudo = replace(pseudo.take(order), score=score.astype(np.float64), weight=weight)
+            more["label_squares"], more["noise"] = total(square * value**2), total(square * pseudo.variance)
+            more["pseudo"] = pseudo
+        if pseudo is not None and pseudo.nuisance is not None:
+            if "clusters" not in more:  # every row is one
+                table = _by_cluster(
+                    np.arange(len(score)), start, weight, weight * value, counted=not sampling
+                )
+                more["clusters"] = replace(table, named=False)
+            more["clusters"] = _with_nuisance(more["clusters"], pseudo.nuisance, start, weight)
         return cls(
-            score=score[start].astype(np.float64) + 0.0,
+            score=score[start].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
             count=total(weight),
-            positives=total(weight * label),
+            positives=total(weight * value),
             dtype=score.dtype,
             target=target,
-            squares=total(square),
-            positive_squares=total(square * label),
-            clusters=table,
-            label_squares=total(square * label**2),
-            noise=total(square * pseudo.variance),
-            pseudo=replace(pseudo, score=score.astype(np.float64), weight=weight),
+            **more,
         )
 
     @classmethod

@@ -104,34 +104,34 @@ def joint_limits(
     """
     part = np.full(len(classes), 1 / len(classes)) if share is None else share
     parts = [one.limits_for(norm, resolution) for one in classes]
-    each = np.array([one.variance(norm) for one in classes])
+
+    def of(results: Sequence[Limits | Multiscale], name: str) -> FloatArray:
+        return np.array([getattr(one, name) for one in results])
+
+    def mean(squares: FloatArray) -> float:
+        """Return the mean of squares, or the square of the mean root."""
+        return float(part @ squares if norm == 2 else (part @ np.sqrt(np.maximum(squares, 0.0))) ** 2)
+
     if influence is not None:
         variance = float(mean_covariance(influence[np.newaxis], weight, cluster, counts=counts)[0, 0])
     else:
+        each = np.array([one.variance(norm) for one in classes])
         variance = float(part**2 @ each) if independent else float(part @ np.sqrt(each)) ** 2
-    clusters = _count_clusters(classes, weight, cluster, independent=independent)
-    energy = float(part @ [one.energy for one in classes])
-    slope = variance / max(energy, 1e-30) if norm == 2 else 4 * variance
-    log_evidence = [one.log_evidence for one in classes]
-    factor = inflation(clusters[1])
-
-    def mean(values: list[float]) -> float:
-        """Return the mean of squares, or the square of the mean root."""
-        return float(part @ values if norm == 2 else (part @ np.sqrt(np.maximum(values, 0.0))) ** 2)
-
+    slope = variance / max(float(part @ of(classes, "energy")), 1e-30) if norm == 2 else 4 * variance
+    size = of(classes, "size")
+    n_clusters, effective_number = _count_clusters(classes, weight, cluster, independent=independent)
     return Limits(
-        error=math.sqrt(mean([one.error**2 for one in parts])),
-        square=mean([one.square for one in parts]),
-        slope=factor
-        * (slope + 2 / (sum(one.size for one in classes) if independent else classes[0].size) ** 2),
-        null_variance=float(part**2 @ [one.null_variance for one in parts]),
-        noise_variance=float(part**2 @ [one.noise_variance for one in parts]),
-        largest=math.sqrt(mean([one.largest**2 for one in parts])),
-        pvalue=pvalue_of_evidence(float(scipy.special.logsumexp(log_evidence, b=part))),
+        error=math.sqrt(mean(of(parts, "error") ** 2)),
+        square=mean(of(parts, "square")),
+        slope=inflation(effective_number) * (slope + 2 / float(size.sum() if independent else size[0]) ** 2),
+        null_variance=float(part**2 @ of(parts, "null_variance")),
+        noise_variance=float(part**2 @ of(parts, "noise_variance")),
+        largest=math.sqrt(mean(of(parts, "largest") ** 2)),
+        pvalue=pvalue_of_evidence(float(scipy.special.logsumexp(of(classes, "log_evidence"), b=part))),
         above=combined(
             [one.above for one in parts], part, 0.0 if independent or len(parts) == 1 else dependence
         ),
-        reliable=enough_clusters(*clusters),
+        reliable=enough_clusters(n_clusters, effective_number),
     )
 
 

@@ -13,8 +13,8 @@ from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import read_weights, warn_of_other_order
 from truecal.data.labels import Codes, read_clusters
-from truecal.data.predictions import equal_weights, weights_are_counts
 from truecal.data.question import as_samples
+from truecal.data.reading import equal_weights, weights_are_counts
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
 from truecal.exceptions import InputError
@@ -88,8 +88,7 @@ class FitRows:
             raise InputError(
                 f"is for two classes. Scores have {read.n_columns} columns", argument="pos_label"
             )
-        clusters = reading["clusters"]
-        cluster = None if clusters is None else read_clusters(clusters, len(read))
+        cluster = read_clusters(reading["clusters"], len(read))
         weight = read_weights(reading["sample_weight"], len(read))
         counts = weights_are_counts(weight, reading["weighting"], cluster)
         if reading["weighting"] == "clusters" and cluster is not None:

@@ -180,8 +180,7 @@ class Predictions:
         if self.y_true is None:
             # Cells of a query have no column of weights, and clusters that count the same have squares without weights.
             return any(
-                sample.squares is not None
-                and (self.columns.weight is not None or sample.clusters is None or not sample.clusters.equal)
+                not sample.counted and (self.columns.weight is not None or not sample.dependence.equal)
                 for sample in self.cells.values()
             )
         return self.columns.weight is not None and self.options.get("weighting") != "counts"

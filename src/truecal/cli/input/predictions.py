@@ -161,7 +161,7 @@ def _summarized(
     if groups:  # a cluster may lie in several groups
         content["whole"] = _summarize(plan, lazy, [])[()]
         samples.append(content["whole"])
-    n_clusters = max(sample.clusters.n_named for sample in samples if sample.clusters is not None)
+    n_clusters = max(sample.dependence.n_named or 0 for sample in samples)
     return [_cluster_note(plan, n_clusters)], content
 
 
