@@ -707,7 +707,8 @@ def test_top_label_has_no_positive_class():
         multiclass="top",
     )
     refused(
-        "multiclass must be one of 'top', 'classwise', 'top_k', 'top_by_class', 'canonical'. Got 'all' instead.",
+        "multiclass must be one of 'top', 'classwise', 'top_k', 'top_by_class', 'multilabel', 'canonical'. "
+        "Got 'all' instead.",
         [0, 1, 2, 2],
         THREE,
         multiclass="all",
