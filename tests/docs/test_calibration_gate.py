@@ -63,4 +63,4 @@ def test_the_pytest_file_passes_and_fails_as_it_should(tmp_path):
     ]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert "1 failed, 3 passed" in result.stdout, result.stdout + result.stderr
-    assert "The data contradict that the calibration error is below 0.02" in result.stdout
+    assert "The data show that the calibration error is above 0.02" in result.stdout

@@ -320,7 +320,7 @@ class _Asked:
         """Return the rows, which `argument` needs."""
         if isinstance(self.y_true, Sample):
             raise InputError(
-                "needs rows, and a Sample has none",
+                "needs individual rows; a Sample keeps only sums",
                 argument=argument,
                 remedy="Pass labels and probabilities.",
             )

@@ -132,8 +132,10 @@ def _direction(sample: Sample, error: float, design_effect: float) -> str:
     of_slope = abs(tilt) / math.sqrt(max(float(sample.count @ centred**2), 1e-300) * sample.n)
     if not top and abs(tilt) > _CLEAR * noise and of_slope >= 0.5 * error:
         if tilt > 0:
-            return f"The scores are overconfident: high ones are too high and low ones too low ({numbers})."
-        return f"The scores are underconfident: high ones are too low and low ones too high ({numbers})."
+            return (
+                f"The scores are overconfident: high scores are too high and low scores too low ({numbers})."
+            )
+        return f"The scores are underconfident: high scores are too low and low scores too high ({numbers})."
     return f"Some scores are too high and others too low ({numbers})."
 
 

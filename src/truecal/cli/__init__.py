@@ -34,7 +34,7 @@ _INTERNAL = 70
 _ISSUES = "https://github.com/truecal/truecal/issues"
 
 _EPILOG = """\b
-Exit codes: 0 done, or the answer is yes; 1 the answer is no; 2 bad input or a missing package;
+Exit codes: 0 success, or the check passed; 1 the check failed; 2 bad input or a missing package;
 70 an internal error, which is a bug in truecal.
 Completion: eval "$(_TRUECAL_COMPLETE=bash_source truecal)", or zsh_source, or fish_source.
 """

@@ -190,7 +190,9 @@ _SHARED: dict[str, Sequence[Callable[[Any], Any]]] = {
         ),
         column_option("--weight", help="Column of sampling weights."),
         click.option("--counts", is_flag=True, help="The weights are counts: 2 stands for two rows."),
-        column_option("--cluster", help="Column that names rows which depend on each other."),
+        column_option(
+            "--cluster", help="Column with cluster IDs; rows of a cluster may depend on each other."
+        ),
         click.option(
             "--equal-clusters", is_flag=True, help="Every cluster counts the same, instead of every row."
         ),
@@ -241,7 +243,8 @@ _SHARED: dict[str, Sequence[Callable[[Any], Any]]] = {
             help="What to measure for several classes; K is a number, as in top_5.  [default: top]",
         ),
         click.option(
-            "--classes", help="The class of each score column, such as a,b,c, if the names do not tell."
+            "--classes",
+            help="The class of each score column, such as a,b,c, if column names are not class names.",
         ),
     ),
     "group": (

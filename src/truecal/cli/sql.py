@@ -18,7 +18,7 @@ from truecal.data.sql import DIALECTS, cells_query
 @click.option("--score", required=True, help="Column of the probability of the positive label.")
 @click.option("--weight", help="Column of weights.")
 @click.option("--group", multiple=True, help="Column of groups; repeat it to cross several.")
-@click.option("--cluster", help="Column that names rows which depend on each other.")
+@click.option("--cluster", help="Column with cluster IDs; rows of a cluster may depend on each other.")
 @click.option("--pos-label", help="The positive label: a number, true, or text.")
 @click.option("--neg-label", help="The other label, if they are neither 0 and 1 nor true and false.")
 @output_options

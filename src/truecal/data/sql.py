@@ -157,7 +157,8 @@ def cells_query(
     by : str or sequence of str, optional
         Columns of groups.
     cluster : str, optional
-        Column that names rows which depend on each other. The result has a row for each cluster in each cell, so it can
+        Column with cluster IDs; rows of a cluster may depend on each other. The result has a row for each cluster in
+        each cell, so it can
         be as long as the table if clusters are small.
     pos_label, neg_label : number, bool or str, optional
         The two labels. ``pos_label=True`` is enough for a column of booleans; text needs both, and rows with

@@ -117,9 +117,7 @@ class BiasDisplay(Display):
         check_choice("quantity", quantity, _LABELS)
         known = [row for row in self.rows if row.get(quantity) is not None]
         if not known:
-            raise InputError(
-                f"No row has a {quantity}: these estimators have another estimand than the true error."
-            )
+            raise InputError(f"These estimators do not estimate the true error, so there is no {quantity}.")
         populations, estimators = column(known, "population"), column(known, "estimator")
         axes = panels(ax, len(populations))
         for panel, population in zip(axes, populations, strict=True):

@@ -70,7 +70,10 @@ class Decision(Result):
         if self.state == SHOWN:
             return f"The data show that {below} (upper {side} {self.upper:.4f}, {p_equals(self.pvalue)})."
         if self.state == CONTRADICTED:
-            return f"The data contradict that {below}: it is about {self.error:.4f} (lower {side} {self.lower:.4f})."
+            above = f"the calibration error is above {self.at_most:g}"
+            return (
+                f"The data show that {above}: it is about {self.error:.4f} (lower {side} {self.lower:.4f})."
+            )
         numbers = f"the estimate is {self.error:.4f}, the upper {side} {self.upper:.4f}"
         return f"The data do not show that {below}: {numbers}. {self._rows()}"
 
@@ -79,8 +82,8 @@ class Decision(Result):
             return "No feasible number of rows like these is likely to settle it."
         direction = "below" if self.error < self.at_most else "above"
         more = self.n_needed - self.n
-        rows = f"About {counted(more, 'more row')} like these ({self.n_needed:,} in all)"
-        return f"{rows} are likely to show that it is {direction}, if the true error is the estimate."
+        rows = f"With about {counted(more, 'more row')} like these ({self.n_needed:,} in all)"
+        return f"{rows} you could probably show that it is {direction}, if the true error is the estimate."
 
 
 def decide(limits: Limits, at_most: float, alpha: float, n: float) -> Decision:
@@ -239,7 +242,7 @@ class TestResult(Result):
         'The data show that the calibration error is below 0.05 (upper one-sided 95% limit 0.0349, p < 0.001).'
         """
         if self.limits is None or self.at_most is None:
-            raise InputError("was not given to this test, so there is nothing to decide", argument="at_most")
+            raise InputError("was not passed to this test; pass it to get a decision", argument="at_most")
         return decide(self.limits, self.at_most, check_fraction("alpha", alpha), self.n)
 
     def __post_init__(self) -> None:

@@ -86,7 +86,7 @@ def calibration_test(
     r"""Test the hypothesis that every score is the probability of a positive label.
 
     **The multiscale test**, the default, looks for level shifts, wrong slopes, smooth deviations and local
-    deviations at every scale that the data resolve, and names the part that contributes most. Its statistic T is
+    deviations at every scale the data can resolve, and names the part that contributes most. Its statistic T is
     compared with its values on labels drawn from the scores (consistency resampling). With R such draws,
 
     .. math:: p = \frac{1 + \#\{r : T^*_r \ge T\}}{1 + R} .

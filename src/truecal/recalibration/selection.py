@@ -263,8 +263,8 @@ def select_recalibrator(
     one with the smallest criterion is chosen. A calibrated model is left alone in at least 95 of 100 samples.
 
     The calibration error of each candidate is estimated in each fold by itself, and the squares are averaged. An
-    estimate from all folds together would promise far too little: what chance adds to the labels of one fold is missing
-    from the fit that it is judged by, and over all folds these differences cancel.
+    estimate from all folds together would badly understate the error: what chance adds to the labels of one fold is
+    missing from the fit that it is judged by, and over all folds these differences cancel.
 
     Parameters
     ----------
@@ -413,7 +413,7 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any], given: str) 
         names = [part if isinstance(part, str) else type(part).__name__ for part in parts]
         if len(set(names)) < len(names):
             raise InputError(
-                f"have the same name twice: {names}",
+                f"have duplicate names: {names}",
                 argument="candidates",
                 remedy="Pass a mapping from names to recalibrators.",
             )

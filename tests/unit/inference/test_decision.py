@@ -45,14 +45,15 @@ def test_the_sentence_says_which(samples):
             assert decision.pvalue == test.pvalue
             first = {
                 "shown": "The data show that the calibration error is below",
-                "contradicted": "The data contradict that the calibration error is below",
+                "contradicted": "The data show that the calibration error is above",
                 "not shown": "The data do not show that the calibration error is below",
             }[decision.state]
             assert decision.verdict.startswith(f"{first} {bound:g}")
             if decision.n_needed is not None:
                 side = "below" if decision.error < bound else "above"
                 assert (
-                    f"{decision.n_needed:,} in all) are likely to show that it is {side}" in decision.verdict
+                    f"{decision.n_needed:,} in all) you could probably show that it is {side}"
+                    in decision.verdict
                 )
             seen.add(decision.state)
     assert seen == {"shown", "contradicted", "not shown"}

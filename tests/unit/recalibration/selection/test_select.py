@@ -208,7 +208,7 @@ def test_recalibrators_of_others(bad):
         ({"criterion": "em_sweep", "n_bins": 3}, "n_bins is not an option of em_sweep"),
         ({"candidates": "platt"}, "candidates must be a list or a mapping"),
         ({"candidates": ["plat"]}, "Did you mean 'platt'"),
-        ({"candidates": [HistogramBinning(4), HistogramBinning(9)]}, "have the same name twice"),
+        ({"candidates": [HistogramBinning(4), HistogramBinning(9)]}, "have duplicate names"),
         ({"candidates": [3]}, "candidates must have fit and transform. Got 3 instead"),
         ({"candidates": {"identity": "platt"}}, "must not be called 'identity'"),
         ({"candidates": [TemperatureScaling()]}, "takes logits, but input='probabilities' was passed"),
