@@ -238,7 +238,7 @@ class _Measured:
         if first.interval is not None and first.value not in first.interval:
             return [f"{first.estimator} lies outside the interval, probably because of its bias."]
         if first.estimator == DEFAULT_ESTIMATOR and len(self.results) > 1 and not self.grouped:
-            return [f"Report {first.estimator}; the others are for comparison."]
+            return [f"Report the {first.estimator} value; the others are for comparison."]
         return []
 
 

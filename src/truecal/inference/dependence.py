@@ -345,8 +345,8 @@ def suspected_dependence(sample: Sample) -> str | None:
         return None
     often = f"{sizes[most_common]:.10g} times each" if same_size else "several times each"
     return (
-        f"{len(count):,} scores occur {often}, and labels of the same score are more alike than independent rows can "
-        f"be (correlation {correlation:.2f}). If these are repeated rows, the error is estimated too large, intervals "
+        f"{len(count):,} scores occur {often}, and labels that share a score agree more than independent rows would "
+        f"(correlation {correlation:.2f}). If these are repeated rows, the error is estimated too large, intervals "
         f"are too short and p-values too small: remove copies of a row, as a join makes them; for several answers to "
         f"one question, name the question with clusters (--cluster on the command line)."
     )

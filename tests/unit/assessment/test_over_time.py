@@ -95,5 +95,5 @@ def test_what_is_refused(arguments, message):
 
 
 def test_samples_have_no_rows():
-    with pytest.raises(InputError, match="needs rows"):
+    with pytest.raises(InputError, match="needs individual rows"):
         truecal.assess(truecal.Sample.from_predictions(Y, P), time=DAY)

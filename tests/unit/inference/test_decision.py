@@ -97,7 +97,7 @@ def test_few_clusters_settle_nothing():
 
 
 def test_only_tests_with_a_limit_decide():
-    with pytest.raises(InputError, match="at_most was not given"):
+    with pytest.raises(InputError, match="at_most was not passed"):
         truecal.calibration_test([0, 1], [0.2, 0.8], n_resamples=9, rng=0).decide()
 
 
