@@ -20,7 +20,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from truecal._lib.numeric import IntArray
@@ -134,7 +134,7 @@ class Runs:
         place = np.searchsorted(self._start, table.group, side="right") - 1
         shape = (table.n_clusters, len(self._start))
         tables: list[Any] = [
-            sparse.csr_array((values, (table.cluster, place)), shape=shape)
+            scipy.sparse.csr_array((values, (table.cluster, place)), shape=shape)
             for values in (table.positives, table.weight)
         ]
         if table.n_clusters <= _FEW_CLUSTERS:
