@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -66,7 +66,21 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the options; click itself would exit with 1 if interrupted, which means that the answer is no."""
+        try:
+            return super().make_context(*args, **options)
+        except KeyboardInterrupt:
+            _interrupted()
+
     def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an interrupt exits with 130."""
+        try:
+            return self._run(ctx)
+        except KeyboardInterrupt:
+            _interrupted()
+
+    def _run(self, ctx: click.Context) -> Any:
         """Run a command.
 
         Bad input ends in one line on standard error and exit code 2. A bug ends in a traceback and exit code 70, for 1
@@ -93,8 +107,6 @@ class _Commands(click.Group):
         except OSError as error:
             reason = f"{error.strerror or error}".rstrip(".")
             _fail(f"{error.filename or 'standard output'}: {reason}.", 2)
-        except KeyboardInterrupt:
-            _fail("interrupted.", 130)
         except Exception as error:
             loky = sys.modules.get("joblib.externals.loky.process_executor")
             if loky is not None and isinstance(error, loky.BrokenProcessPool):
@@ -140,7 +152,11 @@ def _fail_internally(error: BaseException) -> None:
     _fail(f"{what}. Please report it with the lines above: {_ISSUES}", _INTERNAL)
 
 
-def _fail(message: str, code: int) -> None:
+def _interrupted() -> NoReturn:
+    _fail("interrupted.", 130)
+
+
+def _fail(message: str, code: int) -> NoReturn:
     from truecal._lib.text import printable
 
     click.echo(f"truecal: {printable(message)}", err=True)

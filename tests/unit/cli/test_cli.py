@@ -108,11 +108,16 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
     assert "Commands: measure, report" in run("xyzzy", code=2).stderr
 
 
-def test_an_interrupt_ends_with_its_usual_code(plain, monkeypatch):
+@pytest.mark.parametrize(
+    "function", ["inference.estimate.estimate", "cli._Commands.parse_args", "cli._limit_threads"]
+)
+def test_an_interrupt_ends_with_its_usual_code(function, plain, monkeypatch):
+    """At any time: click itself would exit with 1, which means that the answer is no."""
+
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("truecal.inference.estimate.estimate", interrupt)
+    monkeypatch.setattr(f"truecal.{function}", interrupt)
     assert run("measure", plain, code=130).stderr.endswith("truecal: interrupted.\n")
 
 
