@@ -43,6 +43,7 @@ def test_an_empty_frame(make):
 
 def test_labels_of_every_kind(make):
     contract.check_kinds_of_labels(make)
+    contract.check_labels_counted_from_one(make)
 
 
 def test_clusters(make, request):

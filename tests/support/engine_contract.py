@@ -321,6 +321,22 @@ def check_many_classes(make, n_classes=30):
     assert_same(summarize(make(table), score=names, label="label"), exact)
 
 
+def check_labels_counted_from_one(make):
+    """Without the last class they are within 0 to K - 1, and the probabilities show that they are one too high."""
+    rng = np.random.default_rng(2)
+    proba = rng.dirichlet([0.5] * 4, 500)
+    label = (proba.cumsum(axis=1) < rng.random((500, 1))).sum(axis=1)
+    proba, label = proba[label < 3], label[label < 3]
+    for names in (PARTS, CLASSES):
+        columns = dict(zip(names, proba.T, strict=True))
+        right = make(pa.table({**columns, "label": label}))
+        wrong = make(pa.table({**columns, "label": label + 1}))
+        with pytest.raises(ValueError, match=r"column 'label' has no label 0, .* counted from 1"):
+            summarize(wrong, score=names, label="label")
+        named = summarize(wrong, score=names, label="label", labels=[1, 2, 3, 4])
+        assert_same(summarize(right, score=names, label="label"), named)
+
+
 def check_kinds_of_labels(make):
     """Large integers are told apart, classes are named as labels are, and what is missing is not a label."""
     table = pa.table({"p": [0.1, 0.9, 0.4, 0.6], "y": [2**60, 2**60 + 1, 2**60, 2**60]})

@@ -7,6 +7,7 @@ adds up also counts what is wrong; if there are any, a second one looks at their
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
@@ -30,6 +31,7 @@ from truecal.data.cluster_frames import add_clusters
 from truecal.data.faults import no_weight, warn_of_classes
 from truecal.data.groups import rows_by_key
 from truecal.data.labels import check_pos_label
+from truecal.data.question import refuse_shift
 from truecal.data.reading import WEIGHT_KINDS, check_multiclass, class_target
 from truecal.exceptions import InputError, Remedy, first_of
 
@@ -168,6 +170,8 @@ def summarize(
     rows = _rows_in_cells(data, [*groups, *units], event.hit, event.score, checks, weighted=weighted)
     sums = _collect_sums(rows, groups, weighted=weighted, squares=sampling)
     _refuse(sums, rows, faults, weight)
+    if event.numbered:
+        _refuse_counted_from_one(data, label, event.numbered)
     parts = _split(sums, groups, _type_of_scores(schema, scores), event.target)
     if not logits:
         warn_of_classes(np.concatenate([cells.score for cells in parts.values()]))
@@ -193,11 +197,15 @@ def _select(
 
 
 class _Event(NamedTuple):
-    """What is measured: 1 or 0 for whether the event occurred, its score, and the event in words."""
+    """What is measured: 1 or 0 for whether the event occurred, its score, and the event in words.
+
+    `numbered` is the number of columns of scores, if they are taken to be those of the labels from 0 on.
+    """
 
     hit: nw.Expr
     score: nw.Expr
     target: str
+    numbered: int = 0
 
 
 def _read_event(
@@ -222,7 +230,10 @@ def _read_event(
         data = data.with_columns(_top=nw.max_horizontal("_p0", "_p1"))
     whole = expressions.is_whole(kind)
     data, fault = expressions.read_classes(data, label, classes, missing=missing, whole=whole)
-    return data, _choose(classes, pos_label, top=multiclass == "top"), [*faults, fault]
+    event = _choose(classes, pos_label, top=multiclass == "top")
+    if labels is None and len(classes) > 2 and classes == list(range(len(classes))):
+        event = event._replace(numbered=len(classes))
+    return data, event, [*faults, fault]
 
 
 def _type_of_scores(schema: nw.Schema, scores: list[str]) -> np.dtype[Any]:
@@ -362,6 +373,32 @@ def _refuse(sums: nw.DataFrame[Any], rows: Frame, faults: list[Fault], weight: s
         raise InputError("is empty. At least one row is needed", argument="frame")
     if (cell == _LEFT_OUT).all():
         raise no_weight(expressions.name_column(weight or ""))
+
+
+def _refuse_counted_from_one(data: Frame, label: str, n_classes: int) -> None:
+    """Refuse labels without 0 if the class of the column before is clearly the more probable one."""
+    true, gain = nw.col("_true"), nw.col("_gain")
+    if expressions.collect(data.select(low=true.min()))["low"].item() < 1:
+        return
+
+    def at(shift: int) -> nw.Expr:
+        """Return the probability of the class of the label, or of another one."""
+        ours = [
+            nw.when(true == k).then(nw.col(f"_p{k - shift}")).otherwise(0.0).alias(f"_at{k}")
+            for k in range(1, n_classes)
+        ]
+        return nw.max_horizontal(*ours)
+
+    data = data.with_columns(_given=at(0), _before=at(1))
+    data = data.with_columns(_gain=nw.col("_before") - nw.col("_given"))
+    data = data.with_columns(_square=gain * gain, _one=nw.lit(1.0))
+    names = ("_one", "_given", "_before", "_square")
+    n, given, before, square = (
+        float(column.item())
+        for column in expressions.collect(data.select(nw.col(*names).sum())).iter_columns()
+    )
+    spread = math.sqrt(max(square / n - ((before - given) / n) ** 2, 0.0))
+    refuse_shift(int(n), given / n, before / n, spread, expressions.name_column(label))
 
 
 def _range_of_scores(rows: Frame, cell: int) -> str:

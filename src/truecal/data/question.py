@@ -597,19 +597,29 @@ def refuse_counted_from_one(
 
     Labels from 1 to K lie outside the classes 0 to K - 1, unless the last one does not occur.
     """
-    if len(column) < _FEW_ROWS or proba.shape[1] < 3 or column.min() < 1:
+    if not len(column) or proba.shape[1] < 3 or column.min() < 1:
         return
     rows, column = np.arange(len(column)), column.astype(np.intp)
     given, before = proba[rows, column].astype(np.float64), proba[rows, column - 1].astype(np.float64)
-    gain = before - given
-    if gain.mean() <= _CLEAR * gain.std() / math.sqrt(len(gain)):
-        return
-    raise InputError(
-        f"has no label 0, and the probabilities fit labels that are counted from 1: the mean probability of the true "
-        f"class is then {before.mean():.3g}, and {given.mean():.3g} if the first column is class 0",
-        argument=argument,
-        remedy=remedy,
-    )
+    spread = float((before - given).std())
+    refuse_shift(len(rows), float(given.mean()), float(before.mean()), spread, argument, remedy)
+
+
+def refuse_shift(
+    n: int, given: float, before: float, spread: float, argument: str, remedy: str | Remedy = Remedy.LABELS
+) -> None:
+    """Refuse `n` labels without 0 if they are clearly counted from 1.
+
+    `given` and `before` are mean probabilities of the class of the label and of the one before, and `spread` is the
+    standard deviation of their differences.
+    """
+    if n >= _FEW_ROWS and before - given > _CLEAR * spread / math.sqrt(n):
+        raise InputError(
+            f"has no label 0, and the probabilities fit labels that are counted from 1: the mean probability of the "
+            f"true class is then {before:.3g}, and {given:.3g} if the first column is class 0",
+            argument=argument,
+            remedy=remedy,
+        )
 
 
 def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str) -> dict[str, Any]:

@@ -73,6 +73,8 @@ class _Rules:
         found = self._classes(scores, labels)
         if found and len(found) == 2 and not (reading.pos_label or reading.multiclass):
             pos_label = _positive_of(found, labels.kind)  # and not the class of the second column
+        if found and len(found) > 2 and found == list(range(len(found))):
+            found = None  # the order of the columns, which the validator compares with the labels
         return {"pos_label": pos_label, "labels": found}
 
     def _single(self, labels: Labels, score: str) -> tuple[pl.Expr, dict[str, Any]]:

@@ -29,6 +29,10 @@ def large(monkeypatch):
         ("label,score\n1,.5\n0,1.7\n", r"column 'score' has 1 value outside \[0, 1\].*row 2: 1.7.*--logits"),
         ("label,p0,p1,p2\n1,.5,.2,.2\n", "columns 'p0', 'p1', 'p2' has 1 row .*sum.*--normalize"),
         ("label,p0,p1,p2\n3,.5,.2,.3\n", "column 'label' has 1 label .*--classes"),
+        (
+            "label,p0,p1,p2\n" + 10 * "1,.9,.05,.05\n2,.05,.9,.05\n",
+            "column 'label' has no label 0.* counted from 1.*--classes",
+        ),
         ("label,score\n0.25,1\n0.5,0\n0.75,1\n", "--label and --score"),
     ],
 )
