@@ -288,7 +288,7 @@ def group_difference(samples: Sequence[Sample]) -> Difference | None:
     excess, information = fit.by_group(fit.excess), fit.information
     inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     statistic = float(np.einsum("gi,gij,gj->", excess, inverse, excess))
-    degrees = int(np.sum(_rank(information))) - 2
+    degrees = int(np.sum(rank_of(information))) - 2
     if degrees < 1:
         return None
     return Difference(statistic, degrees, float(chdtrc(degrees, statistic)), fit.left_out)
@@ -318,7 +318,7 @@ def clustered_difference(rows: Rows, group: NDArray[np.intp], n_groups: int) -> 
     total = np.linalg.pinv(fit.information.sum(axis=0), rcond=1e-9, hermitian=True)
     own = each - shared @ total @ fit.information.reshape(-1, 2).T
     covariance = len(clusters) / (len(clusters) - 1) * own.T @ own
-    degrees = int(_rank(covariance))
+    degrees = int(rank_of(covariance))
     rest = len(clusters) - degrees
     if degrees < 1 or rest < degrees:
         return None
@@ -396,7 +396,8 @@ class _SharedFit:
         return sums[:, [[0, 1], [1, 2]]]
 
 
-def _rank(matrix: FloatArray) -> NDArray[np.intp]:
+def rank_of(matrix: FloatArray) -> NDArray[np.intp]:
+    """Return the rank of covariance matrices, up to rounding."""
     tolerance = 1e-9 * np.trace(matrix, axis1=-2, axis2=-1)
     return np.asarray(np.linalg.matrix_rank(matrix, tol=tolerance, hermitian=True))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from scipy.special import chdtri, chndtr, expit, logit
 
 from truecal._lib.optimize import find_root
 from truecal._lib.types import FloatArray
-from truecal.assessment._groups import has_logit
+from truecal.assessment._groups import has_logit, rank_of
 from truecal.data import read_rows
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
@@ -170,9 +169,7 @@ class PlannedRows(Result):
     alpha: float = _ALPHA
 
 
-def plan_rows(
-    sample: Sample, errors: Sequence[float] = _ERRORS, *, design_effect: float = 1.0
-) -> tuple[PlannedRows, ...]:
+def plan_rows(sample: Sample, *, design_effect: float = 1.0) -> tuple[PlannedRows, ...]:
     r"""Return how many rows detect errors of several sizes, by the noncentral chi-square distribution.
 
     For a curve g the score test of level and slope has noncentrality :math:`n\,u' I^{-1} u` with
@@ -188,7 +185,7 @@ def plan_rows(
     design = np.column_stack([np.ones_like(score), logit(score)])
     information = (design.T * (share * score * (1 - score))) @ design
     inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
-    degrees = int(np.linalg.matrix_rank(information, tol=1e-9 * float(np.trace(information)), hermitian=True))
+    degrees = int(rank_of(information))
     critical = float(chdtri(degrees, _ALPHA))
     needed = find_root(lambda shift: float(chndtr(critical, degrees, shift)) - (1 - _POWER), 1e-6, 100)
 
@@ -211,7 +208,7 @@ def plan_rows(
 
     up, flat = np.array([1.0, 0.0]), np.array([0.0, -1.0])
     plans = []
-    for error in errors:
+    for error in _ERRORS:
         shifts = [n for n in (rows(up, error), rows(-up, error)) if n]
         plans.append(PlannedRows(error, max(shifts, default=None), rows(flat, error)))
     return tuple(plan for plan in plans if plan.level_shift or plan.slope)

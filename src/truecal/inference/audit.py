@@ -583,9 +583,9 @@ class _Tests:
         }
 
 
-def _names(names: Sequence[str], most: int = 6) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} others"
+def _names(names: Sequence[str]) -> str:
+    """Return the first six names, and how many others there are."""
+    return ", ".join(names[:6]) + (f" and {len(names) - 6:,} others" if len(names) > 6 else "")
 
 
 def _equals(pvalue: float, n_resamples: int | None = None) -> str:

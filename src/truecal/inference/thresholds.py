@@ -285,8 +285,10 @@ class _Benefit:
         self, start: NDArray[np.intp], end: NDArray[np.intp], hits: FloatArray, misses: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the variances of the shares of hits and of misses among all rows, and their covariance."""
-        table, n = self.sample.clusters, self.sample.n
-        if table is None:
+        if self.sample.clusters:
+            each = [self._covariance(*one) for one in zip(start, end, hits, misses, strict=True)]
+            sums = np.array([(one[0, 0], one[1, 1], one[0, 1]) for one in each]).T
+        else:  # the same from prefix sums, which many rows need
             hits2 = self.positives2[end] - self.positives2[start]
             misses2 = self.negatives2[end] - self.negatives2[start]
             both2 = self.both2[end] - self.both2[start]
@@ -297,20 +299,15 @@ class _Benefit:
                     hits * misses * self.squares - hits * misses2 - misses * hits2 + both2,
                 ]
             )
-        else:
-            each = [self._by_cluster(*one) for one in zip(start, end, hits, misses, strict=True)]
-            sums = np.array(each).T * table.n_clusters / max(table.n_clusters - 1, 1)
-        return tuple(sums / n**2)
+        return tuple(sums / self.sample.n**2)
 
-    def _by_cluster(self, start: int, end: int, hits: float, misses: float) -> tuple[float, float, float]:
-        table = self.sample.clusters
-        assert table is not None
-        inside = (table.group >= start) & (table.group < end)
-        cluster, positives = table.cluster[inside], table.positives[inside]
-        weight = np.bincount(table.cluster, table.weight, table.n_clusters)
-        hit = np.bincount(cluster, positives, table.n_clusters) - hits * weight
-        miss = np.bincount(cluster, table.weight[inside] - positives, table.n_clusters) - misses * weight
-        return float(hit @ hit), float(miss @ miss), float(hit @ miss)
+    def _covariance(self, start: int, end: int, hits: float, misses: float) -> FloatArray:
+        """Return the covariance matrix of the numbers of hits and misses from group `start` up to `end`."""
+        inside = np.zeros(len(self.sample))
+        inside[start:end] = 1.0
+        out = np.zeros(len(self.sample))
+        centre = np.array([[hits], [misses]])
+        return self.sample.sum_covariance(np.stack([out, inside]) - centre, np.stack([inside, out]) - centre)
 
 
 def _wilson(share: FloatArray, size: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:

@@ -165,8 +165,8 @@ def parts_of(
 ) -> Iterator[tuple[HeldOut, ...]]:
     """Yield what is measured in each fold: one part, or one for each class.
 
-    Folds are measured one by one. A recalibrator that was fitted without a fold misses the luck of its labels, in the
-    opposite direction to its luck in the rows that it was fitted to; put together, the folds cancel each other's error.
+    Folds are measured one by one. What chance adds to the labels of a fold is missing from the rows that a recalibrator
+    was fitted to, so that its errors in different folds have opposite signs and would cancel in all folds together.
     """
     for k in range(int(fold.max()) + 1):
         rows = np.flatnonzero(fold == k)

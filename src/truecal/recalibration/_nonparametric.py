@@ -113,9 +113,8 @@ class HistogramBinning(PerClassRecalibrator):
     lie midway between the scores on either side. With ``"width"`` they are [k/b, (k+1)/b), compared in
     the type of the scores. Beyond the scores seen in `fit` the outermost bins go on.
 
-    An equal-width bin that was empty in `fit` returns the score itself: nothing was learned there, and the
-    model's own word stands. Equal-mass bins are never empty; where there are fewer different scores than
-    bins, there are fewer bins.
+    An equal-width bin that was empty in `fit` returns the score itself, because nothing was learned there.
+    Equal-mass bins are never empty; where there are fewer different scores than bins, there are fewer bins.
 
     Several classes are binned each against the rest, and rows are divided by their sum.
 

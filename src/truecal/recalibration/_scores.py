@@ -126,7 +126,7 @@ class Scores:
         if self.n_columns == 1:
             return (Column(self.values, self.are_logits, self.floor),)
         if self.n_columns == 2:
-            # The second column says it all; this makes (n, 2) give the very answer of (n,).
+            # The second column is enough, and (n, 2) then gives the same result as (n,).
             second = self.values[:, 1] - self.values[:, 0] if self.are_logits else self.values[:, 1]
             return (Column(second, self.are_logits, self.floor),)
         values = one_against_rest(self.values) if self.are_logits else self.values

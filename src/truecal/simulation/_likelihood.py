@@ -164,7 +164,7 @@ def _inner_nodes(low: FloatArray, high: FloatArray, b: float) -> tuple[FloatArra
 
 
 def _end_nodes(low: FloatArray, high: FloatArray, b: float) -> tuple[FloatArray, FloatArray]:
-    """Return the same for intervals that extend to t = 0.
+    """Return nodes and weights like those of `_inner_nodes` for intervals that extend to t = 0.
 
     The upper part is split into four pieces, which are treated like other intervals. Below them either
     (1 - t)^(a - 1) is constant, so that -b log t is exponentially distributed and Gauss-Laguerre is exact, or b

@@ -137,7 +137,7 @@ def _chirping(score: FloatArray, height: float, waves: float) -> FloatArray:
 
 
 def _waves(height: float, waves: int) -> Curve:
-    """As `_wave`, for so many waves that the integral of the error needs to know where they are."""
+    """Return a curve like `_wave` with many waves, whose positions the integral of the error needs to know."""
     return FunctionCurve(partial(_wavy, height=height, waves=waves), breakpoints=_grid(waves))
 
 

@@ -141,7 +141,7 @@ def read_moments(time: Any, *, argument: str = "time") -> NDArray[Any]:
 
 
 def _parse_all(text: NDArray[np.str_]) -> NDArray[np.datetime64]:
-    """Return the dates of ISO 8601 text, or NaT. NumPy is faster, and is used where it reads all of it."""
+    """Return the dates of ISO 8601 text, or NaT; by NumPy, which is faster, if it can read all of them."""
     width = text.dtype.itemsize // 4
     if len(text) and width >= 10:
         letters = np.ascontiguousarray(text).view("U1").reshape(len(text), width)

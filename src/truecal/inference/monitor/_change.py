@@ -178,7 +178,7 @@ def _step(age: int) -> int:
     return 1 << max((age // _PER_OCTAVE).bit_length() - 1, 0)
 
 
-#: How near to the first or last alternative a mean slope is no more than a bound.
+#: A mean slope this close to that of the first or last alternative is reported as a bound.
 _AT_END = 0.02
 
 
