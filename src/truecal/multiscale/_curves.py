@@ -423,7 +423,7 @@ class _Regressions:
         smooth = (np.clip(self.hits, 0.0, self.count) + 0.5) / (self.count + 1)
         spread = self.count * smooth * (1 - smooth)
         target = spread * (np.log(smooth / (1 - smooth)) - self.offset)
-        return self.at(_solve(_squares(self.design, spread) + self.ridge, _project(self.design, target)))
+        return self.at(_solve(_squares(self.design, spread) + self.ridge, _times(self.design, target)))
 
     def maximise(self, start: _State) -> tuple[_State, FloatArray]:
         """Return the maxima, by damped Newton steps, and the negative second derivatives there.
@@ -433,7 +433,7 @@ class _Regressions:
         problem, state = self, _better(self.least_squares(), start)
         final, curvature, active = state, np.empty_like(self.ridge), np.arange(len(self.design))
         for _ in range(12):
-            gradient = _project(problem.design, problem.hits - problem.count * state.mean)
+            gradient = _times(problem.design, problem.hits - problem.count * state.mean)
             gradient -= _times(problem.ridge, state.b)
             hessian = problem.hessian(state.mean)
             step = _solve(hessian, gradient)
@@ -481,11 +481,6 @@ def _write(final: _State, samples: IntArray, state: _State) -> None:
     for whole, part in zip(final, state, strict=True):
         if whole is not part:
             whole[samples] = part
-
-
-def _project(design: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the sums of x times values."""
-    return np.asarray((design @ values[..., np.newaxis])[..., 0])
 
 
 def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ confidence limits the variance :math:`\nu / (\nu - 2)` of Student's t with :math
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -234,23 +234,6 @@ class Levels:
 
     def __len__(self) -> int:
         return len(self.levels)
-
-    def finer(self, level: Level, numbers: Iterable[FloatArray]) -> Levels:
-        """Return the levels of one sample with a finer one, and its numbers in the order of the attributes."""
-        columns = (self.square, self.within, self.error_increment, self.noise_mean, self.null_variance)
-        square, within, error_increment, noise_mean, null_variance = (
-            np.vstack([column, number]) for column, number in zip(columns, numbers, strict=True)
-        )
-        return Levels(
-            self.size,
-            [*self.levels, level],
-            square,
-            within,
-            error_increment,
-            noise_mean,
-            null_variance,
-            self.covariance,
-        )
 
 
 def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
@@ -497,8 +480,15 @@ def _with_level_of_units(levels: Levels, units: Units, by_unit: Bins) -> Levels:
     square = np.vecdot(by_unit.weight, by_unit.residual_density)
     error = np.vecdot(by_unit.weight, by_unit.error_density)
     error -= np.vecdot(parent.weight, around.error_density[:, where])
-    columns = square / size, 0 * square, error / size, mean / size, np.maximum(2 * variance / size**2, 0.0)
-    return levels.finer(level, columns)
+    return replace(
+        levels,
+        levels=[*levels.levels, level],
+        square=np.vstack([levels.square, square / size]),
+        within=np.vstack([levels.within, np.zeros(1)]),
+        error_increment=np.vstack([levels.error_increment, error / size]),
+        noise_mean=np.vstack([levels.noise_mean, mean / size]),
+        null_variance=np.vstack([levels.null_variance, np.maximum(2 * variance / size**2, 0.0)]),
+    )
 
 
 def _effects(units: Units, curve: Curve) -> FloatArray:

@@ -256,21 +256,33 @@ def gram(matrix: scipy.sparse.csr_array | FloatArray) -> FloatArray:
 
 def make_units(sample: Sample) -> Units:
     """Return the units of a sample, with the nested bins that its size allows: its groups, or its finest bins."""
-    n_groups, clusters, size = len(sample), sample.clusters, sample.effective_size
-    discrete = clusters is None and n_groups <= size / 2
+    n_groups, size = len(sample), sample.effective_size
+    depth = _depth(min(size, sample.n**2 / float(sample.weight2.sum())))
+    depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
+    if sample.clusters is not None:
+        return _units_of_clusters(sample, sample.clusters, depth)
+    discrete = n_groups <= size / 2
     if discrete:
         cells = _in_cells(sample)
         discrete = _n_scores(cells, size / sample.n) <= size / 2
         if discrete and len(cells) < n_groups:
             return _units_of_cells(sample, cells)
-    depth = _depth(min(size, sample.n**2 / float(sample.weight2.sum())))
-    depth = min(depth, max(2, math.ceil(math.log2(n_groups)) + 1))
-    if clusters is None and not discrete and n_groups > MOST_SINGLE_SCORES:
+    if not discrete and n_groups > MOST_SINGLE_SCORES:
         return _units_of_bins(sample, depth)
+    units = _units_of_groups(sample, depth)
+    saturated = discrete and depth >= 2 and len(first_of_runs(units.bin[0])) < n_groups
+    return replace(units, saturated=True) if saturated else units
+
+
+def _ranks(sample: Sample) -> FloatArray:
+    """Return the middle of the ranks of each group, divided by N."""
+    size = sample.effective_size
     weight = sample.count * (size / sample.n)
-    rank = (np.cumsum(weight) - weight / 2) / size
-    if clusters is not None:
-        depth = min(depth, _depth_for_clusters(clusters, rank, sample.score))
+    return np.asarray((np.cumsum(weight) - weight / 2) / size)
+
+
+def _units_of_groups(sample: Sample, depth: int) -> Units:
+    rank = _ranks(sample)
     place = np.minimum(place_of(rank, sample.score, 2**depth), 2**depth - 1)
     return _make(
         sample,
@@ -279,10 +291,23 @@ def make_units(sample: Sample) -> Units:
         score=sample.score[np.newaxis],
         bin=place[np.newaxis],
         depth=depth,
-        saturated=discrete and depth >= 2 and len(first_of_runs(place)) < n_groups,
         rank=rank[np.newaxis],
-        clusters=None if clusters is None else _cluster_units(clusters, sample.score, size / sample.n),
     )
+
+
+def _units_of_clusters(sample: Sample, clusters: Clusters, depth: int) -> Units:
+    depth = min(depth, _depth_for_clusters(clusters, _ranks(sample), sample.score))
+    cluster, n_clusters = in_blocks(clusters.cluster, clusters.n_clusters, clusters.n_weightless)
+    scale = sample.effective_size / sample.n
+    table = ClusterUnits(
+        cluster=cluster,
+        unit=clusters.group,
+        weight=clusters.weight * scale,
+        residual=clusters.residual(sample.score) * scale,
+        n_clusters=n_clusters,
+        effective_number=clusters.effective_number,
+    )
+    return replace(_units_of_groups(sample, depth), clusters=table)
 
 
 def _units_of_bins(sample: Sample, depth: int) -> Units:
@@ -462,16 +487,3 @@ def in_blocks(cluster: IntArray, n_clusters: int, n_single: int = 0) -> tuple[In
     if n_single:
         block = np.where(cluster < n_merged, block, cluster - n_merged + MOST_BLOCKS)
     return block, MOST_BLOCKS + n_single
-
-
-def _cluster_units(clusters: Clusters, score: FloatArray, scale: float) -> ClusterUnits:
-    cluster, n_clusters = in_blocks(clusters.cluster, clusters.n_clusters, clusters.n_weightless)
-    weight = clusters.weight * scale
-    return ClusterUnits(
-        cluster=cluster,
-        unit=clusters.group,
-        weight=weight,
-        residual=clusters.residual(score) * scale,
-        n_clusters=n_clusters,
-        effective_number=clusters.effective_number,
-    )
