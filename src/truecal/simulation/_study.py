@@ -26,7 +26,7 @@ import truecal
 from truecal._lib.checks import as_generator, check_count, check_norm, require
 from truecal._lib.files import exclusive, whole_file
 from truecal._lib.numeric import keyed_generator
-from truecal._lib.progress import Progress
+from truecal._lib.text import Progress
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Block, ScoreGroups
 from truecal.estimators._registry import TRUE_ERROR, Choice, choose_estimators, list_estimators

@@ -1,6 +1,6 @@
 import re
 
-from truecal._lib.progress import Progress
+from truecal._lib.text import Progress
 
 
 def test_it_is_silent_without_a_terminal(capfd):
