@@ -126,7 +126,7 @@ def bootstrap(sample: Sample, rng: RNGLike = None) -> Sample:
         kinds = np.concatenate([sample.count - sample.positives, sample.positives])
         negatives, positives = rng.multinomial(rows, kinds / rows).astype(np.float64).reshape(2, -1)
         count = negatives + positives
-    return _without_empty(sample, count, positives)
+    return without_empty(sample, count, positives)
 
 
 def row_factors(
@@ -232,7 +232,8 @@ def count_impossible(sample: Sample) -> float:
     return float(sample.positives[:above_0].sum() + misses.sum())
 
 
-def _without_empty(sample: Sample, count: FloatArray, positives: FloatArray) -> Sample:
+def without_empty(sample: Sample, count: FloatArray, positives: FloatArray) -> Sample:
+    """Return the groups of a sample that have a positive count, with other counts and labels."""
     kept = count > 0
     return Sample(
         score=sample.score[kept],

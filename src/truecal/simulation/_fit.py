@@ -19,7 +19,7 @@ from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, warn_user
-from truecal.inference.resample import bootstrap
+from truecal.inference.resample import bootstrap, without_empty
 from truecal.results import Result
 from truecal.simulation._curves import Curve, GLMCurve
 from truecal.simulation._likelihood import (
@@ -325,15 +325,7 @@ def fit_population(
 def _inside(sample: Sample) -> Sample:
     """Return the groups with a score strictly between 0 and 1."""
     keep = (sample.score > 0) & (sample.score < 1)
-    if keep.all():
-        return sample
-    return Sample(
-        score=sample.score[keep],
-        count=sample.count[keep],
-        positives=sample.positives[keep],
-        dtype=sample.dtype,
-        target=sample.target,
-    )
+    return sample if keep.all() else without_empty(sample, keep * sample.count, sample.positives)
 
 
 def _fit_scores(sample: Sample, method: str) -> BetaFit:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, check_norm
 from truecal._lib.numeric import keyed_generator
@@ -23,7 +23,7 @@ from truecal.multiscale import LabelNull, Omnibus, Trials
 from truecal.results import Result
 from truecal.simulation._population import Population, population_with_error
 from truecal.simulation._scores import ScoreDistribution
-from truecal.simulation._study import apply, draw_blocks
+from truecal.simulation._study import apply, draw_blocks, in_parallel
 
 #: Up to this number of rows every score is drawn. Beyond, blocks of scores give the same power at a fixed cost.
 _DRAWN_ROWS = 1 << 13
@@ -54,6 +54,12 @@ class _Blocks(NamedTuple):
     score: FloatArray
     mass: FloatArray
     chance: FloatArray
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
+        """Draw `n` scores, and return those that occur, their counts and their chances of a positive label."""
+        count = rng.multinomial(n, self.mass)
+        seen = count > 0
+        return self.score[seen], count[seen], self.chance[seen]
 
 
 @dataclass(frozen=True)
@@ -123,13 +129,11 @@ class Simulator:
             return
         for number in range(repeats):
             rng = self._generator(stream, n, number)
-            count = rng.multinomial(n, blocks.mass)
-            positives = rng.binomial(count, blocks.chance)
-            seen = count > 0
+            score, count, chance = blocks.draw(n, rng)
             yield Sample(
-                score=blocks.score[seen],
-                count=count[seen].astype(np.float64),
-                positives=positives[seen].astype(np.float64),
+                score=score,
+                count=count.astype(np.float64),
+                positives=rng.binomial(count, chance).astype(np.float64),
                 dtype=population.scores.output_dtype,
             )
 
@@ -156,9 +160,8 @@ class Simulator:
             score, complement = population.draw(n, rng)
             order = np.argsort(score, kind="stable")
             return score[order], np.ones(n), population.curve(score[order], complement[order])
-        count = rng.multinomial(n, blocks.mass)
-        seen = count > 0
-        return blocks.score[seen], count[seen].astype(np.float64), blocks.chance[seen]
+        score, count, chance = blocks.draw(n, rng)
+        return score, count.astype(np.float64), chance
 
     def _generator(self, *key: int) -> np.random.Generator:
         return keyed_generator(self.seed, *key)
@@ -452,7 +455,8 @@ def miss_rates(
     ]
     if not (simulator.statistics and sizes and populations):
         raise InputError("miss_rates needs at least one true error, one size and one method")
-    by_size = Parallel(n_jobs=n_jobs)(delayed(_powers)(simulator, populations, n) for n in sizes)
+    jobs = [(simulator, populations, n) for n in sizes]
+    by_size = in_parallel(_powers, jobs, name="miss rates", n_jobs=n_jobs, progress=False)
     by_error = zip(*by_size, strict=True)
     return MissRates(tuple(row for rows in by_error for row in chain.from_iterable(rows)))
 
