@@ -361,3 +361,23 @@ def test_pages_are_short() -> None:
     }
     assert {page: n for page, n in short.items() if n >= 1500} == {}
     assert sum(count.values()) <= 57_000
+
+
+#: A sentence of the page on other papers, and the page of the experiment that has its numbers.
+EXTERNAL_SENTENCES = {
+    r"is ([\d.]+) times that of the plug-in with 15 values and ([\d.]+) times with 100": "external_debiasing",
+    r"`multiscale` has ([\d.]+) and ([\d.]+)\.": "external_debiasing",
+    r"model: ([\d.]+) with 100 samples.*?`em_debias` has ([\d.]+) and `multiscale` (\d\.\d)": "external_debiasing",
+    r"true error ([\d.]+)\) they are ([\d.]+), ([\d.]+) and ([\d.]+):": "external_debiasing",
+    r"to the power (-[\d.]+) ± ([\d.]+) for smoothness 0.3 and (-[\d.]+) ± ([\d.]+) for 0.5": "external_test",
+    r"cifar100 resnet56 \| 10,000 \| ([\d.]+)% \| ([\d.]+)% \(([\d.]+)% to ([\d.]+)%\)": "external_test",
+    r"imagenet resnet152 \| 50,000 \| ([\d.]+)% \| ([\d.]+)% \(([\d.]+)% to ([\d.]+)%\)": "external_test",
+}
+
+
+@pytest.mark.parametrize("sentence", EXTERNAL_SENTENCES)
+def test_sentences_on_other_papers_have_the_numbers_of_the_experiment(sentence: str) -> None:
+    match = re.search(sentence, " ".join((ROOT / "docs" / "external.md").read_text().split()))
+    assert match, sentence
+    made = (EXTERNAL / f"{EXTERNAL_SENTENCES[sentence]}.md").read_text()
+    assert [number for number in match.groups() if number not in made] == []

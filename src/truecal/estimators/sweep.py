@@ -1,4 +1,4 @@
-"""ECE_sweep: the largest number of bins for which the mean labels increase."""
+"""ECE_sweep: the largest number of bins up to which the mean labels never fall."""
 
 from __future__ import annotations
 
