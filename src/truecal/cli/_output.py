@@ -23,8 +23,6 @@ from truecal.results import SCHEMA_VERSION, jsonable
 if TYPE_CHECKING:
     from truecal.cli.input.loaded import Predictions
 
-#: Formats of pictures.
-PICTURES = (".png", ".svg", ".pdf")
 #: Where a command keeps whether to report each step.
 VERBOSE = "truecal.verbose"
 
@@ -90,12 +88,13 @@ def check_target(path: Path | None, *sources: str) -> None:
             raise InputError(f"{path} is the input and would be overwritten. Choose another output file")
 
 
-def check_picture(path: Path | None, purpose: str, refusal: InputError) -> None:
-    """Refuse a picture that matplotlib, or its format, cannot be used for."""
+def check_picture(path: Path | None, source: str | None, purpose: str, problem: str) -> None:
+    """Refuse a picture that cannot be drawn or written; `problem` is that of another format, with ``{path}``."""
     if path is not None:
         require("matplotlib", extra="app", purpose=purpose)
-        if path.suffix.lower() not in PICTURES:
-            raise refusal
+        if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError(problem.format(path=path))
+        check_target(path, *([source] if source else []))
 
 
 @contextmanager

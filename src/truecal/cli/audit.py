@@ -52,9 +52,7 @@ def command(
     from truecal.inference.audit import audit, check_combinations
 
     check_target(out.path, file)
-    check_target(picture, file)
-    wrong = InputError(f"{picture}: choose a name that ends in .png, .svg or .pdf")
-    check_picture(picture, "The picture", wrong)
+    check_picture(picture, file, "The picture", "{path}: choose a name that ends in .png, .svg or .pdf")
     if reading["weight"]:
         raise InputError("audit takes no weights", remedy="Leave out --weight.")
     if reading["equal_clusters"]:

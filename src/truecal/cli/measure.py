@@ -73,8 +73,6 @@ def command(
     from truecal._lib.checks import check_norm
     from truecal.assessment._verdict import data_warnings
     from truecal.cli.input.predictions import load
-    from truecal.data.pseudo_labels import ImperfectLabels
-    from truecal.estimators._registry import DEFAULT_ESTIMATOR
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.multiplicity import adjusted_together
 
@@ -82,15 +80,10 @@ def command(
         check_norm(norm)
     check_target(out.path, file)
     check_estimators(estimator)
-    default = (DEFAULT_ESTIMATOR, *(() if group else _OTHERS))
-    names = estimator or (_WITH_BINS if n_bins else default)
-    if reading["multiclass"] == "canonical" and not estimator:
-        names = ("skce",)
     with stage("reading"):
         predictions = load(file, group=group, **reading)
         everything = predictions.arguments()
-        if names == default and isinstance(predictions.y_true, ImperfectLabels):
-            names = (DEFAULT_ESTIMATOR,)  # bins would take the noise of the labels for miscalibration
+        names = estimator or _estimators(predictions, n_bins)
         parts: list[tuple[str | None, dict[str, Any]]] = [(None, everything)]
         parts += [(name, {"y_true": sample}) for name, sample in predictions.groups.items()]
     with stage("measuring"), predictions.naming():
@@ -107,6 +100,20 @@ def command(
     warnings = (*predictions.reversals(), *data_warnings(predictions.sample)) if is_sample else ()
     measured = _Measured(predictions, results, test, by_group, warnings)
     out.finish("measure", lambda: measured.content(bins=bins), measured.text, predictions)
+
+
+def _estimators(predictions: Predictions, n_bins: int | None) -> tuple[str, ...]:
+    """Return the estimators to report where none was named."""
+    from truecal.data.pseudo_labels import ImperfectLabels
+    from truecal.estimators._registry import DEFAULT_ESTIMATOR
+
+    if predictions.options["multiclass"] == "canonical":
+        return ("skce",)
+    if n_bins:
+        return _WITH_BINS
+    # Bins would take the noise of labels that are not the truth for miscalibration.
+    alone = predictions.columns.group or isinstance(predictions.y_true, ImperfectLabels)
+    return (DEFAULT_ESTIMATOR, *(() if alone else _OTHERS))
 
 
 def _measure(

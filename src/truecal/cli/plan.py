@@ -9,7 +9,7 @@ import click
 
 from truecal._lib.text import as_table
 from truecal.cli._options import OUTPUT, Command, Fraction, alpha_option, output_options, shared
-from truecal.cli._output import PICTURES, Output, check_picture, check_target, show_written, stage, wrapped
+from truecal.cli._output import Output, check_picture, check_target, show_written, stage, wrapped
 from truecal.exceptions import InputError
 
 _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
@@ -77,40 +77,26 @@ def command(
     error. With --at-most: the sample size needed to show that the error is below a limit. With --length, --rows,
     --sensitivity and --specificity: the gold labels needed beside those of a judge (see 'truecal measure --judge').
     """
-    from truecal.simulation import BetaScores, detectable_error, plan_sample_size
+    from truecal.simulation import BetaScores
     from truecal.simulation._planning import design_effect
 
     judge = {"--length": length, "--sensitivity": sensitivity, "--specificity": specificity}
-    if given := [name for name, value in judge.items() if value is not None]:
-        if errors or at_most is not None or plot is not None:
-            raise InputError("cannot be combined with --error, --at-most or --plot", argument=given[0])
-        if len(given) < len(judge) or not sizes:
-            lacking = [name for name in (*judge, *(() if sizes else ("--rows",))) if name not in given]
-            raise InputError(f"needs {' and '.join(lacking)}", argument=given[0])
-        _plan_gold(judge, sizes, BetaScores(*beta), out)
+    if set(judge.values()) != {None}:
+        others = errors or plot or at_most is not None
+        _plan_gold(judge, sizes, BetaScores(*beta), out, alone=not others)
         return
     if at_most is not None:
-        if sizes or plot is not None:
-            raise InputError("--at-most cannot be combined with --rows or --plot")
         errors = errors or (0.0,)
-    if not errors and not sizes:
+        if sizes or plot:
+            raise InputError("--at-most cannot be combined with --rows or --plot")
+    if not (errors or sizes):
         raise InputError(
             "Give --error (such as 0.02) for the sample size, or --rows (such as 5000) for the detectable error."
         )
     check_target(out.path)
-    name = "" if plot is None else plot.name
-    wrong = InputError(f"must end in {', '.join(PICTURES)}. Got {name!r} instead.", argument="--plot")
-    check_picture(plot, "Drawing", wrong)
-    check_target(plot)
+    check_picture(plot, None, "Drawing", "--plot must end in .png, .svg, .pdf. Got '{path.name}' instead.")
     asked: dict[str, Any] = {**test, "scores": BetaScores(*beta), "repeats": repeats, "rng": seed}
-    rows: list[dict[str, Any]] = []
-    for error in errors:
-        with stage(f"finding the sample size for {error:g}"):
-            planned = plan_sample_size(error, at_most=at_most, **asked)
-        rows.append({"true_error": error, "n": planned.n, "n_se": planned.standard_error})
-    for n in sizes:
-        with stage(f"finding the error that {n} rows detect"):
-            rows.append({"true_error": detectable_error(n, **asked), "n": n, "n_se": None})
+    rows = _answers(errors, sizes, at_most, asked)
     if plot is not None:
         with stage("drawing"):
             _draw(plot, sorted({row["true_error"] for row in rows}), asked)
@@ -122,10 +108,35 @@ def command(
     out.finish("plan", lambda: {**settings, "results": rows}, lambda: _text(title, rows, settings))
 
 
-def _plan_gold(judge: dict[str, Any], sizes: tuple[int, ...], scores: Any, out: Output) -> None:
-    """Report the gold labels that the interval of judged labels needs."""
+def _answers(
+    errors: tuple[float, ...], sizes: tuple[int, ...], at_most: float | None, asked: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the sample size for each error, and the detectable error for each size."""
+    from truecal.simulation import detectable_error, plan_sample_size
+
+    rows: list[dict[str, Any]] = []
+    for error in errors:
+        with stage(f"finding the sample size for {error:g}"):
+            planned = plan_sample_size(error, at_most=at_most, **asked)
+        rows.append({"true_error": error, "n": planned.n, "n_se": planned.standard_error})
+    for n in sizes:
+        with stage(f"finding the error that {n} rows detect"):
+            rows.append({"true_error": detectable_error(n, **asked), "n": n, "n_se": None})
+    return rows
+
+
+def _plan_gold(
+    judge: dict[str, Any], sizes: tuple[int, ...], scores: Any, out: Output, *, alone: bool
+) -> None:
+    """Report the gold labels that the interval of judged labels needs; `alone`: without the options of other plans."""
     from truecal.simulation import plan_gold_labels
 
+    needed = {**judge, "--rows": sizes or None}
+    first = next(name for name, value in judge.items() if value is not None)
+    if not alone:
+        raise InputError("cannot be combined with --error, --at-most or --plot", argument=first)
+    if lacking := [name for name, value in needed.items() if value is None]:
+        raise InputError(f"needs {' and '.join(lacking)}", argument=first)
     check_target(out.path)
     wanted = {name.removeprefix("--"): value for name, value in judge.items()}
     with stage("finding the number of gold labels"):

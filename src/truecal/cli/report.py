@@ -54,22 +54,17 @@ def command(
     **reading: Any,
 ) -> None:
     """Write a calibration report on the predictions in FILE: one self-contained HTML page."""
-    from truecal._lib.checks import check_fraction, require
+    from truecal._lib.checks import require
     from truecal.assessment import assess
     from truecal.cli.input.predictions import load
 
     if reading["event"] or reading["horizon"] is not None:
         moment, reading["time"] = None, moment
-    if threshold and not clinical:
-        raise InputError("--threshold needs --clinical")
-    for one in threshold:
-        check_fraction("thresholds", one)
+    _check_thresholds(threshold, clinical)
     require("jinja2", extra="app", purpose="The report")
     name = "standard input" if file == "-" else Path(file).name
     target = output or Path(f"{name.partition('.')[0] or 'report'}.html")
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{target}: the report is an HTML page. Choose a name that ends in .html")
-    check_target(target, file)
+    _check_page(target, file)
     with stage("reading"):
         predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
         if moment:
@@ -92,6 +87,21 @@ def command(
         if result is not None:
             click.echo(printable(wrapped(result.verdict)))
     show_written(target)
+
+
+def _check_thresholds(thresholds: tuple[float, ...], clinical: bool) -> None:
+    from truecal._lib.checks import check_fraction
+
+    if thresholds and not clinical:
+        raise InputError("--threshold needs --clinical")
+    for threshold in thresholds:
+        check_fraction("thresholds", threshold)
+
+
+def _check_page(target: Path, file: str) -> None:
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{target}: the report is an HTML page. Choose a name that ends in .html")
+    check_target(target, file)
 
 
 def _printable(by: dict[str, Any] | None) -> dict[str, Any] | None:

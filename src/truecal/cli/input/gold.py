@@ -12,7 +12,7 @@ from truecal._lib.text import counted, listing
 from truecal.cli.input.columns import LABEL_NAMES
 from truecal.cli.input.files import open_table
 from truecal.cli.input.kinds import LabelKind
-from truecal.cli.input.table import Table
+from truecal.cli.input.table import Table, free_name
 from truecal.exceptions import InputError
 
 #: Names of columns that name a question, an attempt at it, and gold labels.
@@ -37,20 +37,23 @@ def join_gold(table: Table, kind: LabelKind) -> tuple[Table, LabelKind]:
     keys = _keys(table, gold)
     label = _label(gold, [key for _, key in keys])
     names = [f"c{k}" for k in range(len(keys))]
-    known = gold.collect(gold.scan([*(key for _, key in keys), label]))
-    known = known.select(*(_text(name) for name in names), gold=pl.col(f"c{len(keys)}"))
-    rows = table.collect(table.scan([key for key, _ in keys])).select(*(_text(name) for name in names))
-    shown = " and ".join(repr(key) for _, key in keys)
-    if (twice := known.select(names).is_duplicated()).any():
-        again = known.filter(twice).row(0)[: len(names)]
-        raise InputError(f"{kind.gold} has several rows with {shown} {listing([*again])}", remedy="Keep one.")
-    joined = rows.join(known, on=names, how="left", maintain_order="left")
-    several = rows.filter(rows.select(names).is_duplicated()).join(known, on=names, how="semi")
+    texts = [_text(name) for name in names]
+    mine, theirs = ([*side] for side in zip(*keys, strict=True))
+    known = gold.collect(gold.scan([*theirs, label])).select(*texts, gold=pl.col(f"c{len(keys)}"))
+    rows = table.collect(table.scan(mine)).select(*texts)
+    shown = " and ".join(map(repr, theirs))
+    again = known.select(names).filter(known.select(names).is_duplicated())
+    if again.height:
+        raise InputError(
+            f"{kind.gold} has several rows with {shown} {listing([*again.row(0)])}", remedy="Keep one."
+        )
+    several = rows.filter(rows.is_duplicated()).join(known, on=names, how="semi")
     if several.height:
         raise InputError(
             f"{table.source} has several rows with {shown} {listing([*several.row(0)])}, and {kind.gold} one label",
             remedy="Add a column that tells them apart to both, such as epoch.",
         )
+    joined = rows.join(known, on=names, how="left", maintain_order="left")
     n_found = joined["gold"].count()
     if not n_found:
         raise InputError(
@@ -60,9 +63,7 @@ def join_gold(table: Table, kind: LabelKind) -> tuple[Table, LabelKind]:
     note = f"joined {counted(n_found, 'gold label')} of {kind.gold} by {shown}"
     if left := known["gold"].count() - n_found:
         note += f"; {left:,} of its labels belong to no row that is used"
-    name = "gold label"
-    while name in table.columns:
-        name += "'"
+    name = free_name("gold label", table.columns, "'")
     return _with_column(table, name, joined["gold"], note), replace(kind, gold=name)
 
 

@@ -108,25 +108,27 @@ class LabelKind:
         own = {field.name for field in fields(cls)}
         kind = cls(**{name: value for name, value in given.items() if name in own})
         rest = {name: value for name, value in given.items() if name not in own}
-        asked = [(what, names, needed) for what, names, needed in _KINDS if any(map(kind._has, names))]
+        # The first option that was given of each kind, and what that kind needs.
+        asked = [(found[0], needed) for _, names, needed in _KINDS if (found := kind._given(names))]
         if not asked:
             return None, rest
-        if len(asked) > 1:
-            both = [next(_option(name) for name in names if kind._has(name)) for _, names, _ in asked[:2]]
-            raise InputError(f"{both[0]} and {both[1]} describe different kinds of labels; give one of them")
-        _, names, needed = asked[0]
-        if lacking := [_option(name) for name in needed if not kind._has(name)]:
-            first = next(_option(name) for name in names if kind._has(name))
+        (first, needed), *others = asked
+        if others:
+            raise InputError(
+                f"{first} and {others[0][0]} describe different kinds of labels; give one of them"
+            )
+        if lacking := [_option(name) for name in needed if not kind._given([name])]:
             raise InputError(f"needs {' and '.join(lacking)}", argument=first)
         return kind, rest
 
-    def _has(self, name: str) -> bool:
-        return getattr(self, name) not in ((), None, False)
+    def _given(self, names: Sequence[str]) -> list[str]:
+        """Return which of these options were given, as they are written."""
+        return [_option(name) for name in names if getattr(self, name) not in ((), None, False)]
 
     @property
     def name(self) -> str:
         """What the labels are, in words."""
-        return next(what for what, names, _ in _KINDS if any(map(self._has, names)))
+        return next(what for what, names, _ in _KINDS if self._given(names))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from truecal.cli.input.columns import Columns, Reading
 from truecal.cli.input.kinds import LabelKind
 from truecal.cli.input.labels import read_labels
 from truecal.cli.input.scores import read_scores
-from truecal.cli.input.table import Table
+from truecal.cli.input.table import Table, free_name
 from truecal.cli.input.values import Field, Frame
 from truecal.exceptions import InputError
 
@@ -88,10 +88,10 @@ def make_plan(
     kind: LabelKind | None = None,
 ) -> Plan:
     """Return how the columns of a table are read, or refuse them."""
-    weight = [columns.weight] if columns.weight else []
     frame = Frame(table, columns.used, missing=reading.missing)
     _check_options(columns, reading)
     if reading.missing:
+        weight = [columns.weight] if columns.weight else []
         frame.refuse_unused_codes([*columns.score, *columns.label, *weight])
     models = {name: frame.expand(name) for name in columns.score}
     scores = [part for parts in models.values() for part in parts]
@@ -100,22 +100,16 @@ def make_plan(
     numbers, odd = read_scores(frame, scores, reading, as_models=as_models)
     values = dict(zip(names_in_frame(scores), numbers, strict=True))
     own_scores = scores[:1] if as_models else scores
-    options: dict[str, Any] = {}
     if kind is not None:
         label, several = "", len(own_scores) > 1
         made_from, detected = kind.values(frame, columns, reading, several_scores=several)
-        values |= made_from
-        options["pos_label"] = reading.pos_label if several else None
+        options = {"pos_label": reading.pos_label if several else None}
     else:
-        label = _plain(" or ".join(columns.label))
-        while label in values:
-            label += " (label)"
-        values[label], options, detected = read_labels(frame, columns, reading, own_scores)
-    for name in weight:
-        comma = table.separator != ","  # else "1,234" between quotes may be a thousand
-        (values[WEIGHT],) = frame.numbers(frame.expand(name), decimal_comma=comma)
-    if columns.cluster:
-        values[CLUSTER] = frame.names_of_rows(frame.field(columns.cluster))
+        label = free_name(_plain(" or ".join(columns.label)), values, " (label)")
+        truth, options, detected = read_labels(frame, columns, reading, own_scores)
+        made_from = {label: truth}
+    values |= made_from
+    values |= _of_rows(frame, columns)
     doubt = [table.doubt] if table.doubt and kind is None else []
     groups = dict(zip(columns.group, frame.groups(columns.group), strict=True))
     fields = [part for part in map(frame.field, columns.feature) if not part.dtype.is_nested()]
@@ -133,6 +127,17 @@ def make_plan(
         options=options | {"multiclass": reading.multiclass},
         notes=(*table.notes, *doubt, *columns.detected, *odd, *detected),
     )
+
+
+def _of_rows(frame: Frame, columns: Columns) -> dict[str, pl.Expr]:
+    """Return the weights and clusters of the rows, where there are any."""
+    values = {}
+    if columns.weight:
+        comma = frame.table.separator != ","  # else "1,234" between quotes may be a thousand
+        (values[WEIGHT],) = frame.numbers(frame.expand(columns.weight), decimal_comma=comma)
+    if columns.cluster:
+        values[CLUSTER] = frame.names_of_rows(frame.field(columns.cluster))
+    return values
 
 
 def _check_options(columns: Columns, reading: Reading) -> None:

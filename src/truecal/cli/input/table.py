@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -177,6 +177,13 @@ def as_array(column: pl.Series) -> NDArray[Any]:
     if column.n_chunks() == 1 or not column.dtype.is_numeric() or column.has_nulls():
         return column.to_numpy()
     return np.concatenate([piece.to_numpy() for piece in column.get_chunks()])
+
+
+def free_name(name: str, taken: Container[str], mark: str) -> str:
+    """Return a name that is not taken, with as many marks at its end as that needs."""
+    while name in taken:
+        name += mark
+    return name
 
 
 def repeated(names: Sequence[str]) -> list[str]:
