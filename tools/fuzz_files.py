@@ -52,7 +52,7 @@ class File(NamedTuple):
 
 def measure(path: Path, options: Sequence[str], many: int) -> float | str:
     """Return the error of a file by one of the two paths, or what happened instead, one of `OUTCOMES`."""
-    limits = [mock.patch(f"truecal.cli.input.table.{name}", many) for name in ("MANY_ROWS", "MANY_BYTES")]
+    limits = [mock.patch(f"truecal.cli._input.table.{name}", many) for name in ("MANY_ROWS", "MANY_BYTES")]
     arguments = ["measure", path.name, *options, "--estimator", "ew_bin", "--format", "json", "-q"]
     with limits[0], limits[1]:
         result = CliRunner().invoke(command_line, arguments)
@@ -139,8 +139,8 @@ def guide(seconds: int) -> None:
     except ImportError:
         print("atheris is not installed: pip install atheris", file=sys.stderr)
         return
-    with atheris.instrument_imports(include=["truecal.cli.input"]):
-        importlib.import_module("truecal.cli.input.predictions")
+    with atheris.instrument_imports(include=["truecal.cli._input"]):
+        importlib.import_module("truecal.cli._input.predictions")
     corpus = [case for case in cases() if len(case.content) < 5_000]
 
     def try_one(data: bytes) -> None:

@@ -19,8 +19,8 @@ def test_their_names_differ():
 @pytest.mark.parametrize("many", [10**9, 10], ids=["in memory", "summarised"])
 @pytest.mark.parametrize("part", range(16))
 def test_an_odd_file_is_read_rightly_or_refused(part, many, tmp_path, monkeypatch):
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", many)
-    monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", many)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", many)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", many)
     for file in FILES[part::16]:
         (tmp_path / file.name).write_bytes(file.content)
         command = (

@@ -32,8 +32,8 @@ def expected(case: Case) -> float:
 @pytest.mark.parametrize("path", ["in memory", "summarised"])
 def test_every_kind_of_file_gives_the_same_answer_by_both_paths(case, path, folder, monkeypatch):
     if path == "summarised":
-        monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 10)
-        monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", 10)
+        monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", 10)
+        monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", 10)
     result = run("measure", folder / case.name, *case.options, "--estimator", "ew_bin", "--format", "json")
     assert value_of(result) == pytest.approx(expected(case), abs=1e-9)
     assert json.loads(result.stdout)["n"] == len(case.y_true)
@@ -51,7 +51,7 @@ def test_standard_input_gives_the_same_answer(case):
 
 @pytest.mark.parametrize("many", [10**9, 10])
 def test_groups_are_the_same_by_both_paths(many, tmp_path, monkeypatch):
-    monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", many)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", many)
     case = next(case for case in CASES if case.name == "plain.csv")
     names = ["(missing)", "", "10", "9", " a", "a"]
     lines = case.content.decode().splitlines()
@@ -75,7 +75,7 @@ def test_every_number_of_measure_is_the_same_by_both_paths(options, tmp_path, mo
     frame.write_parquet(tmp_path / "a.parquet")
     command = ("measure", tmp_path / "a.parquet", *options, "--format", "json")
     small = json.loads(run(*command).stdout)
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 10)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", 10)
     large = json.loads(run(*command).stdout)
     assert large["test"] == small["test"]
     assert len(large["results"]) == len(small["results"]) == (4, 4, 7)[len(options) // 2]
@@ -114,7 +114,7 @@ def test_weights_give_the_same_interval_and_p_value_by_both_paths(options, tmp_p
     asked = (*options, "--estimator", "multiscale", "--format", "json")
     found = []
     for many in (10**9, 10):
-        monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", many)
+        monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", many)
         found.append(json.loads(run("measure", path, *asked).stdout))
     small, large = found
     for one, two in zip(small["results"], large["results"], strict=True):

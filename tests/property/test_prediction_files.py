@@ -31,7 +31,7 @@ def damaged(draw: st.DrawFn) -> Case:
 
 def measure(path: Path, case: Case, many: int) -> float | None:
     """Return the error of a file, or None if it is refused; anything else is a failure."""
-    name = "truecal.cli.input.table."
+    name = "truecal.cli._input.table."
     with mock.patch(f"{name}MANY_ROWS", many), mock.patch(f"{name}MANY_BYTES", many):
         arguments = ["measure", path.name, *case.options, "--estimator", "ew_bin", "--format", "json", "-q"]
         result = CliRunner().invoke(main, arguments)

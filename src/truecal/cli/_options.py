@@ -15,8 +15,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from truecal._lib.checks import read_norm
+from truecal.cli._input.files import FORMATS
 from truecal.cli._output import VERBOSE, Output
-from truecal.cli.input.formats import FORMATS
 from truecal.exceptions import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -80,7 +80,7 @@ class Command(click.Command):
 
     def _refuse_kinds_of_labels(self, words: list[str]) -> None:
         """Refuse options for labels that are not the truth in commands that need true labels."""
-        from truecal.cli.input.kinds import OPTIONS
+        from truecal.cli._input.kinds import OPTIONS
 
         known = {name for param in self.params for name in param.opts}
         other = [word for word in words if word in OPTIONS and word not in known]
@@ -135,7 +135,7 @@ class Multiclass(click.ParamType):  # type: ignore[type-arg]
 
 def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the columns of FILE that begin with some letters, for completion in a shell."""
-    from truecal.cli.input.files import open_table
+    from truecal.cli._input.files import open_table
 
     try:
         columns = open_table(ctx.params["file"] or ctx.args[0]).columns

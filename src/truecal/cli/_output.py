@@ -21,7 +21,7 @@ from truecal.exceptions import InputError
 from truecal.results import SCHEMA_VERSION, jsonable
 
 if TYPE_CHECKING:
-    from truecal.cli.input.loaded import Predictions
+    from truecal.cli._input.predictions import Predictions
 
 #: Where a command keeps whether to report each step.
 VERBOSE = "truecal.verbose"

@@ -48,7 +48,7 @@ def command(
     The p-values are adjusted for the number of segments. The exit code is 1 if any segment is found, or if the
     model is off as a whole, else 0. It is 2 if nothing was tested, because clusters hold too little information.
     """
-    from truecal.cli.input.predictions import load, refuse_outcomes
+    from truecal.cli._input.predictions import load, refuse_outcomes
     from truecal.inference.audit import audit, check_combinations
 
     check_target(out.path, file)

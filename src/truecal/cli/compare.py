@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal._lib.text import as_table
+from truecal.cli._input.kinds import labels_options
 from truecal.cli._options import Command, column_option, level_option, output_options, shared
 from truecal.cli._output import Output, check_target, stage, wrapped
-from truecal.cli.input.kinds import labels_options
 from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(
     """
     from truecal._lib.checks import check_fraction
     from truecal._lib.text import level as percent_of
-    from truecal.cli.input.predictions import load
+    from truecal.cli._input.predictions import load
     from truecal.inference.compare import compare
 
     check_fraction("confidence_level", confidence_level)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal._lib.text import as_table, counted, level
+from truecal.cli._input.kinds import labels_options
 from truecal.cli._options import (
     Command,
     check_estimators,
@@ -18,10 +19,9 @@ from truecal.cli._options import (
     shared,
 )
 from truecal.cli._output import Output, check_target, stage, wrapped
-from truecal.cli.input.kinds import labels_options
 
 if TYPE_CHECKING:
-    from truecal.cli.input.loaded import Predictions
+    from truecal.cli._input.predictions import Predictions
     from truecal.inference._test_result import TestResult
     from truecal.results import Estimate, Interval
 
@@ -72,7 +72,7 @@ def command(
     """
     from truecal._lib.checks import check_norm
     from truecal.assessment._verdict import data_warnings
-    from truecal.cli.input.predictions import load
+    from truecal.cli._input.predictions import load
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.multiplicity import adjusted_together
 

@@ -14,9 +14,9 @@ import click
 import numpy as np
 
 from truecal._lib.text import counted, p_equals, printable
+from truecal.cli._input.windows import Batch, digest_rows, digest_samples, read_lines, split_windows
 from truecal.cli._options import OUTPUT, Command, Fraction, alpha_option, column_option, shared
 from truecal.cli._output import check_target, json_head, show_notes, stage
-from truecal.cli.input.windows import Batch, digest_rows, digest_samples, read_lines, split_windows
 from truecal.exceptions import InputError
 from truecal.results import jsonable
 
@@ -115,7 +115,7 @@ def _batches(
     reading: dict[str, Any],
 ) -> Iterator[Batch]:
     """Yield the windows of a file that were not counted yet: those of an interrupted run, then new rows."""
-    from truecal.cli.input.predictions import load
+    from truecal.cli._input.predictions import load
     from truecal.inference.monitor._batch import read_moments
 
     with stage("reading"):
@@ -157,7 +157,7 @@ def _batches(
 
 
 def _references(file: str, group: tuple[str, ...], reading: dict[str, Any]) -> dict[str, Any]:
-    from truecal.cli.input.predictions import load
+    from truecal.cli._input.predictions import load
 
     predictions = load(file, group=group, **reading)
     return predictions.groups if group else {"": predictions.sample}

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from truecal.cli.input.loaded import Predictions
-    from truecal.cli.input.table import Table
+    from truecal.cli._input.predictions import Predictions
+    from truecal.cli._input.table import Table
     from truecal.inference.compare import Comparison
     from truecal.recalibration.selection import Selection
 
@@ -58,7 +58,7 @@ def command(
     front of it in .csv and .tsv. On the rows of FILE, which the recalibrator was fitted to, their
     error is too small: to show the gain with 'truecal compare', give other rows with --apply.
     """
-    from truecal.cli.input.predictions import load
+    from truecal.cli._input.predictions import load
     from truecal.recalibration.selection import select_recalibrator
 
     if target is not None:
@@ -111,9 +111,8 @@ def _apply(
 ) -> None:
     """Write the recalibrated scores of the same rows, or of another file."""
     from truecal.cli._errors import naming
-    from truecal.cli.input.files import open_table
-    from truecal.cli.input.loaded import names_of
-    from truecal.cli.input.predictions import scores_of
+    from truecal.cli._input.files import open_table
+    from truecal.cli._input.predictions import names_of, scores_of
 
     columns = predictions.columns
     table, scores, kept = predictions.table, predictions.y_proba, predictions.kept
@@ -246,7 +245,7 @@ def _free_names(names: tuple[str, ...], columns: Sequence[str]) -> list[str]:
 
 def _check_format(target: Path) -> str:
     """Return the format that the name of a file implies, which must be one that can be written."""
-    from truecal.cli.input.formats import format_by_name
+    from truecal.cli._input.files import format_by_name
 
     suffix = target.suffix.lower()
     format = (

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from truecal._lib.text import printable
+from truecal.cli._input.kinds import labels_options
 from truecal.cli._options import OUTPUT, Command, column_option, shared
 from truecal.cli._output import check_target, show_notes, show_written, stage, wrapped
-from truecal.cli.input.kinds import labels_options
 from truecal.exceptions import InputError
 
 
@@ -56,7 +56,7 @@ def command(
     """Write a calibration report on the predictions in FILE: one self-contained HTML page."""
     from truecal._lib.checks import require
     from truecal.assessment import assess
-    from truecal.cli.input.predictions import load
+    from truecal.cli._input.predictions import load
 
     if reading["event"] or reading["horizon"] is not None:
         moment, reading["time"] = None, moment

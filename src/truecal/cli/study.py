@@ -51,7 +51,7 @@ def command(
     """  # noqa: D301 - click reads the control character as "keep these lines"
     import json
 
-    from truecal.cli.study_file import load_study
+    from truecal.cli._study_file import load_study
     from truecal.simulation import bias_study
     from truecal.simulation.suites import suite_study
 

@@ -10,6 +10,7 @@ import click
 
 from truecal._lib.numeric import rejects
 from truecal._lib.text import as_table
+from truecal.cli._input.kinds import labels_options
 from truecal.cli._options import (
     Command,
     Fraction,
@@ -19,10 +20,9 @@ from truecal.cli._options import (
     shared,
 )
 from truecal.cli._output import Output, check_target, stage, wrapped
-from truecal.cli.input.kinds import labels_options
 
 if TYPE_CHECKING:
-    from truecal.cli.input.loaded import Predictions
+    from truecal.cli._input.predictions import Predictions
     from truecal.inference._test_result import Decision, TestResult
 
 #: Groups whose names are listed below the table.
@@ -65,7 +65,7 @@ def command(
     if the error is shown to be smaller, in every group, and else 1.
     """
     from truecal._lib.checks import check_fraction
-    from truecal.cli.input.predictions import load
+    from truecal.cli._input.predictions import load
     from truecal.estimators._registry import DEFAULT_TEST
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.dependence import suspected_dependence

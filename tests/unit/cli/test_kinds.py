@@ -10,7 +10,7 @@ import pytest
 import truecal
 from support.command_line import refuse, run
 from truecal import labels
-from truecal.cli.input import table as tables
+from truecal.cli._input import table as tables
 
 N = 1500
 

@@ -248,7 +248,7 @@ def test_clusters_of_a_large_file_give_the_same_answer(tmp_path, monkeypatch, op
     )
     given = ("measure", path, "--cluster", "patient", *options, "--format", "json")
     small = json.loads(run(*given).stdout)
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 10)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", 10)
     large = json.loads(run(*given).stdout)
     for one, other in zip(small["results"], large["results"], strict=True):
         assert other["n_clusters"] == one["n_clusters"]
@@ -314,5 +314,5 @@ def test_the_sum_of_sampling_weights_is_not_called_rows(tmp_path, monkeypatch):
         ).stdout
         assert "effective n" not in counted
     assert "a.csv, 1,200 rows\n" in run("measure", path, "--weight", "times", "--counts").stdout
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 10)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", 10)
     assert f"a.csv, effective n = {kish}\n" in run("measure", path, "--weight", "weight").stdout

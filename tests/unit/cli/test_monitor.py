@@ -11,7 +11,7 @@ import pytest
 
 from support.command_line import refuse, run, write_csv
 from truecal import CalibrationMonitor
-from truecal.cli.input.windows import split_windows
+from truecal.cli._input.windows import split_windows
 from truecal.inference.monitor._state import read_state, write_state
 
 _rng = np.random.default_rng(0)

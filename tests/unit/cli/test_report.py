@@ -90,7 +90,7 @@ def test_control_characters_do_not_reach_the_page(tmp_path, monkeypatch):
     region = np.where(COLUMNS["region"] == "north", "\x1b[2J\u202e", COLUMNS["region"])
     path = write_csv(tmp_path / "a.csv", {**COLUMNS, "region": region})
     for many in (10**9, 1):
-        monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", many)
+        monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", many)
         run("report", path, "-o", tmp_path / "a.html", "--quick", "--group", "region")
         page = (tmp_path / "a.html").read_text()
         assert "\x1b" not in page

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from support.command_line import COLUMNS, refuse, run, value_of, write_csv
-from truecal.cli.input.columns import Columns
-from truecal.cli.input.table import Table
+from truecal.cli._input.columns import Columns
+from truecal.cli._input.table import Table
 
 
 def complete(*names, **given):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import COLUMNS, refuse, run, value_of, write_csv
-from truecal.cli.input.files import open_table
+from truecal.cli._input.files import open_table
 
 # Every kind of file, by both paths: tests/contract/test_prediction_files.py.
 
@@ -72,7 +72,7 @@ def test_a_device_that_is_a_file_is_read_as_a_pipe_is(plain, truth):
 
 @pytest.mark.parametrize("many", [10**9, 10])
 def test_a_glob_of_packed_text_files_whose_columns_differ_in_order(many, frame, truth, tmp_path, monkeypatch):
-    monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", many)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", many)
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(frame[:250].write_csv().encode()))
     rest = frame[250:].select("score", "weight", "region", "label")
     (tmp_path / "b.csv").write_text(rest.write_csv(separator=";"))
@@ -86,13 +86,13 @@ def test_a_glob_of_packed_text_files_whose_columns_differ_in_order(many, frame, 
 
 
 def test_a_compressed_file_is_unpacked_to_disk_and_not_to_memory(plain, truth, tmp_path, monkeypatch):
-    monkeypatch.setattr("truecal.cli.input.files._IN_MEMORY", 1000)
-    monkeypatch.setattr("truecal.cli.input.files._CHUNK", 100)
+    monkeypatch.setattr("truecal.cli._input.files._IN_MEMORY", 1000)
+    monkeypatch.setattr("truecal.cli._input.files._CHUNK", 100)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(plain.read_bytes()))
     assert value_of(run("measure", path, "--format", "json")) == pytest.approx(truth)
-    monkeypatch.setattr("truecal.cli.input.files._DISK_RESERVE", 1 << 60)
+    monkeypatch.setattr("truecal.cli._input.files._DISK_RESERVE", 1 << 60)
     assert "does not fit on the disk" in refuse("measure", path)
 
 
@@ -106,7 +106,7 @@ def test_the_encoding_must_be_known_and_right(tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 def test_a_temporary_file_has_no_name_so_nothing_is_left_behind(monkeypatch, frame, truth, tmp_path):
-    monkeypatch.setattr("truecal.cli.input.files._IN_MEMORY", 100)
+    monkeypatch.setattr("truecal.cli._input.files._IN_MEMORY", 100)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(frame.write_csv().encode()))

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from support.command_line import COLUMNS, refuse, run, value_of, write_csv
-from truecal.cli.input.files import encoding_of, open_table
-from truecal.cli.input.formats import format_by_content, format_by_name
+from truecal.cli._input.files import encoding_of, format_by_content, format_by_name, open_table
 
 
 def test_npy(truth, tmp_path):
@@ -57,7 +56,7 @@ def test_files_that_cannot_be_read_end_in_one_line_that_names_them(name, content
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", label=np.zeros(10_000), score=np.zeros(10_000))
-    monkeypatch.setattr("truecal.cli.input.formats._MOST_UNPACKED", 40_000)
+    monkeypatch.setattr("truecal.cli._input.files._MOST_UNPACKED", 40_000)
     assert "it unpacks to 0.0 GB" in refuse("measure", tmp_path / "a.npz")
 
 
@@ -104,7 +103,7 @@ def test_encodings_that_are_not_of_text(encoding, plain):
 
 @pytest.mark.parametrize("many", [10**9, 10])
 def test_inches_do_not_swallow_rows(many, tmp_path, monkeypatch):
-    monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", many)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", many)
     path = write_csv(tmp_path / "a.csv", {**COLUMNS, "size": ['5"2'] * 600})
     asked = ("--score", "score", "--format", "json", "--estimator", "ew_bin")
     assert json.loads(run("measure", path, *asked).stdout)["n"] == 600

@@ -46,7 +46,7 @@ def test_lists_of_text_classes_need_their_order(tmp_path):
 
 @pytest.mark.parametrize("many", [10**9, 1])
 def test_predicted_classes_that_cannot_be_compared(many, tmp_path, monkeypatch):
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", many)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", many)
     path = tmp_path / "a.parquet"
     columns = {"confidence": [0.9, 0.8, 0.7], "label": [0, 1, 1]}
     pl.DataFrame({**columns, "guess": ["cat", "dog", "dog"]}).write_parquet(path)

@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from truecal.cli.input.columns import Columns, Reading
-from truecal.cli.input.plan import CLUSTER, WEIGHT, make_plan
-from truecal.cli.input.table import Table
+from truecal.cli._input.columns import Columns, Reading
+from truecal.cli._input.plan import CLUSTER, WEIGHT, make_plan
+from truecal.cli._input.table import Table
 from truecal.exceptions import InputError
 
 

@@ -9,8 +9,8 @@ from support.command_line import COLUMNS, refuse, run, write_csv
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 1)
-    monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", 1)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", 1)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", 1)
 
 
 @pytest.mark.parametrize(

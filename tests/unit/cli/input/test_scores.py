@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from support.command_line import refuse, run, write_csv
-from truecal.cli.input import table
+from truecal.cli._input import table
 
 RNG = np.random.default_rng(21)
 N = 400

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from support.command_line import refuse, run
-from truecal.cli.input.files import open_table
+from truecal.cli._input.files import open_table
 
 
 def test_wrong_names_are_answered_with_the_nearest(plain):
@@ -29,7 +29,7 @@ def test_short_lines_are_many_rows(tmp_path, monkeypatch):
     # A text table with few bytes has many rows if its lines are short.
     path = tmp_path / "short.csv"
     path.write_text("y,p\n" + "1,.5\n0,.2\n" * 100)
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 300)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", 300)
     assert not open_table(str(path)).is_large
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 150)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", 150)
     assert open_table(str(path)).is_large

@@ -1,7 +1,7 @@
 import pytest
 
-from truecal.cli.input import text_tables
-from truecal.cli.input.text_tables import has_quoted_fields, read_dialect
+from truecal.cli._input import table
+from truecal.cli._input.table import has_quoted_fields, read_dialect
 from truecal.exceptions import InputError
 
 
@@ -20,7 +20,7 @@ from truecal.exceptions import InputError
 )
 @pytest.mark.parametrize("chunk", [1 << 26, 3])
 def test_quotation_marks_around_fields_or_as_plain_characters(text, quoted, chunk, tmp_path, monkeypatch):
-    monkeypatch.setattr(text_tables, "_CHUNK", chunk)
+    monkeypatch.setattr(table, "_CHUNK", chunk)
     assert has_quoted_fields(text.encode(), ",") == quoted
     (tmp_path / "a.csv").write_text(text, encoding="utf-8", newline="")
     assert has_quoted_fields([tmp_path / "a.csv"], ",") == quoted

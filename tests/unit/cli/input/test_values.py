@@ -1,8 +1,8 @@
 import polars as pl
 import pytest
 
-from truecal.cli.input.table import Table
-from truecal.cli.input.values import Frame, called
+from truecal.cli._input.table import Table
+from truecal.cli._input.values import Frame, called
 
 
 def frame(**columns):

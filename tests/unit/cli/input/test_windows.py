@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from truecal import Sample
-from truecal.cli.input.windows import digest_samples, read_lines, split_windows
+from truecal.cli._input.windows import digest_samples, read_lines, split_windows
 from truecal.exceptions import InputError
 
 

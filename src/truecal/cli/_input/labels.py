@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from truecal._lib.text import counted, listing
-from truecal.cli.input.columns import Columns, Reading
-from truecal.cli.input.values import MARKS, Field, Frame, Labels, called
+from truecal.cli._input.columns import Columns, Reading
+from truecal.cli._input.values import MARKS, Field, Frame, Labels, called
 from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:

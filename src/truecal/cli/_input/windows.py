@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.cli.input.columns import label_as_group
-from truecal.cli.input.text_tables import unique_keys
+from truecal.cli._input.columns import label_as_group
+from truecal.cli._input.table import unique_keys
 from truecal.exceptions import InputError
 from truecal.inference.monitor._batch import last_by_cluster, number_steps, read_moments
 

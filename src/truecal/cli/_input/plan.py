@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from truecal.cli.input.columns import Columns, Reading
-from truecal.cli.input.kinds import LabelKind
-from truecal.cli.input.labels import read_labels
-from truecal.cli.input.scores import read_scores
-from truecal.cli.input.table import Table, free_name
-from truecal.cli.input.values import Field, Frame
+from truecal.cli._input.columns import Columns, Reading
+from truecal.cli._input.kinds import LabelKind
+from truecal.cli._input.labels import read_labels
+from truecal.cli._input.scores import read_scores
+from truecal.cli._input.table import Table, free_name
+from truecal.cli._input.values import Field, Frame
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:

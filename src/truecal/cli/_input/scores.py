@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from truecal._lib.text import counted
-from truecal.cli.input.columns import Reading
-from truecal.cli.input.values import Field, Frame, called
+from truecal.cli._input.columns import Reading
+from truecal.cli._input.values import Field, Frame, called
 from truecal.data.faults import ROUNDING, ScoreValues, look_at
 from truecal.exceptions import InputError, Remedy
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from truecal._lib.text import listing
-from truecal.cli.input.table import Table, repeated
+from truecal.cli._input.table import Table, repeated
 from truecal.exceptions import InputError
 
 #: Conventional names of columns.

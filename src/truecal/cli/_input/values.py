@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truecal._lib.text import counted, listing
-from truecal.cli.input.table import Table
+from truecal.cli._input.table import Table
 from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:

@@ -1,0 +1,483 @@
+"""From the name of a file to its bytes, unpacked and with text in UTF-8, and to a table by its format."""
+
+from __future__ import annotations
+
+import atexit
+import codecs
+import gzip
+import io
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal._lib.checks import did_you_mean, require
+from truecal.cli._input import table as tables
+from truecal.cli._input.table import (
+    UTF8_MARK,
+    Content,
+    Table,
+    explain_json,
+    explain_text,
+    first_line,
+    read_dialect,
+    repeated,
+    scan_json,
+    scan_text,
+)
+from truecal.exceptions import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Bytes that a pipe or a compressed file may unpack to in memory; beyond that, a temporary file holds them.
+_IN_MEMORY = 1 << 28
+#: Bytes to leave free on the disk of that temporary file.
+_DISK_RESERVE = 1 << 30
+#: Bytes that are read at once.
+_CHUNK = 1 << 22
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def open_table(source: str, format: str | None = None, encoding: str | None = None) -> Table:
+    """Open a file, a folder or glob of Parquet files, bundled data, or ``-`` for standard input.
+
+    Parameters
+    ----------
+    source : str
+        CSV, TSV, Parquet, JSON lines, Arrow or Feather, NPZ or NPY, or a log of Inspect (.eval); text may be
+        compressed (gz, zst).
+    format : str, optional
+        One of `truecal.cli._input.files.FORMATS`; by default from the name, or the content of a pipe.
+    encoding : str, optional
+        Encoding of a text file. By default UTF-8, or UTF-16 where the file says so.
+    """
+    require("polars", extra="app", purpose="Reading tables")
+    from truecal import datasets
+
+    if source in datasets.NAMES and not Path(source).exists():
+        path, label, scores = datasets.table(source)
+        opened = open_table(str(path))
+        return replace(opened, source=source, label=label, scores=scores)
+    if source == "-":
+        return _open_stream("standard input", sys.stdin.buffer, format, encoding)
+    paths = _find(source)
+    if (
+        source.startswith(("/dev/", "/proc/")) or not paths[0].is_file()
+    ):  # a pipe, which can be read once only
+        with paths[0].open("rb") as stream:
+            return _open_stream(source, stream, format, encoding, paths[0])
+    format = format or ("parquet" if Path(source).is_dir() else format_by_name(paths[0]))
+    if format is None:
+        raise InputError(
+            f"{source}: unrecognised file extension; expected one of {', '.join(SUFFIXES)} (text also with .gz "
+            f"or .zst). Pass --input-format"
+        )
+    if format == "eval":
+        return open_log(source, paths[0])
+    if format not in TEXT:
+        return scan(source, paths, format)
+    if len(paths) > 1:
+        return _joined(source, [open_table(str(path), format, encoding) for path in paths])
+    return scan(source, _text_of(source, paths[0], format, encoding), format)
+
+
+def _open_stream(
+    name: str, stream: IO[bytes], format: str | None, encoding: str | None, path: Path | None = None
+) -> Table:
+    """Open a stream that can be read only once; its format is given, or implied by its name or content."""
+    with named(name):
+        head = stream.read(HEAD)
+        format = format or (path and format_by_name(path)) or format_by_content(unpacked(head))
+        content = unpack(name, head, stream, format, encoding)
+    return scan(name, content, format)
+
+
+def _text_of(name: str, path: Path, format: str, encoding: str | None) -> Content:
+    """Return a text file itself if Polars can read it, else its bytes unpacked and in UTF-8."""
+    with named(name), path.open("rb") as stream:
+        head = stream.read(HEAD)
+        is_marked = format == "jsonl" and head.startswith(UTF8_MARK)  # which Polars does not skip there
+        is_plain = not head.startswith(GZIP) and is_utf8(encoding or encoding_of(head)) and not is_marked
+        if is_plain or head.startswith(ZSTD):
+            return [path]
+        return unpack(name, head, stream, format, encoding)
+
+
+def _joined(name: str, parts: Sequence[Table]) -> Table:
+    """Return the rows of several text files, whose columns may differ in order."""
+    import polars as pl
+
+    first = parts[0]
+    for part in parts:
+        if sorted(part.columns) != sorted(first.columns) or repeated(part.columns):
+            raise InputError(f"{name}: {part.source} has other columns than {first.source}")
+    frames = [
+        cast("pl.LazyFrame", part.frame).select(
+            pl.nth(part.columns.index(column)).alias(f"c{k}") for k, column in enumerate(first.columns)
+        )
+        for part in parts
+    ]
+
+    def explain(error: BaseException) -> str:
+        reasons = (f"{part.source}: {part.explain(error)}" for part in parts)
+        return next(
+            (reason for reason in reasons if not reason.endswith(first_line(error))), first_line(error)
+        )
+
+    return Table(
+        name,
+        first.columns,
+        pl.concat(frames, how="vertical_relaxed"),
+        sum(part.n_bytes for part in parts) if all(part.n_bytes for part in parts) else 0,
+        first.separator,
+        min(part.bytes_per_row for part in parts),
+        explain=explain,
+    )
+
+
+def _find(source: str) -> list[Path]:
+    """Return the matching files, at least one."""
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in PARQUET and file.is_file())
+        if not files:
+            raise InputError(f"{source} is a folder without Parquet files. Name a file")
+        return files
+    if path.exists():
+        return [path]
+    if any(mark in source for mark in "*?["):
+        anchor = Path(path.anchor)
+        files = sorted(file for file in anchor.glob(str(path.relative_to(anchor))) if file.is_file())
+        if not files:
+            raise InputError(f"{source}: no file matches")
+        return files
+    from truecal import datasets
+
+    raise InputError(f"{source}: no such file", remedy=did_you_mean(source, datasets.NAMES))
+
+
+def encoding_of(head: bytes) -> str:
+    """Return the encoding that the first bytes declare, UTF-8 where they declare none."""
+    return "utf-16" if head.startswith(_UTF16_MARKS) else "utf-8"
+
+
+def is_utf8(encoding: str) -> bool:
+    """Return whether an encoding is UTF-8 under any of its names, or refuse one that is unknown."""
+    try:
+        "".encode(encoding)  # which refuses encodings of bytes, such as hex
+        return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+    except LookupError:
+        raise InputError(
+            f"{encoding!r} is unknown. Use a name such as latin-1", argument="--encoding"
+        ) from None
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Name the file in every error that unpacking or decoding its bytes raises."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name} cannot be read: damaged gzip file ({error})") from error
+    except UnicodeError as error:
+        raise InputError(f"{name} cannot be read: {first_line(error)}. Pass the right --encoding") from error
+
+
+def unpacked(head: bytes) -> bytes:
+    """Return the beginning of a file, unpacked if it is gzip."""
+    return gzip.GzipFile(fileobj=io.BytesIO(head)).read1(HEAD) if head.startswith(GZIP) else head
+
+
+def unpack(name: str, head: bytes, stream: IO[bytes], format: str, encoding: str | None) -> Content:
+    """Return the bytes of a pipe, a gzip file or text in another encoding: unpacked, text in UTF-8."""
+    chunks = iter(lambda: stream.read(_CHUNK), b"")
+    raw: IO[bytes] = cast("IO[bytes]", io.BufferedReader(_Chained(head, chunks)))
+    if head.startswith(GZIP):
+        raw = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+        head = unpacked(head)
+    if format in TEXT and not is_utf8(encoding or encoding_of(head)):
+        return _keep(name, _in_utf8(raw, encoding or encoding_of(head)))
+    if format == "jsonl" and head.startswith(UTF8_MARK):
+        return _keep(name, _in_utf8(raw, "utf-8-sig"))
+    return _keep(name, iter(lambda: raw.read(_CHUNK), b""))
+
+
+def _in_utf8(raw: IO[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield text in another encoding as UTF-8."""
+    decode = codecs.getincrementaldecoder(encoding)().decode
+    encode = codecs.getincrementalencoder("utf-8")().encode
+    while chunk := raw.read(_CHUNK):
+        yield encode(decode(chunk))
+    yield encode(decode(b"", True), True)
+
+
+def _keep(name: str, chunks: Iterator[bytes]) -> Content:
+    """Return bytes in memory while they are few, else in a temporary file, so that memory is bounded."""
+    memory = io.BytesIO()
+    for chunk in chunks:
+        memory.write(chunk)
+        if memory.tell() > _IN_MEMORY:
+            return [_on_disk(name, chain([memory.getvalue()], chunks))]
+    return memory.getvalue()
+
+
+def _on_disk(name: str, chunks: Iterable[bytes]) -> Path:
+    path = _temporary_file()
+    with path.open("wb") as file:
+        for chunk in chunks:
+            file.write(chunk)
+            if shutil.disk_usage(tempfile.gettempdir()).free < _DISK_RESERVE:
+                file.truncate(0)
+                raise InputError(f"{name} does not fit on the disk of {tempfile.gettempdir()} when unpacked")
+    return path
+
+
+def _temporary_file() -> Path:
+    """Return a file that the system deletes when this process ends, if it can."""
+    number, name = tempfile.mkstemp(prefix="truecal-")
+    path, alive = Path(name), Path(f"/proc/self/fd/{number}")
+    if alive.exists():  # the file has no name any more; `number` stays open until the end
+        path.unlink()
+        return alive
+    os.close(number)
+    atexit.register(path.unlink, missing_ok=True)
+    return path
+
+
+class _Chained(io.RawIOBase):
+    """A stream of bytes: those that were read already, then the rest."""
+
+    def __init__(self, first: bytes, rest: Iterator[bytes]) -> None:
+        self._left, self._rest = first, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._left or next(self._rest, b"")
+        size = min(len(buffer), len(chunk))
+        buffer[:size], self._left = chunk[:size], chunk[size:]
+        return size
+
+
+# --- Formats, recognised by the name or the first bytes of a file ---------------------------------
+
+SUFFIXES = {
+    ".csv": "csv", ".tsv": "tsv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
+    ".ndjson": "jsonl", ".json": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+    ".npz": "npz", ".npy": "npy", ".eval": "eval",
+}  # fmt: skip
+PARQUET = tuple(suffix for suffix, format in SUFFIXES.items() if format == "parquet")
+FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
+TEXT = ("csv", "tsv", "jsonl")
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+#: The first bytes of binary files.
+_MAGIC = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",  # an Arrow stream
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+}
+_EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
+#: An archive of arrays is unpacked in memory; larger ones are refused.
+_MOST_UNPACKED = 4_000_000_000
+#: Bytes that tell the format.
+HEAD = 1 << 16
+
+
+def format_by_name(path: Path) -> str | None:
+    """Return the format that the name of a file implies, or None."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".zst")]
+    if suffixes and suffixes[-1] in _EXCEL:
+        raise InputError(f"{path}: spreadsheets are not supported. Save the sheet as CSV")
+    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def format_by_content(head: bytes) -> str:
+    """Return the format that the first bytes imply; text that is not JSON is taken for CSV."""
+    for magic, format in _MAGIC.items():
+        if head.startswith(magic):
+            return format
+    return "jsonl" if head.removeprefix(UTF8_MARK).lstrip()[:1] in (b"{", b"[") else "csv"
+
+
+def head_of(name: str, content: Content) -> bytes:
+    """Return the first bytes, unpacked; refuse an empty file."""
+    if isinstance(content, bytes):
+        head = content[:HEAD]
+    else:
+        with content[0].open("rb") as file:
+            head = file.read(HEAD)
+    if head.startswith(ZSTD):
+        head = _first_lines_of_zstd(name, content)
+    if not head.strip():
+        raise InputError(f"{name} is empty")
+    return head
+
+
+def _first_lines_of_zstd(name: str, content: Content) -> bytes:
+    """Let Polars unpack two lines: before 3.14 Python itself cannot read zstd."""
+    import polars as pl
+
+    whole = {"has_header": False, "separator": "\x1f", "quote_char": None, "infer_schema": False}
+    try:
+        frame = pl.scan_csv(content, n_rows=2, encoding="utf8-lossy", **whole).collect()  # type: ignore[arg-type]
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            f"{name} cannot be read: damaged or empty zstd file ({first_line(error)})"
+        ) from error
+    return "\n".join(line or "" for line in frame.to_series()).encode() + b"\n"
+
+
+def scan(name: str, content: Content, format: str) -> Table:
+    """Return the table that bytes of a known format hold; errors name the file."""
+    import polars as pl
+
+    head = head_of(name, content)
+    try:
+        if format in ("npz", "npy"):
+            arrays = _load_arrays(content, format)
+            return Table(name, tuple(arrays), arrays)
+        scan_format = _scan_text if format in TEXT else _scan_binary
+        return scan_format(name, content, head, format)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, InputError) as error:
+        if isinstance(error, pl.exceptions.NoDataError):
+            raise InputError(f"{name} is empty") from error
+        is_polars = format == "jsonl" and not isinstance(error, InputError)
+        reason = explain_json(content, error) if is_polars else first_line(error)
+        raise InputError(f"{name} cannot be read as {format}: {reason}") from error
+
+
+def _scan_text(name: str, content: Content, head: bytes, format: str) -> Table:
+    """Return a table of text; how many rows it has is judged by its bytes, unless they are packed."""
+    n_bytes = len(content) if isinstance(content, bytes) else sum(path.stat().st_size for path in content)
+    is_packed = not isinstance(content, bytes) and content[0].name.lower().endswith(".zst")
+    size: dict[str, Any] = {
+        "n_bytes": 0 if is_packed else n_bytes,
+        "bytes_per_row": len(head) / max(head.count(b"\n"), 1),
+    }
+    if format == "jsonl":
+        frame = scan_json(content, head, is_large=n_bytes > tables.MANY_BYTES)
+        names = tuple(frame.collect_schema().names())
+        return Table(name, names, frame, **size, explain=partial(explain_json, content))
+    for magic, other in _MAGIC.items():
+        if head.startswith(magic):
+            kind = "ZIP: NPZ or Excel" if other == "npz" else other
+            raise InputError(f"not a text file (looks like {kind}). Pass --input-format")
+    dialect = read_dialect(head, format)
+    frame = scan_text(content, dialect, is_packed=is_packed)
+    explain = partial(explain_text, content, dialect)
+    return Table(name, dialect.names, frame, separator=dialect.separator, **size, explain=explain)
+
+
+def _scan_binary(name: str, content: Content, head: bytes, format: str) -> Table:
+    if format == "parquet" and not head.startswith(b"PAR1"):
+        raise InputError("not a Parquet file")
+    frame = _binary_frame(content, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1"))
+    explain = partial(_explain_folder, content) if isinstance(content, list) else first_line
+    return Table(name, tuple(frame.collect_schema().names()), frame, explain=explain)
+
+
+def _binary_frame(content: Content, format: str, *, is_stream: bool) -> pl.LazyFrame:
+    import polars as pl
+
+    if is_stream:
+        parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
+        return pl.concat([pl.read_ipc_stream(part) for part in parts]).lazy()
+    # The folders of a partitioned table are columns: year=2026/part-0.parquet
+    hive = not isinstance(content, bytes) and all("=" in path.parent.name for path in content)
+    if format == "arrow":
+        return pl.scan_ipc(content, glob=False, hive_partitioning=hive)
+    # Some files of a folder may be float32 and others float64.
+    casts = pl.ScanCastOptions(integer_cast="upcast", float_cast="upcast")
+    return pl.scan_parquet(content, glob=False, hive_partitioning=hive, cast_options=casts)
+
+
+def _explain_folder(paths: list[Path], error: BaseException) -> str:
+    """Return which file has other columns than the first, if that is the problem."""
+    import polars as pl
+
+    names = [set(pl.read_parquet_schema(path)) for path in paths if path.suffix.lower() in PARQUET]
+    odd = next((path for path, columns in zip(paths, names, strict=False) if columns != names[0]), None)
+    return first_line(error) if odd is None else f"{odd.name} has other columns than {paths[0].name}"
+
+
+def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
+    # Opened here, because NumPy leaves a damaged archive open.
+    with io.BytesIO(content) if isinstance(content, bytes) else content[0].open("rb") as file:
+        try:
+            _check_size(file)
+            loaded = np.load(file, allow_pickle=False)
+            arrays = _columns_of(loaded) if isinstance(loaded, np.ndarray) else dict(loaded)
+        except (MemoryError, InputError):
+            raise
+        except ValueError as error:  # also of arrays of objects
+            raise InputError(
+                "not a file of arrays, or one of pickled objects, which are not loaded"
+            ) from error
+        except Exception as error:  # damaged archives raise whatever zipfile, zlib and struct raise
+            raise InputError(first_line(error)) from error
+    if (format == "npy") != isinstance(loaded, np.ndarray):
+        raise InputError(f"this is {'npz' if format == 'npy' else 'npy'}. Pass --input-format")
+    arrays = {key: array for key, array in arrays.items() if array.ndim}
+    if not arrays:
+        raise InputError("it has no columns")
+    return arrays
+
+
+def _check_size(file: IO[bytes]) -> None:
+    """Refuse an archive that unpacks to far more than a table in memory should have."""
+    if zipfile.is_zipfile(file):
+        size = sum(member.file_size for member in zipfile.ZipFile(file).infolist())
+        if size > _MOST_UNPACKED:
+            raise InputError(
+                f"it unpacks to {size / 1e9:.1f} GB. Save it as Parquet, which is read in batches"
+            )
+    file.seek(0)
+
+
+def _columns_of(array: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    if array.dtype.names:
+        return {name: array[name] for name in array.dtype.names}
+    columns = array.reshape(len(array), -1)
+    return {f"column_{k}": columns[:, k] for k in range(columns.shape[1])}
+
+
+# --- Logs of language models ----------------------------------------------------------------------
+
+
+def open_log(source: str, path: Path) -> Table:
+    """Return the answers of a log of Inspect: question, epoch, whether the answer is right, and its confidence."""
+    from truecal.integrations.llm import read_eval_log
+
+    answers = read_eval_log(path)
+    columns = {
+        "question": answers.question.astype(str),
+        "epoch": answers.repeat,
+        "correct": answers.correct,
+        "confidence": answers.confidence,
+    }
+    return Table(
+        source,
+        tuple(columns),
+        columns,
+        label="correct",
+        cluster="" if answers.clusters is None else "question",
+        scores=("confidence",),
+        notes=tuple(filter(None, (answers.left_out, answers.incomplete))),
+        doubt=answers.doubt,
+    )
