@@ -10,43 +10,133 @@ from typing import Any
 
 
 class Remedy(Enum):
-    """What to do about bad input, where Python and the command line say it differently."""
+    """What to do about bad input: in Python, which is the value, and with the options of the command line."""
 
-    LOGITS = "Pass probabilities; for logits use truecal.Sample.from_logits."
-    LOGITS_FLAG = "Pass probabilities, or logits with logits=True."
-    SCORES_ARE_LOGITS = "Pass probabilities, or set input='logits'."
-    NOT_LOGITS = "Pass input='probabilities'."
-    PERCENT = "Pass fractions: divide percentages by 100."
-    SCALE_10 = "Pass fractions: divide scores from 0 to 10 by 10."
-    SCALE = "Pass fractions: divide the scores by the largest possible score."
-    ONE_SCALE = "Some values look like fractions and others do not: write all of them as fractions."
-    SCORES_ARE_LOG_PROBABILITIES = "Pass numpy.exp of log probabilities, or set input='logits' for logits."
-    LOG_PROBABILITIES = (
-        "Pass probabilities: numpy.exp of log probabilities; for logits use truecal.Sample.from_logits."
+    def __new__(cls, text: str, on_command_line: str) -> Remedy:
+        """Take both texts; members are known by the first."""
+        remedy = object.__new__(cls)
+        remedy._value_, remedy.on_command_line = text, on_command_line
+        return remedy
+
+    on_command_line: str
+
+    LOGITS = (
+        "Pass probabilities; for logits use truecal.Sample.from_logits.",
+        "Pass probabilities; for logits add --logits.",
     )
-    MISSING_CODE = "If {value} stands for a missing value, remove or fix these rows."
-    CLIP = "If this is rounding, pass numpy.clip(y_proba, 0, 1)."
-    NORMALIZE = "Pass one probability for each class; divide each row by its sum if this is rounding."
-    DROP_ROWS = "Remove or fix these rows."
+    LOGITS_FLAG = (
+        "Pass probabilities, or logits with logits=True.",
+        "Pass probabilities; for logits add --logits.",
+    )
+    SCORES_ARE_LOGITS = (
+        "Pass probabilities, or set input='logits'.",
+        "Pass probabilities; for logits add --logits.",
+    )
+    NOT_LOGITS = (
+        "Pass input='probabilities'.",
+        "Leave out --logits.",
+    )
+    PERCENT = (
+        "Pass fractions: divide percentages by 100.",
+        "If these are percentages, add --percent; for logits add --logits.",
+    )
+    SCALE_10 = (
+        "Pass fractions: divide scores from 0 to 10 by 10.",
+        "If the scores run from 0 to 10, add --scale 10; for logits add --logits.",
+    )
+    SCALE = (
+        "Pass fractions: divide the scores by the largest possible score.",
+        "If the scores run from 0 to a largest score, pass it with --scale, such as --scale 1000.",
+    )
+    ONE_SCALE = (
+        "Some values look like fractions and others do not: write all of them as fractions.",
+        "Some values look like fractions and others do not: write all of them on one scale.",
+    )
+    SCORES_ARE_LOG_PROBABILITIES = (
+        "Pass numpy.exp of log probabilities, or set input='logits' for logits.",
+        "For log probabilities add --log-probabilities; for logits add --logits.",
+    )
+    LOG_PROBABILITIES = (
+        "Pass probabilities: numpy.exp of log probabilities; for logits use truecal.Sample.from_logits.",
+        "For log probabilities add --log-probabilities; for logits add --logits.",
+    )
+    MISSING_CODE = (
+        "If {value} stands for a missing value, remove or fix these rows.",
+        "If {value} stands for a missing value, add --missing {value} --drop-missing.",
+    )
+    CLIP = (
+        "If this is rounding, pass numpy.clip(y_proba, 0, 1).",
+        "If this is rounding, add --clip.",
+    )
+    NORMALIZE = (
+        "Pass one probability for each class; divide each row by its sum if this is rounding.",
+        "Pass one probability for each class; if this is rounding, add --normalize; for logits add --logits.",
+    )
+    DROP_ROWS = (
+        "Remove or fix these rows.",
+        "Fix these rows, or leave them out with --drop-missing.",
+    )
     SWAPPED = (
-        "Labels come first, then probabilities: are they in the wrong order? Fractions of annotators are passed with "
-        "truecal.labels.soft, a judge's or model's probabilities beside gold labels with truecal.labels.judged."
+        (
+            "Labels come first, then probabilities: are they in the wrong order? Fractions of annotators are "
+            "passed with truecal.labels.soft, a judge's or model's probabilities beside gold labels with "
+            "truecal.labels.judged."
+        ),
+        (
+            "Are --label and --score in the wrong order? For fractions of annotators add --soft; a model's "
+            "probabilities are those of a judge: --judge, with gold labels in some rows, --gold "
+            "(truecal.labels.soft, judged)."
+        ),
     )
     UNLABELLED = (
-        "Remove these rows (--drop-missing on the command line), or pass these labels as gold labels beside those of a "
-        "judge: truecal.labels.judged."
+        (
+            "Remove these rows (--drop-missing on the command line), or pass these labels as gold labels beside "
+            "those of a judge: truecal.labels.judged."
+        ),
+        (
+            "Leave these rows out with --drop-missing, or pass these labels as --gold beside those of a --judge "
+            "(truecal.labels.judged)."
+        ),
     )
-    POS_LABEL = "Choose the positive class with pos_label."
-    COLUMN_PER_CLASS = "For several classes pass y_proba with one column for each class."
-    ONE_VERSUS_REST = "For one class against the rest pass y_true == pos_label, or one column for each class."
-    LABELS = "Name the class of each column with labels=[...]."
+    POS_LABEL = (
+        "Choose the positive class with pos_label.",
+        "Choose the positive label with --pos-label.",
+    )
+    COLUMN_PER_CLASS = (
+        "For several classes pass y_proba with one column for each class.",
+        "For several classes name one column for each with --score, or the predicted class with --predicted.",
+    )
+    ONE_VERSUS_REST = (
+        "For one class against the rest pass y_true == pos_label, or one column for each class.",
+        (
+            "For one class against the rest name the columns of all classes with --score, and the class with "
+            "--pos-label."
+        ),
+    )
+    LABELS = (
+        "Name the class of each column with labels=[...].",
+        "Name the class of each column: --classes a,b,c.",
+    )
     COLUMN_ORDER = (
-        "Pass labels=[first, second], or the column of the positive class alone together with pos_label."
+        "Pass labels=[first, second], or the column of the positive class alone together with pos_label.",
+        "Give the order with --classes first,second, or name the column of the positive class alone.",
     )
-    ONE_CLASS = "Choose a class with pos_label, or the top label with multiclass='top'."
-    COUNTS = "Leave out sample_weight, or pass whole numbers."
-    SAMPLING = "Leave out weighting='counts' for sampling weights."
-    NO_CLUSTERS = "Leave out clusters."
+    ONE_CLASS = (
+        "Choose a class with pos_label, or the top label with multiclass='top'.",
+        "Choose a class with --pos-label, or the top label with --multiclass top.",
+    )
+    COUNTS = (
+        "Leave out sample_weight, or pass whole numbers.",
+        "Leave out --weight, or pass whole numbers.",
+    )
+    SAMPLING = (
+        "Leave out weighting='counts' for sampling weights.",
+        "Leave out --counts for sampling weights.",
+    )
+    NO_CLUSTERS = (
+        "Leave out clusters.",
+        "Leave out --cluster.",
+    )
 
 
 class InputError(ValueError):

@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
 
-from truecal.cli._errors import _REMEDIES, describe, naming
+from truecal.cli._errors import describe, naming
 from truecal.exceptions import InputError, Remedy
 
 
 def test_every_remedy_has_a_sentence_for_the_command_line():
-    assert {remedy.name for remedy in Remedy} <= set(_REMEDIES)
+    for remedy in Remedy:
+        assert describe(InputError("is bad", remedy=remedy)).removeprefix("is bad. ") == (
+            remedy.on_command_line.replace("{value}", "None")
+        )
 
 
 def test_arguments_become_options_and_columns():
