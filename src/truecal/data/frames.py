@@ -29,7 +29,7 @@ from truecal.data.cells import (
 )
 from truecal.data.cluster_frames import add_clusters
 from truecal.data.faults import no_weight, warn_of_classes
-from truecal.data.groups import rows_by_key
+from truecal.data.groups import keyed, listed, rows_by_key
 from truecal.data.labels import check_pos_label
 from truecal.data.question import refuse_shift
 from truecal.data.reading import WEIGHT_KINDS, check_multiclass, class_target
@@ -148,7 +148,7 @@ def summarize(
     """
     data = expressions.as_lazy(frame)
     schema = data.collect_schema()
-    scores, groups, units = _listed(score), _listed(by), _listed(cluster)
+    scores, groups, units = listed(score), listed(by), listed(cluster)
     _check_columns(schema, label, scores, weight, [*groups, *units])
     _check_options(scores, pos_label, multiclass)
     check_choice("weighting", weighting, WEIGHT_KINDS)
@@ -178,9 +178,8 @@ def summarize(
     if units:
         equal = weighting == "clusters"
         parts = add_clusters(parts, rows, groups, units, weighted=weighted, sampling=sampling, equal=equal)
-    if by is None:
-        return parts[()]
-    return {key[0]: cells for key, cells in parts.items()} if isinstance(by, str) else parts
+    cells: Cells | dict[Any, Cells] = keyed(parts, by)
+    return cells
 
 
 def _select(
@@ -276,12 +275,6 @@ def _choose(classes: list[Any], pos_label: Any, *, top: bool) -> _Event:
         )
     k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
     return _Event((nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), class_target(classes, k))
-
-
-def _listed(columns: str | Sequence[str] | None) -> list[str]:
-    if columns is None:
-        return []
-    return list(columns) if isinstance(columns, Sequence) and not isinstance(columns, str) else [columns]
 
 
 def _rows_in_cells(

@@ -169,7 +169,9 @@ def _names(values: list[Any]) -> list[str]:
 
 def listed(columns: str | Sequence[str] | None) -> list[str]:
     """Return names of columns as a list: none, one or several."""
-    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    if columns is None:
+        return []
+    return list(columns) if isinstance(columns, Sequence) and not isinstance(columns, str) else [columns]
 
 
 def keyed(parts: dict[tuple[Any, ...], Any], by: str | Sequence[str] | None) -> Any:
