@@ -233,6 +233,13 @@ class Independent:
         """Return nothing: independent rows need no columns in a file."""
         return {}
 
+    def information(self, sample: Sample) -> float:
+        """Return the information of a row, relative to one with a true label: the ratio of their variances."""
+        if sample.noise is None:
+            return 1.0
+        of_true_labels = float(sample.weight2 @ (sample.score * (1 - sample.score)))
+        return max(of_true_labels, 1e-300) / float(sample.noise.sum())
+
     def sum_covariance(self, sample: Sample, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
         """Return the sum over rows of the products of their values; see `Sample.sum_covariance`."""
         # A row with label z has the value (1 - z) if_0 + z if_1, and 0 and 1 have no product of the two.
@@ -290,6 +297,10 @@ class Clusters:
     def degrees_of_freedom(self) -> float:
         """Degrees of freedom of an estimated variance: one less than the number of clusters."""
         return max(self.n_clusters - 1.0, 1.0)
+
+    def information(self, sample: Sample) -> float:
+        """Return 1: the noise of labels shows in the differences of clusters."""
+        return 1.0
 
     def sum_covariance(self, sample: Sample, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
         """Return G / (G - 1) times the sum over clusters of the products of their sums."""
@@ -520,11 +531,7 @@ class Sample(ScoreGroups):
         """
         if self.counted:
             return self.n
-        size = self.n**2 / float(self.weight2.sum())
-        if self.noise is None or self.clusters is not None:
-            return size
-        of_true_labels = float(self.weight2 @ (self.score * (1 - self.score)))
-        return size * max(of_true_labels, 1e-300) / float(self.noise.sum())
+        return self.n**2 / float(self.weight2.sum()) * self.dependence.information(self)
 
     @property
     def counted(self) -> bool:
@@ -704,14 +711,10 @@ class Sample(ScoreGroups):
         pseudo: PseudoLabels | None = None,
     ) -> Sample:
         """Group checked rows: `label` of 0 and 1 or `pseudo`, `score` in [0, 1], `weight` positive."""
-        value = label if pseudo is None else pseudo.value
-        if weight is not None or pseudo is not None:
-            # Weight and label order the rows inside a tie, so that sums round the same for any row order.
-            order = np.lexsort([*([] if weight is None else [weight]), value, score])
-        elif clusters is None:
+        if weight is None and clusters is None and pseudo is None:
             return cls._from_sorted(*sort_rows(label, score), score.dtype, target)
-        else:
-            order = np.argsort(score)  # sums of whole numbers do not depend on the order
+        value = label if pseudo is None else pseudo.value
+        order = _row_order(score, value, weight)
         weight = ones(len(score)) if weight is None else weight[order]
         value, score = value[order], score[order]
         start = _group_starts(score)
@@ -777,6 +780,13 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
     np.bitwise_and(keys, 1, out=labels)
     keys >>= 1
     return keys.view(score.dtype).astype(np.float64, copy=False), labels
+
+
+def _row_order(score: NDArray[Any], value: NDArray[Any], weight: FloatArray | None) -> NDArray[np.intp]:
+    """Return the order of rows by score, in which sums round the same for any order in which the rows came."""
+    if weight is None and value.dtype.kind != "f":  # sums of whole numbers do not depend on it
+        return np.argsort(score)
+    return np.lexsort((value, score) if weight is None else (weight, value, score))
 
 
 def _rebuild(kind: type[Sample], values: dict[str, Any]) -> Sample:

@@ -162,8 +162,7 @@ def row_factors(
     [[0.0, 0.0, 2.0], [1.0, 1.0, 1.0]]
     """
     n_resamples, generator = check_count("n_resamples", n_resamples), as_generator(rng)
-    unit = np.arange(n_rows) if clusters is None else clusters
-    several = counts if clusters is None else None
+    unit, several = (np.arange(n_rows), counts) if clusters is None else (clusters, None)
     n_units, total = int(unit.max()) + 1, 0 if several is None else int(several.sum())
     for _ in range(n_resamples):
         if several is None:
