@@ -21,7 +21,7 @@ Law = tuple[str, bool]
 
 #: What may be rounding in a difference of two errors.
 _ROUNDING = 1e-7
-_LEVELS = {"resolution": (0.8, 0.9, 0.95, 0.99), "monotone": (0.95,), "none": (0.95,)}
+_LEVELS = {None: (0.8, 0.9, 0.95, 0.99), "monotone": (0.95,), "none": (0.95,)}
 _ROWS = (1, 2, 3, 4, 5, 7, 8, 10, 12, 15, 20, 24, 30, 48, 50, 80, 100, 150, 200, 300)
 _EXTREMES = [0.0, np.nextafter(0, 1), 1e-300, 1e-12, 0.5, 1 - 2.0**-53, 1.0]
 
@@ -144,21 +144,23 @@ def laws(sample: Awkward, rng: np.random.Generator) -> Iterator[Law]:
 
 
 def _laws_of_interval(
-    sample: Awkward, rng: np.random.Generator, value: float, norm: float, assume: str, level: float
+    sample: Awkward, rng: np.random.Generator, value: float, norm: float, assume: str | None, level: float
 ) -> Iterator[Law]:
     try:
         found = truecal.confidence_interval(
             **sample.arguments, norm=norm, confidence_level=level, assume=assume
         )
-    except truecal.InputError:  # no interval is known with clusters and the assumption
-        return
+    except truecal.InputError:
+        if assume is None or sample.plain:
+            raise
+        return  # no interval is known with weights or clusters and the assumption
     yield "the value is inside the interval", found.low <= value <= found.high
     yield "an interval has only possible errors", 0 <= found.low <= found.high <= sample.largest(norm) + 1e-9
     if found.low > 0:
         test = truecal.calibration_test(**sample.arguments, rng=rng)
         yield "a positive lower end means that the test rejects", test.pvalue <= 1 - level + 1e-12
-    if assume == "resolution":
-        alpha = 1 - level if found.low == 0 else (1 - level) / 2
+    if assume is None:
+        alpha = (1 - level) / 2
         near = found.high * (1 + 1e-6) + 1e-12, max(found.high * (1 - 1e-6), 1e-12)
         inside = max(rng.random() * sample.largest(norm), 1e-12)
         for most in (one for one in (*near, inside) if one < 1):
@@ -172,6 +174,7 @@ def _laws_of_interval(
 
 def _laws_of_routes(sample: Awkward, rng: np.random.Generator) -> Iterator[Law]:
     own = _measured(sample.arguments)
+    yield from _laws_of_ends(sample, own[1:3])
     shuffled = sample.rows(rng.permutation(len(sample.label)))
     yield "the order of the rows does not matter", _equal(own, _measured(shuffled.arguments))
     if sample.counts:
@@ -185,6 +188,22 @@ def _laws_of_routes(sample: Awkward, rng: np.random.Generator) -> Iterator[Law]:
         if (1 - (1 - sample.score) == sample.score).all():  # no other score has this complement
             other = truecal.calibration_error(**sample.exchanged().arguments)
             yield "exchanging the classes does not change the error", abs(own[0] - other) < _ROUNDING
+
+
+def _laws_of_ends(sample: Awkward, ends: tuple[float, ...]) -> Iterator[Law]:
+    arguments = {**sample.arguments, "confidence_level": 0.95}
+    direct = truecal.confidence_interval(**arguments)
+    yield "an estimate has the interval of its rows", (direct.low, direct.high) == ends
+    compared = truecal.compare(**arguments, y_proba_b=sample.score).intervals[0]
+    yield "a comparison has the interval of its rows", _equal((compared.low, compared.high), ends)
+    if len(sample.label) > 1:
+        assessed = truecal.assess(**arguments, recalibration=False, n_resamples=19).interval
+        yield "an assessment has the interval of its rows", _equal((assessed.low, assessed.high), ends)
+    stream = truecal.CalibrationStream()
+    stream.update(sample.label, sample.score)
+    if sample.plain and len(stream.cells.score) == len(np.unique(sample.score)):  # no cell holds two scores
+        found = truecal.confidence_interval(stream.cells)
+        yield "cells have the interval of their rows", _equal((found.low, found.high), ends)
 
 
 def _measured(arguments: dict[str, Any]) -> tuple[float, float, float, float]:

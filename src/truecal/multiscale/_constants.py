@@ -153,8 +153,9 @@ FIT_TOLERANCE, FIT_ROUNDING = 1e-7, 1e-9
 LARGEST_LOG_FACTOR = 600.0
 #: A smaller p-value of a component counts as this one: beyond, differences say nothing.
 SMALLEST_PVALUE = 1e-300
-#: Upper limits are exact to this share of themselves, and bracketed in this many steps at most.
-LIMIT_TOLERANCE, LIMIT_MOST_STEPS = 1e-9, 40
+#: Upper limits are exact to this share of themselves, and bracketed in this many steps at most; then the last share is
+#: added, so that rounding in p-values does not lift them above the tail again.
+LIMIT_TOLERANCE, LIMIT_MOST_STEPS, LIMIT_MARGIN = 1e-9, 40, 1e-7
 #: Steps of the grid of the convolution up to the observed statistic; changes of p with more are below 0.01 of it.
 GRID_STEPS = 448
 #: Intervals up to which all of them are convolved; beyond, all but the one that is moved have a gamma law.
@@ -163,9 +164,9 @@ MOST_CONVOLVED = 24
 RATES_BY_INTERVALS = {2: 33, 3: 15}
 #: Number of possible samples up to which all are looked at, with two or three intervals.
 MOST_ENUMERATED = 2**12
-#: Curves whose exact probability is computed, by their approximate one; the second with up to three intervals, where
-#: few rows make the approximation poor.
-CURVES_KEPT, CURVES_KEPT_FEW = 3, 12
+#: Curves whose exact probability is computed, by their approximate one. With up to so many intervals, whose few rows
+#: may make it poor, these are all with one interval moved, and the last number of others.
+CURVES_KEPT, FEW_INTERVALS, CURVES_KEPT_FEW = 3, 8, 12
 #: What the transform of the convolution is damped by at the end of the grid, so that nothing wraps around.
 DAMPING = 20.0
 #: Standard deviations of a number of events that are looked at, and at most how many points for each of them.

@@ -77,12 +77,14 @@ from truecal.multiscale._constants import (
     EVENT_POINTS,
     EVENT_REACH,
     FEW_EFFECTIVE_ROWS,
+    FEW_INTERVALS,
     FEWEST_HOLDERS,
     FEWEST_INTERVALS,
     GRID_STEPS,
     GUESS_QUANTILE,
     GUESS_SLOPE,
     INTERVAL_RATE,
+    LIMIT_MARGIN,
     LIMIT_MOST_STEPS,
     LIMIT_TOLERANCE,
     LUCKY_QUANTILE,
@@ -119,6 +121,8 @@ class UpperLimit:
         Number of intervals of one sample, or of the class that has fewest.
     every_score : bool
         Whether every distinct score is an interval.
+    dependence_shown : bool
+        Whether the rarer outcome occurs in enough clusters to show how much the labels of a cluster have in common.
     ratio, extra : ndarray of shape (n_intervals,), or None
         If labels are not the truth: their variance at the rate q is `ratio` times that of 0 and 1, and `extra`. Rates
         then have normal laws.
@@ -136,6 +140,7 @@ class UpperLimit:
     slope: float = 0.0
     resolution: int = 0
     every_score: bool = False
+    dependence_shown: bool = True
     ratio: FloatArray | None = None
     extra: FloatArray | None = None
     _transforms: dict[int, NDArray[np.complex128]] = field(default_factory=dict)
@@ -284,8 +289,15 @@ class UpperLimit:
         rough = self._approximate(law)
         if not exact:
             return float(rough.max())
-        kept = np.argsort(-rough)[: CURVES_KEPT if len(self) > 3 else CURVES_KEPT_FEW]
-        kept = kept[rough[kept] > 0]
+        kept = np.argsort(-rough)
+        if (
+            len(self) <= FEW_INTERVALS
+        ):  # all with one interval moved, and some others, that may be the largest
+            kept = np.concatenate([np.arange(len(self)), kept[kept >= len(self)][:CURVES_KEPT_FEW]])
+            kept = kept[rough[kept] > rough.max() / 4]
+        else:
+            kept = kept[:CURVES_KEPT]
+            kept = kept[rough[kept] > 0]
         one, more = kept[kept < len(self)], kept[kept >= len(self)]
         if len(self) > MOST_CONVOLVED:
             found = [self._mixed(k, float(gap[k]), law[:, k]) for k in one] + list(rough[more])
@@ -504,7 +516,11 @@ class UpperLimit:
             guess *= 1 + math.copysign(max(1.5 * GUESS_SLOPE * abs(change), step), change)
             step *= 2
         tolerance = (LIMIT_TOLERANCE if exact else 1e-2) * high
-        return min(find_root(height, low, high, xtol=tolerance) + tolerance, high)
+        root = find_root(height, low, high, xtol=tolerance)
+        step = LIMIT_MARGIN * root if exact else tolerance
+        while (found := min(root + step, high)) < high and exact and height(found) > 0:
+            step *= 4
+        return found
 
     # --- plans -------------------------------------------------------------------------------------
 
@@ -606,9 +622,10 @@ def _directions(share: FloatArray, score: FloatArray, energy: float) -> FloatArr
         gap = np.zeros((len(rates) ** (n - 1), n))
         gap[:, others] = score[others] - np.array(list(itertools.product(*rates[:, others].T)))
         rest = energy - gap**2 @ share
-        gap = gap[rest >= 0]
+        possible = rest >= -1e-12 * energy  # the ends of the grid leave nothing, up to rounding
+        gap, rest = gap[possible], np.maximum(rest[possible], 0.0)
         for sign in (-1, 1):
-            gap[:, free] = sign * np.sqrt(rest[rest >= 0] / share[free])
+            gap[:, free] = sign * np.sqrt(rest / share[free])
             rate = score[free] - gap[:, free]
             found.append(gap[(rate >= -1e-12) & (rate <= 1 + 1e-12)])
     return np.asarray(score - np.clip(score - np.concatenate(found), 0.0, 1.0))
@@ -763,8 +780,8 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
     most = max(factor * units.size / table.effective_number, 1.0) if limit.extra is None else math.inf
     effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
-    if limit.extra is None and _holders(units, table) < FEWEST_HOLDERS:
-        # The labels do not show how much those of a cluster have in common.
+    shown = limit.extra is not None or _holders(units, table) >= FEWEST_HOLDERS
+    if not shown:
         effect = most
     np.fill_diagonal(covariance, 0.0)
     centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
@@ -776,6 +793,7 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
         size=limit.size / max(spread, 1.0),
         constant=2 * float(np.sum(covariance**2)),
         slope=4 * max(float(np.linalg.eigvalsh(covariance)[-1]), 0.0),
+        dependence_shown=shown,
     )
 
 
@@ -820,6 +838,7 @@ def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float)
         largest=math.sqrt(float(share @ [one.largest**2 for one in limits])),
         resolution=min(one.resolution for one in limits),
         every_score=all(one.every_score for one in limits),
+        dependence_shown=all(one.dependence_shown for one in limits),
     )
     noise = joined.share / joined.rows * np.maximum(joined.score * (1 - joined.score) - joined.within, 0.0)
     return replace(

@@ -240,3 +240,29 @@ def test_steps_pass_rarely_at_their_own_error():
         )
         passed += test.pvalue <= 0.05
     assert passed <= 500 * 0.08
+
+
+def test_clusters_that_all_have_one_label_give_no_positive_lower_end():
+    """How much labels of a cluster have in common cannot be seen: sixteen clusters may be worth sixteen rows."""
+    rng = np.random.default_rng(3)
+    score, cluster = rng.uniform(0.7, 0.95, 160), np.arange(160) // 10
+    test = truecal.calibration_test(np.ones(160, int), score, clusters=cluster, n_resamples=99, rng=0)
+    interval = truecal.confidence_interval(np.ones(160, int), score, clusters=cluster)
+    assert not test.tested
+    assert interval.low == 0
+
+
+def test_the_limit_is_where_the_p_value_falls_below_the_tail():
+    """Also with uneven weights, where the gamma law alone would choose the wrong curve."""
+    broken = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        score = rng.choice([0.1, 0.3, 0.35, 0.6, 0.8, 0.97], 60)
+        label, weight = rng.random(60) < score, rng.lognormal(0, 2, 60)
+        for tail in (0.05, 0.005):
+            sample = truecal.Sample.from_predictions(label.astype(int), score, sample_weight=weight)
+            above = analyse(sample).limits
+            found = above.upper(tail)
+            passes = [above.at_most(found * factor) <= tail for factor in (1 - 1e-5, 1 + 1e-5, 1.01, 1.05)]
+            broken += found < above.largest and passes != [False, True, True, True]
+    assert broken <= 1
