@@ -176,7 +176,7 @@ def _read_table(path: Path) -> list[Row]:
 
 
 def _value(name: str, text: str) -> Any:
-    if name in ("part", "population", "curve", "suite"):
+    if name in ("part", "population", "curve", "suite", "before"):
         return text
     return ast.literal_eval(text)
 
@@ -554,8 +554,9 @@ piece between two jumps, or between a jump and the end, holds no whole interval;
 the squared error lie in fewer rows than the interval with most of it has, or in fewer than 10; and what is *{FINER}*.
 Two parts of the rule are younger than some results. That steps of stairs count as waves was added after first results
 of stairs8 and four_steps; both are under "Weak spots" with all their rates. Errors in too few rows were covered before
-mixsub/sub (.130 at 5%, 0 at 1%) and two_groups/sub (.085, 0) with 50 rows were seen; all of them are listed.
-
+mixsub/sub (.130 at 5%, 0 at 1%) and two_groups/sub (.085, 0) with 50 rows were seen; all {len(sparse)} are listed, of
+which {sum(map(_over, sparse))} are above the aim.
+{_older(rows)}
 Covered cells: {len(worst)}. Above the aim by more than two standard errors: {len(over)}.
 
 {_listed(over)}
@@ -648,6 +649,25 @@ Ratio of the limit to max(upper limit - score, score - lower limit), over all nu
 
 {markdown(one_score())}
 """
+
+
+def _older(rows: list[Row]) -> str:
+    """Return which rows are older than a change of the package, and which were run again after it.
+
+    Rows that were kept over a change have the name of it as `before`; those run again for it have their first rate as
+    `first_5`.
+    """
+    kept = Counter(row["before"] for row in rows if "before" in row)
+    again = [f"{_name(row)} {row['first_5']:.3f}, now {row['at_5']:.3f}" for row in rows if "first_5" in row]
+    said = [f"{count:,} cells were run before {change}." for change, count in kept.items()]
+    if kept:
+        said.append("That can only lengthen limits: for the same error their rates are upper bounds.")
+    if again:
+        chosen = (
+            "Chosen because their rates at 5% were high, or because they have steps, these were run again"
+        )
+        said.append(f"{chosen}: {'; '.join(again)}.")
+    return "\n" + "\n".join(said) + "\n" if said else ""
 
 
 def _draws(rows: list[Row]) -> str:
