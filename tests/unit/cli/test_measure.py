@@ -296,6 +296,17 @@ def test_groups_by_the_outcome_are_refused(plain, tmp_path, command):
     assert "column 'paid' has 2 values, and all rows with the same value have the same label" in said
 
 
+@pytest.mark.parametrize("weight", [(), ("--weight", "weight")])
+def test_groups_by_the_outcome_are_refused_in_large_files_too(tmp_path, monkeypatch, weight):
+    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 1)
+    monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", 1)
+    copied = write_csv(tmp_path / "a.csv", {**COLUMNS, "paid": np.where(COLUMNS["label"], "yes", "no")})
+    names = ("--label", "label", "--score", "score", *weight)
+    said = refuse("measure", copied, *names, "--group", "region", "--group", "paid")
+    assert "column 'paid' has 2 values, and all rows with the same value have the same label" in said
+    assert "region" in run("measure", copied, *names, "--group", "region").stdout
+
+
 def test_the_sum_of_sampling_weights_is_not_called_rows(tmp_path, monkeypatch):
     """Weights of 2.7 on average do not make 1,620 rows of 600; those that are counts do."""
     weight = COLUMNS["weight"] * 1.35

@@ -7,6 +7,7 @@ All tables take the same steps; only the last one differs: rows become a `Sample
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -122,7 +123,7 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
             y_true = plan.kind.labels(rows)
     else:
         y_true = as_array(rows[plan.label])
-        refuse_outcomes(group, y_true, remedy="Choose groups that are known before the outcome.")
+        refuse_outcomes(group, y_true, remedy=_EARLIER_GROUPS)
     options = dict(plan.options)
     if columns.weight:
         options["sample_weight"] = as_array(rows[WEIGHT])
@@ -156,6 +157,8 @@ def _summarized(
         )
     groups = [f"group {k}" for k in range(len(plan.groups))]
     cells = _summarize(plan, lazy, groups)
+    if sum(map(len, plan.models.values())) == 1:
+        _refuse_groups_of_one_label(list(plan.groups), cells)
     content: dict[str, Any] = {"options": plan.options, "cells": cells}
     if not plan.columns.cluster:
         return [], content
@@ -311,6 +314,7 @@ def _load_cells(
     )
 
 
+_EARLIER_GROUPS = "Choose groups that are known before the outcome."
 #: Rows of a label, and mean rows of a value, below which one label for each value may be chance.
 _FEW_ROWS = 10
 
@@ -330,12 +334,29 @@ def refuse_outcomes(columns: Mapping[str, Any], label: NDArray[Any], *, remedy: 
         if _is_one_label(rows.head(1000)) and _is_one_label(rows):
             n = values.n_unique()
             if n * _FEW_ROWS <= len(values):
-                raise InputError(
-                    f"has {n:,} values, and all rows with the same value have the same label: it is the outcome, "
-                    f"or was known only after it",
-                    argument=called([name]),
-                    remedy=remedy,
-                )
+                raise _is_outcome(name, n, remedy)
+
+
+def _refuse_groups_of_one_label(groups: Sequence[str], cells: Mapping[tuple[Any, ...], Sample]) -> None:
+    """Do the same for the cells of groups, by the number of rows and of events of each value."""
+    for k, name in enumerate(groups):
+        totals: dict[Any, Any] = defaultdict(lambda: np.zeros(2))
+        for key, sample in cells.items():
+            totals[key[k]] += sample.positives.sum(), (sample.count - sample.positives).sum()
+        events = np.array(list(totals.values()))
+        one_label = events.min(axis=1) <= 1e-9 * events.max(axis=1)
+        few = min(events.sum(axis=0)) < _FEW_ROWS or len(events) * _FEW_ROWS > events.sum()
+        if one_label.all() and not few:
+            raise _is_outcome(name, len(events), _EARLIER_GROUPS)
+
+
+def _is_outcome(name: str, n_values: int, remedy: str) -> InputError:
+    return InputError(
+        f"has {n_values:,} values, and all rows with the same value have the same label: it is the outcome, or was "
+        f"known only after it",
+        argument=called([name]),
+        remedy=remedy,
+    )
 
 
 def _series(values: Any) -> Any:
