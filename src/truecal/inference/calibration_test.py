@@ -244,10 +244,12 @@ def calibration_test(
 
 def _check_method(method: str, at_most: float | None, options: dict[str, Any]) -> None:
     """Refuse an unknown method, and what goes only with an estimator or only with the multiscale test."""
-    if method == MULTISCALE and options:
-        raise unknown_option(next(iter(options)), "the multiscale test")
-    check_choice("method", method, method_names())
-    if method != MULTISCALE and at_most is not None:
+    if method == MULTISCALE:
+        if options:
+            raise unknown_option(next(iter(options)), "the multiscale test")
+        return
+    check_choice("method", method, method_names())  # which looks for estimators of other packages
+    if at_most is not None:
         raise InputError("needs method='multiscale'", argument="at_most")
 
 

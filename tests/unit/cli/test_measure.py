@@ -185,7 +185,10 @@ def test_a_package_whose_estimators_cannot_be_loaded_is_reported_where_one_may_b
 
 
 def test_the_number_to_report_is_named(plain):
-    assert f"Report {DEFAULT_ESTIMATOR}; the others are for comparison." in run("measure", plain).stdout
+    assert (
+        f"Report the {DEFAULT_ESTIMATOR} value; the others are for comparison."
+        in run("measure", plain).stdout
+    )
 
 
 def test_a_column_that_looks_like_a_question_is_pointed_out(tmp_path):
