@@ -393,6 +393,7 @@ def main(*, quick: bool = False, rows: int = 10**8) -> Page:
             for row in resident
         ]
     )
+    single = f" (Dask and Spark at {power(rows)}: one run)" if rows > 10**7 else ""
     page = f"""# Cells: their error, and engines at scale
 
 ## Difference between estimates from cells and from rows
@@ -414,7 +415,7 @@ largest change.
 
 Parquet files of {PART_ROWS:,} rows, float64 scores and int8 labels, {disk / 1e6:.0f} MB at {power(rows)} rows.
 *Bare* is a query in the engine itself: scores rounded to 2^16 equal steps, then count, sum of scores and sum of labels
-by step. Times and ratios are medians of 3 to 15 alternating runs (Dask and Spark at {power(rows)}: one run).
+by step. Times and ratios are medians of 3 to 15 alternating runs{single}.
 Goal for Polars: at most {TIME_GOAL} times the bare query.
 
 {engines_table(grown)}
