@@ -40,7 +40,6 @@ STALE = (
     "external_lp",
     "external_test",
     "honest",
-    "honest_cost",
     "leaderboard",
     "open_batch",
     "open_families",

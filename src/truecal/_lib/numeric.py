@@ -234,7 +234,7 @@ def first_of_pairs(one: NDArray[Any], other: NDArray[Any]) -> IntArray:
 
 
 def rejects(pvalue: float, alpha: float) -> bool:
-    """Return whether a p-value is at most alpha, which may be 1 less a confidence level and so be rounded.
+    """Return whether a p-value is at most alpha, up to the rounding error of ``1 - confidence_level``.
 
     Examples
     --------

@@ -286,7 +286,7 @@ def _rows_in_cells(
     *,
     weighted: bool,
 ) -> Frame:
-    """Return for each row its cell, and what is to be added up."""
+    """Return the cell of each row, and the columns to sum."""
     native: Any = data.to_native()
     if data.implementation.is_dask():  # which takes longer to plan these steps than to run them
 

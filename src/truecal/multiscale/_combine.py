@@ -158,7 +158,7 @@ def class_dependence(scores: Sequence[NDArray[Any]]) -> float:
 
 
 def label_dependence(labels: Sequence[NDArray[Any]], scores: Sequence[NDArray[Any]]) -> float:
-    r"""Return the same for labels of which a row can have any number, from the correlations of their residuals.
+    r"""Return this part for multilabel rows, from the correlations of their residuals.
 
     With :math:`v_k = p_k (1 - p_k)` and :math:`\hat\rho_{jk}` the correlation of :math:`y_j - p_j` and
     :math:`y_k - p_k`, it is :math:`\sum_{j \ne k} \hat\rho_{jk}^2 \langle v_j, v_k \rangle / \sum_k \langle v_k, v_k

@@ -1,4 +1,4 @@
-"""Every number that steers the core, in one table: its meaning, what it was chosen on, and what it changes.
+"""All tuning constants of the core: what each means, what it was chosen on, and what it changes.
 
 Three kinds stand apart. Those of the first change results: change one only with `python -m experiments accuracy`,
 `coverage` and `power` before and after. Those of the second guard against rounding and overflow, and change results in
@@ -158,7 +158,7 @@ SMALLEST_PVALUE = 1e-300
 LIMIT_TOLERANCE, LIMIT_MOST_STEPS, LIMIT_MARGIN = 1e-9, 40, 1e-7
 #: Steps of the grid of the convolution up to the observed statistic; changes of p with more are below 0.01 of it.
 GRID_STEPS = 448
-#: Intervals up to which all of them are convolved; beyond, all but the one that is moved have a gamma law.
+#: Up to this many intervals all are convolved; beyond, all but the one that is varied have a gamma law.
 MOST_CONVOLVED = 24
 #: Rates that are looked at in each interval, with two and with three intervals.
 RATES_BY_INTERVALS = {2: 33, 3: 15}

@@ -211,7 +211,7 @@ class Multiscale:
 
     @property
     def smooth(self) -> Curve:
-        """The beta curve if it is more likely than not that it adds to the logistic one, else that one."""
+        """The beta curve if it probably improves on the logistic curve, else the logistic curve."""
         found = self.found
         return found.beta if found.posterior.probability[1, 0] > 0.5 else found.logistic
 

@@ -352,7 +352,7 @@ def _by_level(values: FloatArray, first: IntArray) -> FloatArray:
 
 
 class _Sums(NamedTuple):
-    """Sums over the bins of each level; the last two over those of the level before, which the coarsest has not."""
+    """Sums over the bins of each level; the last two over the parent level, which the coarsest level lacks."""
 
     square: FloatArray
     error: FloatArray

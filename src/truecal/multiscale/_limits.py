@@ -145,7 +145,7 @@ class Limits:
         """
 
         def margin(log_factor: float) -> float:
-            """Return a number that is positive if the rows suffice."""
+            """Return a margin that is positive if there are enough rows."""
             factor = math.exp(log_factor)
             if self.error < bound:
                 return self.above.margin(self.error, bound, alpha, power, factor)

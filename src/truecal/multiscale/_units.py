@@ -465,7 +465,7 @@ def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray)
     place = np.minimum(place_of(rank, score, most), most - 1).astype(np.int16)
     order, bounds = clusters.by_cluster
     place = place[clusters.group][order]
-    # By the bits in which the bin of an entry differs from the one before: the highest is the level that parts them.
+    # By the bits in which the bin of an entry differs from the one before; the highest is the level that separates them
     change = place[1:] ^ place[:-1]
     change[bounds[1:-1] - 1] = 0  # not of the same cluster
     changes = np.bincount(change, minlength=most)

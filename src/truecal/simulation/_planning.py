@@ -255,7 +255,7 @@ def _passes(population: Population, n: int, at_most: float, repeats: int, simula
 
 
 def _added_clusters(alpha: float) -> float:
-    """Return how many clusters Student's t needs more than a normal distribution (Guenther 1981)."""
+    """Return how many more clusters Student's t needs than a normal distribution (Guenther 1981)."""
     return float(ndtri(1 - alpha / 2)) ** 2 / 2
 
 
