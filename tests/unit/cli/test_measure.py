@@ -301,8 +301,8 @@ def test_groups_by_the_outcome_are_refused(plain, tmp_path, command):
 
 @pytest.mark.parametrize("weight", [(), ("--weight", "weight")])
 def test_groups_by_the_outcome_are_refused_in_large_files_too(tmp_path, monkeypatch, weight):
-    monkeypatch.setattr("truecal.cli.input.table.MANY_ROWS", 1)
-    monkeypatch.setattr("truecal.cli.input.table.MANY_BYTES", 1)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_ROWS", 1)
+    monkeypatch.setattr("truecal.cli._input.table.MANY_BYTES", 1)
     copied = write_csv(tmp_path / "a.csv", {**COLUMNS, "paid": np.where(COLUMNS["label"], "yes", "no")})
     names = ("--label", "label", "--score", "score", *weight)
     said = refuse("measure", copied, *names, "--group", "region", "--group", "paid")
