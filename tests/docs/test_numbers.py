@@ -89,7 +89,7 @@ def coverage_by_suite(key: str) -> dict[tuple[str, int], list[float]]:
 
 
 def test_claims_of_coverage_are_those_of_the_table() -> None:
-    """The table is being completed, so means may move by a point."""
+    """Means may move by a point when cells are run again."""
     covered = coverage_by_suite("covered")
     smooth = min(min(values) for (suite, _), values in covered.items() if suite[0] in "ABC")
     means = [100 * statistics.mean(covered[suite, 1000]) for suite in ("D1", "D2")]
