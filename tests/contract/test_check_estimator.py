@@ -75,6 +75,7 @@ IdentityCalibration = reading_first_column("IdentityCalibration")
 VectorScaling = reading_first_column("VectorScaling")
 DirichletCalibration = reading_first_column("DirichletCalibration")
 VennAbersCalibration = reading_first_column("VennAbersCalibration")
+SplineCalibration = reading_first_column("SplineCalibration")
 
 
 # The check of weights in 1.6 calls the first label of its rows the positive one, after it has shuffled half of them.

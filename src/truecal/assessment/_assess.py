@@ -30,8 +30,8 @@ from truecal.assessment._verdict import CONTRADICTED, cost_in_words, data_warnin
 from truecal.data import as_samples, read_rows
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import MISSING, split_rows, split_sample
-from truecal.data.question import Rows
-from truecal.data.reading import Reading, takes_predictions
+from truecal.data.question import Rows, ask
+from truecal.data.reading import TOP_BY_CLASS, Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
@@ -263,8 +263,9 @@ def assess(
     clusters : array-like of shape (n,) or (n, k), or data frame, optional
         Rows with the same value depend on each other; several columns are crossed. Every number of the assessment that
         reports uncertainty allows for it. A cluster may have rows in several groups of `by`.
-    multiclass : {"top", "classwise"}, optional
-        ``"classwise"`` assesses the top label, and each class against the rest in `Assessment.classes`.
+    multiclass : {"top", "classwise", "top_by_class"}, optional
+        ``"classwise"`` assesses the top label, and each class against the rest in `Assessment.classes`;
+        ``"top_by_class"`` the top label, and its rows in each predicted class.
     rng : seed or numpy.random.Generator, optional
         Random seed.
 
@@ -286,8 +287,8 @@ def assess(
         raise InputError("are those of the decision curve and need clinical=True", argument="thresholds")
     columns = {name: reading.get(name) for name in ("sample_weight", "clusters")}
     warn_of_other_order(y_true=y_true, y_proba=y_proba, **columns, by=by, time=time)
-    is_classwise = reading.get("multiclass") == "classwise"
-    class_samples = as_samples(y_true, y_proba, **reading) if is_classwise else ()
+    by_class = reading.get("multiclass")
+    class_samples = ask(y_true, y_proba, **reading).samples if by_class in ("classwise", TOP_BY_CLASS) else ()
     if class_samples:
         reading["multiclass"] = "top"
     (sample,) = as_samples(y_true, y_proba, **reading)
@@ -302,7 +303,7 @@ def assess(
         over_time = None if time is None else assess_over_time(asked.rows("time"), time, 1 - confidence_level)
         test = None if has_fractions(sample) else settings.test(sample)
         groups = None if by is None else asked.groups(by)
-        classes = asked.classes(class_samples) if class_samples else None
+        classes = asked.classes(class_samples, str(by_class)) if class_samples else None
         return _assess(asked, test, groups, classes, chosen, over_time, selecting if recalibration else None)
 
 
@@ -342,9 +343,9 @@ class _Asked:
         names, keys = [split.names[k] for k in parts], [split.keys[k] for k in parts]
         return assess_groups(list(parts.values()), names, keys, split.columns, self.settings, (rows, split))
 
-    def classes(self, samples: Sequence[Sample]) -> Groups:
-        """Return the calibration of each class against the rest."""
-        joint: Reading = {**self.reading, "multiclass": "classwise"}
+    def classes(self, samples: Sequence[Sample], multiclass: str) -> Groups:
+        """Return the calibration of each class against the rest, or of the top label in each predicted class."""
+        joint: Reading = {**self.reading, "multiclass": multiclass}
         fractional = any(map(has_fractions, samples))
         test = None if fractional else self.settings.test(self.y_true, self.y_proba, **joint)
         return assess_classes(samples, test, self.settings)

@@ -18,6 +18,7 @@ from truecal._lib.types import FloatArray
 from truecal.assessment._verdict import contradicts
 from truecal.data.groups import Split
 from truecal.data.question import EQUAL_CLUSTERS, Rows
+from truecal.data.reading import AGAINST_THE_REST, WHERE_TOP
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.inference._test_result import NOT_TESTED, TestResult
@@ -199,12 +200,21 @@ def assess_groups(
 
 def assess_classes(samples: Sequence[Sample], test: TestResult | None, settings: Settings) -> Groups:
     """Return the calibration of each class against the rest."""
+    apart = samples[0].target.removesuffix(EQUAL_CLUSTERS).endswith(WHERE_TOP)
     targets = [
-        sample.target.removesuffix(EQUAL_CLUSTERS).removesuffix(" against the rest") for sample in samples
+        sample.target.removesuffix(EQUAL_CLUSTERS).removesuffix(AGAINST_THE_REST).removesuffix(WHERE_TOP)
+        for sample in samples
     ]
     names = [target.removeprefix("P(y = ").removesuffix(")").strip("'\"") for target in targets]
     tests = [None] * len(samples) if test is None else test.classes
-    return _table(("class",), samples, names, [(name,) for name in names], tests, settings)
+    return _table(
+        ("predicted class" if apart else "class",),
+        samples,
+        names,
+        [(name,) for name in names],
+        tests,
+        settings,
+    )
 
 
 def _table(

@@ -38,6 +38,7 @@ from truecal.data.reading import (
     AGAINST_THE_REST,
     MULTILABEL,
     TOP_BY_CLASS,
+    WHERE_TOP,
     Reading,
     check_multiclass,
     class_target,
@@ -584,7 +585,7 @@ def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, .
 def _top_target(rows: Rows) -> str:
     """Return the target of the rows of one predicted class."""
     name = rows.target.removesuffix(EQUAL_CLUSTERS).removesuffix(AGAINST_THE_REST)
-    return f"{name} where it is the top label{EQUAL_CLUSTERS if rows.equal_clusters else ''}"
+    return f"{name}{WHERE_TOP}{EQUAL_CLUSTERS if rows.equal_clusters else ''}"
 
 
 def refuse_counted_from_one(

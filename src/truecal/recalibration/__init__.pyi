@@ -4,6 +4,7 @@ from truecal.recalibration._nonparametric import VennAbersCalibration as VennAbe
 from truecal.recalibration._parametric import BetaCalibration as BetaCalibration
 from truecal.recalibration._parametric import IdentityCalibration as IdentityCalibration
 from truecal.recalibration._parametric import PlattScaling as PlattScaling
+from truecal.recalibration._parametric import SplineCalibration as SplineCalibration
 from truecal.recalibration._parametric import TemperatureScaling as TemperatureScaling
 from truecal.recalibration._softmax import DirichletCalibration as DirichletCalibration
 from truecal.recalibration._softmax import VectorScaling as VectorScaling

@@ -259,3 +259,31 @@ def _not_fitted(message: str) -> Exception:
     exceptions = sys.modules.get("sklearn.exceptions")
     kind: type[Exception] = NotFittedError if exceptions is None else exceptions.NotFittedError
     return kind(message)
+
+
+class PredictsProba:
+    """A recalibrator of another package that has `predict_proba` and takes one column for each class.
+
+    Parameters
+    ----------
+    model : object
+        With ``fit(probabilities, labels)`` and ``predict_proba(probabilities)``, as those of probmetrics.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, scores: FloatArray, labels: Any, **more: Any) -> Self:
+        """Fit to probabilities and labels."""
+        self.model.fit(_columns(scores), labels, **more)
+        return self
+
+    def transform(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities of the shape of the scores."""
+        proba = np.asarray(self.model.predict_proba(_columns(scores)), dtype=np.float64)
+        return proba[:, 1] if np.ndim(scores) == 1 else proba
+
+
+def _columns(scores: FloatArray) -> FloatArray:
+    values = np.asarray(scores, dtype=np.float64)
+    return np.column_stack([1 - values, values]) if values.ndim == 1 else values

@@ -37,11 +37,12 @@ from truecal.recalibration import (
     IdentityCalibration,
     IsotonicCalibration,
     PlattScaling,
+    SplineCalibration,
     TemperatureScaling,
     VectorScaling,
     VennAbersCalibration,
 )
-from truecal.recalibration._base import Recalibrator
+from truecal.recalibration._base import PredictsProba, Recalibrator
 from truecal.recalibration._contest import (
     IDENTITY,
     PROPER_SCORES,
@@ -74,6 +75,7 @@ VECTOR_CANDIDATES = {"vector": VectorScaling, "dirichlet": DirichletCalibration}
 BY_NAME = {
     **CANDIDATES,
     **VECTOR_CANDIDATES,
+    "spline": SplineCalibration,
     "venn_abers": VennAbersCalibration,
 }
 
@@ -275,8 +277,8 @@ def select_recalibrator(
         Probabilities, or logits if `input` is ``"logits"``, of rows that the model was not trained on.
     candidates : mapping, or iterable of str or recalibrators, optional
         What to choose from: names (``"temperature"``, ``"platt"``, ``"beta"``, ``"isotonic"``, ``"histogram"``,
-        and for 3 to 10 classes ``"vector"`` and ``"dirichlet"``: all these by default; also ``"venn_abers"``), or
-        objects with `fit` and `transform`.
+        and for 3 to 10 classes ``"vector"`` and ``"dirichlet"``: all these by default; also ``"spline"`` and
+        ``"venn_abers"``), or objects with `fit` and `transform` or `predict_proba`, those of other packages too.
     criterion : str
         What to minimise: ``"log_loss"``, ``"brier"`` or one of `truecal.list_estimators`.
     norm : float, "l1" or "l2"
@@ -428,8 +430,12 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any], given: str) 
             part = BY_NAME[check_choice("a candidate", part, BY_NAME)]
         if isinstance(part, type):
             part = part(input=given)
+        if not hasattr(part, "transform") and hasattr(part, "predict_proba"):
+            part = PredictsProba(part)
         if not (hasattr(part, "fit") and hasattr(part, "transform")):
-            raise InputError(f"must have fit and transform. Got {part!r} instead", argument="candidates")
+            raise InputError(
+                f"must have fit, and transform or predict_proba. Got {part!r} instead", argument="candidates"
+            )
         if getattr(part, "input", given) != given:
             raise InputError(
                 f"{name!r} takes {part.input}, but input={given!r} was passed", argument="candidates"

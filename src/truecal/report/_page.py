@@ -156,7 +156,8 @@ def _breakdowns(assessment: Assessment) -> list[dict[str, Any]]:
         name = ", ".join(assessment.groups.columns)
         tables.append({"id": "groups", "name": name, "heading": f"By {name}", "parts": assessment.groups})
     if assessment.classes is not None:
-        heading = "Each class against the rest"
+        apart = assessment.classes.columns == ("predicted class",)
+        heading = "The top label in each predicted class" if apart else "Each class against the rest"
         tables.append({"id": "classes", "name": "class", "heading": heading, "parts": assessment.classes})
     return tables
 

@@ -258,3 +258,17 @@ def test_recalibration_is_not_advised_without_evidence():
     assert not assessment.miscalibrated
     assert assessment.recalibration.leave_alone
     assert assessment.recalibration.advice.startswith("Leave the model as it is")
+
+
+def test_the_top_label_in_each_predicted_class():
+    data = truecal.datasets.load("digits")
+    common = {"labels": data.labels, "multiclass": "top_by_class"}
+    assessment = truecal.assess(
+        data.y_true, data.y_proba, **common, n_resamples=99, recalibration=False, rng=0
+    )
+    estimate = truecal.estimate(data.y_true, data.y_proba, **common)
+    assert assessment.target == "top label of 10 classes"
+    assert [row.name for row in assessment.classes.rows] == list(data.labels)
+    assert [row.estimate.value for row in assessment.classes.rows] == [one.value for one in estimate.classes]
+    assert sum(row.n for row in assessment.classes.rows) == len(data.y_true)
+    assert all(row.adjusted_pvalue >= row.pvalue for row in assessment.classes.rows)

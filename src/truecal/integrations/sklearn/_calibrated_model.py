@@ -30,7 +30,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from truecal._lib.checks import check_choice
+from truecal._lib.checks import check_choice, check_flag
 from truecal._lib.types import FloatArray
 from truecal.exceptions import CalibrationWarning, InputError
 from truecal.recalibration import IdentityCalibration
@@ -65,11 +65,15 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     recalibrator : str, recalibrator, or several of them
         ``"auto"`` lets `truecal.select_recalibrator` choose, which leaves a calibrated model unchanged. A list (or a
         mapping of names) makes it choose from that. ``"temperature"``, ``"platt"``, ``"beta"``, ``"isotonic"``,
-        ``"histogram"``, ``"vector"``, ``"dirichlet"``, ``"venn_abers"``, ``"identity"``, or an object with `fit` and
-        `transform` is used without a choice.
+        ``"histogram"``, ``"vector"``, ``"dirichlet"``, ``"spline"``, ``"venn_abers"``, ``"identity"``, or an object
+        with `fit` and `transform` is used without a choice.
     cv : int, float, splitter or iterable
         Number of folds, fraction of the rows to hold out, or what scikit-learn takes as `cv`. With `groups` in `fit`,
         a number or a fraction keeps groups together.
+    ensemble : bool
+        With cross-fitting: keep the classifiers of the folds and return the mean of their recalibrated probabilities,
+        as scikit-learn's `CalibratedClassifierCV` does by default, instead of fitting one classifier to all rows. It is
+        usually more accurate, and takes as many times as long to predict as there are folds.
     n_jobs : int, optional
         Number of folds to fit at the same time.
     random_state : int, RandomState or None
@@ -78,7 +82,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : classifier
-        The fitted classifier.
+        The fitted classifier; with `ensemble`, that of the first fold.
+    estimators_ : list of classifiers
+        All classifiers whose recalibrated probabilities are averaged: one, or one for each fold.
     recalibrator_ : recalibrator
         The fitted recalibrator.
     selection_ : Selection
@@ -104,6 +110,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     estimator_: Any
+    estimators_: list[Any]
     recalibrator_: Any
     selection_: Any
     classes_: NDArray[Any]
@@ -114,12 +121,14 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         recalibrator: Any = "auto",
         *,
         cv: Any = 5,
+        ensemble: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.cv = cv
+        self.ensemble = ensemble
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -161,7 +170,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         fit_params = self._params_of_estimator(sample_weight, groups, fit_params)
         random_state = check_random_state(self.random_state)
         if _is_frozen(self.estimator):
-            self.estimator_, held_out = self.estimator, np.arange(len(labels))
+            self.estimators_, held_out = [self.estimator], np.arange(len(labels))
             self.classes_ = np.asarray(self.estimator.classes_)
             scores, given = _scores(self.estimator, X, self.classes_)
         else:
@@ -172,6 +181,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     argument="y",
                 )
             held_out, scores, given = self._hold_out(X, labels, groups, fit_params, random_state)
+        self.estimator_ = self.estimators_[0]
         weight = None if sample_weight is None else np.asarray(sample_weight)[held_out]
         group = None if groups is None else np.asarray(groups)[held_out]
         truth = self._codes(labels[held_out])
@@ -194,8 +204,10 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n, K)
         """
         check_is_fitted(self)
-        scores, _ = _scores(self.estimator_, X, self.classes_)
-        proba = np.asarray(self.recalibrator_.transform(scores), dtype=np.float64)
+        scores = (_scores(model, X, self.classes_)[0] for model in self.estimators_)
+        proba: FloatArray = np.mean(
+            np.stack([self.recalibrator_.transform(part) for part in scores]), axis=0, dtype=np.float64
+        )
         return np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -218,10 +230,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         held_out = np.concatenate([np.arange(len(labels))[test] for _, test in splits])
         if len(np.unique(held_out)) < len(held_out):
             raise InputError("must hold out each row at most once", argument="cv", value=self.cv)
-        if _is_fraction(self.cv):
-            self.estimator_ = models[0]
-        else:
-            self.estimator_ = clone(self.estimator).fit(X, labels, **fit_params)
+        keep = _is_fraction(self.cv) or check_flag("ensemble", self.ensemble)
+        self.estimators_ = list(models) if keep else [clone(self.estimator).fit(X, labels, **fit_params)]
         return held_out, np.concatenate(parts), given[0]
 
     def _splits(

@@ -314,3 +314,15 @@ def test_scikit_learns_own_wrapper_takes_no_other_recalibrator(two):
         ValueError, match="The 'method' parameter of CalibratedClassifierCV must be a str among"
     ):
         CalibratedClassifierCV(GaussianNB(), method=BetaCalibration()).fit(X, y)
+
+
+def test_an_ensemble_is_the_mean_over_folds():
+    X, y = make_classification(400, n_redundant=10, random_state=0)
+    model = CalibratedModel(GaussianNB(), "platt", cv=4, ensemble=True).fit(X, y)
+    assert len(model.estimators_) == 4
+    parts = [model.recalibrator_.transform(one.predict_proba(X)) for one in model.estimators_]
+    np.testing.assert_allclose(model.predict_proba(X), np.mean(parts, axis=0))
+    alone = CalibratedModel(GaussianNB(), "platt", cv=4).fit(X, y)
+    assert len(alone.estimators_) == 1
+    with pytest.raises(ValueError, match="ensemble"):
+        CalibratedModel(GaussianNB(), ensemble="yes").fit(X, y)
