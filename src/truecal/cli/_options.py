@@ -64,6 +64,16 @@ class Command(click.Command):
                 formatter.write("".join(f"  {line}\n" for line in examples))
         super().format_epilog(ctx, formatter)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of the command itself first, then those that say how the file is read."""
+        shown = [(param, record) for param in self.get_params(ctx) if (record := _record(param, ctx))]
+        reading = _names(*_READING)
+        for title, wanted in (("Options", False), ("Options of how FILE is read", True)):
+            records = [record for param, record in shown if (param.name in reading) is wanted]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         single = {
             name: option
@@ -293,6 +303,25 @@ _SHARED: dict[str, Sequence[Callable[[Any], Any]]] = {
         ),
     ),
 }
+
+
+#: Groups of shared options that say how a file is read.
+_READING = ("table", "scores", "cells")
+
+
+def _record(param: click.Parameter, ctx: click.Context) -> tuple[str, str] | None:
+    """Return what the help says of an option; an argument stands in the usage line already."""
+    return param.get_help_record(ctx) if isinstance(param, click.Option) else None
+
+
+def _names(*groups: str) -> set[str | None]:
+    """Return the names of shared options."""
+
+    def nothing() -> None: ...
+
+    for option in (option for group in groups for option in _SHARED.get(group, ())):
+        option(nothing)
+    return {param.name for param in getattr(nothing, "__click_params__", [])}
 
 
 def shared(*names: str) -> Callable[[Function], Function]:

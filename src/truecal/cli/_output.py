@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -53,7 +54,7 @@ class Output:
             result = text()
         show_notes(predictions, quiet=self.quiet)
         if self.path is None:
-            click.echo(printable(result))
+            click.echo(printable(fitted(result) if sys.stdout.isatty() and self.style != "json" else result))
         else:
             write_text(self.path, result + "\n")
             show_written(self.path)
@@ -124,6 +125,26 @@ def is_verbose() -> bool:
 def as_json(content: dict[str, Any]) -> str:
     """Return JSON; non-finite values become null, since JSON has no NaN."""
     return json.dumps(jsonable(content), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def fitted(text: str, width: int | None = None) -> str:
+    r"""Return text whose prose fits the terminal, down to 60 columns; tables, which have columns, stay as they are.
+
+    Examples
+    --------
+    >>> print(fitted("a sentence of some words\na  table  of  columns", 14))
+    a sentence of
+    some words
+    a  table  of  columns
+    """
+    width = max(shutil.get_terminal_size().columns, 60) if width is None else width
+    lines = [
+        [line]
+        if len(line) <= width or "  " in line.strip()
+        else textwrap.wrap(line, width, break_long_words=False)
+        for line in text.splitlines()
+    ]
+    return "\n".join(part for line in lines for part in line)
 
 
 def wrapped(*sentences: str) -> str:

@@ -177,7 +177,7 @@ class _Watch:
         self.source: dict[str, Any] = {**_NO_ROWS, "file": None, "by": None}
         self._saved, self._stream = clock.monotonic(), False
         self._shares = 0  # groups of the first window
-        self._n_moved = 0
+        self._n_moved, self._has_head = 0, False
         if state is not None and state.exists():
             self._load(state)
 
@@ -337,12 +337,19 @@ class _Watch:
                 json.dumps(jsonable({**content, **look.to_dict()}), ensure_ascii=False, allow_nan=False)
             )
             return
+        if not self._has_head:
+            self._has_head = True
+            when = "" if look.time is None else f"{'window':<19}  "
+            group = f"{'group':<16}  " if self.grouped else ""
+            head = f"{'rows':>11}  {'e-value':<9}  {'p':<7}  observed less predicted, all rows so far"
+            click.echo(f"{when}{group}{head}")
         when = "" if look.time is None else f"{look.time!s:<19}  "
         group = f"{name[:16]:<16}  " if self.grouped else ""
         state = "ALARM" if look.alarm else "CHANGE" if look.change_alarm else ""
         gap = f"{100 * look.gap:+6.2f}% ({100 * look.gap_low:+.2f}% to {100 * look.gap_high:+.2f}%)"
-        evidence = f"e {look.evalue:<9.3g} {p_equals(look.pvalue):<9}"
-        line = f"{when}{group}{look.rows:>11,.10g} rows  {evidence} {gap}  {state}"
+        pvalue = p_equals(look.pvalue).removeprefix("p ").removeprefix("= ")
+        evidence = f"{look.evalue:<9.3g}  {pvalue:<7}"
+        line = f"{when}{group}{look.rows:>11,.10g}  {evidence}  {gap}  {state}"
         click.echo(printable(line.rstrip()))
 
     def finish(self) -> None:

@@ -40,7 +40,8 @@ def _json(*arguments, code=0):
 
 
 def test_a_line_for_each_window_and_a_sentence(path):
-    lines = run("monitor", path, *NAMES).stdout.splitlines()
+    head, *lines = run("monitor", path, *NAMES).stdout.splitlines()
+    assert head.split()[:4] == ["window", "rows", "e-value", "p"]
     assert len(lines) == 31
     assert lines[0].startswith("2026-03-01")
     assert "ALARM" not in lines[19]
@@ -79,7 +80,7 @@ def test_exit_code(path):
 
 @pytest.mark.parametrize(("options", "windows"), [((), 6), (("--every", "2500"), 3)])
 def test_windows_of_rows(path, options, windows):
-    assert len(run("monitor", path, *NAMES[:4], *options).stdout.splitlines()) == windows + 1
+    assert len(run("monitor", path, *NAMES[:4], *options).stdout.splitlines()) == windows + 2
 
 
 def test_windows_of_weeks_and_of_numbers(path):
@@ -124,7 +125,9 @@ def test_a_file_that_grows_in_every_column(tmp_path):
     write_csv(growing, {name: [*column.tolist(), *later[name]] for name, column in columns.items()})
     again = run("monitor", growing, *options)
     assert "6,000 rows" in again.stderr
-    assert len([line for line in again.stdout.splitlines() if "rows  e" in line]) == 2
+    head, *lines = again.stdout.splitlines()
+    assert head.startswith("window")
+    assert len([line for line in lines if line.startswith("3")]) == 2
 
 
 @pytest.mark.parametrize(
@@ -309,7 +312,7 @@ def test_json_lines_from_standard_input(path):
         look["log_evalue"] for look in whole[:-1]
     ]
     by_rows = run("monitor", "-", "--label", "y", "--score", "p", "--every", "100", stdin=_lines(range(250)))
-    assert len(by_rows.stdout.splitlines()) == 4
+    assert len(by_rows.stdout.splitlines()) == 5
 
 
 @pytest.mark.parametrize(
