@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,11 @@ CURVES: dict[str, Callable[[Array, float], Array]] = {
 }
 
 
+@lru_cache
+def _grid(scores: str) -> Array:
+    return SCORES[scores](np.random.default_rng(0), _GRID)
+
+
 @dataclass(frozen=True)
 class Truth:
     """Scores with the chance of a positive label at each, at a given l2 error."""
@@ -70,7 +75,7 @@ class Truth:
         )
 
     def _norm(self, size: float, order: int) -> float:
-        p = SCORES[self.scores](np.random.default_rng(0), _GRID)
+        p = _grid(self.scores)
         return float(np.mean(np.abs(p - CURVES[self.curve](p, size)) ** order) ** (1 / order))
 
     @cached_property
