@@ -243,7 +243,9 @@ class Judged(ImperfectLabels):
         half = float(w.mean()) / 2
         factor = (float(w @ (y - q) ** 2) + half) / (float(w @ (q * (1 - q))) + half)
         gold = replace(gold, share=min(max(share, 0.0), 1.0), factor=factor)
-        value, _, variance = gold.at(score, chance)
+        value, mean, _ = gold.at(score, chance)
+        # Over all rows that may get a gold label, not only those that did: few rows would make it a rough estimate.
+        variance = (score - mean) ** 2 + factor * (chance * (1 - chance) + (chance - mean) ** 2) / pi
         kind = f"judge + {np.count_nonzero(known):,} gold"
         return PseudoLabels(value, variance, kind, self._notes(score, gold), gold)
 
