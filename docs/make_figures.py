@@ -324,6 +324,92 @@ def llm_confidences() -> Figure:
 
 
 @figure
+def llm_judge() -> Figure:
+    """Draw mean intervals of a calibrated model with labels of a judge, gold labels, and both."""
+    drawn, (ax,) = panels(height=1.9)
+    names = ("judge alone", "300 gold labels alone", "judge and 300 gold", "all 3,000 true labels")
+    ends: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(3, 1.5, 3000)
+        y = rng.random(3000) < p
+        judge = np.where(y, rng.random(3000) < 0.95, rng.random(3000) < 0.1)
+        chosen = rng.choice(3000, 300, replace=False)
+        gold = np.full(3000, np.nan)
+        gold[chosen] = y[chosen]
+        both = truecal.labels.judged(judge, gold)
+        for name, found in zip(
+            names,
+            (measured(judge, p), measured(y[chosen], p[chosen]), measured(both, p), measured(y, p)),
+            strict=True,
+        ):
+            ends[name].append((100 * found.interval.low, 100 * found.interval.high))
+    for place, name in enumerate(names):
+        ax.plot(np.mean(ends[name], axis=0), [place] * 2, color=RED if place == 0 else BLUE, linewidth=2.5)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.axvline(0, color=GREEN, linewidth=3)
+    ax.set(
+        xlim=(-0.2, None),
+        xlabel="calibration error, percentage points",
+        title="95% intervals, mean of 30 simulated data sets; the true error is 0",
+    )
+    return drawn
+
+
+@figure
+def survival() -> Figure:
+    """Draw observed risks at a horizon, with censoring allowed for and counted as no event."""
+    drawn, (ax,) = panels(width=4.2, height=3.2)
+    rng = np.random.default_rng(3)
+    p = 1 / (1 + np.exp(-rng.normal(-0.5, 1.2, 4000)))
+    time = rng.exponential(1 / -np.log(1 - p))
+    left = rng.exponential(2.8 - 1.6 * p)
+    seen, event = np.minimum(time, left), time <= left
+    outcomes = {
+        "censoring allowed for": (truecal.labels.censored(seen, event, horizon=1.0), BLUE),
+        "counted as event-free": ((event & (seen <= 1)).astype(int), RED),
+    }
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle=":")
+    for name, (labels, color) in outcomes.items():
+        bins = truecal.reliability_curve(labels, p, rng=0).bins
+        ax.plot(bins.mean_score, bins.mean_label, "o-", color=color, markersize=3, label=name)
+    ax.set(
+        xlim=(0, 1),
+        ylim=(0, 1),
+        xlabel="predicted risk at the horizon",
+        ylabel="observed risk",
+        title="simulated; the model is calibrated",
+    )
+    ax.legend()
+    return drawn
+
+
+@figure
+def annotators() -> Figure:
+    """Draw observed frequencies of a calibrated model, by fractions of five annotators and by their majority."""
+    drawn, (ax,) = panels(width=4.2, height=3.2)
+    rng = np.random.default_rng(2)
+    p = rng.beta(1.5, 1.5, 20_000)
+    votes = rng.binomial(5, rng.beta(4 * p, 4 * (1 - p)))
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle=":")
+    for name, label, color in (("fraction", votes / 5, BLUE), ("majority", votes > 2.5, RED)):
+        place = np.minimum((15 * p).astype(int), 14)
+        count = np.bincount(place)
+        ax.plot(
+            np.bincount(place, p) / count,
+            np.bincount(place, label) / count,
+            "o-",
+            color=color,
+            markersize=3,
+            label=name,
+        )
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="mean label", title="simulated; calibrated")
+    ax.legend()
+    return drawn
+
+
+@figure
 def large_data() -> Figure:
     """Draw the way of large data."""
     return flow(
