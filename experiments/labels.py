@@ -10,7 +10,7 @@ import math
 import os
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ _cached = Memory(os.environ.get("TRUECAL_BENCHMARK_CACHE"), verbose=0).cache
 
 def main(*, quick: bool = False, draws: int = 400, n_jobs: int = 1, finished: bool = False) -> Page:
     """Draw from each design, calibrated and not, and count."""
-    names = list(DESIGNS)
+    names = sorted(DESIGNS, key=lambda name: DESIGNS[name].n > _MANY_ROWS)
     draws, size = (2, 2) if quick else (draws, _PART)
     parts = [
         (name, error, first, min(size, draws - first))
@@ -137,11 +137,11 @@ def _speed(n: int) -> Row:
     times: dict[str, list[float]] = {"plain": [], "judged": []}
     for _ in range(3):
         for name, seen in (("plain", y), ("judged", None)):
-            start = time.perf_counter()
+            start = time.process_time()
             truth = labels.judged(judge, gold) if seen is None else seen
             truecal.estimate(truth, p, confidence_level=LEVEL)
             truecal.calibration_test(truth, p, rng=0)
-            times[name].append(time.perf_counter() - start)
+            times[name].append(time.process_time() - start)
     best = {name: min(each) for name, each in times.items()}
     return {
         "rows": f"{n:,}",
@@ -169,7 +169,7 @@ def page(rows: list[Row], speed: list[Row]) -> str:
             {
                 "labels": f"{null['kind']}: {name}",
                 "n": f"{null['n']:,}",
-                "worth": f"{null['worth']:,.0f}",
+                "worth": "" if math.isnan(null["worth"]) else f"{null['worth']:,.0f}",
                 "level": _rate(null["rejected"]),
                 "coverage at 0": _rate(null["covered"]),
                 "coverage at 0.05": _rate(off["covered"]),
@@ -195,8 +195,8 @@ def page(rows: list[Row], speed: list[Row]) -> str:
         for row in rows
         if row["gold"] != ""
     ]
-    worst = [_worst(rows, kind) for kind in dict.fromkeys(row["kind"] for row in rows)]
-    censored = [row["censored"] for row in rows if row["censored"] != ""]
+    summary = [_summary(rows, kind) for kind in dict.fromkeys(row["kind"] for row in rows)]
+    censored = [row["censored"] for row in rows if row.get("censored", "") != ""]
     lost = f"{min(censored):.0%} to {max(censored):.0%}" if censored else "none"
     return f"""# Labels that are not the truth
 
@@ -208,9 +208,11 @@ that the test rejects at {ALPHA:g}, *power* that of miscalibrated ones; *false p
 informative; *as truth* the coverage if the judge's labels, the majority of annotators, the wrong labels or censored
 rows without an event are taken for the truth. {lost} of the rows are censored before the horizon.
 
-## The worst of each kind
+## All designs of a kind together
 
-{markdown(worst)}
+Rates ± two standard errors; in brackets the worst design.
+
+{markdown(summary)}
 
 ## All designs
 
@@ -222,23 +224,31 @@ rows without an event are taken for the truth. {lost} of the rows are censored b
 
 ## Time
 
-Estimate, interval and test with 999 resamples, the best of three.
+Processor time of estimate, interval and test with 999 resamples, the best of three.
 
 {markdown(speed)}
 """
 
 
-def _worst(rows: list[Row], kind: str) -> Row:
-    """Return the largest level and false pass, and the smallest coverage, of a kind of labels."""
+def _summary(rows: list[Row], kind: str) -> Row:
+    """Return rates of all designs of a kind together, each with its standard error and the worst design."""
     null = [row for row in rows if row["kind"] == kind and row["error"] == 0]
     off = [row for row in rows if row["kind"] == kind and row["error"] > 0]
     return {
         "labels": kind,
         "designs": len(null),
-        "mean level": _rate(float(np.mean([row["rejected"] for row in null]))),
-        "largest level": _rate(max(row["rejected"] for row in null)),
-        "smallest coverage at 0": _rate(min(row["covered"] for row in null)),
-        "at 0.05": _rate(min(row["covered"] for row in off)),
-        "l1 at 0.05": _rate(min(row["covered_l1"] for row in off)),
-        "largest false pass": _rate(max(row["passed"] for row in off)),
+        "level": _pooled(null, "rejected", max),
+        "coverage at 0": _pooled(null, "covered", min),
+        f"coverage at {ERRORS[1]:g}": _pooled(off, "covered", min),
+        f"l1 at {ERRORS[1]:g}": _pooled(off, "covered_l1", min),
+        "false pass": _pooled(off, "passed", max),
     }
+
+
+def _pooled(rows: list[Row], key: str, worst: Callable[[list[float]], float]) -> str:
+    """Return the rate over all draws, two standard errors, and the worst design."""
+    draws = np.array([row["draws"] for row in rows])
+    rates = np.array([row[key] for row in rows])
+    rate = float(draws @ rates / draws.sum())
+    error = (rate * (1 - rate) / draws.sum()) ** 0.5
+    return f"{rate:.3f} ± {2 * error:.3f} ({worst(rates.tolist()):.3f})"

@@ -40,6 +40,8 @@ IntArray = NDArray[np.intp]
 FEWEST_GOLD, FEWEST_OF_CLASS = 30, 5
 #: Parts of the gold rows; the judge is described for each by the others.
 _FOLDS = 5
+#: A judge is described by about as many gold rows at most: more say the same.
+_MOST_FITTED = 10_000
 #: The ridge on the description of the judge is this many rows divided by those that the gold rows are worth.
 _RIDGE_ROWS = 200.0
 #: Columns of the judges themselves in that description, whose ridge is 1: a judge is expected to say something.
@@ -197,9 +199,25 @@ class ImperfectLabels(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    @abstractmethod
     def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
-        """Return the pseudo-labels for scores; rows of the same cluster may depend on each other."""
+        """Return the pseudo-labels for scores; rows of the same cluster may depend on each other.
+
+        Those for the last scores are kept: estimate, interval and test ask for them one after the other.
+        """
+        last: tuple[FloatArray, IntArray | None, PseudoLabels] | None = vars(self).get("_last")
+        if last is not None and np.array_equal(last[0], score) and _same(last[1], cluster):
+            return last[2]
+        found = self._at(score, cluster)
+        vars(self)["_last"] = (score, cluster, found)
+        return found
+
+    @abstractmethod
+    def _at(self, score: FloatArray, cluster: IntArray | None) -> PseudoLabels:
+        """Return the pseudo-labels for scores."""
+
+
+def _same(first: IntArray | None, second: IntArray | None) -> bool:
+    return first is second or (first is not None and second is not None and np.array_equal(first, second))
 
 
 # --- A judge and gold labels -----------------------------------------------------------------------
@@ -226,7 +244,7 @@ class Judged(ImperfectLabels):
     def __len__(self) -> int:
         return len(self.gold)
 
-    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+    def _at(self, score: FloatArray, cluster: IntArray | None) -> PseudoLabels:
         """Return :math:`z = m + (G / pi) (y - m)`."""
         known = ~np.isnan(self.gold)
         label = np.where(known, self.gold, 0.0)
@@ -310,7 +328,8 @@ def _chance_given_judge(
     chance, mean = np.empty(len(score)), np.zeros(len(columns))
     gold = np.column_stack([column[rows] for column in columns])
     for number in range(_FOLDS):
-        others, own = fold != number, fold == number
+        others, own = np.flatnonzero(fold != number), fold == number
+        others = others[:: max(1, len(others) // _MOST_FITTED)]
         there = rows[others]
         fitted = _fit_ridge(gold[others], label[there], offset[there], 1 / probability[there], score[there])
         chance[rows[own]] = offset[rows[own]] + gold[own] @ fitted
@@ -409,7 +428,7 @@ class Soft(ImperfectLabels):
     def __len__(self) -> int:
         return len(self.fraction)
 
-    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+    def _at(self, score: FloatArray, cluster: IntArray | None) -> PseudoLabels:
         """Return the fractions themselves."""
         note = (
             "Soft labels are taken to be fractions of annotators, or frequencies, whose mean at a score is the rate of "
@@ -462,7 +481,7 @@ class Misclassified(ImperfectLabels):
         shrunk = (rate * n + 1) / (n + 2)
         return np.asarray(shrunk * (1 - shrunk) / n)
 
-    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+    def _at(self, score: FloatArray, cluster: IntArray | None) -> PseudoLabels:
         """Return :math:`(j - (1 - b)) / (a + b - 1)`."""
         value = (self.label - (1 - self.specificity)) / self.youden
         nuisance, known = None, "known"
@@ -519,7 +538,7 @@ class Censored(ImperfectLabels):
         """Outcome at the horizon where it is known; 0 elsewhere."""
         return np.asarray((self.event == self.cause) & (self.time <= self.horizon), dtype=np.float64)
 
-    def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
+    def _at(self, score: FloatArray, cluster: IntArray | None) -> PseudoLabels:
         """Return :math:`f + W (y - f)`."""
         kind = f"outcomes at {self.horizon:g}, {percent(1 - self.seen.mean(), 0)} censored before"
         if self.seen.all():

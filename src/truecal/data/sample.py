@@ -717,12 +717,12 @@ class Sample(ScoreGroups):
         order = _row_order(score, value, weight)
         weight = ones(len(score)) if weight is None else weight[order]
         value, score = value[order], score[order]
-        start = _group_starts(score)
-        start = np.arange(len(score)) if start is None else start
+        groups = _group_starts(score)
+        start = np.arange(len(score)) if groups is None else groups
         square = weight**2 if sampling else weight
 
         def total(values: FloatArray) -> FloatArray:
-            return np.asarray(np.add.reduceat(values, start))
+            return np.array(values) if groups is None else np.add.reduceat(values, start)
 
         more: dict[str, Any] = {}
         if sampling or pseudo is not None:

@@ -69,6 +69,9 @@ from truecal.multiscale._constants import (
 )
 from truecal.multiscale._units import gram, hardly_sparse, in_blocks
 
+#: Gold rows in a cell, on average, from which on their sum is taken to be normal.
+_GOLD_PER_CELL = 20
+
 
 @dataclass(frozen=True, eq=False)
 class Trials:
@@ -358,18 +361,20 @@ class GoldNull(_IndependentNull):
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield blocks of residuals of gold labels that were drawn again."""
         cells, first = np.unique(self._cell, return_index=True)
-        many = len(self._cell) > MOST_DRAWN_ROWS
+        many = len(self._cell) > _GOLD_PER_CELL * len(cells)
+        centre, sd = np.zeros(len(self._sd)), self._sd
         if many:  # sums over the rows of a cell are nearly normal
-            centre = np.add.reduceat(self._weight * (self._chance - self._mean), first)
-            spread = np.sqrt(np.add.reduceat(self._weight**2 * self._chance * (1 - self._chance), first))
-        for size in _blocks(n_resamples, max(len(self._sd), 1 if many else len(self._cell))):
-            residual = rng.standard_normal((size, len(self._sd))) * self._sd
-            if many:
-                gold = centre + spread * rng.standard_normal((size, len(cells)))
-            else:
+            centre[cells] = np.add.reduceat(self._weight * (self._chance - self._mean), first)
+            variance = np.add.reduceat(self._weight**2 * self._chance * (1 - self._chance), first)
+            sd = sd.copy()
+            sd[cells] = np.sqrt(sd[cells] ** 2 + variance)
+        for size in _blocks(n_resamples, max(len(sd), 1 if many else len(self._cell))):
+            residual = rng.standard_normal((size, len(sd)))
+            residual *= sd
+            residual -= centre
+            if not many:
                 label = rng.random((size, len(self._chance))) < self._chance
-                gold = np.add.reduceat((label - self._mean) * self._weight, first, axis=1)
-            residual[:, cells] -= gold
+                residual[:, cells] -= np.add.reduceat((label - self._mean) * self._weight, first, axis=1)
             yield residual
 
 
