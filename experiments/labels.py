@@ -197,7 +197,8 @@ def page(rows: list[Row], speed: list[Row]) -> str:
     ]
     summary = [_summary(rows, kind) for kind in dict.fromkeys(row["kind"] for row in rows)]
     censored = [row["censored"] for row in rows if row.get("censored", "") != ""]
-    lost = f"{min(censored):.0%} to {max(censored):.0%}" if censored else "none"
+    lost = f" {min(censored):.0%} to {max(censored):.0%} of rows are censored." if censored else ""
+    so_far = f" {len(table)} of {len(DESIGNS)} designs so far." if len(table) < len(DESIGNS) else ""
     return f"""# Labels that are not the truth
 
 {draws} data sets or more in each cell; the standard error of a rate of 0.05 or 0.95 is {errors[0]}. Tests use
@@ -206,7 +207,7 @@ method. Each is drawn calibrated and with a true l2 error of {ERRORS[1]:g}. *Lev
 that the test rejects at {ALPHA:g}, *power* that of miscalibrated ones; *false pass* the share in which a one-sided
 {LEVEL:.0%} upper limit is below the true error of {ERRORS[1]:g}; *worth* the number of true labels that would be as
 informative; *as truth* the coverage if the judge's labels, the majority of annotators, the wrong labels or censored
-rows without an event are taken for the truth. {lost} of the rows are censored before the horizon.
+rows without an event are taken for the truth.{lost}{so_far}
 
 ## All designs of a kind together
 
