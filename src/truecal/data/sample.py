@@ -784,8 +784,10 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
 
 def _row_order(score: NDArray[Any], value: NDArray[Any], weight: FloatArray | None) -> NDArray[np.intp]:
     """Return the order of rows by score, in which sums round the same for any order in which the rows came."""
-    if weight is None and value.dtype.kind != "f":  # sums of whole numbers do not depend on it
-        return np.argsort(score)
+    order = np.argsort(score)
+    whole = weight is None and value.dtype.kind != "f"  # sums of whole numbers do not depend on it
+    if whole or _group_starts(score[order]) is None:
+        return order
     return np.lexsort((value, score) if weight is None else (weight, value, score))
 
 
