@@ -369,8 +369,10 @@ def _make(sample: Sample, weight: FloatArray, columns: Sequence[FloatArray], **r
     """Return units from the sums of `_columns`, with weights that sum to the effective size."""
     size = float(sample.effective_size)
     scale = size / sample.n
-    weight, positives, residual = (scale * one[np.newaxis] for one in (weight, *columns[:2]))
-    excess, *squares = (scale**2 * one[np.newaxis] for one in columns[2:])
+    columns = [one[np.newaxis] for one in (weight, *columns)]
+    if scale != 1:
+        columns = [scale * one for one in columns[:3]] + [scale**2 * one for one in columns[3:]]
+    weight, positives, residual, excess, *squares = columns
     weight2, positives2, residual_weight2, labels2 = squares[:4] or (weight, positives, residual, positives)
     return Units(
         size=size,
