@@ -39,7 +39,6 @@ STALE = (
     "external_interval",
     "external_lp",
     "external_test",
-    "honest",
     "leaderboard",
     "open_batch",
     "open_families",
