@@ -209,7 +209,7 @@ def test_recalibrators_of_others(bad):
         ({"candidates": "platt"}, "candidates must be a list or a mapping"),
         ({"candidates": ["plat"]}, "Did you mean 'platt'"),
         ({"candidates": [HistogramBinning(4), HistogramBinning(9)]}, "have duplicate names"),
-        ({"candidates": [3]}, "candidates must have fit and transform. Got 3 instead"),
+        ({"candidates": [3]}, "candidates must have fit, and transform or predict_proba. Got 3 instead"),
         ({"candidates": {"identity": "platt"}}, "must not be called 'identity'"),
         ({"candidates": [TemperatureScaling()]}, "takes logits, but input='probabilities' was passed"),
         ({"candidates": []}, "candidates must not be empty"),
