@@ -395,9 +395,14 @@ def _covariance(
 
 
 def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[float, float, float] | None:
-    """Return the difference of the Brier scores if the models order the rows alike, else None."""
-    enough = first.reliable and second.reliable and len(rows.labels[0]) >= FEWEST_ORDERED_ROWS
-    if not enough or len(first.sample) != len(second.sample) or (rows.labels[0] != rows.labels[1]).any():
+    """Return the difference of the Brier scores if the models order the rows alike, else None.
+
+    Rows of one label do not show how much it varies.
+    """
+    label = rows.labels[0]
+    enough = first.reliable and second.reliable and len(label) >= FEWEST_ORDERED_ROWS
+    one_label = bool((label == label[0]).all())
+    if not enough or one_label or len(first.sample) != len(second.sample) or (label != rows.labels[1]).any():
         return None
     groups = [
         np.searchsorted(one.sample.score, score.astype(np.float64))
@@ -405,7 +410,7 @@ def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[flo
     ]
     if (groups[0] != groups[1]).any():
         return None
-    squares = [(score.astype(np.float64) - rows.labels[0]) ** 2 for score in rows.scores]
+    squares = [(score.astype(np.float64) - label) ** 2 for score in rows.scores]
     each = squares[0] - squares[1]
     variance = float(rows.mean_covariance(each[np.newaxis])[0, 0])
     n = len(np.unique(rows.cluster)) if rows.cluster is not None else first.size

@@ -185,3 +185,18 @@ def test_a_ranking_says_if_the_winner_is_a_constant():
     ranking = truecal.compare(data.y_true, {**data.predictions, "constant": constant})
     assert ranking.models[0].name == "constant"
     assert "hardly separates the outcomes (C statistic 0.50" in ranking.verdict
+
+
+@pytest.mark.parametrize("n", [20, 50])
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("scores", [(0.3, 0.2), (0.9, 0.5), (0.05, 0.02)])
+def test_rows_of_one_label_show_no_more_than_their_number(n, label, scores):
+    y = np.full(n, label)
+    found = truecal.compare(y, {name: np.full(n, score) for name, score in zip("ab", scores, strict=True)})
+    assert (found.pvalue <= 0.05) == (0 not in found.interval)
+    if (n, label, scores) == (
+        20,
+        0,
+        (0.3, 0.2),
+    ):  # both err alike at a rate of 0.25, where P(no event) = 0.003
+        assert found.pvalue > 0.003
