@@ -87,7 +87,8 @@ def cost_in_words(sample: Sample, error: float, brier: float) -> str:
     r"""Return whether an error matters: what it costs of the Brier score, and of decisions at a threshold.
 
     An error of e costs :math:`e^2` of the Brier score. The cost of decisions is the net benefit that a logistic
-    recalibration adds, at the threshold where it adds most.
+    recalibration adds, at the threshold where it adds most. It is fitted to these rows, so that the cost is too high
+    rather than too low.
     """
     share = f" ({percent(error**2 / brier)} of it)" if brier > 0 else ""
     text = f"It costs about {error**2:.2g} of the Brier score of {brier:.3f}{share}."
@@ -102,7 +103,7 @@ def cost_in_words(sample: Sample, error: float, brier: float) -> str:
         return (
             f"{text} Decisions at thresholds from 5% to 95% lose less than 1 correct action per 1,000 rows."
         )
-    return f"{text} Decisions lose most at {at}: about {lost:,.0f} correct actions per 1,000 rows."
+    return f"{text} Decisions lose most at {at}: up to about {lost:,.0f} correct actions per 1,000 rows."
 
 
 def _largest_error(sample: Sample) -> float:
