@@ -758,7 +758,7 @@ def _with_noise(
     # `mass` rows with true labels are as informative on average; variances are those of such rows.
     variance = np.maximum(total(place, noise, n) / mass, 1e-9)
     ratio = np.minimum(variance / truth, 1.0)
-    return replace(limit, rows=mass, ratio=ratio, extra=variance - ratio * truth)
+    return replace(limit, rows=mass, ratio=ratio, extra=np.maximum(variance - ratio * truth, 0.0))
 
 
 def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: IntArray) -> UpperLimit:

@@ -266,3 +266,16 @@ def test_the_limit_is_where_the_p_value_falls_below_the_tail():
             passes = [above.at_most(found * factor) <= tail for factor in (1 - 1e-5, 1 + 1e-5, 1.01, 1.05)]
             broken += found < above.largest and passes != [False, True, True, True]
     assert broken <= 1
+
+
+def test_the_variance_of_a_judges_labels_is_not_negative_by_rounding():
+    # A negative one has no root, and the convolution failed on it.
+    for seed in range(22, 27):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(3, 1.5, 2000)
+        y = rng.random(2000) < p
+        judge = np.where(y, rng.random(2000) < 0.99, rng.random(2000) < 0.02)
+        gold = np.where(rng.random(2000) < 0.05, y, np.nan)
+        sample = Sample.from_predictions(truecal.labels.judged(judge, gold), p)
+        assert analyse(sample).limits.above.extra.min() >= 0
+        assert 0 <= truecal.confidence_interval(sample).high <= 1
