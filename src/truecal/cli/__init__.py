@@ -49,7 +49,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"truecal.cli.{name}").command
+        module = importlib.import_module(f"truecal.cli.{'measure' if name == 'estimators' else name}")
+        command: click.Command = module.estimators if name == "estimators" else module.command
         return command
 
     def resolve_command(
@@ -97,7 +98,7 @@ class _Commands(click.Group):
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise  # click reports them, and ends quietly when the reader of a pipe has gone
         except InputError as error:
-            from truecal.cli._errors import describe
+            from truecal.cli._output import describe
 
             _fail(describe(error), 2)
         except MissingExtraError as error:

@@ -6,25 +6,31 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from truecal._lib.checks import read_norm
-from truecal.cli._input.files import FORMATS
-from truecal.cli._output import VERBOSE, Output
+from truecal.cli._output import VERBOSE, Output, say
 from truecal.exceptions import InputError
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+#: What gives a command an option.
+Option = Callable[[Any], Any]
 
 #: The output file of a command.
 OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
 
+#: The format that the end of a file's name implies; --input-format takes them, too.
+SUFFIXES = {
+    ".csv": "csv", ".tsv": "tsv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
+    ".ndjson": "jsonl", ".json": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+    ".npz": "npz", ".npy": "npy", ".eval": "eval",
+}  # fmt: skip
 #: What --multiclass takes, beside top_5 and the like.
 MULTICLASS = ("top", "classwise", "top_by_class", "top_k", "canonical")
 #: Examples in the help of each command; bundled data makes them run anywhere, and the tests run all of them.
@@ -66,11 +72,11 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the command itself first, then those that say how the file is read."""
-        shown = [(param, record) for param in self.get_params(ctx) if (record := _record(param, ctx))]
-        reading = _names(*_READING)
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        reading = _written("table", "scores", "cells")
         for title, wanted in (("Options", False), ("Options of how FILE is read", True)):
-            records = [record for param, record in shown if (param.name in reading) is wanted]
-            if records:
+            shown = [one for one in options if (one.opts[-1] in reading) is wanted]
+            if records := [record for one in shown if (record := one.get_help_record(ctx))]:
                 with formatter.section(title):
                     formatter.write_dl(records)
 
@@ -90,10 +96,8 @@ class Command(click.Command):
 
     def _refuse_kinds_of_labels(self, words: list[str]) -> None:
         """Refuse options for labels that are not the truth in commands that need true labels."""
-        from truecal.cli._input.kinds import OPTIONS
-
         known = {name for param in self.params for name in param.opts}
-        other = [word for word in words if word in OPTIONS and word not in known]
+        other = [word for word in words if word in _written("labels") - known]
         if other and "--label" in known:
             raise InputError(
                 f"{self.name} needs true labels: {other[0]} is an option of measure, test, report and compare"
@@ -167,7 +171,6 @@ def check_estimators(names: Iterable[str]) -> None:
 
     Other packages are looked for only if a name is not one of truecal's own, for that takes long.
     """
-    from truecal._lib.text import printable
     from truecal.estimators._registry import get_estimator
 
     with warnings.catch_warnings(record=True) as caught:
@@ -177,10 +180,10 @@ def check_estimators(names: Iterable[str]) -> None:
                 get_estimator(name)
         finally:
             for warning in caught:
-                click.echo(printable(f"truecal: {warning.message}"), err=True)
+                say(str(warning.message))
 
 
-def column_option(*names: str, **settings: Any) -> Callable[[Function], Function]:
+def column_option(*names: str, **settings: Any) -> Option:
     """Return an option that names a column of FILE."""
     return click.option(*names, shell_complete=complete_columns, **settings)
 
@@ -189,8 +192,13 @@ def _set_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     ctx.meta[VERBOSE] = value
 
 
+def option(name: str, default: Any, type: Any, help: str) -> Option:
+    """Return an option with a default, which the help shows."""
+    return click.option(name, type=type, default=default, show_default=True, help=help)
+
+
 #: Options that several commands share, each declared once; some names stand for several options.
-_SHARED: dict[str, Sequence[Callable[[Any], Any]]] = {
+_SHARED: dict[str, Option | tuple[Option, ...]] = {
     "table": (
         click.argument("file", type=click.Path(allow_dash=True)),
         column_option(
@@ -222,7 +230,7 @@ _SHARED: dict[str, Sequence[Callable[[Any], Any]]] = {
         click.option("--drop-missing", is_flag=True, help="Leave out rows with missing values."),
         click.option(
             "--input-format",
-            type=click.Choice(FORMATS),
+            type=click.Choice([*dict.fromkeys(SUFFIXES.values())]),
             help="Override the format inferred from the file name.",
         ),
         click.option("--encoding", help="Encoding of a text file.  [default: utf-8]"),
@@ -257,95 +265,91 @@ _SHARED: dict[str, Sequence[Callable[[Any], Any]]] = {
             help="The class of each score column, such as a,b,c, if column names are not class names.",
         ),
     ),
-    "group": (
+    "labels": (
         column_option(
-            "--group",
+            "--judge",
             multiple=True,
-            help="Column of groups; repeat it to cross several. P-values are adjusted for the number of groups.",
+            help="Column of a judge's labels or probabilities; repeat for several judges.",
         ),
-    ),
-    "cells": (
+        column_option(
+            "--gold",
+            help="Column of gold labels, empty where there is none, or a file of them that is joined by id. The judge "
+            "is --judge, or else the label column.",
+        ),
+        column_option(
+            "--gold-probability",
+            help="Column of the probabilities with which rows were chosen for a gold label, if they differ.",
+        ),
+        click.option("--soft", is_flag=True, help="The labels are fractions of annotators who said 1."),
+        column_option(
+            "--time", help="Column of times to the event or to censoring; with --event and --horizon."
+        ),
+        column_option(
+            "--event", help="Column of events: 0 censored, 1 the event, 2 and more competing events."
+        ),
+        click.option("--horizon", type=float, help="Time by which the event is predicted."),
+        column_option(
+            "--strata",
+            help="Number of strata of the score in which censoring is estimated, or a column of strata.",
+        ),
+        click.option("--sensitivity", type=float, help="Probability that a positive is labelled 1."),
+        click.option("--specificity", type=float, help="Probability that a negative is labelled 0."),
         click.option(
-            "--cells",
-            is_flag=True,
-            help="FILE holds cells: the result of the query that 'truecal sql' prints.",
+            "--validated",
+            nargs=2,
+            type=int,
+            metavar="N1 N0",
+            help="Positives and negatives from which sensitivity and specificity were estimated.",
         ),
     ),
-    "norm": (
-        click.option(
-            "--norm", type=Norm(), default=2, show_default=True, help="Order of the norm, or l1, l2 or max."
-        ),
+    "group": column_option(
+        "--group",
+        multiple=True,
+        help="Column of groups; repeat it to cross several. P-values are adjusted for the number of groups.",
     ),
-    "resolution": (
-        click.option(
-            "--resolution",
-            type=click.IntRange(min=1),
-            help="Largest number of intervals of scores in each of which upper limits allow any error. Fewer give "
-            "shorter limits; choose it before you look at the labels.  [default: by the number of rows and the scores]",
-        ),
+    "cells": click.option(
+        "--cells", is_flag=True, help="FILE holds cells: the result of the query that 'truecal sql' prints."
     ),
-    "resamples": (
-        click.option(
-            "--resamples", type=int, default=999, show_default=True, help="Number of Monte Carlo resamples."
-        ),
+    "norm": option("--norm", 2, Norm(), "Order of the norm, or l1, l2 or max."),
+    "resolution": click.option(
+        "--resolution",
+        type=click.IntRange(min=1),
+        help="Largest number of intervals of scores in each of which upper limits allow any error. Fewer give "
+        "shorter limits; choose it before you look at the labels.  [default: by the number of rows and the scores]",
     ),
-    "seed": (
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
-    ),
-    "n-jobs": (
-        click.option(
-            "--n-jobs", type=int, default=1, show_default=True, help="Number of workers; -1 for all cores."
-        ),
-    ),
-    "format": (
-        click.option(
-            "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
-        ),
+    "resamples": option("--resamples", 999, int, "Number of Monte Carlo resamples."),
+    "seed": option("--seed", 0, click.IntRange(min=0), "Random seed."),
+    "n-jobs": option("--n-jobs", 1, int, "Number of workers; -1 for all cores."),
+    "format": click.option(
+        "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
     ),
 }
 
 
-#: Groups of shared options that say how a file is read.
-_READING = ("table", "scores", "cells")
+def shared(*names: str) -> Option:
+    """Give a command options that several commands share, in this order, except those that it has already."""
+    options = [each if isinstance(each, tuple) else (each,) for each in map(_SHARED.__getitem__, names)]
 
-
-def _record(param: click.Parameter, ctx: click.Context) -> tuple[str, str] | None:
-    """Return what the help says of an option; an argument stands in the usage line already."""
-    return param.get_help_record(ctx) if isinstance(param, click.Option) else None
-
-
-def _names(*groups: str) -> set[str | None]:
-    """Return the names of shared options."""
-
-    def nothing() -> None: ...
-
-    for option in (option for group in groups for option in _SHARED.get(group, ())):
-        option(nothing)
-    return {param.name for param in getattr(nothing, "__click_params__", [])}
-
-
-def shared(*names: str) -> Callable[[Function], Function]:
-    """Give a command options that several commands share, in this order."""
-
-    def add(command: Function) -> Function:
-        for option in reversed([option for name in names for option in _SHARED[name]]):
-            command = option(command)
+    def add(command: Any) -> Any:
+        for decorate in reversed([one for each in options for one in each]):
+            command = decorate(command)
+            params = command.__click_params__
+            if any(set(params[-1].opts) <= set(one.opts) for one in params[:-1]):
+                params.pop()
         return command
 
     return add
 
 
-def alpha_option(help: str) -> Callable[[Function], Function]:
-    """Return the option of a significance level."""
-    return click.option("--alpha", type=float, default=0.05, show_default=True, help=help)
+def _written(*groups: str) -> set[str]:
+    """Return shared options as they are written."""
+
+    def nothing() -> None: ...
+
+    return {name for param in shared(*groups)(nothing).__click_params__ for name in param.opts}
 
 
-def level_option(help: str) -> Callable[[Function], Function]:
-    """Return the option of a confidence level."""
-    return click.option("--confidence-level", type=float, default=0.95, show_default=True, help=help)
-
-
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def output_options(command: Callable[..., Any]) -> Any:
     """Give a command the options for the format and the output file, which it takes as one argument `out`."""
 
     @wraps(command)

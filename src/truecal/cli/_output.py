@@ -1,4 +1,4 @@
-"""Writing results to standard output or a file."""
+"""What commands write: results, notes, progress, and errors of the library in the terms of the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +14,17 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
+from numpy.typing import NDArray
 
 from truecal._lib.checks import require
-from truecal._lib.files import write_text
+from truecal._lib.files import whole_file, write_text
 from truecal._lib.text import WIDTH, printable
-from truecal.exceptions import InputError
+from truecal.exceptions import InputError, Remedy
 from truecal.results import SCHEMA_VERSION, jsonable
 
 if TYPE_CHECKING:
     from truecal.cli._input.predictions import Predictions
+    from truecal.results import Interval
 
 #: Where a command keeps whether to report each step.
 VERBOSE = "truecal.verbose"
@@ -57,7 +59,7 @@ class Output:
             click.echo(printable(fitted(result) if sys.stdout.isatty() and self.style != "json" else result))
         else:
             write_text(self.path, result + "\n")
-            show_written(self.path)
+            say(f"wrote {self.path}")
 
 
 def json_head(command: str) -> dict[str, Any]:
@@ -68,14 +70,21 @@ def json_head(command: str) -> dict[str, Any]:
 def show_notes(predictions: Predictions | None, *, quiet: bool = False) -> None:
     """Print what was detected, on standard error; with --verbose also how the file was read."""
     if predictions is not None and is_verbose():
-        click.echo(printable(f"truecal: {predictions.source} has {predictions.table.describe()}."), err=True)
+        say(f"{predictions.source} has {predictions.table.describe()}")
     for note in predictions.notes if predictions is not None and not quiet else ():
-        click.echo(printable(f"truecal: {note}{'' if note.endswith(('?', '.')) else '.'}"), err=True)
+        say(note)
 
 
-def show_written(path: Path) -> None:
-    """Report that a file was written."""
-    click.echo(printable(f"truecal: wrote {path}."), err=True)
+def say(note: str) -> None:
+    """Print a sentence on standard error."""
+    click.echo(printable(f"truecal: {note}{'' if note.endswith(('?', '.')) else '.'}"), err=True)
+
+
+def save_picture(figure: Any, path: Path, **options: Any) -> None:
+    """Write a figure to a file, in the format that its name implies."""
+    with whole_file(path, "wb") as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), **options)
+    say(f"wrote {path}")
 
 
 def check_target(path: Path | None, *sources: str) -> None:
@@ -89,13 +98,13 @@ def check_target(path: Path | None, *sources: str) -> None:
             raise InputError(f"{path} is the input and would be overwritten. Choose another output file")
 
 
-def check_picture(path: Path | None, source: str | None, purpose: str, problem: str) -> None:
+def check_picture(path: Path | None, purpose: str, problem: str, *sources: str) -> None:
     """Refuse a picture that cannot be drawn or written; `problem` is that of another format, with ``{path}``."""
     if path is not None:
         require("matplotlib", extra="app", purpose=purpose)
         if path.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError(problem.format(path=path))
-        check_target(path, *([source] if source else []))
+        check_target(path, *sources)
 
 
 @contextmanager
@@ -104,7 +113,7 @@ def stage(name: str) -> Iterator[None]:
     if is_verbose():
         start = perf_counter()
         yield
-        click.echo(f"truecal: {name} took {perf_counter() - start:.2f} s.", err=True)
+        say(f"{name} took {perf_counter() - start:.2f} s")
         return
     if not sys.stderr.isatty():
         yield
@@ -122,9 +131,9 @@ def is_verbose() -> bool:
     return context is not None and bool(context.meta.get(VERBOSE))
 
 
-def as_json(content: dict[str, Any]) -> str:
+def as_json(content: dict[str, Any], indent: int | None = 2) -> str:
     """Return JSON; non-finite values become null, since JSON has no NaN."""
-    return json.dumps(jsonable(content), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(jsonable(content), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def fitted(text: str, width: int | None = None) -> str:
@@ -147,6 +156,93 @@ def fitted(text: str, width: int | None = None) -> str:
     return "\n".join(part for line in lines for part in line)
 
 
-def wrapped(*sentences: str) -> str:
-    """Return sentences in lines of at most 80 characters."""
-    return textwrap.fill(" ".join(sentences), WIDTH, break_long_words=False, break_on_hyphens=False)
+def wrapped(text: str) -> str:
+    """Return text in lines of at most 80 characters."""
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def as_notes(notes: Iterable[str]) -> list[str]:
+    """Return remarks as they stand below a result."""
+    return [wrapped(f"Note: {note}") for note in notes]
+
+
+def ends(interval: Interval) -> str:
+    """Return the two ends of an interval."""
+    return f"{interval.low:.4f} to {interval.high:.4f}"
+
+
+# --- Errors: columns, options, and rows counted from 1 ---------------------------------------------
+
+#: Options whose name is not that of the argument.
+_OPTIONS = {
+    "n_resamples": "--resamples",
+    "true_error": "--error",
+    "names": "--score",
+    "labels": "--classes",
+    "clusters": "--cluster",
+    "sample_weight": "--weight",
+    "rng": "--seed",
+    "by": "--group",
+    "table": "--table",
+    "neg_label": "--neg-label",
+    "thresholds": "--threshold",
+}
+_SAME = (
+    "alpha", "at_most", "average_run_length",
+    "confidence_level", "criterion", "estimator", "horizon", "length", "max_depth", "method", "min_rows", "multiclass",
+    "n_bins", "n_jobs", "norm", "pos_label", "power", "repeats", "sensitivity",
+    "specificity", "validated",
+)  # fmt: skip
+_OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _SAME}
+
+
+def describe(error: InputError, columns: Mapping[str, str] | None = None) -> str:
+    """Return the message of an error of the library.
+
+    Parameters
+    ----------
+    error : InputError
+        The error; its rows are counted from 0.
+    columns : mapping, optional
+        What to call the arguments that are columns of a file.
+
+    Examples
+    --------
+    >>> error = InputError("has 1 value outside [0, 1]", argument="y_proba", first_row=2, remedy=Remedy.CLIP)
+    >>> describe(error, {"y_proba": "column 'p'"})
+    "column 'p' has 1 value outside [0, 1] (first at row 3). If this is rounding, add --clip."
+    """
+    known = _OPTIONS | dict(columns or {})
+    remedy = error.remedy.on_command_line if isinstance(error.remedy, Remedy) else None
+    text = error.describe(argument=known.get(error.argument or ""), first_row_number=1, remedy=remedy)
+    return " ".join([text, *(describe(other, columns) for other in error.others)])
+
+
+@contextmanager
+def naming(source: str, columns: Mapping[str, str], rows: NDArray[Any] | None = None) -> Iterator[None]:
+    """Name the file and its columns in errors of the library; errors about options stay as they are.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    columns : mapping
+        What to call the arguments that are its columns.
+    rows : ndarray of int, optional
+        Numbers of the rows of the file that the library was given, if not all.
+    """
+    try:
+        yield
+    except InputError as error:
+        if error.argument in _OPTIONS and error.argument not in columns:
+            raise
+        first = error.first_row if rows is None or error.first_row is None else int(rows[error.first_row])
+        missing = (Remedy.DROP_ROWS, Remedy.UNLABELLED)
+        dropped = rows is not None and error.remedy in missing  # --drop-missing was given already
+        remedy = Remedy.DROP_ROWS.value if dropped else error.remedy
+        moved = InputError(
+            error.problem, argument=error.argument, first_row=first, value=error.value, remedy=remedy
+        )
+        moved.others = error.others
+        message = describe(moved, columns)
+        raise InputError(message if message.startswith(source) else f"{source}: {message}") from error

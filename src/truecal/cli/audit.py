@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal._lib.files import whole_file
-from truecal._lib.text import as_table
-from truecal.cli._options import OUTPUT, Command, alpha_option, column_option, output_options, shared
-from truecal.cli._output import Output, check_picture, check_target, show_written, stage, wrapped
+from truecal._lib.text import as_table, counted, format_pvalue
+from truecal.cli._options import OUTPUT, Command, column_option, option, output_options, shared
+from truecal.cli._output import Output, as_notes, check_picture, check_target, save_picture, stage, wrapped
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -22,11 +21,9 @@ if TYPE_CHECKING:
 @column_option(
     "--feature", multiple=True, help="Column of a feature, or a pattern; repeatable.  [default: all others]"
 )
-@click.option("--max-depth", type=int, default=2, show_default=True, help="Features that define a segment.")
-@click.option(
-    "--min-rows", type=int, default=50, show_default=True, help="Smallest number of rows of a segment."
-)
-@alpha_option("Family-wise significance level.")
+@option("--max-depth", 2, int, "Features that define a segment.")
+@option("--min-rows", 50, int, "Smallest number of rows of a segment.")
+@option("--alpha", 0.05, float, "Family-wise significance level.")
 @shared("resamples")
 @click.option("--picture", type=OUTPUT, help="Picture of the segments to write: .png, .svg or .pdf.")
 @shared("seed")
@@ -48,11 +45,12 @@ def command(
     The p-values are adjusted for the number of segments. The exit code is 1 if any segment is found, or if the
     model is off as a whole, else 0. It is 2 if nothing was tested, because clusters hold too little information.
     """
-    from truecal.cli._input.predictions import load, refuse_outcomes
+    from truecal.cli._input.plan import refuse_outcomes
+    from truecal.cli._input.predictions import load
     from truecal.inference.audit import audit, check_combinations
 
     check_target(out.path, file)
-    check_picture(picture, file, "The picture", "{path}: choose a name that ends in .png, .svg or .pdf")
+    check_picture(picture, "The picture", "{path}: choose a name that ends in .png, .svg or .pdf", file)
     if reading["weight"]:
         raise InputError("audit takes no weights", remedy="Leave out --weight.")
     if reading["equal_clusters"]:
@@ -69,8 +67,8 @@ def command(
         )
     with stage("searching"), predictions.naming():
         options: dict[str, Any] = {"max_depth": max_depth, "min_rows": min_rows, "alpha": alpha}
-        given = {name: value for name, value in predictions.rows.items() if value is not None}
-        result = audit(**given, **options, features=predictions.features, n_resamples=resamples, rng=seed)
+        options |= {"features": predictions.features, "n_resamples": resamples, "rng": seed}
+        result = audit(predictions.y_true, predictions.y_proba, **predictions.given, **options)
     if picture is not None:
         _draw(result, picture)
     warnings = predictions.reversals()
@@ -88,15 +86,11 @@ def _draw(audit: Audit, path: Path) -> None:
     figure = Figure(figsize=(7.0, 1.8 + 0.26 * min(20, audit.n_searched)), layout="constrained")
     FigureCanvasAgg(figure)
     audit.plot(ax=figure.subplots())
-    with whole_file(path, "wb") as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
-    show_written(path)
+    save_picture(figure, path, dpi=150)
 
 
 def _text(audit: Audit, warnings: list[str]) -> str:
     """Return the segments found, most significant first, at most 20 of them."""
-    from truecal._lib.text import counted, format_pvalue
-
     searched = f"{counted(audit.n_searched, 'segment')} of {audit.target} searched, {len(audit.found)} found"
     first, rest = audit.remarks[: audit.off], audit.remarks[audit.off :]
     lines = [f"{wrapped(text)}\n" for text in first]
@@ -127,4 +121,4 @@ def _text(audit: Audit, warnings: list[str]) -> str:
         ]
     if len(audit.found) > len(shown):
         lines.append(f"and {len(audit.found) - len(shown)} more; all are in --format json.")
-    return "\n".join([*lines, *(wrapped(f"Note: {warning}") for warning in warnings)])
+    return "\n".join([*lines, *as_notes(warnings)])

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal._lib.text import as_table
-from truecal.cli._input.kinds import labels_options
-from truecal.cli._options import Command, column_option, level_option, output_options, shared
-from truecal.cli._output import Output, check_target, stage, wrapped
+from truecal._lib.checks import check_fraction
+from truecal._lib.text import as_table, level
+from truecal.cli._options import Command, column_option, option, output_options, shared
+from truecal.cli._output import Output, as_notes, check_target, ends, stage, wrapped
 from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:
@@ -23,11 +23,10 @@ _SEVERAL_CLASSES = (
 
 
 @click.command("compare", cls=Command)
-@shared("table")
-@labels_options
+@shared("table", "labels")
 @column_option("--score", multiple=True, required=True, help="Column of a model's scores; give two or more.")
 @shared("norm")
-@level_option("Level of the intervals.")
+@option("--confidence-level", 0.95, float, "Level of the intervals.")
 @shared("resolution")
 @output_options
 def command(
@@ -45,8 +44,6 @@ def command(
     (Bonferroni) and adjusted p-values (Holm). Each --score is a model: a column of probabilities of one class, or of
     lists with one probability for each class.
     """
-    from truecal._lib.checks import check_fraction
-    from truecal._lib.text import level as percent_of
     from truecal.cli._input.predictions import load
     from truecal.inference.compare import compare
 
@@ -57,18 +54,17 @@ def command(
     if len(models.models) < 2:
         raise InputError("compare needs two models. Name their columns: --score one --score two")
     with stage("comparing"), models.naming():
-        options = {name: value for name, value in models.options.items() if value is not None}
-        options |= {"norm": norm, "confidence_level": confidence_level, "resolution": resolution}
+        given = models.given | {"norm": norm, "confidence_level": confidence_level, "resolution": resolution}
         try:
-            comparison = compare(models.y_true, dict(models.models), **options)
+            comparison = compare(models.y_true, dict(models.models), **given)
         except InputError as error:
             if error.remedy not in (Remedy.COLUMN_PER_CLASS, Remedy.ONE_VERSUS_REST):
                 raise
             raise InputError(error.problem, argument=error.argument, remedy=_SEVERAL_CLASSES) from error
     notes = [*comparison.notes, *models.reversals()]
-    head = f"{percent_of(confidence_level)} interval"
-    text, content = (lambda: _text(comparison, notes, head)), (lambda: _content(comparison, notes))
-    out.finish("compare", content, text, models)
+    head = f"{level(confidence_level)} interval"
+    content = _content(comparison, notes)
+    out.finish("compare", lambda: content, lambda: _text(comparison, notes, head), models)
 
 
 def _content(comparison: Comparison | Ranking, notes: list[str]) -> dict[str, Any]:
@@ -91,8 +87,8 @@ def _text(comparison: Comparison | Ranking, notes: list[str], interval_head: str
         rows = [(model.name, model.error, model.interval, model.c_statistic) for model in comparison.models]
         sentences = [comparison.verdict, "", *(pair.verdict for pair in comparison.pairs)]
     body = [
-        [name, f"{error:.4f}", f"{interval.low:.4f} to {interval.high:.4f}", f"{concordance:.3f}"]
+        [name, f"{error:.4f}", ends(interval), f"{concordance:.3f}"]
         for name, error, interval, concordance in rows
     ]
     table = as_table(["model", "error", interval_head, "C statistic"], body)
-    return "\n".join([table, "", *map(wrapped, [*sentences, *(f"Note: {note}" for note in notes)])])
+    return "\n".join([table, "", *map(wrapped, sentences), *as_notes(notes)])

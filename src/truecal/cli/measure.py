@@ -1,29 +1,31 @@
-"""``truecal measure``: the calibration error of a file of predictions."""
+"""``truecal measure``: the calibration error of a file of predictions; ``truecal estimators``: what can measure it."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal._lib.text import as_table, counted, level
-from truecal.cli._input.kinds import labels_options
+from truecal._lib.checks import check_norm
+from truecal._lib.text import WIDTH, as_table, counted, level
 from truecal.cli._options import (
     Command,
     check_estimators,
     complete_estimators,
-    level_option,
+    option,
     output_options,
     shared,
 )
-from truecal.cli._output import Output, check_target, stage, wrapped
+from truecal.cli._output import Output, as_notes, check_target, ends, stage, wrapped
 
 if TYPE_CHECKING:
     from truecal.cli._input.predictions import Predictions
+    from truecal.estimators._registry import EstimatorSpec
     from truecal.inference._test_result import TestResult
-    from truecal.results import Estimate, Interval
+    from truecal.results import Estimate
 
 #: For comparison with the recommended estimator: the paper's two, and the usual ECE.
 _OTHERS = ("em_sweep", "em_debias", "ew_bin")
@@ -32,9 +34,7 @@ _WITH_BINS = ("ew_bin", "em_bin")
 
 
 @click.command("measure", cls=Command)
-@shared("scores", "table")
-@labels_options
-@shared("group", "cells")
+@shared("scores", "table", "labels", "group", "cells")
 @click.option(
     "--estimator",
     shell_complete=complete_estimators,
@@ -43,7 +43,7 @@ _WITH_BINS = ("ew_bin", "em_bin")
 )
 @shared("norm")
 @click.option("--n-bins", type=int, help="Number of bins, for estimators with bins.")
-@level_option("Level of the intervals; 0 for none.")
+@option("--confidence-level", 0.95, float, "Level of the intervals; 0 for none.")
 @shared("resolution")
 @click.option("--bins/--no-bins", default=True, help="With --format json: the bins of each estimate.")
 @shared("seed")
@@ -70,7 +70,6 @@ def command(
     Labels need not be the truth: a judge's with some gold labels (--judge, --gold), fractions of annotators (--soft),
     censored outcomes (--time, --event, --horizon), or labels of known sensitivity and specificity.
     """
-    from truecal._lib.checks import check_norm
     from truecal.assessment._verdict import data_warnings
     from truecal.cli._input.predictions import load
     from truecal.inference.calibration_test import calibration_test
@@ -180,7 +179,7 @@ class _Measured:
         further = [*([] if self.test.tested else [self.test.why_not_tested]), *self.warnings]
         known = self.predictions.notes
         shown = [*notes, *(note for note in further if note not in known)]
-        return "\n".join([*lines, *(wrapped(f"Note: {note}") for note in shown)])
+        return "\n".join([*lines, *as_notes(shown)])
 
     def _size(self) -> str:
         predictions, first = self.predictions, self.first
@@ -213,7 +212,7 @@ class _Measured:
                 predictions.size(found),
             ]
             if interval:
-                row.append(_ends(found.interval) if found.interval else "-")
+                row.append(ends(found.interval) if found.interval else "-")
             if self.by_group:
                 row.append("-" if group is None else self.by_group[group].shown_pvalue)
             body.append(row)
@@ -224,7 +223,7 @@ class _Measured:
         if interval is None or self.grouped:
             return []
         confidence = level(interval.confidence_level)
-        sentence = f"{confidence} confidence interval of the true error: {_ends(interval)}."
+        sentence = f"{confidence} confidence interval of the true error: {ends(interval)}."
         if not interval.reliable:
             return [sentence, f"{interval.assumption[0].upper()}{interval.assumption[1:]}."]
         return [sentence, wrapped(f"Its upper end allows {interval.assumption}.")]
@@ -249,5 +248,22 @@ class _Measured:
         return []
 
 
-def _ends(interval: Interval) -> str:
-    return f"{interval.low:.4f} to {interval.high:.4f}"
+@click.command("estimators", cls=Command)
+@shared("format")
+def estimators(style: str) -> None:
+    """List the estimators with what they estimate."""
+    from truecal import list_estimators
+
+    specs = list_estimators()
+    keys = ("name", "summary", "estimand", "norms", "reference", "aliases")
+    content = {"results": [{key: getattr(spec, key) for key in keys} for spec in specs]}
+    Output(style).finish(
+        "estimators", lambda: content, lambda: "\n".join(line for spec in specs for line in _lines(spec))
+    )
+
+
+def _lines(spec: EstimatorSpec) -> list[str]:
+    """Return the name of an estimator with what it does, what it estimates, and where it comes from."""
+    names = ", ".join((spec.name, *spec.aliases))
+    text = f"{spec.summary} Estimates the {spec.estimand}. {spec.reference}"
+    return textwrap.wrap(text, WIDTH, initial_indent=f"{names:<14}", subsequent_indent=" " * 14)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time as clock
 from collections.abc import Callable, Iterator
@@ -14,13 +13,12 @@ import click
 import numpy as np
 
 from truecal._lib.text import counted, p_equals, printable
-from truecal.cli._input.windows import Batch, digest_rows, digest_samples, read_lines, split_windows
-from truecal.cli._options import OUTPUT, Command, Fraction, alpha_option, column_option, shared
-from truecal.cli._output import check_target, json_head, show_notes, stage
+from truecal.cli._options import OUTPUT, Command, Fraction, column_option, option, shared
+from truecal.cli._output import as_json, check_target, json_head, say, show_notes, stage
 from truecal.exceptions import InputError
-from truecal.results import jsonable
 
 if TYPE_CHECKING:
+    from truecal.cli._input.windows import Batch
     from truecal.inference.monitor import CalibrationMonitor, Look
 
 _KIND = "truecal monitor"
@@ -34,7 +32,7 @@ _NO_ROWS = {"first": 0, "end": 0, "windows": 0, "digest": ""}
 @shared("scores", "table", "group")
 @column_option("--time", "moment", help="Column of times: dates, or numbers.")
 @click.option("--every", help="Length of a window: 1h, 1d, 1w; without --time a number of rows.")
-@alpha_option("Probability of any false alarm.")
+@option("--alpha", 0.05, float, "Probability of any false alarm.")
 @click.option("--at-most", type=Fraction(), help="Calibration error that is tolerated, such as 0.02.")
 @click.option(
     "--reference", type=click.Path(), help="File of earlier predictions: alarm if the error is larger."
@@ -80,6 +78,7 @@ def command(
     counted in an earlier run, or earlier on standard input, are left out.
     """
     from truecal._lib.files import exclusive
+    from truecal.cli._input.windows import read_lines
 
     check_target(state, file)
     if reading["weight"]:
@@ -116,6 +115,8 @@ def _batches(
 ) -> Iterator[Batch]:
     """Yield the windows of a file that were not counted yet: those of an interrupted run, then new rows."""
     from truecal.cli._input.predictions import load
+    from truecal.cli._input.windows import digest_rows, split_windows
+    from truecal.data.groups import split_rows
     from truecal.inference.monitor._batch import read_moments
 
     with stage("reading"):
@@ -127,15 +128,13 @@ def _batches(
     watch.agree({**names, "target": rows.target})
     show_notes(predictions, quiet=quiet)
     for note in () if quiet else predictions.reversals():
-        click.echo(printable(f"truecal: {note}"), err=True)
+        say(note)
     # As text, so that a name is the same in a file where all are numbers and in one where some are not.
     cluster = None if used.cluster is None else np.asarray(predictions.options["clusters"]).astype(str)
     columns: dict[str, Any] = {"label": rows.label, "score": rows.score, "cluster": cluster}
     times = next(iter(predictions.features.values())) if moment else None
     columns["time"] = None if times is None else read_moments(times, argument="--time")
     if group:
-        from truecal.data.groups import split_rows
-
         split = split_rows(predictions.group, len(rows.label))
         columns["group"], columns["names"] = split.group, split.names
     n = len(rows.label)
@@ -145,7 +144,7 @@ def _batches(
 
     first, end, done = watch.progress(str(Path(file).resolve()), n, [moment, every], digest)
     if first:
-        click.echo(printable(f"truecal: {counted(first, 'row')} of {file} counted before."), err=True)
+        say(f"{counted(first, 'row')} of {file} counted before")
     for start, stop in ((first, end), (end, n)):
         if start < stop:
             watch.begin(start, stop, digest)
@@ -188,14 +187,8 @@ class _Watch:
         content = read_state(path, _KIND)
         with restoring(path):
             self.options = dict(content["options"])
-            kinds = {
-                "first": int,
-                "end": int,
-                "windows": int,
-                "digest": str,
-                "file": str | None,
-                "by": list | None,
-            }
+            kinds: dict[str, Any] = {name: type(value) for name, value in _NO_ROWS.items()}
+            kinds |= {"file": str | None, "by": list | None}
             self.source = check_kinds(content["source"], kinds)
             self._shares = check_kinds(content, {"shares": int})["shares"]
             self.monitors = {
@@ -220,6 +213,8 @@ class _Watch:
 
     def compare_with(self, references: dict[str, Any], file: str | None) -> None:
         """Take earlier predictions as the reference, which must be the same in every run."""
+        from truecal.cli._input.windows import digest_samples
+
         self.references = references
         digest = digest_samples(references) if references else None
         known = self.options.setdefault("reference", digest)
@@ -275,7 +270,7 @@ class _Watch:
         self._stream = True
         counted_before = sum(monitor.n for monitor in self.monitors.values())
         if counted_before:
-            click.echo(printable(f"truecal: {counted(counted_before, 'row')} counted before."), err=True)
+            say(f"{counted(counted_before, 'row')} counted before")
 
     def take(self, batch: Batch) -> None:
         """Update the monitors with a window."""
@@ -333,9 +328,7 @@ class _Watch:
     def _show(self, name: str, look: Look) -> None:
         if self.style == "json":
             content = {"group": name} if self.grouped else {}
-            click.echo(
-                json.dumps(jsonable({**content, **look.to_dict()}), ensure_ascii=False, allow_nan=False)
-            )
+            click.echo(as_json({**content, **look.to_dict()}, indent=None))
             return
         if not self._has_head:
             self._has_head = True
@@ -358,27 +351,22 @@ class _Watch:
         self._save()
         if self._n_moved and not self.quiet:
             rows = counted(self._n_moved, "row")
-            click.echo(
-                f"truecal: {rows} counted in a later window, with the last row of their cluster.", err=True
-            )
+            say(f"{rows} counted in a later window, with the last row of their cluster")
         if self.style == "json":
             groups = {
                 name: {"alarm": name in self.found, **_summary(one)} for name, one in self.monitors.items()
             }
             content = {"groups": groups} if self.grouped else groups.get("", {})
             final = {**json_head("monitor"), "alarm": self.alarm, **content}
-            click.echo(json.dumps(jsonable(final), ensure_ascii=False, allow_nan=False))
+            click.echo(as_json(final, indent=None))
         elif not self.grouped:
             click.echo(printable(str(self.monitors[""]) if self.monitors else "No rows."))
         else:
             what = "family-wise error" if self.control == "family" else "false discovery rate"
             found = self.found
-            click.echo(
-                printable(
-                    f"{'ALARM' if found else 'No alarm'} in {len(found)} of {counted(len(self.monitors), 'group')} "
-                    f"({what} at most {self.settings['alpha']:g})."
-                )
-            )
+            where = f"in {len(found)} of {counted(len(self.monitors), 'group')}"
+            most = f"({what} at most {self.settings['alpha']:g})"
+            click.echo(f"{'ALARM' if found else 'No alarm'} {where} {most}.")
             for name in found:
                 click.echo(printable(f"{name}: {self.monitors[name]}"))
 

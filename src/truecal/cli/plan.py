@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from truecal._lib.text import as_table
-from truecal.cli._options import OUTPUT, Command, Fraction, alpha_option, output_options, shared
-from truecal.cli._output import Output, check_picture, check_target, show_written, stage, wrapped
+from truecal.cli._options import OUTPUT, Command, Fraction, option, output_options, shared
+from truecal.cli._output import Output, check_picture, check_target, save_picture, stage, wrapped
 from truecal.exceptions import InputError
 
 _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
@@ -38,22 +38,16 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 @click.option(
     "--specificity", type=float, help="With --length: probability that the judge is right about negatives."
 )
-@click.option("--power", type=float, default=0.95, show_default=True, help="Required power.")
-@alpha_option("Significance level of the test.")
+@option("--power", 0.95, float, "Required power.")
+@option("--alpha", 0.05, float, "Significance level of the test.")
 @click.option(
     "--beta", nargs=2, type=float, default=(1, 1), show_default=True, help="Score distribution Beta(a, b)."
 )
-@click.option(
-    "--method", default="multiscale", show_default=True, help="Test, or an estimator as its statistic."
-)
-@click.option(
-    "--cluster-size", type=float, default=1, show_default=True, help="Rows of each cluster of dependent rows."
-)
-@click.option(
-    "--icc", type=float, default=0, show_default=True, help="Intraclass correlation of rows in a cluster."
-)
+@option("--method", "multiscale", str, "Test, or an estimator as its statistic.")
+@option("--cluster-size", 1, float, "Rows of each cluster of dependent rows.")
+@option("--icc", 0, float, "Intraclass correlation of rows in a cluster.")
 @shared("norm")
-@click.option("--repeats", type=int, default=1000, show_default=True, help="Simulated data sets.")
+@option("--repeats", 1000, int, "Simulated data sets.")
 @shared("seed")
 @click.option("--plot", type=OUTPUT, help="Plot miss rates against sample size (PNG, SVG, PDF).")
 @output_options
@@ -94,13 +88,11 @@ def command(
             "Give --error (such as 0.02) for the sample size, or --rows (such as 5000) for the detectable error."
         )
     check_target(out.path)
-    check_picture(plot, None, "Drawing", "--plot must end in .png, .svg, .pdf. Got '{path.name}' instead.")
+    check_picture(plot, "Drawing", "--plot must end in .png, .svg, .pdf. Got '{path.name}' instead.")
     asked: dict[str, Any] = {**test, "scores": BetaScores(*beta), "repeats": repeats, "rng": seed}
     rows = _answers(errors, sizes, at_most, asked)
     if plot is not None:
-        with stage("drawing"):
-            _draw(plot, sorted({row["true_error"] for row in rows}), asked)
-        show_written(plot)
+        _draw(plot, sorted({row["true_error"] for row in rows}), asked)
     first = ("power", "alpha", "beta", "method", "norm", "at_most", "cluster_size", "icc")
     settings = {name: {**test, "beta": list(beta), "at_most": at_most}[name] for name in first}
     settings["design_effect"] = design_effect(test["cluster_size"], test["icc"])
@@ -172,13 +164,13 @@ def _text(title: str, rows: list[dict[str, Any]], settings: dict[str, Any]) -> s
 
 def _draw(path: Path, errors: list[float], asked: dict[str, Any]) -> None:
     """Draw how often each error is missed against the number of rows, beside the usual ECE."""
-    from truecal._lib.files import whole_file
     from truecal.display import MissRateDisplay
     from truecal.simulation import miss_rates
 
     methods = list(dict.fromkeys(["ew_bin", asked["method"]]))
     options = {name: asked[name] for name in ("scores", "alpha", "norm", "rng")}
     repeats = min(asked["repeats"], 400)
-    rates = miss_rates(errors, _PLOTTED_SIZES, methods=methods, repeats=repeats, **options)
-    with whole_file(path, "wb") as file:
-        MissRateDisplay.from_miss_rates(rates).figure_.savefig(file, format=path.suffix[1:].lower())
+    with stage("drawing"):
+        rates = miss_rates(errors, _PLOTTED_SIZES, methods=methods, repeats=repeats, **options)
+        figure = MissRateDisplay.from_miss_rates(rates).figure_
+    save_picture(figure, path)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal._lib.text import as_table
+from truecal._lib.files import whole_file
+from truecal._lib.text import as_table, level
 from truecal.cli._options import OUTPUT, Command, output_options, shared
-from truecal.cli._output import Output, check_target, show_written, stage, wrapped
+from truecal.cli._output import Output, check_target, ends, say, stage, wrapped
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -79,25 +80,18 @@ def command(
         selection = select_recalibrator(arguments.pop("y_true"), predictions.y_proba, **arguments)
     if target is not None:
         _apply(selection, predictions, target, other, reading)
-        if not selection.leave_alone and (other is None or _is_same(other, file)):
-            click.echo(
-                f"truecal: {selection.chosen} was fitted to these rows, so its error on them is too small: measure it "
-                f"on other rows (--test, or --apply), or take the error of held-out rows in the table.",
-                err=True,
-            )
-    reversal = _reversal(predictions, kind)
-    gain = None
+    reversals = predictions.reversals()
+    content = selection.to_dict() | ({"warnings": reversals} if reversals else {})
+    sentences = [wrapped(sentence) for sentence in (selection.verdict, *reversals)]
     if fresh is not None:
         columns = predictions.columns
         same = {"label": columns.label, "score": columns.score}
         with stage("testing"):
-            gain = _gain(selection, load(fresh, **{**reading, **same}), kind)
-    out.finish(
-        "recalibrate",
-        lambda: _content(selection, reversal, fresh, gain),
-        lambda: _text(selection, predictions, reversal, fresh, gain),
-        predictions,
-    )
+            gain = _gain(selection, load(fresh, **{**reading, **same}))
+        content["test"] = {"source": fresh, **gain.to_dict()}
+        sentences.append(f"On the rows of {fresh}:\n{wrapped(gain.verdict)}")
+    text = "\n\n".join([*_table(selection, predictions), *sentences])
+    out.finish("recalibrate", lambda: content, lambda: text, predictions)
 
 
 #: Options that say how scores are read.
@@ -110,9 +104,9 @@ def _apply(
     selection: Selection, predictions: Predictions, target: Path, other: str | None, reading: dict[str, Any]
 ) -> None:
     """Write the recalibrated scores of the same rows, or of another file."""
-    from truecal.cli._errors import naming
     from truecal.cli._input.files import open_table
     from truecal.cli._input.predictions import names_of, scores_of
+    from truecal.cli._output import naming
 
     columns = predictions.columns
     table, scores, kept = predictions.table, predictions.y_proba, predictions.kept
@@ -122,48 +116,30 @@ def _apply(
         kept = None
     with naming(table.source, names_of(columns), kept):
         _write(target, table, selection.transform(scores), columns.score, kept)
-    show_written(target)
+    say(f"wrote {target}")
+    files = {Path(name).resolve() for name in (predictions.source, other or predictions.source)}
+    if len(files) == 1 and not selection.leave_alone:
+        say(
+            f"{selection.chosen} was fitted to these rows, so its error on them is too small: measure it on other "
+            f"rows (--test, or --apply), or take the error of held-out rows in the table"
+        )
 
 
-def _content(
-    selection: Selection, reversal: str | None, fresh: str | None, gain: Comparison | None
-) -> dict[str, Any]:
-    content = selection.to_dict()
-    if reversal is not None:
-        content["warnings"] = (reversal,)
-    if gain is not None:
-        content["test"] = {"source": fresh, **gain.to_dict()}
-    return content
-
-
-def _is_same(one: str, other: str) -> bool:
-    return Path(one).is_file() and Path(other).is_file() and Path(one).samefile(other)
-
-
-def _gain(selection: Selection, fresh: Predictions, kind: str) -> Comparison:
+def _gain(selection: Selection, fresh: Predictions) -> Comparison:
     """Return the comparison of the scores of other rows before and after."""
-    from truecal.data import probabilities_from_logits
     from truecal.inference.compare import Comparison, compare
 
     fresh.require_rows("recalibrate --test")
     with fresh.naming():
-        before = probabilities_from_logits(fresh.y_proba) if kind == "logits" else fresh.y_proba
+        (before,) = fresh.probabilities().values()
         models = {"before": before, "after": selection.transform(fresh.y_proba)}
-        options = {name: value for name, value in fresh.options.items() if value is not None}
-        comparison = compare(fresh.y_true, models, **options)
+        comparison = compare(fresh.y_true, models, **fresh.given)
     assert isinstance(comparison, Comparison)
     return comparison
 
 
-def _text(
-    selection: Selection,
-    predictions: Predictions,
-    reversal: str | None,
-    fresh: str | None,
-    gain: Comparison | None,
-) -> str:
-    from truecal._lib.text import level
-
+def _table(selection: Selection, predictions: Predictions) -> list[str]:
+    """Return what was compared, and the table of recalibrators."""
     interval = f"{level(selection.candidates[0].interval.level)} interval"
     head = ["", "recalibrator", "criterion", "change", "(se)", "error", interval]
     body = [
@@ -174,17 +150,14 @@ def _text(
             f"{one.difference:+.4f}",
             f"({one.difference_se:.4f})",
             f"{one.error:.4f}",
-            f"{one.interval.low:.4f} to {one.interval.high:.4f}",
+            ends(one.interval),
         ]
         for one in selection.candidates
     ]
     # The sum of sampling weights is not the number of rows.
     n = len(predictions.y_proba) if predictions.has_sampling_weights else selection.n
     title = f"{selection.criterion}, {selection.design}, n = {n:,.10g}"
-    parts = [title, as_table(head, body, text_columns=2), wrapped(selection.verdict)]
-    parts += [] if reversal is None else [wrapped(reversal)]
-    parts += [] if gain is None else [f"On the rows of {fresh}:\n{wrapped(gain.verdict)}"]
-    return "\n\n".join(parts)
+    return [title, as_table(head, body, text_columns=2)]
 
 
 def _write(
@@ -192,8 +165,6 @@ def _write(
 ) -> None:
     """Write the rows of a table, with the recalibrated scores as further columns."""
     import polars as pl
-
-    from truecal._lib.files import whole_file
 
     matrix = scores.reshape(len(scores), -1)
     if len(names) != matrix.shape[1]:
@@ -257,15 +228,3 @@ def _check_format(target: Path) -> str:
             argument="--write",
         )
     return format
-
-
-def _reversal(predictions: Predictions, kind: str) -> str | None:
-    """Return a sentence if higher scores go with fewer events."""
-    from truecal.data import as_samples, probabilities_from_logits
-    from truecal.inference.c_statistic import reversed_scores
-
-    scores = predictions.y_proba
-    with predictions.naming():
-        proba = probabilities_from_logits(scores) if kind == "logits" else scores
-        samples = as_samples(predictions.y_true, proba, **predictions.options)
-    return reversed_scores(samples[0]) if len(samples) == 1 else None

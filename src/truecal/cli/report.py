@@ -7,17 +7,15 @@ from typing import Any
 
 import click
 
+from truecal._lib.checks import check_fraction, require
 from truecal._lib.text import printable
-from truecal.cli._input.kinds import labels_options
-from truecal.cli._options import OUTPUT, Command, column_option, shared
-from truecal.cli._output import check_target, show_notes, show_written, stage, wrapped
+from truecal.cli._options import OUTPUT, Command, column_option, option, shared
+from truecal.cli._output import check_target, say, show_notes, stage, wrapped
 from truecal.exceptions import InputError
 
 
 @click.command("report", cls=Command)
-@shared("scores", "table")
-@labels_options
-@shared("group")
+@shared("scores", "table", "labels", "group")
 @column_option(
     "--time",
     "moment",
@@ -25,7 +23,7 @@ from truecal.exceptions import InputError
 )
 @shared("cells")
 @click.option("-o", "--output", type=OUTPUT, help="The page.  [default: FILE's name, .html]")
-@click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
+@option("--title", "Calibration report", str, "Heading of the page.")
 @shared("seed", "resolution")
 @click.option("--quick", is_flag=True, help="Skip the comparison of recalibrators.")
 @click.option(
@@ -54,7 +52,6 @@ def command(
     **reading: Any,
 ) -> None:
     """Write a calibration report on the predictions in FILE: one self-contained HTML page."""
-    from truecal._lib.checks import require
     from truecal.assessment import assess
     from truecal.cli._input.predictions import load
 
@@ -64,7 +61,9 @@ def command(
     require("jinja2", extra="app", purpose="The report")
     name = "standard input" if file == "-" else Path(file).name
     target = output or Path(f"{name.partition('.')[0] or 'report'}.html")
-    _check_page(target, file)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{target}: the report is an HTML page. Choose a name that ends in .html")
+    check_target(target, file)
     with stage("reading"):
         predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
         if moment:
@@ -86,22 +85,14 @@ def command(
     for result in (assessment, assessment.clinical, assessment.over_time):
         if result is not None:
             click.echo(printable(wrapped(result.verdict)))
-    show_written(target)
+    say(f"wrote {target}")
 
 
 def _check_thresholds(thresholds: tuple[float, ...], clinical: bool) -> None:
-    from truecal._lib.checks import check_fraction
-
     if thresholds and not clinical:
         raise InputError("--threshold needs --clinical")
     for threshold in thresholds:
         check_fraction("thresholds", threshold)
-
-
-def _check_page(target: Path, file: str) -> None:
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{target}: the report is an HTML page. Choose a name that ends in .html")
-    check_target(target, file)
 
 
 def _printable(by: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from truecal.cli._options import Command, shared
+from truecal._lib.text import as_table
+from truecal.cli._options import Command, option, shared
+from truecal.cli._output import say
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -18,11 +20,9 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--only", multiple=True, metavar="PART", help="Only this part; repeatable.")
 @click.option("--list", "list_parts", is_flag=True, help="List the parts and exit.")
 @click.option("--quick", is_flag=True, help="Fewer repetitions, for a rough picture.")
-@click.option(
-    "--out", type=_FOLDER, default="reproduction", show_default=True, help="Folder for the results."
-)
+@option("--out", "reproduction", _FOLDER, "Folder for the results.")
 @shared("n-jobs")
-@click.option("--seed", type=int, default=2022, show_default=True, help="Random seed.")
+@option("--seed", 2022, int, "Random seed.")
 @click.option("--logits", type=_FOLDER, help="Folder of logit files with a calibration and a test split.")
 @click.option("--data", type=_FOLDER, help="Folder of NPZ files with predictions of real models.")
 @click.option("--force", is_flag=True, help="Rerun finished parts.")
@@ -47,7 +47,6 @@ def command(
     import sys
 
     from truecal import reproduce
-    from truecal._lib.text import as_table
 
     if list_parts:
         parts = [reproduce.load_part(name) for name in reproduce.NAMES]
@@ -67,9 +66,7 @@ def command(
             report=lambda text: click.echo(text, err=True),
         )
     except KeyboardInterrupt:
-        click.echo(
-            f"truecal: interrupted. Finished parts are in {out}; run the same command to continue.", err=True
-        )
+        say(f"interrupted. Finished parts are in {out}; run the same command to continue")
         raise SystemExit(130) from None
     click.echo("\n".join(_lines(rows)))
     click.echo(f"\nFigures, tables and this comparison (comparison.md) are in {out}.")

@@ -1,13 +1,18 @@
-"""``truecal study``: a bias-by-construction study from a TOML file."""
+"""``truecal study``: a bias-by-construction study from a small TOML file."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
+from truecal import paper, simulation
+from truecal._lib.checks import check_choice
 from truecal.cli._options import OUTPUT, Command, shared
-from truecal.cli._output import json_head
+from truecal.cli._output import Output, say
 from truecal.exceptions import InputError
 
 
@@ -49,9 +54,6 @@ def command(
         scores = { kind = "beta", a = 2.8, b = 0.05 }
         curve = { kind = "power", d = 2 }
     """  # noqa: D301 - click reads the control character as "keep these lines"
-    import json
-
-    from truecal.cli._study_file import load_study
     from truecal.simulation import bias_study
     from truecal.simulation.suites import suite_study
 
@@ -66,7 +68,129 @@ def command(
         study = bias_study(**arguments, n_jobs=n_jobs, path=output)
     except KeyboardInterrupt:
         kept = f" Finished results are in {output}; run the same command to continue." if output else ""
-        click.echo(f"truecal: interrupted.{kept}", err=True)
+        say(f"interrupted.{kept}")
         raise SystemExit(130) from None
-    content = {**json_head("study"), "rows": study.rows}
-    click.echo(json.dumps(content, indent=2) if style == "json" else str(study))
+    Output(style).finish("study", lambda: {"rows": study.rows}, lambda: str(study))
+
+
+# --- The file -------------------------------------------------------------------------------------
+
+#: Kinds of curves and of scores, in a file and in `truecal.simulation`.
+_CURVES = {
+    "glm": "GLMCurve",
+    "identity": "IdentityCurve",
+    "logistic": "LogisticCurve",
+    "power": "PowerCurve",
+    "steps": "StepCurve",
+}
+_SCORES = {
+    "atoms": "AtomScores",
+    "beta": "BetaScores",
+    "mixture": "MixtureScores",
+    "rounded": "RoundedScores",
+    "uniform": "UniformScores",
+}
+
+_KEYS = ("sizes", "estimators", "repeats", "norm", "seed", "paper", "paper_calibrated", "populations")
+
+
+def load_study(path: str | Path) -> dict[str, Any]:
+    """Return the arguments of `truecal.bias_study` that a file describes.
+
+    Parameters
+    ----------
+    path : str or Path
+        A TOML file, as shown at the top of this module.
+
+    Returns
+    -------
+    dict
+        Keyword arguments: populations, estimators, sizes and, where given, repeats, norm and rng.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+        return _arguments(content)
+    except RecursionError as error:
+        raise InputError(f"{path}: too many nested brackets") from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
+    for key in content:
+        check_choice("a key of a study", key, _KEYS)
+    for key in ("sizes", "estimators"):
+        if not isinstance(content.get(key), list):
+            raise InputError(f"must be a list, such as {key} = {_EXAMPLES[key]}", argument=key)
+    for estimator in content["estimators"]:
+        if not isinstance(estimator, str | Mapping):
+            raise InputError(f"must be names or tables. Got {estimator!r} instead", argument="estimators")
+    own = content.get("populations", {})
+    if not isinstance(own, Mapping):
+        raise InputError(f"must be tables [populations.NAME]. Got {own!r} instead", argument="populations")
+    populations = {
+        **{name: paper.population(name) for name in _paper_names(content.get("paper", []))},
+        **{
+            f"{name} calibrated": paper.population(name, calibrated=True)
+            for name in _paper_names(content.get("paper_calibrated", []))
+        },
+        **{name: _population(name, table) for name, table in own.items()},
+    }
+    if not populations:
+        raise InputError(
+            'are missing. Write paper = "all", or a table [populations.NAME]', argument="populations"
+        )
+    arguments = {"populations": populations, "sizes": content["sizes"], "estimators": content["estimators"]}
+    renamed = {"repeats": "repeats", "norm": "norm", "seed": "rng"}
+    return {**arguments, **{renamed[key]: content[key] for key in renamed if key in content}}
+
+
+_EXAMPLES = {"sizes": "[200, 800]", "estimators": '["em_sweep", "em_debias"]'}
+
+
+def _paper_names(chosen: object) -> list[str]:
+    if chosen == "all":
+        return list(paper.NAMES)
+    if isinstance(chosen, str):
+        chosen = [chosen]
+    if not isinstance(chosen, list):
+        raise InputError(f'must be "all" or a list of names. Got {chosen!r} instead.', argument="paper")
+    return [check_choice("paper", name, paper.NAMES) for name in chosen]
+
+
+def _population(name: str, table: Any) -> simulation.Population:
+    if not isinstance(table, Mapping):
+        raise InputError(
+            f"must be a table with scores and curve. Got {table!r} instead", argument=f"population {name!r}"
+        )
+    try:
+        curve = _build("curve", _CURVES, table["curve"])
+        return simulation.Population(_build("scores", _SCORES, table["scores"]), curve)
+    except KeyError as error:
+        raise InputError(
+            f"has no {error.args[0]!r}; it needs scores and curve", argument=f"population {name!r}"
+        ) from error
+    except ValueError as error:
+        raise InputError(f"population {name!r}: {error}") from error
+
+
+def _build(what: str, kinds: Mapping[str, str], table: Any) -> Any:
+    """Return the curve or the distribution of scores that a table describes."""
+    if not isinstance(table, Mapping) or "kind" not in table:
+        raise InputError(
+            f'must be a table such as {{ kind = "{next(iter(kinds))}", ... }}. Got {table!r}', argument=what
+        )
+    options = {key: value for key, value in table.items() if key != "kind"}
+    kind = check_choice(f"kind of {what}", table["kind"], kinds)
+    try:
+        if "base" in options:  # scores made from others
+            options["base"] = _build(what, kinds, options["base"])
+        if "components" in options:
+            options["components"] = [_build(what, kinds, part) for part in options["components"]]
+        return getattr(simulation, kinds[kind])(**options)
+    except TypeError as error:
+        raise InputError(
+            f"of kind {kind!r} cannot be made from {options!r}: {error}", argument=what
+        ) from error

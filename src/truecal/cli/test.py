@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal._lib.checks import check_fraction
 from truecal._lib.numeric import rejects
-from truecal._lib.text import as_table
-from truecal.cli._input.kinds import labels_options
+from truecal._lib.text import as_table, counted, format_pvalue, level, statistic
 from truecal.cli._options import (
     Command,
     Fraction,
-    alpha_option,
     complete_estimators,
+    option,
     output_options,
     shared,
 )
-from truecal.cli._output import Output, check_target, stage, wrapped
+from truecal.cli._output import Output, as_notes, check_target, stage, wrapped
 
 if TYPE_CHECKING:
     from truecal.cli._input.predictions import Predictions
@@ -30,9 +31,7 @@ _MOST_NAMES = 10
 
 
 @click.command("test", cls=Command)
-@shared("scores", "table")
-@labels_options
-@shared("group", "cells")
+@shared("scores", "table", "labels", "group", "cells")
 @click.option(
     "--method",
     shell_complete=complete_estimators,
@@ -40,7 +39,7 @@ _MOST_NAMES = 10
 )
 @click.option("--at-most", type=Fraction(), help="Test whether the error is below this; 0.05 is 5%.")
 @shared("resolution", "norm")
-@alpha_option("Significance level of the test.")
+@option("--alpha", 0.05, float, "Significance level of the test.")
 @shared("resamples", "seed")
 @output_options
 def command(
@@ -64,7 +63,6 @@ def command(
     With --at-most the null hypothesis is that the calibration error is at least that large. The exit code is 0
     if the error is shown to be smaller, in every group, and else 1.
     """
-    from truecal._lib.checks import check_fraction
     from truecal.cli._input.predictions import load
     from truecal.estimators._registry import DEFAULT_TEST
     from truecal.inference.calibration_test import calibration_test
@@ -77,8 +75,7 @@ def command(
         predictions = load(file, group=group, **reading)
         arguments = predictions.arguments()
     options: dict[str, Any] = {"norm": norm, "n_resamples": resamples, "rng": seed, "at_most": at_most}
-    options["resolution"] = resolution
-    options["method"] = method or DEFAULT_TEST
+    options |= {"resolution": resolution, "method": method or DEFAULT_TEST}
     with stage("testing"), predictions.naming():
         tests: dict[str, TestResult] = {"": calibration_test(**arguments, **options)} if not group else {}
         if group:
@@ -144,7 +141,7 @@ class _Tested:
         else:
             table = _decision_table(self.decisions, self.tests, self.predictions)
         notes = [*_why(self.tests), *self.predictions.reversals(), *([doubt] if doubt else [])]
-        return "\n".join([table, "", wrapped(self._outcome()), *(wrapped(f"Note: {note}") for note in notes)])
+        return "\n".join([table, "", wrapped(self._outcome()), *as_notes(notes)])
 
     def _outcome(self) -> str:
         if self.at_most is not None:
@@ -175,8 +172,6 @@ def _why(tests: dict[str, TestResult]) -> list[str]:
 
 def _rejected(tests: dict[str, TestResult], alpha: float) -> str:
     """Return in how many groups perfect calibration is rejected, and in which."""
-    from truecal._lib.text import counted
-
     names = [name for name, test in tests.items() if rejects(_pvalue(test), alpha)]
     more = len(names) - _MOST_NAMES
     which = "; ".join([*names[:_MOST_NAMES], *([f"and {more} more"] if more > 0 else [])])
@@ -188,10 +183,6 @@ def _rejected(tests: dict[str, TestResult], alpha: float) -> str:
 
 def _in_groups(decisions: dict[str, Decision], at_most: float) -> str:
     """Return in how many groups the error is shown to be below the limit, contradicted or neither."""
-    from collections import Counter
-
-    from truecal._lib.text import counted
-
     states = Counter(decision.state for decision in decisions.values())
     parts = ", ".join(f"{state} in {number}" for state, number in states.items())
     return (
@@ -202,8 +193,6 @@ def _in_groups(decisions: dict[str, Decision], at_most: float) -> str:
 def _decision_table(
     decisions: dict[str, Decision], tests: dict[str, TestResult], predictions: Predictions
 ) -> str:
-    from truecal._lib.text import format_pvalue, level
-
     first = next(iter(decisions.values()))
     head = [
         *_sizes_head(predictions),
@@ -229,7 +218,6 @@ def _decision_table(
 
 
 def _table(tests: dict[str, TestResult], predictions: Predictions, alpha: float) -> str:
-    from truecal._lib.text import format_pvalue, statistic
     from truecal.estimators._registry import MULTISCALE
 
     # An estimator as the statistic is an error; the statistic of the multiscale test means nothing to a reader.

@@ -130,7 +130,7 @@ def test_an_interrupt_ends_with_its_usual_code(function, plain, monkeypatch):
         ("audit", "inference.audit.audit"),
         ("report", "assessment.assess"),
         ("recalibrate", "recalibration.selection.select_recalibrator"),
-        ("monitor", "cli.monitor.split_windows"),
+        ("monitor", "cli._input.windows.split_windows"),
     ],
 )
 def test_a_bug_exits_70_with_a_traceback_in_every_command(plain, monkeypatch, command, function, error):
@@ -158,6 +158,8 @@ def test_a_panic_of_polars_exits_70(plain, monkeypatch):
 
 def test_a_missing_package_exits_2(plain, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
+    for name in [name for name in sys.modules if name.startswith("truecal.cli._input")]:
+        monkeypatch.delitem(sys.modules, name)  # as in a new process
     assert "pip install 'truecal[app]'" in refuse("measure", plain)
 
 

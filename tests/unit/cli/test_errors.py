@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from truecal.cli._errors import describe, naming
+from truecal.cli._output import describe, naming
 from truecal.exceptions import InputError, Remedy
 
 

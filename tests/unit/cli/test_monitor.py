@@ -194,7 +194,8 @@ def test_the_same_file_again_with_other_windows_counts_nothing_twice(path, tmp_p
     other = ("--state", tmp_path / "other.json")
     with monkeypatch.context() as patch:
         patch.setattr(module._Watch, "finish", lambda self: self._save())
-        patch.setattr(module, "split_windows", lambda *given: itertools.islice(split_windows(*given), 3))
+        name = "truecal.cli._input.windows.split_windows"
+        patch.setattr(name, lambda *given: itertools.islice(split_windows(*given), 3))
         run("monitor", path, *NAMES, *other)
     assert "was interrupted, with --time date and --every None" in refuse(
         "monitor", path, *NAMES, "--every", "1w", *other

@@ -1,7 +1,7 @@
 import pytest
 
 import truecal
-from truecal.cli._study_file import load_study
+from truecal.cli.study import load_study
 
 WHOLE = """
 sizes = [200, 800]

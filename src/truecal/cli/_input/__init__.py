@@ -1,1 +1,5 @@
-"""Predictions from files."""
+"""Reading predictions from files."""
+
+from truecal._lib.checks import require
+
+require("polars", extra="app", purpose="Reading tables")

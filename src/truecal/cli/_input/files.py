@@ -18,12 +18,14 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from truecal._lib.checks import did_you_mean, require
+from truecal import datasets
+from truecal._lib.checks import did_you_mean
 from truecal.cli._input import table as tables
 from truecal.cli._input.table import (
     UTF8_MARK,
@@ -37,10 +39,8 @@ from truecal.cli._input.table import (
     scan_json,
     scan_text,
 )
+from truecal.cli._options import SUFFIXES
 from truecal.exceptions import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: Bytes that a pipe or a compressed file may unpack to in memory; beyond that, a temporary file holds them.
 _IN_MEMORY = 1 << 28
@@ -60,13 +60,10 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
         CSV, TSV, Parquet, JSON lines, Arrow or Feather, NPZ or NPY, or a log of Inspect (.eval); text may be
         compressed (gz, zst).
     format : str, optional
-        One of `truecal.cli._input.files.FORMATS`; by default from the name, or the content of a pipe.
+        What --input-format takes; by default from the name, or the content of a pipe.
     encoding : str, optional
         Encoding of a text file. By default UTF-8, or UTF-16 where the file says so.
     """
-    require("polars", extra="app", purpose="Reading tables")
-    from truecal import datasets
-
     if source in datasets.NAMES and not Path(source).exists():
         path, label, scores = datasets.table(source)
         opened = open_table(str(path))
@@ -118,8 +115,6 @@ def _text_of(name: str, path: Path, format: str, encoding: str | None) -> Conten
 
 def _joined(name: str, parts: Sequence[Table]) -> Table:
     """Return the rows of several text files, whose columns may differ in order."""
-    import polars as pl
-
     first = parts[0]
     for part in parts:
         if sorted(part.columns) != sorted(first.columns) or repeated(part.columns):
@@ -164,8 +159,6 @@ def _find(source: str) -> list[Path]:
         if not files:
             raise InputError(f"{source}: no file matches")
         return files
-    from truecal import datasets
-
     raise InputError(f"{source}: no such file", remedy=did_you_mean(source, datasets.NAMES))
 
 
@@ -275,13 +268,7 @@ class _Chained(io.RawIOBase):
 
 # --- Formats, recognised by the name or the first bytes of a file ---------------------------------
 
-SUFFIXES = {
-    ".csv": "csv", ".tsv": "tsv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
-    ".ndjson": "jsonl", ".json": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-    ".npz": "npz", ".npy": "npy", ".eval": "eval",
-}  # fmt: skip
 PARQUET = tuple(suffix for suffix, format in SUFFIXES.items() if format == "parquet")
-FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 TEXT = ("csv", "tsv", "jsonl")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 #: The first bytes of binary files.
@@ -331,8 +318,6 @@ def head_of(name: str, content: Content) -> bytes:
 
 def _first_lines_of_zstd(name: str, content: Content) -> bytes:
     """Let Polars unpack two lines: before 3.14 Python itself cannot read zstd."""
-    import polars as pl
-
     whole = {"has_header": False, "separator": "\x1f", "quote_char": None, "infer_schema": False}
     try:
         frame = pl.scan_csv(content, n_rows=2, encoding="utf8-lossy", **whole).collect()  # type: ignore[arg-type]
@@ -345,8 +330,6 @@ def _first_lines_of_zstd(name: str, content: Content) -> bytes:
 
 def scan(name: str, content: Content, format: str) -> Table:
     """Return the table that bytes of a known format hold; errors name the file."""
-    import polars as pl
-
     head = head_of(name, content)
     try:
         if format in ("npz", "npy"):
@@ -393,8 +376,6 @@ def _scan_binary(name: str, content: Content, head: bytes, format: str) -> Table
 
 
 def _binary_frame(content: Content, format: str, *, is_stream: bool) -> pl.LazyFrame:
-    import polars as pl
-
     if is_stream:
         parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
         return pl.concat([pl.read_ipc_stream(part) for part in parts]).lazy()
@@ -409,8 +390,6 @@ def _binary_frame(content: Content, format: str, *, is_stream: bool) -> pl.LazyF
 
 def _explain_folder(paths: list[Path], error: BaseException) -> str:
     """Return which file has other columns than the first, if that is the problem."""
-    import polars as pl
-
     names = [set(pl.read_parquet_schema(path)) for path in paths if path.suffix.lower() in PARQUET]
     odd = next((path for path, columns in zip(paths, names, strict=False) if columns != names[0]), None)
     return first_line(error) if odd is None else f"{odd.name} has other columns than {paths[0].name}"

@@ -1,19 +1,25 @@
-"""From the columns of labels to what the library takes: one column, words, classes, one-hot, or right and wrong."""
+"""From columns of labels to what the library takes: one column, words, classes, one-hot, or not the truth."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
 
 from truecal._lib.text import counted, listing
 from truecal.cli._input.columns import Columns, Reading
+from truecal.cli._input.table import as_array
 from truecal.cli._input.values import MARKS, Field, Frame, Labels, called
+from truecal.data.labels import classes_of, without_common_prefix
 from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:
-    import polars as pl
+    from truecal.data.pseudo_labels import ImperfectLabels
 
 #: Negative and positive labels in words.
 _PAIRS = (
@@ -91,14 +97,8 @@ class _Rules:
 
     def _words(self, labels: Labels) -> pl.Expr:
         """Return labels such as no and yes as booleans, and others as they are."""
-        import polars as pl
-
-        pair = pair_of(labels.seen)
-        if pair is None:
-            return labels.values
-        self.notes.append(f"using {pair[1]!r} as the positive label")
-        lower = labels.values.str.to_lowercase()
-        return pl.when(lower.is_in(pair)).then(lower == pair[1])
+        positive = _positive_words(labels.values, labels.seen, self.notes)
+        return labels.values if positive is None else positive
 
     def _classes(self, scores: Sequence[Field], labels: Labels) -> list[Any] | None:
         """Return the class of each column of scores, from the names of columns or of the fields of one."""
@@ -111,8 +111,6 @@ class _Rules:
                     return None
                 problem = f"has {len(scores)} numbers in each row, and the labels are {listing(labels.seen)}"
                 raise InputError(problem, argument=called([first]), remedy=Remedy.LABELS)
-        from truecal.data.labels import classes_of
-
         found = classes_of(names, labels.seen) if labels.seen else None
         if found is None and labels.kind == "text":
             return names  # which the validator refuses, with the reason
@@ -125,8 +123,6 @@ class _Rules:
 
     def _was_right(self, label: Field, predicted: Field) -> pl.Expr:
         """Return whether the predicted class is the true one."""
-        import polars as pl
-
         sides = [self.frame.labels(part) for part in (label, predicted)]
         kinds = ["text" if side.kind == "text" else "numbers" for side in sides]
         if kinds[0] != kinds[1]:
@@ -143,10 +139,6 @@ class _Rules:
 
     def _one_hot(self, parts: Sequence[Field], scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
         """Return the class of each row from one column of 0 and 1 for each class."""
-        import polars as pl
-
-        from truecal.data.labels import without_common_prefix
-
         if len(parts) != len(scores):
             raise InputError(f"has {len(parts)} columns of labels for {len(scores)} columns of scores")
         if self.reading.classes is not None:
@@ -168,8 +160,6 @@ class _Rules:
 
     def _refuse_not_hot(self, parts: Sequence[Field], hot: Sequence[pl.Expr]) -> None:
         """Refuse rows without a single 1; those with missing values may be dropped later."""
-        import polars as pl
-
         known = pl.all_horizontal(*((value == 0) | (value == 1) for value in hot))
         wrong = (pl.sum_horizontal(*(value == 1 for value in hot)) != 1) | ~known
         if self.reading.drop_missing:
@@ -182,10 +172,16 @@ class _Rules:
             raise InputError(problem, argument=names, first_row=row)
 
 
-def pair_of(seen: Sequence[str]) -> tuple[str, str] | None:
-    """Return the negative and the positive word of which labels are made, None if they are others."""
+def _positive_words(values: pl.Expr, seen: Sequence[str], notes: list[str]) -> pl.Expr | None:
+    """Return whether words such as no and yes are the positive one, with a note; None if they are others."""
     words = {word.lower() for word in seen} - set(MARKS)
-    return next((pair for pair in _PAIRS if words and words <= set(pair)), None)
+    pair = next((pair for pair in _PAIRS if words and words <= set(pair)), None)
+    if pair is None:
+        return None
+    note = f"using {pair[1]!r} as the positive label"
+    notes += [note] if note not in notes else []
+    lower = values.str.to_lowercase()
+    return pl.when(lower.is_in(pair)).then(lower == pair[1])
 
 
 def as_label(text: str | None, kind: str, option: str) -> Any:
@@ -206,12 +202,191 @@ def _positive_of(classes: list[Any], kind: str) -> Any:
     """Return which of two classes is the positive one: the larger number, or yes and not no; None if unknown."""
     if kind != "text":
         return max(classes)
-    return next(
-        (
-            name
-            for negative, positive in _PAIRS
-            for name in classes
-            if name.lower() == positive and {other.lower() for other in classes} == {negative, positive}
-        ),
-        None,
-    )
+    words = {name.lower(): name for name in classes}
+    return next((words[positive] for negative, positive in _PAIRS if {*words} == {negative, positive}), None)
+
+
+# --- Labels that are not the truth: a judge's, soft, censored, misclassified ------------------------
+
+#: The options of each kind of labels; those in the second tuple are needed.
+_KINDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("a judge", ("judge", "gold", "gold_probability"), ("gold",)),
+    ("soft labels", ("soft",), ()),
+    ("censored outcomes", ("time", "event", "horizon", "strata"), ("time", "event", "horizon")),
+    ("misclassified labels", ("sensitivity", "specificity", "validated"), ("sensitivity", "specificity")),
+)
+#: Names, in the frame of a plan, of what the labels are made from; rows without a gold label are kept.
+JUDGE, GOLD, CHANCE = "judge of the row", "gold label of the row", "probability of the row"
+TIME, EVENT, STRATUM, LABEL = "time of the row", "event of the row", "stratum of the row", "label of the row"
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class LabelKind:
+    """What labels that are not the truth are made from: the options of the same names."""
+
+    judge: tuple[str, ...] = ()
+    gold: str | None = None
+    gold_probability: str | None = None
+    soft: bool = False
+    time: str | None = None
+    event: str | None = None
+    horizon: float | None = None
+    strata: str | None = None
+    sensitivity: float | None = None
+    specificity: float | None = None
+    validated: tuple[int, int] | None = None
+
+    @classmethod
+    def from_options(cls, given: dict[str, Any]) -> tuple[LabelKind | None, dict[str, Any]]:
+        """Return the kind that options ask for, None if they ask for none, and the other options."""
+        own = {field.name for field in fields(cls)}
+        kind = cls(**{name: value for name, value in given.items() if name in own})
+        rest = {name: value for name, value in given.items() if name not in own}
+        # The first option that was given of each kind, and what that kind needs.
+        asked = [(found[0], needed) for _, names, needed in _KINDS if (found := kind._given(names))]
+        if not asked:
+            return None, rest
+        (first, needed), *others = asked
+        if others:
+            raise InputError(
+                f"{first} and {others[0][0]} describe different kinds of labels; give one of them"
+            )
+        if lacking := [_option(name) for name in needed if not kind._given([name])]:
+            raise InputError(f"needs {' and '.join(lacking)}", argument=first)
+        return kind, rest
+
+    def _given(self, names: Sequence[str]) -> list[str]:
+        """Return which of these options were given, as they are written."""
+        return [_option(name) for name in names if getattr(self, name) not in ((), None, False)]
+
+    @property
+    def name(self) -> str:
+        """What the labels are, in words."""
+        return next(what for what, names, _ in _KINDS if self._given(names))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it names."""
+        single = (self.gold, self.gold_probability, self.time, self.event)
+        strata = (self.strata,) if self.strata and not self.strata.isdigit() else ()
+        return tuple(dict.fromkeys([*self.judge, *(name for name in single if name), *strata]))
+
+    @property
+    def uses_label(self) -> bool:
+        """Whether the label column is one of them: soft, misclassified, or a judge's."""
+        return self.time is None and not self.judge
+
+    def complete(self, columns: Columns) -> LabelKind:
+        """Refuse options that do not go together; take the label column as the judge where none is named."""
+        if columns.predicted:
+            raise InputError(
+                f"cannot be combined with {self.name}",
+                argument="--predicted",
+                remedy="Labels then say whether the prediction was right.",
+            )
+        if not self.uses_label and columns.label:
+            option = "--judge" if self.judge else "--time"
+            raise InputError(f"and {option} name the labels twice; give one of them", argument="--label")
+        if len(columns.label) > 1:
+            raise InputError(
+                f"names {len(columns.label)} columns, and {self.name} are in one", argument="--label"
+            )
+        return replace(self, judge=columns.label) if self.gold and not self.judge else self
+
+    def values(
+        self, frame: Frame, columns: Columns, reading: Reading, *, several_scores: bool
+    ) -> tuple[dict[str, pl.Expr], list[str]]:
+        """Return the columns that the labels are made from, and what was detected."""
+        binary = _Binary(frame, None if several_scores else reading.pos_label)
+        values: dict[str, pl.Expr] = {}
+        if self.gold:
+            parts = [part for name in self.judge for part in frame.expand(name)]
+            values |= {f"{JUDGE} {k}": binary.read(part) for k, part in enumerate(parts)}
+            values[GOLD] = binary.read(_one(frame, self.gold))
+            if self.gold_probability:
+                (values[CHANCE],) = frame.numbers([_one(frame, self.gold_probability)])
+        elif self.time:
+            assert self.event is not None
+            (values[TIME],) = frame.numbers([_one(frame, self.time)])
+            values[EVENT] = binary.read(_one(frame, self.event))
+            if self.strata and not self.strata.isdigit():
+                values[STRATUM] = frame.names_of_rows(frame.field(self.strata))
+        else:
+            part = _one(frame, columns.label[0])
+            values[LABEL] = frame.numbers([part])[0] if self.soft else binary.read(part)
+        return values, binary.notes
+
+    def labels(self, rows: pl.DataFrame) -> ImperfectLabels:
+        """Return the labels of these rows."""
+        from truecal import labels
+
+        def column(name: str) -> Any:
+            return as_array(rows[name].cast(pl.Float64))
+
+        if self.gold:
+            judges = [column(name) for name in rows.columns if name.startswith(JUDGE)]
+            chance = column(CHANCE) if self.gold_probability else None
+            return labels.judged(np.column_stack(judges), column(GOLD), chance)
+        if self.time:
+            assert self.horizon is not None
+            strata: Any = None
+            if self.strata:
+                strata = int(self.strata) if self.strata.isdigit() else rows[STRATUM].to_numpy()
+            return labels.censored(column(TIME), column(EVENT), horizon=self.horizon, strata=strata)
+        if self.soft:
+            return labels.soft(column(LABEL))
+        rates: dict[str, Any] = {"sensitivity": self.sensitivity, "specificity": self.specificity}
+        return labels.misclassified(column(LABEL), **rates, validated=self.validated)
+
+    def names(self, columns: Columns) -> dict[str, str]:
+        """Return what messages call the arguments of `truecal.labels`."""
+        given = {
+            "judge": self.judge,
+            "gold": (self.gold,),
+            "probability": (self.gold_probability,),
+            "time": (self.time,),
+            "event": (self.event,),
+            "strata": (self.strata,) if self.strata and not self.strata.isdigit() else (),
+            "fraction": columns.label,
+            "label": columns.label,
+        }
+        return {name: called(list(filter(None, some))) for name, some in given.items() if any(some)}
+
+
+class _Binary:
+    """Columns of labels as 0 and 1: numbers, booleans, or words such as no and yes."""
+
+    def __init__(self, frame: Frame, pos_label: str | None) -> None:
+        self.frame, self.pos_label = frame, pos_label
+        self.notes: list[str] = []
+
+    def read(self, part: Field) -> pl.Expr:
+        """Return the numbers of a column, null where a value is missing."""
+        found = self.frame.labels(part)
+        values, seen = found.values, found.seen
+        if found.kind == "text":
+            seen = [word for word in seen if word.lower() not in MARKS]
+            values = pl.when(~values.str.to_lowercase().is_in(MARKS)).then(values)
+        if self.pos_label is not None:
+            chosen = as_label(self.pos_label, found.kind, "--pos-label")
+            return pl.when(values.is_not_null()).then(values == chosen)
+        if found.kind != "text" or not seen:
+            return values.cast(pl.Float64, strict=False)
+        positive = _positive_words(values, seen, self.notes)
+        if positive is None:
+            remedy = "Write 0 and 1, or name the positive label with --pos-label."
+            raise part.error(f"holds {listing(seen)}", remedy=remedy)
+        return positive
+
+
+def _one(frame: Frame, name: str) -> Field:
+    parts: Sequence[Field] = frame.expand(name)
+    if len(parts) > 1:
+        raise parts[0].error(
+            f"is one of {len(parts)} parts of {called([name])}; one value in each row is needed"
+        )
+    return parts[0]

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from truecal._lib.text import counted
 from truecal.cli._input.columns import Columns, Reading
-from truecal.cli._input.kinds import LabelKind
-from truecal.cli._input.labels import read_labels
+from truecal.cli._input.labels import LabelKind, read_labels
 from truecal.cli._input.scores import read_scores
 from truecal.cli._input.table import Table, free_name
-from truecal.cli._input.values import Field, Frame
+from truecal.cli._input.values import Field, Frame, called
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
-    import polars as pl
+    from truecal.data.sample import Sample
 
 #: Names of columns in the frame that predictions are made from.
 WEIGHT, CLUSTER = "weight of the row", "cluster of the row"
@@ -156,3 +162,113 @@ def names_in_frame(fields: Sequence[Field]) -> list[str]:
 
 def _plain(name: str) -> str:
     return name.removeprefix("^")
+
+
+# --- Columns that are not used, or must not be -----------------------------------------------------
+
+#: Names of columns that say which question, patient and so on a row belongs to.
+_UNIT = re.compile(
+    r"^(question|prompt|problem|task|item|patient|subject|participant|person|user|customer|client|hospital|clinic"
+    r"|session|document|doc|image|case|sample|cluster)s?([ _.-]?(id|no|nr|num|number|key|name|uid))?$",
+    re.IGNORECASE,
+)
+#: Names of columns of weights, and of models of which each has rows of its own.
+_WEIGHT = re.compile(r"^(sample|sampling|case|survey)?[ _.-]?weights?$", re.IGNORECASE)
+_MODEL = re.compile(r"^(model|classifier|llm)s?([ _.-]?(id|name))?$", re.IGNORECASE)
+
+
+def cluster_note(plan: Plan, n: int) -> str:
+    """Return a note with the number of clusters and the weighting."""
+    same = "every cluster" if plan.reading.equal_clusters else "every row"
+    return f"{counted(n, 'cluster')} in {plan.columns.cluster!r}; {same} counts the same"
+
+
+def _unused(plan: Plan, pattern: re.Pattern[str]) -> list[str]:
+    """Return the columns whose names match, and that are not used."""
+    used = plan.columns.used
+    return [name for name in plan.frame.table.columns if name not in used and pattern.search(name)]
+
+
+def suggest_columns(plan: Plan) -> list[str]:
+    """Return notes on columns that look like weights or like several models, and that are not used."""
+    notes = [
+        f"column {name!r} is not used; 'truecal measure --weight {name}' takes it as weights"
+        for name in (_unused(plan, _WEIGHT) if not plan.columns.weight else ())
+    ]
+    table = plan.frame.table
+    for name in _unused(plan, _MODEL):
+        column = table.collect(table.scan([name])).to_series()
+        if 1 < (distinct := column.n_unique()) <= len(column) / 2:
+            notes.append(
+                f"column {name!r} has {distinct:,} values, and the rows of all of them are taken together; "
+                f"'truecal measure --group {name}' takes each alone"
+            )
+    return notes
+
+
+def suggest_clusters(plan: Plan) -> list[str]:
+    """Return a note on a column that looks like the name of a question or a patient, and whose values repeat."""
+    table = plan.frame.table
+    for name in _unused(plan, _UNIT):
+        column = table.collect(table.scan([name])).to_series()
+        distinct, n = column.n_unique(), len(column)
+        if 1 < distinct <= n / 1.5 and not column.dtype.is_nested() and not column.dtype.is_float():
+            note = (
+                f"{name!r} has {distinct:,} values in {n:,} rows: if rows with the same value depend on each "
+                f"other, name it with --cluster, or intervals are too short"
+            )
+            return [note]
+    return []
+
+
+EARLIER_GROUPS = "Choose groups that are known before the outcome."
+#: Rows of a label, and mean rows of a value, below which one label for each value may be chance.
+_FEW_ROWS = 10
+
+
+def refuse_outcomes(columns: Mapping[str, Any], label: NDArray[Any], *, remedy: str) -> None:
+    """Refuse columns that determine the label: given the outcome, no probability but 0 and 1 is calibrated."""
+    labels = _series(label).alias("label")
+    sizes = labels.value_counts()["count"].sort(descending=True)
+    if len(sizes) < 2 or sizes[1] < _FEW_ROWS:
+        return
+    for name, column in columns.items():
+        values = _series(column).alias("value")
+        rows = pl.DataFrame([values, labels])
+        # The first rows rule out nearly all columns.
+        if _is_one_label(rows.head(1000)) and _is_one_label(rows):
+            n = values.n_unique()
+            if n * _FEW_ROWS <= len(values):
+                raise _is_outcome(name, n, remedy)
+
+
+def refuse_groups_of_one_label(groups: Sequence[str], cells: Mapping[tuple[Any, ...], Sample]) -> None:
+    """Do the same for the cells of groups, by the number of rows and of events of each value."""
+    for k, name in enumerate(groups):
+        totals: dict[Any, Any] = defaultdict(lambda: np.zeros(2))
+        for key, sample in cells.items():
+            totals[key[k]] += sample.positives.sum(), (sample.count - sample.positives).sum()
+        events = np.array(list(totals.values()))
+        one_label = events.min(axis=1) <= 1e-9 * events.max(axis=1)
+        few = min(events.sum(axis=0)) < _FEW_ROWS or len(events) * _FEW_ROWS > events.sum()
+        if one_label.all() and not few:
+            raise _is_outcome(name, len(events), EARLIER_GROUPS)
+
+
+def _is_outcome(name: str, n_values: int, remedy: str) -> InputError:
+    return InputError(
+        f"has {n_values:,} values, and all rows with the same value have the same label: it is the outcome, or was "
+        f"known only after it",
+        argument=called([name]),
+        remedy=remedy,
+    )
+
+
+def _series(values: Any) -> Any:
+    is_object = isinstance(values, np.ndarray) and values.dtype.kind == "O"
+    return pl.Series(values=values.tolist() if is_object else values, strict=False)
+
+
+def _is_one_label(rows: Any) -> bool:
+    """Return whether all rows with the same value have the same label."""
+    return bool(rows.n_unique() == rows["value"].n_unique())

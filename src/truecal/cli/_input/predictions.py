@@ -6,44 +6,47 @@ All tables take the same steps; only the last one differs: rows become a `Sample
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from truecal._lib.text import counted, listing
-from truecal.cli._errors import naming
-from truecal.cli._input.columns import Columns, Reading
+from truecal._lib.text import listing
+from truecal.cli._input.columns import Columns, Reading, join_gold
 from truecal.cli._input.files import open_table
-from truecal.cli._input.kinds import GOLD, LabelKind, join_gold
-from truecal.cli._input.plan import CLUSTER, WEIGHT, Plan, make_plan, names_in_frame
+from truecal.cli._input.labels import GOLD, LabelKind
+from truecal.cli._input.plan import (
+    CLUSTER,
+    EARLIER_GROUPS,
+    WEIGHT,
+    Plan,
+    cluster_note,
+    make_plan,
+    names_in_frame,
+    refuse_groups_of_one_label,
+    refuse_outcomes,
+    suggest_clusters,
+    suggest_columns,
+)
 from truecal.cli._input.scores import read_scores
 from truecal.cli._input.table import Table, as_array
 from truecal.cli._input.values import Field, Frame, called
+from truecal.cli._output import naming
+from truecal.data import as_samples, probabilities_from_logits, read_rows
 from truecal.data.faults import CLASSES, are_classes
+from truecal.data.groups import split_rows, split_sample
+from truecal.data.labels import Labels
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from truecal.data.sample import Sample
     from truecal.inference._test_result import TestResult
     from truecal.results import Estimate
-
-#: Names of columns that say which question, patient and so on a row belongs to.
-_UNIT = re.compile(
-    r"^(question|prompt|problem|task|item|patient|subject|participant|person|user|customer|client|hospital|clinic"
-    r"|session|document|doc|image|case|sample|cluster)s?([ _.-]?(id|no|nr|num|number|key|name|uid))?$",
-    re.IGNORECASE,
-)
-#: Names of columns of weights, and of models of which each has rows of its own.
-_WEIGHT = re.compile(r"^(sample|sampling|case|survey)?[ _.-]?weights?$", re.IGNORECASE)
-_MODEL = re.compile(r"^(model|classifier|llm)s?([ _.-]?(id|name))?$", re.IGNORECASE)
 
 
 def load(
@@ -75,7 +78,9 @@ def load(
     if kind is None:
         columns = columns.complete(table, logits=options.logits)
     else:
-        table, kind = join_gold(table, kind)
+        if kind.gold and kind.gold not in table.columns and Path(kind.gold).is_file():
+            table, gold = join_gold(table, kind.gold)
+            kind = replace(kind, gold=gold)
         columns = replace(columns, label_columns=kind.columns)
         columns = columns.complete(table, logits=options.logits, labelled=kind.uses_label)
         kind = kind.complete(columns)
@@ -123,7 +128,7 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
             y_true = plan.kind.labels(rows)
     else:
         y_true = as_array(rows[plan.label])
-        refuse_outcomes(group, y_true, remedy=_EARLIER_GROUPS)
+        refuse_outcomes(group, y_true, remedy=EARLIER_GROUPS)
     options = dict(plan.options)
     if columns.weight:
         options["sample_weight"] = as_array(rows[WEIGHT])
@@ -131,11 +136,11 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
         options["clusters"] = rows[CLUSTER].to_numpy()
     if plan.weighting != "sampling":
         options["weighting"] = plan.weighting
-    notes = [_cluster_note(plan, rows[CLUSTER].n_unique())] if columns.cluster else _suggest_clusters(plan)
+    notes = [cluster_note(plan, rows[CLUSTER].n_unique())] if columns.cluster else suggest_clusters(plan)
     models = {
         name: _matrix(rows, fields, plan.reading, table.source, kept) for name, fields in plan.models.items()
     }
-    return [*notes, *_suggest_columns(plan)], {
+    return [*notes, *suggest_columns(plan)], {
         "y_true": y_true,
         "n_rows": len(y_true),
         "models": models,
@@ -143,6 +148,7 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
         "group": group,
         "features": {name: rows[f"feature {k}"].to_numpy() for k, name in enumerate(plan.features)},
         "kept": kept,
+        "are_logits": plan.reading.logits and plan.reading.keep_logits,
     }
 
 
@@ -158,7 +164,7 @@ def _summarized(
     groups = [f"group {k}" for k in range(len(plan.groups))]
     cells = _summarize(plan, lazy, groups)
     if sum(map(len, plan.models.values())) == 1:
-        _refuse_groups_of_one_label(list(plan.groups), cells)
+        refuse_groups_of_one_label(list(plan.groups), cells)
     content: dict[str, Any] = {"options": plan.options, "cells": cells}
     if not plan.columns.cluster:
         return [], content
@@ -167,7 +173,7 @@ def _summarized(
         content["whole"] = _summarize(plan, lazy, [])[()]
         samples.append(content["whole"])
     n_clusters = max(sample.dependence.n_named or 0 for sample in samples)
-    return [_cluster_note(plan, n_clusters)], content
+    return [cluster_note(plan, n_clusters)], content
 
 
 def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[Any, ...], Sample]:
@@ -203,16 +209,12 @@ def _matrix(
     values = as_array(matrix.to_series()) if len(fields) == 1 else matrix.to_numpy()
     if not reading.logits or reading.keep_logits:
         return values
-    from truecal.data import probabilities_from_logits
-
     with naming(source, {"logits": called([part.name for part in fields])}, kept):
         return probabilities_from_logits(values)
 
 
 def _drop(plan: Plan, lazy: pl.LazyFrame) -> tuple[pl.LazyFrame, NDArray[Any] | None, str]:
     """Drop rows with missing values; return the remaining rows, their positions, and a note."""
-    import polars as pl
-
     table, schema = plan.frame.table, lazy.collect_schema()
     needed = [name for name in plan.values if name != GOLD]
     missing = pl.any_horizontal(
@@ -227,50 +229,6 @@ def _drop(plan: Plan, lazy: pl.LazyFrame) -> tuple[pl.LazyFrame, NDArray[Any] | 
         kept = np.flatnonzero(~table.collect(lazy.select(missing.alias("missing")))["missing"].to_numpy())
     note = f"dropped {found['dropped']:,} of {found['n']:,} rows with missing values"
     return lazy.filter(~missing), kept, note
-
-
-def _cluster_note(plan: Plan, n: int) -> str:
-    """Return a note with the number of clusters and the weighting."""
-    same = "every cluster" if plan.reading.equal_clusters else "every row"
-    return f"{counted(n, 'cluster')} in {plan.columns.cluster!r}; {same} counts the same"
-
-
-def _unused(plan: Plan, pattern: re.Pattern[str]) -> list[str]:
-    """Return the columns whose names match, and that are not used."""
-    used = plan.columns.used
-    return [name for name in plan.frame.table.columns if name not in used and pattern.search(name)]
-
-
-def _suggest_columns(plan: Plan) -> list[str]:
-    """Return notes on columns that look like weights or like several models, and that are not used."""
-    notes = [
-        f"column {name!r} is not used; 'truecal measure --weight {name}' takes it as weights"
-        for name in (_unused(plan, _WEIGHT) if not plan.columns.weight else ())
-    ]
-    table = plan.frame.table
-    for name in _unused(plan, _MODEL):
-        column = table.collect(table.scan([name])).to_series()
-        if 1 < (distinct := column.n_unique()) <= len(column) / 2:
-            notes.append(
-                f"column {name!r} has {distinct:,} values, and the rows of all of them are taken together; "
-                f"'truecal measure --group {name}' takes each alone"
-            )
-    return notes
-
-
-def _suggest_clusters(plan: Plan) -> list[str]:
-    """Return a note on a column that looks like the name of a question or a patient, and whose values repeat."""
-    table = plan.frame.table
-    for name in _unused(plan, _UNIT):
-        column = table.collect(table.scan([name])).to_series()
-        distinct, n = column.n_unique(), len(column)
-        if 1 < distinct <= n / 1.5 and not column.dtype.is_nested() and not column.dtype.is_float():
-            note = (
-                f"{name!r} has {distinct:,} values in {n:,} rows: if rows with the same value depend on each "
-                f"other, name it with --cluster, or intervals are too short"
-            )
-            return [note]
-    return []
 
 
 def _load_cells(
@@ -314,63 +272,6 @@ def _load_cells(
     )
 
 
-_EARLIER_GROUPS = "Choose groups that are known before the outcome."
-#: Rows of a label, and mean rows of a value, below which one label for each value may be chance.
-_FEW_ROWS = 10
-
-
-def refuse_outcomes(columns: Mapping[str, Any], label: NDArray[Any], *, remedy: str) -> None:
-    """Refuse columns that determine the label: given the outcome, no probability but 0 and 1 is calibrated."""
-    import polars as pl
-
-    labels = _series(label).alias("label")
-    sizes = labels.value_counts()["count"].sort(descending=True)
-    if len(sizes) < 2 or sizes[1] < _FEW_ROWS:
-        return
-    for name, column in columns.items():
-        values = _series(column).alias("value")
-        rows = pl.DataFrame([values, labels])
-        # The first rows rule out nearly all columns.
-        if _is_one_label(rows.head(1000)) and _is_one_label(rows):
-            n = values.n_unique()
-            if n * _FEW_ROWS <= len(values):
-                raise _is_outcome(name, n, remedy)
-
-
-def _refuse_groups_of_one_label(groups: Sequence[str], cells: Mapping[tuple[Any, ...], Sample]) -> None:
-    """Do the same for the cells of groups, by the number of rows and of events of each value."""
-    for k, name in enumerate(groups):
-        totals: dict[Any, Any] = defaultdict(lambda: np.zeros(2))
-        for key, sample in cells.items():
-            totals[key[k]] += sample.positives.sum(), (sample.count - sample.positives).sum()
-        events = np.array(list(totals.values()))
-        one_label = events.min(axis=1) <= 1e-9 * events.max(axis=1)
-        few = min(events.sum(axis=0)) < _FEW_ROWS or len(events) * _FEW_ROWS > events.sum()
-        if one_label.all() and not few:
-            raise _is_outcome(name, len(events), _EARLIER_GROUPS)
-
-
-def _is_outcome(name: str, n_values: int, remedy: str) -> InputError:
-    return InputError(
-        f"has {n_values:,} values, and all rows with the same value have the same label: it is the outcome, or was "
-        f"known only after it",
-        argument=called([name]),
-        remedy=remedy,
-    )
-
-
-def _series(values: Any) -> Any:
-    import polars as pl
-
-    is_object = isinstance(values, np.ndarray) and values.dtype.kind == "O"
-    return pl.Series(values=values.tolist() if is_object else values, strict=False)
-
-
-def _is_one_label(rows: Any) -> bool:
-    """Return whether all rows with the same value have the same label."""
-    return bool(rows.n_unique() == rows["value"].n_unique())
-
-
 # --- Predictions as the commands use them ---------------------------------------------------------
 
 
@@ -398,6 +299,8 @@ class Predictions:
         Columns of features.
     kept : ndarray, or None
         Numbers of the rows that were kept, if rows were dropped.
+    are_logits : bool
+        Whether the models are logits.
     cells : dict of tuple to Cells
         For a large table: the summary of each group, with the key () for all rows.
     whole : Cells, or None
@@ -415,6 +318,7 @@ class Predictions:
     group: dict[str, pl.Series] = field(default_factory=dict)
     features: dict[str, NDArray[Any]] = field(default_factory=dict)
     kept: NDArray[Any] | None = None
+    are_logits: bool = False
     cells: dict[tuple[Any, ...], Sample] = field(default_factory=dict)
     whole: Sample | None = None
     n_rows: int | None = None
@@ -448,8 +352,6 @@ class Predictions:
 
     def check_labels(self) -> None:
         """Refuse labels whose classes are not known, which a recalibrator would take in their sorted order."""
-        from truecal.data.labels import Labels
-
         with self.naming():
             labels, pos_label = Labels(self.y_true, len(self.y_proba)), self.options.get("pos_label")
             if self.y_proba.ndim == 1:
@@ -469,15 +371,24 @@ class Predictions:
         if self.y_true is None:
             found = {"": reversed_scores(self.sample)}
         else:
-            from truecal.data import as_samples
-
             with self.naming():
                 each = {
-                    name: as_samples(self.y_true, one, **self.options) for name, one in self.models.items()
+                    name: as_samples(self.y_true, one, **self.options)
+                    for name, one in self.probabilities().items()
                 }
             found = {name: reversed_scores(*samples) for name, samples in each.items() if len(samples) == 1}
         sentences = [(name, sentence) for name, sentence in found.items() if sentence is not None]
         return [f"{name}: {sentence}" if len(self.models) > 1 else sentence for name, sentence in sentences]
+
+    def probabilities(self) -> dict[str, NDArray[Any]]:
+        """Return the probabilities of each model."""
+        logits = self.models if self.are_logits else {}
+        return {**self.models, **{name: probabilities_from_logits(one) for name, one in logits.items()}}
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that were given."""
+        return {name: value for name, value in self.options.items() if value is not None}
 
     @property
     def rows(self) -> dict[str, Any]:
@@ -492,8 +403,6 @@ class Predictions:
 
     @cached_property
     def _rows(self) -> Any:
-        from truecal.data import read_rows
-
         with self.naming():
             (rows,) = read_rows(self.y_true, self.y_proba, **self.options)
         return replace(rows, target=self.target) if self.target else rows
@@ -512,8 +421,6 @@ class Predictions:
     @cached_property
     def groups(self) -> dict[str, Sample]:
         """The sample of each group, by its name."""
-        from truecal.data.groups import split_rows, split_sample
-
         if not self.columns.group:
             return {}
         if self.y_true is not None:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from truecal._lib.text import counted
 from truecal.cli._input.columns import Reading
 from truecal.cli._input.values import Field, Frame, called
 from truecal.data.faults import ROUNDING, ScoreValues, look_at
 from truecal.exceptions import InputError, Remedy
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: One in this many values counts as many.
 _MANY = 20
@@ -33,8 +31,6 @@ def read_scores(
         return scores, notes
     if as_models or len(fields) < 2:
         raise InputError("needs a column of scores for each class", argument="--normalize")
-    import polars as pl
-
     total = pl.sum_horizontal(*scores)
     bad = total <= 0
     found = frame.ask(low=total.min(), high=total.max(), n=bad.sum())
@@ -65,7 +61,8 @@ def _on_scale(frame: Frame, fields: Sequence[Field], reading: Reading) -> tuple[
     _refuse_outside(frame, fields, raw, scores, values, reading)
     if scale:
         return scores, _check_scale(values, names, scale, reading)
-    _check_log_probabilities(values, names)
+    if values.n and values.code is not None and values.code < 0:
+        raise _code_error(values, names)
     return scores, []
 
 
@@ -80,15 +77,11 @@ def _check_options(reading: Reading) -> None:
     if len(names) > 1:
         raise InputError(f"{' and '.join(names)} cannot be combined", remedy="Scores are on one scale.")
     if reading.scale is not None and not 0 < reading.scale < math.inf:
-        raise InputError(
-            f"must be a positive number, the largest possible score. Got {reading.scale:g} instead",
-            argument="--scale",
-        )
+        problem = f"must be a positive number, the largest possible score. Got {reading.scale:g} instead"
+        raise InputError(problem, argument="--scale")
 
 
 def _clipped(score: pl.Expr) -> pl.Expr:
-    import polars as pl
-
     return pl.when((score - 0.5).abs() < 0.5 + ROUNDING).then(score.clip(0, 1)).otherwise(score)
 
 
@@ -146,34 +139,22 @@ def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading
     if scale <= 1 or not values.n or values.high <= 0:
         return []
     if values.is_mixed:
-        raise InputError(
-            f"has {counted(values.between, 'value')} between 0 and 1 and {values.above:,} above: some look like "
-            f"fractions and others are on a scale of {scale:g}",
-            argument=names,
-            remedy="Write all of them on one scale.",
-        )
+        problem = f"has {counted(values.between, 'value')} between 0 and 1 and {values.above:,} above: some look like"
+        problem += f" fractions and others are on a scale of {scale:g}"
+        raise InputError(problem, argument=names, remedy="Write all of them on one scale.")
     if 0.5 < values.high <= 1:
-        raise InputError(
-            f"has no value above 1 (the largest is {values.high:g}), so they look like fractions",
-            argument=names,
-            remedy=f"Leave out {option}.",
-        )
+        problem = f"has no value above 1 (the largest is {values.high:g}), so they look like fractions"
+        raise InputError(problem, argument=names, remedy=f"Leave out {option}.")
     if scale == 100 and values.high == 10:
-        raise InputError(
-            "has no value above 10, and 10 itself, so they look like scores from 0 to 10",
-            argument=names,
-            remedy=f"Use --scale 10 instead of {option}.",
-        )
+        problem = "has no value above 10, and 10 itself, so they look like scores from 0 to 10"
+        raise InputError(problem, argument=names, remedy=f"Use --scale 10 instead of {option}.")
     if values.high <= 0.5:
         return [f"no value of {names} is above 0.5: are they probabilities, and not on a scale of {scale:g}?"]
     if scale == 100 and values.high <= 10:
         return [f"no value of {names} is above 10%: are they percentages, and not from 0 to 10?"]
     if 10 * values.between >= values.n and 10 * values.doubles < values.between:
-        note = (
-            f"{values.between:,} values of {names} are below 1, and few are from 1 to 2: are some of them "
-            f"probabilities, and not on a scale of {scale:g}?"
-        )
-        return [note]
+        doubt = f"are some of them probabilities, and not on a scale of {scale:g}?"
+        return [f"{values.between:,} values of {names} are below 1, and few are from 1 to 2: {doubt}"]
     return []
 
 
@@ -182,29 +163,18 @@ def _check_logits(values: ScoreValues, names: str, n_columns: int) -> list[str]:
     if not values.n:
         return []
     if values.code is not None and (n_columns == 1 or not values.above):
-        raise InputError(
-            f"has {counted(values.at_low if values.code == values.low else values.at_high, 'value')} of "
-            f"{values.code}, far from the others",
-            argument=names,
-            value=values.code,
-            remedy=Remedy.MISSING_CODE,
-        )
+        raise _code_error(values, names)
     if values.low >= 0 and values.high <= 1:
-        raise InputError(
-            "has all values in [0, 1], so they look like probabilities",
-            argument=names,
-            remedy="Leave out --logits.",
-        )
+        problem = "has all values in [0, 1], so they look like probabilities"
+        raise InputError(problem, argument=names, remedy="Leave out --logits.")
     if n_columns > 1:
         return []  # the softmax of log probabilities is right, too
     notes = []
     if values.high <= 0:
         if _MANY * values.nearly_zero >= values.n:
-            raise InputError(
-                f"has no positive value, and {values.nearly_zero:,} just below 0, so they look like log probabilities",
-                argument=names,
-                remedy="Use --log-probabilities instead of --logits.",
-            )
+            problem = f"has no positive value, and {values.nearly_zero:,} just below 0, so they look like log"
+            remedy = "Use --log-probabilities instead of --logits."
+            raise InputError(f"{problem} probabilities", argument=names, remedy=remedy)
         notes.append(
             f"no value of {names} is positive: are they log probabilities (--log-probabilities), and not logits?"
         )
@@ -212,11 +182,8 @@ def _check_logits(values: ScoreValues, names: str, n_columns: int) -> list[str]:
         if values.high > _LARGE_LOGIT or not values.fractional:
             option = _option(values)
             scores = {"--scale 10": "scores from 0 to 10", "--percent": "percentages"}.get(option, "scores")
-            raise InputError(
-                f"has no negative value, and values up to {values.high:g}, so they look like {scores}",
-                argument=names,
-                remedy=f"Use {option} instead of --logits.",
-            )
+            problem = f"has no negative value, and values up to {values.high:g}, so they look like {scores}"
+            raise InputError(problem, argument=names, remedy=f"Use {option} instead of --logits.")
         notes.append(f"no value of {names} is negative: are they something else, and not logits?")
     return notes
 
@@ -226,12 +193,8 @@ def _option(values: ScoreValues) -> str:
     return "--scale 10" if values.high <= 10 else "--percent" if values.high <= 100 else "--scale"
 
 
-def _check_log_probabilities(values: ScoreValues, names: str) -> None:
-    """Refuse probabilities that are called log probabilities."""
-    if values.n and values.code is not None and values.code < 0:
-        raise InputError(
-            f"has {counted(values.at_low, 'value')} of {values.code}, far from the others",
-            argument=names,
-            value=values.code,
-            remedy=Remedy.MISSING_CODE,
-        )
+def _code_error(values: ScoreValues, names: str) -> InputError:
+    """Return the error of a number that seems to stand for missing values."""
+    n = values.at_low if values.code == values.low else values.at_high
+    problem = f"has {counted(n, 'value')} of {values.code}, far from the others"
+    return InputError(problem, argument=names, value=values.code, remedy=Remedy.MISSING_CODE)

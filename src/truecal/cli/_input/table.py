@@ -14,17 +14,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from truecal._lib.checks import did_you_mean
 from truecal._lib.text import counted, listing
 from truecal.exceptions import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: Files with more rows, or bytes of text, are summarised in passes instead of loaded into memory.
 MANY_ROWS, MANY_BYTES = 20_000_000, 1_000_000_000
@@ -85,8 +83,6 @@ class Table:
             return False
         if self.n_bytes:
             return self.n_bytes > min(MANY_BYTES, MANY_ROWS * self.bytes_per_row)
-        import polars as pl
-
         return int(self.collect(self.frame.select(pl.len())).item()) > MANY_ROWS
 
     def describe(self) -> str:
@@ -97,8 +93,6 @@ class Table:
 
     def scan(self, names: Sequence[str]) -> pl.LazyFrame:
         """Return the named columns, or fields of columns such as ``pred.p``, as ``c0``, ``c1`` and so on."""
-        import polars as pl
-
         paths = [self._find(name) for name in names]
         if isinstance(self.frame, Mapping):
             arrays = [self.frame[self.columns[column]] for column, _ in paths]
@@ -132,8 +126,6 @@ class Table:
         )
 
     def _has_field(self, column: str, fields: list[str]) -> bool:
-        import polars as pl
-
         dtype = self.scan([column]).collect_schema()["c0"]
         for part in fields:
             if not isinstance(dtype, pl.Struct) or part not in (known.name for known in dtype.fields):
@@ -149,8 +141,6 @@ class Table:
     @contextmanager
     def reading(self, *errors: type[Exception]) -> Iterator[None]:
         """Name the file in errors of Polars, and in others that reading it may raise."""
-        import polars as pl
-
         expected: tuple[type[BaseException], ...]
         expected = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, *errors)
         try:
@@ -161,8 +151,6 @@ class Table:
 
 def _as_column(array: NDArray[Any]) -> pl.Series:
     """Return an array as a column: (n, K) as a column of K numbers each."""
-    import polars as pl
-
     if array.ndim > 1 and array.shape[-1] == array.size // max(len(array), 1) == 1:
         array = array.reshape(-1)
     if array.dtype.kind == "S":
@@ -296,8 +284,6 @@ def _stripped(names: Sequence[str]) -> tuple[str, ...]:
 
 def scan_text(content: Content, dialect: Dialect, *, is_packed: bool) -> pl.LazyFrame:
     """Return a text table, every column as text: a type that fits the first rows may not fit the others."""
-    import polars as pl
-
     frame = pl.scan_csv(
         content,
         separator=dialect.separator,
@@ -367,8 +353,6 @@ def explain_json(content: Content, error: BaseException) -> str:
 
 def scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame:
     """Return a table of JSON: one object for each line, or one value."""
-    import polars as pl
-
     first = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     _refuse_repeated_keys(first)
     lines = first.split(b"\n", 2)
@@ -384,8 +368,6 @@ def scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame:
 
 def _one_json_value(content: Content, *, is_object: bool) -> pl.DataFrame:
     """Return the table that one value of JSON holds: a list of rows, or an object of columns."""
-    import polars as pl
-
     parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
     if is_object and (rows := _rows_of_pandas(parts[0])) is not None:
         return pl.read_ndjson(rows, infer_schema_length=None)

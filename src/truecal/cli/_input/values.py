@@ -7,14 +7,13 @@ about its values is a query on that frame, so both are read by the same rules.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from truecal._lib.text import counted, listing
 from truecal.cli._input.table import Table
 from truecal.exceptions import InputError, Remedy
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: More groups than this are a mistake, such as a column of identifiers.
 _MOST_USER_GROUPS = 1000
@@ -51,15 +50,11 @@ class Field(NamedTuple):
     @property
     def is_text(self) -> bool:
         """Whether the values are text."""
-        import polars as pl
-
         return self.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Binary)
 
     @property
     def text(self) -> pl.Expr:
         """The values as text without blanks around them, null where nothing is left."""
-        import polars as pl
-
         text = self.values.cast(pl.String, strict=False).str.strip_chars()
         return pl.when(text != "").then(text)
 
@@ -128,8 +123,6 @@ class Frame:
 
     def first(self, where: pl.Expr, value: pl.Expr | None = None) -> tuple[int, Any]:
         """Return the number of the first row that meets a condition, and a value in it."""
-        import polars as pl
-
         rows = self.lazy.select(where=where, value=pl.lit(None) if value is None else value).with_row_index(
             "row"
         )
@@ -138,8 +131,6 @@ class Frame:
 
     def field(self, name: str) -> Field:
         """Return a column."""
-        import polars as pl
-
         column = f"c{self.names.index(name)}"
         return Field(name, pl.col(column), self._schema[column])
 
@@ -152,8 +143,6 @@ class Frame:
 
     def refuse_unused_codes(self, names: Sequence[str]) -> None:
         """Refuse codes for missing values that do not occur in any of these columns."""
-        import polars as pl
-
         parts = [part for name in names for part in self._parts(name)]
         found = self.ask(
             **{
@@ -166,16 +155,12 @@ class Frame:
                 raise InputError(f"{code!r} does not occur in {called(names)}", argument="--missing")
 
     def _without_codes(self, part: Field) -> Field:
-        import polars as pl
-
         if not self.missing:
             return part
         code = pl.any_horizontal(*(_is_code(part, code) for code in self.missing))
         return part._replace(values=pl.when(~code.fill_null(False)).then(part.values))
 
     def _parts(self, name: str) -> list[Field]:
-        import polars as pl
-
         whole = self.field(name)
         values, dtype = whole.values, whole.dtype
         if isinstance(dtype, pl.Struct):
@@ -216,8 +201,6 @@ class Frame:
         decimal_comma : bool
             Whether ``0,5`` may be one half.
         """
-        import polars as pl
-
         numbers: list[pl.Expr] = []
         questions: dict[str, pl.Expr] = {}
         for k, part in enumerate(fields):
@@ -290,8 +273,6 @@ class Frame:
 
     def labels(self, label: Field) -> Labels:
         """Return a column as labels: text is read as numbers or booleans where all of it is."""
-        import polars as pl
-
         if not label.is_text and not label.dtype.is_temporal():
             return self._typed_labels(label)
         text, everything = label.text, self.distinct(label.text)
@@ -311,8 +292,6 @@ class Frame:
         return Labels(text, "text", _listed(everything))
 
     def _typed_labels(self, label: Field) -> Labels:
-        import polars as pl
-
         values, dtype, kind = label.values, label.dtype, "number"
         if not (dtype.is_numeric() or dtype == pl.Boolean):
             raise label.error(f"contains {dtype} values, which cannot be labels")
@@ -331,8 +310,6 @@ class Frame:
 
     def names_of_rows(self, part: Field) -> pl.Expr:
         """Return a column as text, or as whole numbers where all of it is: groups, or clusters."""
-        import polars as pl
-
         if part.dtype.is_nested():
             raise part.error(f"contains {part.dtype} values, which cannot name groups of rows")
         rows = self._ask_distinct_rows(value=part.values, text=part.text)
@@ -358,8 +335,6 @@ class Frame:
 
 def _parse(text: pl.Expr, *, percent: bool, comma: bool = False) -> pl.Expr:
     """Return text as numbers, null where it is not a number."""
-    import polars as pl
-
     if percent:
         text = text.str.strip_suffix("%").str.strip_chars_end()
     if comma:
@@ -378,8 +353,6 @@ def _is_code(part: Field, code: str) -> pl.Expr:
         text = part.text
         same = text == code.strip()
         return same if number is None else same | (_parse(text, percent=False, comma=True) == number)
-    import polars as pl
-
     return part.values == number if number is not None and part.dtype.is_numeric() else pl.lit(False)
 
 
