@@ -8,6 +8,7 @@ from reference.labels_prototype import DESIGNS, inputs
 from truecal import InputError, labels
 from truecal.data.pseudo_labels import variance_by_score
 from truecal.data.question import ask
+from truecal.multiscale import ClusterNull, RowNull
 
 N = 2000
 
@@ -189,3 +190,29 @@ def test_a_horizon_beyond_the_follow_up_is_refused():
     seen = labels.censored(time, (time < 4.0).astype(int), horizon=5.0)
     with pytest.raises(InputError, match="too late"):
         truecal.estimate(seen, rng.random(300))
+
+
+def test_signs_of_very_many_rows_are_drawn_by_cells():
+    rng = np.random.default_rng(5)
+    n = 6000
+    score, weight = np.sort(rng.random(n)), np.ones(n)
+    residual = score - (rng.random(n) < score**1.1) * 1.2
+    rows = RowNull(score, residual, weight, scaled=True)
+    one_by_one = ClusterNull(score, residual, weight, np.arange(n), binary=False)
+    terms, start = np.column_stack([rows.score, rows.score**2]), np.arange(0, len(rows.score), 100)
+    np.testing.assert_allclose(rows.moments(terms, [1, 2]), one_by_one.moments(terms, [1, 2]))
+    scale = np.linspace(1, 2, len(start))
+    np.testing.assert_allclose(rows.bin_moments(start, scale), one_by_one.bin_moments(start, scale))
+    assert rows.scale == one_by_one.scale
+    drawn = [np.concatenate(list(null.draws(400, rng))) for null in (rows, one_by_one)]
+    sums = [np.add.reduceat(block, start, axis=1).var(axis=0) for block in drawn]
+    np.testing.assert_allclose(*sums, rtol=0.35)
+
+
+def test_the_scores_calibrate_what_gold_labels_are_drawn_from(data):
+    p = data["p"]
+    known = data["judged"].at(p).gold
+    chance = known.calibrated_chance(p, np.ones(len(p)))
+    np.testing.assert_allclose(chance.mean(), p.mean(), atol=1e-3)
+    line = np.log(p / (1 - p))
+    np.testing.assert_allclose(np.mean((chance - p) * line), 0, atol=2e-3)

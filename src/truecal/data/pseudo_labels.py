@@ -42,6 +42,10 @@ FEWEST_GOLD, FEWEST_OF_CLASS = 30, 5
 _FOLDS = 5
 #: A judge is described by about as many gold rows at most: more say the same.
 _MOST_FITTED = 10_000
+#: Its probabilities are moved to calibrated scores by about as many rows at most.
+_MOST_MOVED = 100_000
+#: What `Gold` knows row by row.
+_BY_ROW = ("label", "judge", "probability", "chance")
 #: The ridge on the description of the judge is this many rows divided by those that the gold rows are worth.
 _RIDGE_ROWS = 200.0
 #: Columns of the judges themselves in that description, whose ridge is 1: a judge is expected to say something.
@@ -65,11 +69,11 @@ class Gold:
 
     Attributes
     ----------
-    label : ndarray of shape (n,)
-        Gold labels; 0 where there is none.
-    known : ndarray of bool, of shape (n,)
-        Which rows have one.
-    probability : ndarray of shape (n,)
+    label : ndarray of int8, of shape (n,)
+        Gold labels; -1 where there is none.
+    judge : ndarray of int8, of shape (n,)
+        What the (first) judge said, 0 or 1.
+    probability : ndarray of shape (n,), or float
         :math:`\pi`, the probability of a gold label.
     chance : ndarray of shape (n,)
         q, the probability that the label is 1 given judge and score.
@@ -77,39 +81,59 @@ class Gold:
         :math:`\lambda`, the share of the judge's correction that is used.
     factor : float
         Observed squared errors of q on gold rows divided by those expected.
-    judge : ndarray of shape (n,)
-        What the (first) judge said, 0 or 1.
     """
 
-    label: FloatArray
-    known: BoolArray
-    probability: FloatArray
+    label: NDArray[np.int8]
+    judge: NDArray[np.int8]
+    probability: FloatArray | float
     chance: FloatArray
     share: float
     factor: float
-    judge: FloatArray
 
-    def at(self, score: FloatArray, chance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return z, m and the variance of z for some probabilities q of positive labels."""
+    @cached_property
+    def rows(self) -> IntArray:
+        """Rows with a gold label."""
+        return np.flatnonzero(self.label >= 0)
+
+    @cached_property
+    def pi(self) -> FloatArray | float:
+        """The probability of a gold label in these rows."""
+        return self.probability[self.rows] if isinstance(self.probability, np.ndarray) else self.probability
+
+    def at(self, score: FloatArray, chance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z and m for some probabilities q of positive labels."""
         mean = score + self.share * (chance - score)
-        value, variance = mean.copy(), (score - mean) ** 2
-        known, pi = self.known, self.probability[self.known]
-        value[known] += (self.label[known] - mean[known]) / pi
-        q, m = chance[known], mean[known]
-        variance[known] += self.factor * (q * (1 - q) + (q - m) ** 2) / pi**2
-        return value, mean, variance
+        value = mean.copy()
+        value[self.rows] += (self.label[self.rows] - mean[self.rows]) / self.pi
+        return value, mean
 
-    def calibrated_chance(self, score: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+    def noise(self, chance: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return the mean square of y - m, :math:`k (q (1 - q) + (q - m)^2)`."""
+        return np.asarray(self.factor * (chance * (1 - 2 * mean) + mean**2))
+
+    def calibrated_chance(self, score: FloatArray, weight: FloatArray) -> FloatArray:
         """Return q moved on the logit scale, by a line in the logit of the score, so that the scores are calibrated.
 
-        Mean and slope over all rows are then those of the scores, as under the hypothesis of a test.
+        Mean and slope over all rows, or many of them, are then those of the scores, as under the hypothesis of a test.
         """
         offset, line = _logit(self.chance, _CHANCE_END), _logit(score, _SCORE_END)
-        centre, spread = float(line.mean()), max(float(line.std()), 1e-9)
-        design = np.column_stack([np.ones_like(line), (line - centre) / spread])
-        count = np.ones(len(score)) if weight is None else weight
-        moved = fit_logistic(design, offset, count, count * score, lower=-20.0, upper=20.0)
-        return _inside(expit(offset + design @ moved.x), _CHANCE_END)
+        line -= float(line.mean())
+        line /= max(float(line.std()), 1e-9)
+        some = slice(None, None, max(1, len(score) // _MOST_MOVED))
+        design = np.column_stack([np.ones_like(line[some]), line[some]])
+        count = weight[some]
+        moved = fit_logistic(design, offset[some], count, count * score[some], lower=-20.0, upper=20.0)
+        line *= moved.x[1]
+        line += moved.x[0]
+        offset += line
+        return _inside(expit(offset), _CHANCE_END)
+
+    def take(self, chosen: IntArray | BoolArray) -> Gold:
+        """Return what is known of some rows."""
+        columns = {
+            name: value[chosen] for name, value in vars(self).items() if name in _BY_ROW and np.ndim(value)
+        }
+        return replace(self, **columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +187,8 @@ class PseudoLabels:
     @cached_property
     def exact(self) -> bool:
         """Whether all are 0 or 1 and no parameter was estimated: then they are ordinary labels."""
-        return self.nuisance is None and bool(((self.value == 0) | (self.value == 1)).all())
+        certain = self.gold is None and self.nuisance is None
+        return certain and bool(((self.value == 0) | (self.value == 1)).all())
 
     @cached_property
     def n_noisy(self) -> float:
@@ -176,20 +201,19 @@ class PseudoLabels:
     @property
     def too_few(self) -> str:
         """Why these rows are too few for an interval or a test; empty if they are enough."""
-        if self.gold is None or (n := int(np.count_nonzero(self.gold.known))) >= FEWEST_GOLD:
+        if self.gold is None or (n := len(self.gold.rows)) >= FEWEST_GOLD:
             return ""
         return f"{counted(n, 'gold label')} in these rows are too few; at least {FEWEST_GOLD} are needed"
 
     def take(self, chosen: NDArray[np.intp] | BoolArray) -> PseudoLabels:
         """Return those of some rows."""
-        gold, nuisance = self.gold, self.nuisance
-        if gold is not None:
-            columns = ("label", "known", "probability", "chance", "judge")
-            gold = replace(gold, **{name: getattr(gold, name)[chosen] for name in columns})
-        if nuisance is not None:
-            nuisance = replace(nuisance, slope=nuisance.slope[chosen])
+        nuisance = self.nuisance and replace(self.nuisance, slope=self.nuisance.slope[chosen])
         return replace(
-            self, value=self.value[chosen], variance=self.variance[chosen], gold=gold, nuisance=nuisance
+            self,
+            value=self.value[chosen],
+            variance=self.variance[chosen],
+            gold=self.gold and self.gold.take(chosen),
+            nuisance=nuisance,
         )
 
 
@@ -246,31 +270,36 @@ class Judged(ImperfectLabels):
 
     def _at(self, score: FloatArray, cluster: IntArray | None) -> PseudoLabels:
         """Return :math:`z = m + (G / pi) (y - m)`."""
-        known = ~np.isnan(self.gold)
-        label = np.where(known, self.gold, 0.0)
-        if known.all():
-            return PseudoLabels(label, score * (1 - score), "gold labels")
-        pi = np.full(len(score), known.mean()) if self.probability is None else self.probability
-        chance = _chance_given_judge(self.judge, score, label, known, pi, cluster)
-        judge = (self.judge[:, 0] > 0.5).astype(np.float64)
-        gold = Gold(label, known, pi, chance, 1.0, 1.0, judge)
-        y, f, q, w = label[known], score[known], chance[known], 1 / pi[known] ** 2
-        use = w * (1 - pi[known])
+        rows = np.flatnonzero(~np.isnan(self.gold))
+        if len(rows) == len(score):
+            return PseudoLabels(self.gold, score * (1 - score), "gold labels")
+        label = np.full(len(score), -1, dtype=np.int8)
+        label[rows] = self.gold[rows]
+        judge = (self.judge[:, 0] > 0.5).astype(np.int8)
+        pi = len(rows) / len(score) if self.probability is None else self.probability
+        logit = _logit(score, _SCORE_END)
+        gold = Gold(label, judge, pi, np.empty(0), 1.0, 1.0)
+        own = np.broadcast_to(gold.pi, len(rows))
+        chance = _chance_given_judge(self.judge, score, logit, gold, own, cluster)
+        y, f, q, w = self.gold[rows], score[rows], chance[rows], 1 / own**2
+        use = w * (1 - own)
         energy = float(use @ (q - f) ** 2)
         share = float(use @ ((q - f) * (y - f))) / energy if energy > 0 else 0.0
         half = float(w.mean()) / 2
         factor = (float(w @ (y - q) ** 2) + half) / (float(w @ (q * (1 - q))) + half)
-        gold = replace(gold, share=min(max(share, 0.0), 1.0), factor=factor)
-        value, mean, _ = gold.at(score, chance)
+        gold = replace(gold, chance=chance, share=min(max(share, 0.0), 1.0), factor=factor)
+        value, mean = gold.at(score, chance)
         # Over all rows that may get a gold label, not only those that did: few rows would make it a rough estimate.
-        variance = (score - mean) ** 2 + factor * (chance * (1 - chance) + (chance - mean) ** 2) / pi
-        kind = f"judge + {np.count_nonzero(known):,} gold"
-        return PseudoLabels(value, variance, kind, self._notes(score, gold), gold)
+        variance = gold.noise(chance, mean)
+        variance /= pi
+        mean -= score
+        variance += np.square(mean, out=mean)
+        kind = f"judge + {len(rows):,} gold"
+        return PseudoLabels(value, variance, kind, self._notes(logit, gold), gold)
 
-    def _notes(self, score: FloatArray, gold: Gold) -> tuple[str, ...]:
-        known = gold.known
-        right = gold.judge[known] == gold.label[known]
-        positive = gold.label[known] == 1
+    def _notes(self, logit: FloatArray, gold: Gold) -> tuple[str, ...]:
+        right = gold.judge[gold.rows] == gold.label[gold.rows]
+        positive = gold.label[gold.rows] == 1
         agreement = (
             f"Judge against gold: right in {percent(right.mean(), 0)} of {counted(len(right), 'gold row')} "
             f"(positives {percent(right[positive].mean(), 0)}, negatives {percent(right[~positive].mean(), 0)})."
@@ -283,7 +312,7 @@ class Judged(ImperfectLabels):
                 f"Gold labels vary {gold.factor:.1f} times as much about what judge and score predict as expected; "
                 f"intervals use the observed variation."
             )
-        pvalue = _gold_at_random(score, self.judge, known, self.probability)
+        pvalue = _gold_at_random(logit, self.judge, gold.rows, self.probability)
         if pvalue < _NOT_RANDOM:
             what = (
                 "Gold rows do not look like a random sample of all rows"
@@ -307,8 +336,8 @@ class Judged(ImperfectLabels):
 def _chance_given_judge(
     judge: FloatArray,
     score: FloatArray,
-    label: FloatArray,
-    known: BoolArray,
+    offset: FloatArray,
+    gold: Gold,
     probability: FloatArray,
     cluster: IntArray | None,
 ) -> FloatArray:
@@ -316,45 +345,52 @@ def _chance_given_judge(
 
     Logistic regressions of gold labels on judge, score and their products, with the score as an offset and a ridge.
     """
-    offset = _logit(score, _SCORE_END)
-    rows = np.flatnonzero(known)
-    line = _standardised(offset, rows)
-    columns = [np.ones(len(score)), line]
+    rows = gold.rows
+    label, start = gold.label[rows].astype(np.float64), offset[rows]
+    centre, spread = _standards(start)
+    line = (start - centre) / spread
+    columns, judges = [np.ones(len(rows)), line], []
     for one in judge.T:
         said = one if ((one == 0) | (one == 1)).all() else _logit(one, _JUDGE_END)
-        said = _standardised(said, rows)
-        columns += [said, said * line]
-    fold = _folds(score, judge, label, rows, cluster)
-    chance, mean = np.empty(len(score)), np.zeros(len(columns))
-    gold = np.column_stack([column[rows] for column in columns])
+        standards = _standards(said[rows])
+        column = (said[rows] - standards[0]) / standards[1]
+        columns += [column, column * line]
+        judges.append((said, *standards))
+    fold = _folds(score[rows], judge[rows], label, None if cluster is None else cluster[rows])
+    design, own, mean = np.column_stack(columns), np.empty(len(rows)), np.zeros(len(columns))
     for number in range(_FOLDS):
-        others, own = np.flatnonzero(fold != number), fold == number
+        others = np.flatnonzero(fold != number)
         others = others[:: max(1, len(others) // _MOST_FITTED)]
-        there = rows[others]
-        fitted = _fit_ridge(gold[others], label[there], offset[there], 1 / probability[there], score[there])
-        chance[rows[own]] = offset[rows[own]] + gold[own] @ fitted
+        fitted = _fit_ridge(
+            design[others], label[others], start[others], 1 / probability[others], score[rows[others]]
+        )
+        own[fold == number] = (start + design @ fitted)[fold == number]
         mean += fitted / _FOLDS
-    rest = np.flatnonzero(~known)
-    logit = offset[rest]
-    for column, coefficient in zip(columns, mean, strict=True):
-        logit += coefficient * column[rest]
-    chance[rest] = logit
-    return _inside(expit(chance), _CHANCE_END)
+    # A line in the logit of the score, whose level and slope depend on the judges.
+    level, slope = np.full(len(score), mean[0]), np.full(len(score), mean[1])
+    for (said, middle, width), first, second in zip(judges, mean[2::2], mean[3::2], strict=True):
+        level += (first / width) * (said - middle)
+        slope += (second / width) * (said - middle)
+    slope *= (offset - centre) / spread
+    level += slope
+    level += offset
+    level[rows] = own
+    return _inside(expit(level), _CHANCE_END)
 
 
-def _folds(
-    score: FloatArray, judge: FloatArray, label: FloatArray, rows: IntArray, cluster: IntArray | None
-) -> IntArray:
+def _folds(score: FloatArray, judge: FloatArray, label: FloatArray, cluster: IntArray | None) -> IntArray:
     """Return the part of each gold row, which does not depend on the order of rows; clusters are kept together."""
     if cluster is not None:
-        number = np.unique(cluster[rows], return_inverse=True)[1]
-        mean = np.bincount(number, score[rows]) / np.bincount(number)
+        number = np.unique(cluster, return_inverse=True)[1]
+        mean = np.bincount(number, score) / np.bincount(number)
         place = np.empty(len(mean), dtype=np.intp)
         place[np.argsort(mean, kind="stable")] = np.arange(len(mean))
         return np.asarray(place[number] % _FOLDS)
-    order = np.lexsort((label[rows], *judge[rows].T, score[rows]))
-    fold = np.empty(len(rows), dtype=np.intp)
-    fold[order] = np.arange(len(rows)) % _FOLDS
+    order = np.argsort(score)
+    if (np.diff(score[order]) == 0).any():
+        order = np.lexsort((label, *judge.T, score))
+    fold = np.empty(len(score), dtype=np.intp)
+    fold[order] = np.arange(len(score)) % _FOLDS
     return fold
 
 
@@ -377,34 +413,36 @@ def _fit_ridge(
 
 
 def _gold_at_random(
-    score: FloatArray, judge: FloatArray, known: BoolArray, probability: FloatArray | None
+    logit: FloatArray, judge: FloatArray, rows: IntArray, probability: FloatArray | None
 ) -> float:
     """Return the p-value of a score test that gold rows were drawn with their probabilities."""
     from scipy.special import chdtrc
 
-    x = np.column_stack([np.ones(len(score)), _logit(score, _SCORE_END), judge])
+    x = np.vstack([np.ones_like(logit), logit, judge.T])
     if probability is None:
-        x = x[:, 1:] - x[:, 1:].mean(axis=0)
-        probability = np.full(len(score), known.mean())
-    total = x.T @ (known - probability)
-    covariance = (x.T * (probability * (1 - probability))) @ x
+        x = x[1:] - x[1:].mean(axis=1, keepdims=True)
+        share = len(rows) / len(logit)
+        total, covariance = x[:, rows].sum(axis=1), share * (1 - share) * (x @ x.T)
+    else:
+        total = x[:, rows].sum(axis=1) - x @ probability
+        covariance = (x * (probability * (1 - probability))) @ x.T
     found, _, rank, _ = np.linalg.lstsq(covariance, total, rcond=1e-9)
     return float(chdtrc(max(int(rank), 1), max(float(total @ found), 0.0)))
 
 
-def _standardised(values: FloatArray, rows: IntArray) -> FloatArray:
-    """Return values less their mean, divided by their standard deviation, over some of the rows."""
-    some = values[rows]
-    return np.asarray((values - some.mean()) / max(float(some.std()), 1e-3))
+def _standards(values: FloatArray) -> tuple[float, float]:
+    """Return mean and standard deviation."""
+    return float(values.mean()), max(float(values.std()), 1e-3)
 
 
 def _inside(values: FloatArray, end: float) -> FloatArray:
-    return np.asarray(np.minimum(np.maximum(values, end), 1 - end), dtype=np.float64)
+    return np.asarray(np.clip(values, end, 1 - end), dtype=np.float64)
 
 
 def _logit(values: FloatArray, end: float) -> FloatArray:
     values = _inside(values, end)
-    return np.asarray(np.log(values) - np.log1p(-values))
+    values /= 1 - values
+    return np.log(values, out=values)
 
 
 # --- Annotators ------------------------------------------------------------------------------------
@@ -543,13 +581,7 @@ class Censored(ImperfectLabels):
         kind = f"outcomes at {self.horizon:g}, {percent(1 - self.seen.mean(), 0)} censored before"
         if self.seen.all():
             return PseudoLabels(self.label, score * (1 - score), kind)
-        stratum, by_score = self._strata(score)
-        uncensored = np.empty(len(score))
-        for number in range(int(stratum.max()) + 1):
-            rows = np.flatnonzero(stratum == number)
-            if not self._enough(rows):
-                raise self._too_late(rows)
-            uncensored[rows] = self._uncensored(rows)
+        stratum, by_score, uncensored = self._strata(score)
         least = float(uncensored[self.seen].min())
         value = score.copy()
         value[self.seen] += ((self.label - score) / uncensored)[self.seen]
@@ -574,46 +606,50 @@ class Censored(ImperfectLabels):
             remedy="Choose an earlier horizon, or fewer strata.",
         )
 
-    def _strata(self, score: FloatArray) -> tuple[IntArray, bool]:
-        """Return the stratum of each row, and whether strata are those of the score; small ones are merged."""
-        if isinstance(self.strata, np.ndarray):
-            return self.strata, False
+    def _strata(self, score: FloatArray) -> tuple[IntArray, bool, FloatArray]:
+        """Return the stratum of each row, whether strata are those of the score, and the rows' chances to be seen.
+
+        Small strata of the score are merged.
+        """
+        by_score = not isinstance(self.strata, np.ndarray)
         known = int(np.count_nonzero(self.seen))
         n = max(1, min(_MOST_STRATA, known // _ROWS_PER_STRATUM)) if self.strata is None else self.strata
-        stratum = _bins_of_equal_mass(score, n)
-        while stratum.max() > 0:
-            rows = [np.flatnonzero(stratum == number) for number in range(int(stratum.max()) + 1)]
-            poor = next((k for k, some in enumerate(rows) if not self._enough(some)), None)
+        stratum = _bins_of_equal_mass(score, n) if isinstance(n, int) else n
+        while True:
+            number = range(int(stratum.max()) + 1)
+            rows = [np.flatnonzero(stratum == k) for k in number]
+            chance = [self._uncensored(some) for some in rows]
+            poor = next((k for k in number if chance[k] is None), None)
             if poor is None:
                 break
+            if len(rows) == 1 or not by_score:
+                raise self._too_late(rows[poor])
             before, after = (len(rows[k]) if 0 <= k < len(rows) else math.inf for k in (poor - 1, poor + 1))
             stratum = stratum - (stratum > (poor - 1 if before <= after else poor))
-        return stratum, True
+        uncensored = np.empty(len(score))
+        uncensored[np.concatenate(rows)] = np.concatenate([one for one in chance if one is not None])
+        return stratum, by_score, uncensored
 
-    def _enough(self, rows: IntArray) -> bool:
-        """Whether the probability of being uncensored is known, and not small, up to the horizon in a stratum."""
-        time = self.time[rows]
-        lost = time[~self.seen[rows]]
-        if len(lost) == 0:
-            return True
-        at_risk = int(np.count_nonzero(time >= lost.max()))
-        at_horizon = float(self._uncensored(rows, np.array([self.horizon]))[0])
-        return at_risk >= _FEWEST_AT_RISK and at_horizon >= _LEAST_UNCENSORED
+    def _uncensored(self, rows: IntArray) -> FloatArray | None:
+        """Return the Kaplan-Meier probability of not being censored before, for rows of a stratum that are seen.
 
-    def _uncensored(self, rows: IntArray, when: FloatArray | None = None) -> FloatArray:
-        """Return the Kaplan-Meier probability of not being censored before some times, in one stratum.
-
-        By default before the end of each row, or the horizon.
-
-        Of equal times, events come before censorings.
+        Before the time of the row, or the horizon. Of equal times, events come before censorings. None if too few
+        rows were followed until the last censoring before the horizon, or the probability is small there.
         """
-        time, lost = self.time[rows], self.event[rows] == 0
-        order = np.lexsort((lost, time))
-        at_risk = len(rows) - np.arange(len(rows))
-        survival = np.concatenate([[1.0], np.cumprod(1 - np.where(lost[order], 1 / at_risk, 0.0))])
-        when = np.minimum(time, self.horizon) if when is None else when
-        before = np.searchsorted(time[order], when, side="left")
-        return np.asarray(survival[before])
+        time = self.time[rows]
+        times, lost = np.sort(time), np.sort(time[self.event[rows] == 0])
+        later = len(times) - np.searchsorted(times, lost, side="right")
+        at_risk = later + np.searchsorted(lost, lost, side="right") - np.arange(len(lost))
+        survival = np.concatenate([[1.0], np.cumprod(1 - 1 / at_risk)])
+        before = int(np.searchsorted(lost, self.horizon, side="left"))
+        if before > 0:
+            followed = len(times) - np.searchsorted(times, lost[before - 1], side="left")
+            if followed < _FEWEST_AT_RISK or survival[before] < _LEAST_UNCENSORED:
+                return None
+        chance = np.full(len(time), survival[before])
+        early = np.flatnonzero((time < self.horizon) & self.seen[rows])
+        chance[early] = survival[np.searchsorted(lost, time[early], side="left")]
+        return chance
 
 
 # --- Variances -------------------------------------------------------------------------------------
@@ -651,4 +687,5 @@ def _bins_of_equal_mass(score: FloatArray, n_bins: int) -> IntArray:
     first = np.arange(1, n_bins) * len(score) // n_bins
     edges = np.unique(np.partition(score, first)[first])
     place = np.searchsorted(edges, score, side="right")
-    return np.asarray(np.unique(place, return_inverse=True)[1].reshape(-1))
+    number = np.cumsum(np.bincount(place) > 0) - 1  # the first bin is empty if many scores are the smallest
+    return np.asarray(number[place])

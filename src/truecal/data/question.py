@@ -117,6 +117,13 @@ class Rows:
             return counted
         rows = self.kept()
         sampling = rows.weight is not None and not rows.counts
+        if rows.pseudo is not None and rows.weight is None and rows.cluster is None:
+            # Sorting takes most of the time, and estimate, interval and test ask one after the other.
+            kept: dict[Any, Sample] = vars(rows.pseudo).setdefault("_samples", {})
+            key = rows.target, rows.score.dtype
+            if key not in kept:
+                kept[key] = Sample.from_rows(rows.label, rows.score, target=rows.target, pseudo=rows.pseudo)
+            return kept[key]
         return Sample.from_rows(
             rows.label,
             rows.score,

@@ -712,17 +712,16 @@ class Sample(ScoreGroups):
     ) -> Sample:
         """Group checked rows: `label` of 0 and 1 or `pseudo`, `score` in [0, 1], `weight` positive."""
         if weight is None and clusters is None and pseudo is None:
-            return cls._from_sorted(*sort_rows(label, score), score.dtype, target)
+            return group_sorted(*sort_rows(label, score), score.dtype, target)
         value = label if pseudo is None else pseudo.value
-        order = _row_order(score, value, weight)
+        order, groups = _row_order(score, value, weight)
         weight = ones(len(score)) if weight is None else weight[order]
         value, score = value[order], score[order]
-        groups = _group_starts(score)
         start = np.arange(len(score)) if groups is None else groups
         square = weight**2 if sampling else weight
 
         def total(values: FloatArray) -> FloatArray:
-            return np.array(values) if groups is None else np.add.reduceat(values, start)
+            return values if groups is None else np.add.reduceat(values, start)
 
         more: dict[str, Any] = {}
         if sampling or pseudo is not None:
@@ -750,19 +749,22 @@ class Sample(ScoreGroups):
             **more,
         )
 
-    @classmethod
-    def _from_sorted(cls, score: FloatArray, label: FloatArray, dtype: np.dtype[Any], target: str) -> Sample:
-        start = _group_starts(score)
-        if start is None:
-            return cls(score=score, count=ones(len(score)), positives=label, dtype=dtype, target=target)
-        edges = np.append(start, len(score))
-        rows, positives = edges.astype(np.float64), prefix_sums(label)[edges]
-        sample = cls(
-            score=score[start], count=np.diff(rows), positives=np.diff(positives), dtype=dtype, target=target
-        )
-        # Precomputed values for callers.
-        vars(sample).update(n=len(score), whole=True, cumulative_count=rows, cumulative_positives=positives)
-        return sample
+
+def group_sorted(
+    score: FloatArray, label: FloatArray, dtype: np.dtype[Any], target: str = "P(y = 1)"
+) -> Sample:
+    """Group checked rows in ascending order of their scores, of which each counts once."""
+    start = _group_starts(score)
+    if start is None:
+        return Sample(score=score, count=ones(len(score)), positives=label, dtype=dtype, target=target)
+    edges = np.append(start, len(score))
+    rows, positives = edges.astype(np.float64), prefix_sums(label)[edges]
+    sample = Sample(
+        score=score[start], count=np.diff(rows), positives=np.diff(positives), dtype=dtype, target=target
+    )
+    # Precomputed values for callers.
+    vars(sample).update(n=len(score), whole=True, cumulative_count=rows, cumulative_positives=positives)
+    return sample
 
 
 def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
@@ -782,13 +784,19 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
     return keys.view(score.dtype).astype(np.float64, copy=False), labels
 
 
-def _row_order(score: NDArray[Any], value: NDArray[Any], weight: FloatArray | None) -> NDArray[np.intp]:
-    """Return the order of rows by score, in which sums round the same for any order in which the rows came."""
+def _row_order(
+    score: NDArray[Any], value: NDArray[Any], weight: FloatArray | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+    """Return the order of rows by score, in which sums round the same for any order in which the rows came.
+
+    Also where scores that differ from the one before begin in it; None if all do.
+    """
     order = np.argsort(score)
+    groups = _group_starts(score[order])
     whole = weight is None and value.dtype.kind != "f"  # sums of whole numbers do not depend on it
-    if whole or _group_starts(score[order]) is None:
-        return order
-    return np.lexsort((value, score) if weight is None else (weight, value, score))
+    if not whole and groups is not None:
+        order = np.lexsort((value, score) if weight is None else (weight, value, score))
+    return order, groups
 
 
 def _rebuild(kind: type[Sample], values: dict[str, Any]) -> Sample:

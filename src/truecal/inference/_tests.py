@@ -40,6 +40,7 @@ from truecal.multiscale import (
     LabelNull,
     Null,
     Outcome,
+    RowNull,
     Trials,
     far_tail,
     flip_scale,
@@ -49,6 +50,9 @@ from truecal.multiscale import (
     variance_excess,
 )
 from truecal.results import Estimate
+
+#: From so many rows on, random signs of rows are drawn by cells, whose sums are nearly normal.
+_MANY_ROWS = 8192
 
 
 def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generator) -> TestResult:
@@ -210,10 +214,11 @@ def _null_of_pseudo_labels(pseudo: PseudoLabels, scale: float) -> Null:
     assert pseudo.weight is not None
     if pseudo.gold is not None:
         return GoldNull(pseudo.score, pseudo.weight, pseudo.gold)
-    weight = pseudo.weight * scale
-    return _random_signs(
-        pseudo, pseudo.score, weight * (pseudo.score - pseudo.value), weight, np.arange(len(weight))
-    )
+    weight = pseudo.weight if scale == 1 else pseudo.weight * scale
+    rows = pseudo.score, weight * (pseudo.score - pseudo.value), weight
+    if len(weight) > _MANY_ROWS:
+        return RowNull(*rows, scaled=not pseudo.may_vary_less)
+    return _random_signs(pseudo, *rows, np.arange(len(weight)))
 
 
 def _random_signs(pseudo: PseudoLabels | None, *rows: Any) -> ClusterNull:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import check_count, check_fraction
 from truecal._lib.types import NormLike, RNGLike
 from truecal.data.question import Question, ask
-from truecal.data.sample import Sample
+from truecal.data.sample import Sample, group_sorted
 from truecal.data.width_bins import WidthCounting
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, EstimatorSpec, get_estimator
 from truecal.exceptions import InputError, warn_user
@@ -245,8 +245,10 @@ def label_notes(sample: Sample, norm: float, confidence_level: float | None) -> 
 
     assert pseudo.score is not None
     assert pseudo.weight is not None
-    weight = None if (pseudo.weight == 1).all() else pseudo.weight
-    alone = Sample.from_rows(pseudo.gold.judge, pseudo.score, weight, sampling=weight is not None)
+    if (pseudo.weight == 1).all():
+        alone = group_sorted(pseudo.score, pseudo.gold.judge.astype(float), pseudo.score.dtype)
+    else:
+        alone = Sample.from_rows(pseudo.gold.judge, pseudo.score, pseudo.weight, sampling=True)
     interval = interval_of(Question((alone,)), norm, confidence_level)
     value = analyse(alone).error(norm)
     return (*sample.label_notes, f"The judge's labels alone would say {value:.4f}, {interval}.")

@@ -23,6 +23,7 @@ from truecal.multiscale._null import JointLabelNull as JointLabelNull
 from truecal.multiscale._null import JointNull as JointNull
 from truecal.multiscale._null import LabelNull as LabelNull
 from truecal.multiscale._null import Null as Null
+from truecal.multiscale._null import RowNull as RowNull
 from truecal.multiscale._null import Trials as Trials
 from truecal.multiscale._null import far_tail as far_tail
 from truecal.multiscale._null import flip_scale as flip_scale

@@ -152,6 +152,39 @@ def variance_excess(binomial: FloatArray, exact: FloatArray) -> float:
     return float(np.max(binomial[matters] / exact[matters], initial=1.0)) - 1
 
 
+@dataclass(frozen=True)
+class FlipScale:
+    """What random signs of clusters must be multiplied by, and whether they say enough.
+
+    Attributes
+    ----------
+    factor : float
+        At least 1.
+    deviation : float
+        Standard deviation of the total of the sums with random signs, scaled.
+    too_little : str
+        Why the clusters hold too little information for a test; empty if they hold enough.
+    doubt : float
+        Relative variance of the variance between clusters beyond that of normal sums, :math:`1 / G_e - 3 / (G + 2)`,
+        and at least 1 / G: far out in the tail skewed sums make random signs too certain even if no few stand out.
+    """
+
+    factor: float
+    deviation: float
+    too_little: str = ""
+    doubt: float = 0.0
+
+    def reason(self, pvalue: float) -> str:
+        """Return why a p-value from scaled signs is no test; empty if it is one.
+
+        Parameters
+        ----------
+        pvalue : float
+            With too little information it allows for any dependence, and counts if it is small.
+        """
+        return "" if pvalue <= CLEAR_PVALUE else self.too_little
+
+
 class Null(ABC):
     """Cell sums of residuals, for the data and for draws under calibration.
 
@@ -170,6 +203,8 @@ class Null(ABC):
     residual: FloatArray
     #: Whether labels are 0 and 1, so that a score of exactly 0 or 1 rules one of them out.
     binary: bool = True
+    #: How random signs are scaled, if draws are made by them.
+    scale: FlipScale = FlipScale(1.0, 0.0)
 
     @abstractmethod
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
@@ -196,13 +231,14 @@ class Null(ABC):
 
 
 class _IndependentNull(Null):
-    """Independent cells, whose residual sums have the variance `information` and a known fourth cumulant."""
+    """Independent cells, whose residual sums have a known variance, mostly `information`, and fourth cumulant."""
 
+    _variance: FloatArray
     _kurtosis: FloatArray
 
     def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
         """Return mean and variance from the variance and the fourth cumulant of cells."""
-        covariance = np.einsum("ki,kj->ij", terms, terms * self.information[:, np.newaxis])
+        covariance = np.einsum("ki,kj->ij", terms, terms * self._variance[:, np.newaxis])
         squares = np.cumsum(np.square(terms), axis=1)
         found = []
         for count in counts:
@@ -213,7 +249,7 @@ class _IndependentNull(Null):
 
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
         """Return mean and variance for bins, whose sums are independent."""
-        variance, kurtosis = np.add.reduceat([self.information, self._kurtosis], start, axis=1)
+        variance, kurtosis = np.add.reduceat([self._variance, self._kurtosis], start, axis=1)
         return float(variance @ scale), float((2 * variance**2 + kurtosis) @ scale**2)
 
     def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
@@ -251,7 +287,7 @@ class LabelNull(_IndependentNull):
         variance = trials.score * (1 - trials.score)
         self.mass = self._total(mass)
         self.score = _mean_scores(trials.score, mass, self._start)
-        self.information = self._total(mass * each * variance)
+        self.information = self._variance = self._total(mass * each * variance)
         self._kurtosis = self._total(mass * each**3 * variance * (1 - 6 * variance))
         self.expected = self._total(mass * trials.score)
         self.residual = self.expected - self._total(each * trials.positives)
@@ -339,24 +375,28 @@ class GoldNull(_IndependentNull):
 
     def __init__(self, score: FloatArray, weight: FloatArray, gold: Gold) -> None:
         chance = gold.calibrated_chance(score, weight)
-        value, mean, variance = gold.at(score, chance)
-        information = weight**2 * score * (1 - score)
-        noise = weight**2 * variance
-        # To the number of rows with true labels that would be as informative.
-        weight = weight * (float(weight.sum() * information.sum()) / float(np.sum(weight**2) * noise.sum()))
-        noise = weight**2 * variance
+        value, mean = gold.at(score, chance)
+        rows, judged = gold.rows, (score - mean) ** 2
+        variance = judged.copy()
+        variance[rows] += gold.noise(chance[rows], mean[rows]) / gold.pi**2
         self._start = start = _cell_starts(score, weight)
+        # To the number of rows with true labels that would be as informative.
+        square = weight**2
+        scale = float(weight.sum() * (square @ (score * (1 - score)))) / float(
+            square.sum() * (square @ variance)
+        )
+        weight, square = scale * weight, scale**2 * square
+        noise = square * variance
         self.mass = np.asarray(np.add.reduceat(weight, start))
         self.score = _mean_scores(score, weight, start)
-        self.information = np.asarray(np.add.reduceat(noise, start))
+        self.information = self._variance = np.asarray(np.add.reduceat(noise, start))
         self._kurtosis = -2 * np.asarray(np.add.reduceat(noise**2, start))
         self.residual = np.asarray(np.add.reduceat(weight * (score - value), start))
-        self._sd = np.sqrt(np.add.reduceat((weight * (score - mean)) ** 2, start))
+        self._sd = np.sqrt(np.add.reduceat(square * judged, start))
         # The gold rows, by cell.
-        rows = np.flatnonzero(gold.known)
         self._cell = np.searchsorted(start, rows, side="right") - 1
         self._chance, self._mean = chance[rows], mean[rows]
-        self._weight = weight[rows] * (np.sqrt(gold.factor) / gold.probability[rows])
+        self._weight = weight[rows] * (np.sqrt(gold.factor) / gold.pi)
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield blocks of residuals of gold labels that were drawn again."""
@@ -406,7 +446,8 @@ class ClusterNull(Null):
         scaled: bool = True,
     ) -> None:
         self.binary = binary
-        self.scale = flip_scale(score, residual, weight, cluster) if scaled else FlipScale(1.0, 0.0)
+        if scaled:
+            self.scale = flip_scale(score, residual, weight, cluster)
         cluster, self.n_clusters = in_blocks(cluster, int(cluster.max()) + 1)
         start = _cell_starts(score, weight)
         cell = np.repeat(np.arange(len(start)), np.diff(start, append=len(score)))
@@ -471,6 +512,41 @@ class ClusterNull(Null):
         sums = scipy.sparse.csr_array(entries, shape=(self.n_clusters, len(start)))
         sums.sum_duplicates()
         return sums
+
+
+class RowNull(_IndependentNull):
+    """Very many independent rows with random signs: sums over the rows of a cell are nearly normal.
+
+    Parameters
+    ----------
+    score, residual, weight : ndarray of shape (n,)
+        Score, w (f - z) and w of each row, sorted by score.
+    scaled : bool
+        As for `ClusterNull`.
+    """
+
+    binary = False
+
+    def __init__(self, score: FloatArray, residual: FloatArray, weight: FloatArray, *, scaled: bool) -> None:
+        if scaled:
+            self.scale = flip_scale(score, residual, weight)
+        start, square = _cell_starts(score, weight), residual**2
+        self.mass = np.asarray(np.add.reduceat(weight, start))
+        self.score = _mean_scores(score, weight, start)
+        self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
+        self.residual = np.asarray(np.add.reduceat(residual, start))
+        self._variance = np.asarray(np.add.reduceat(square, start))
+        self._kurtosis = -2 * np.asarray(np.add.reduceat(square**2, start))
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield blocks of normal residuals."""
+        sd = self.scale.factor * np.sqrt(self._variance)
+        for size in _blocks(n_resamples, len(sd)):
+            yield rng.standard_normal((size, len(sd))) * sd
+
+    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return the mass of the bins, as for clusters."""
+        return np.asarray(np.add.reduceat(self.mass, start))
 
 
 def _random_signs(n_draws: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
@@ -587,12 +663,17 @@ def _between(mean: FloatArray, score: FloatArray, start: NDArray[np.intp]) -> Fl
 
 def _cell_starts(score: FloatArray, mass: FloatArray) -> NDArray[np.intp]:
     """Return where cells begin: at every distinct score, or if these are too many at every 1/2048 of the mass."""
-    start = np.flatnonzero(np.diff(score, prepend=-1))
+    start = np.concatenate([[0], np.flatnonzero(score[1:] != score[:-1]) + 1])
     if len(start) <= TEST_CELLS:
         return start
+    # Scores of exactly 0 and 1 are cells of their own: a residual there is impossible.
+    if mass.strides == (0,) and len(start) == len(score):  # by their numbers, without a pass over all rows
+        edge = -((TEST_CELLS - 2 * len(score) * np.arange(1, TEST_CELLS)) // (2 * TEST_CELLS))
+        ends = [0, np.searchsorted(score, 0.0, side="right"), np.searchsorted(score, 1.0)]
+        first = np.unique(np.concatenate([edge, ends]))
+        return first[first < len(score)]
     group = np.add.reduceat(mass, start)
     place = np.floor(TEST_CELLS * (np.cumsum(group) - group / 2) / group.sum())
-    # Scores of exactly 0 and 1 are cells of their own: a residual there is impossible.
     certain = (score[start] > 0).astype(np.float64) + (score[start] == 1)
     return start[np.flatnonzero(np.diff(place, prepend=-1) + np.diff(certain, prepend=0))]
 
@@ -603,41 +684,12 @@ def _blocks(n_resamples: int, width: int, most: int = LABELS_AT_ONCE) -> Iterato
         yield min(size, n_resamples - first)
 
 
-@dataclass(frozen=True)
-class FlipScale:
-    """What random signs of clusters must be multiplied by, and whether they say enough.
-
-    Attributes
-    ----------
-    factor : float
-        At least 1.
-    deviation : float
-        Standard deviation of the total of the sums with random signs, scaled.
-    too_little : str
-        Why the clusters hold too little information for a test; empty if they hold enough.
-    doubt : float
-        Relative variance of the variance between clusters beyond that of normal sums, :math:`1 / G_e - 3 / (G + 2)`,
-        and at least 1 / G: far out in the tail skewed sums make random signs too certain even if no few stand out.
-    """
-
-    factor: float
-    deviation: float
-    too_little: str = ""
-    doubt: float = 0.0
-
-    def reason(self, pvalue: float) -> str:
-        """Return why a p-value from scaled signs is no test; empty if it is one.
-
-        Parameters
-        ----------
-        pvalue : float
-            With too little information it allows for any dependence, and counts if it is small.
-        """
-        return "" if pvalue <= CLEAR_PVALUE else self.too_little
-
-
 def flip_scale(
-    score: FloatArray, residual: FloatArray, weight: FloatArray, cluster: NDArray[np.intp], known: str = ""
+    score: FloatArray,
+    residual: FloatArray,
+    weight: FloatArray,
+    cluster: NDArray[np.intp] | None = None,
+    known: str = "",
 ) -> FlipScale:
     """Return how residual sums with random signs must be scaled.
 
@@ -645,8 +697,8 @@ def flip_scale(
     ----------
     score, residual, weight : ndarray of shape (m,)
         Score, and w (f - y) and w, of rows or of sums over rows of the same cluster and score.
-    cluster : ndarray of int, of shape (m,)
-        Number of the cluster, from 0.
+    cluster : ndarray of int, of shape (m,), optional
+        Number of the cluster, from 0; by default every row is one.
     known : str
         Why all rows, of which these are a part, hold too little information; empty if they hold enough.
 
@@ -657,8 +709,11 @@ def flip_scale(
     >>> round(scale.factor, 1), scale.too_little
     (9.9, 'all labels are the same, which does not show how much clusters differ')
     """
-    columns = [np.bincount(cluster, values) for values in (weight, residual, weight * score * (1 - score))]
-    size, sums, information = (column[columns[0] > 0] for column in columns)
+    columns = [weight, residual, weight * score * (1 - score)]
+    if cluster is not None:
+        columns = [np.bincount(cluster, values).astype(np.float64, copy=False) for values in columns]
+        columns = [column[columns[0] > 0] for column in columns]
+    size, sums, information = columns
     count, own, noise = len(sums), float(sums @ sums), float(information.sum())
     reason = known or _few(count)
     if not own > 0 or not noise > 0:  # nothing to scale: no residual, or none that the scores allow

@@ -330,15 +330,12 @@ def joint_test(
 
 
 def _outcome(omnibus: Omnibus, drawn: FloatArray, rng: np.random.Generator) -> Outcome:
-    null, reason, doubt = omnibus.null, "", 0.0
+    null = omnibus.null
     pvalue, bounds = rank_pvalue(omnibus.observed, drawn, rng)
-    if isinstance(null, ClusterNull):
-        reason, doubt = null.scale.reason(pvalue), null.scale.doubt
-        notes = () if reason else _few_clusters(null)
-    else:
-        notes = _merged(null)
+    reason = null.scale.reason(pvalue)
+    notes = () if reason else _few_clusters(null) if isinstance(null, ClusterNull) else _merged(null)
     found = omnibus.diagnosis(), omnibus.components
-    return Outcome(omnibus.observed, pvalue, bounds, drawn, *found, notes, reason, doubt)
+    return Outcome(omnibus.observed, pvalue, bounds, drawn, *found, notes, reason, null.scale.doubt)
 
 
 def rank_pvalue(
