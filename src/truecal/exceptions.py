@@ -13,7 +13,7 @@ class Remedy(Enum):
     """What to do about bad input: in Python, which is the value, and with the options of the command line."""
 
     def __new__(cls, text: str, on_command_line: str) -> Remedy:
-        """Take both texts; members are known by the first."""
+        """Store both texts; the value of a member is the first."""
         remedy = object.__new__(cls)
         remedy._value_, remedy.on_command_line = text, on_command_line
         return remedy
@@ -260,7 +260,7 @@ class CalibrationWarning(UserWarning):
 
 
 def warn_user(text: str) -> None:
-    """Give a `CalibrationWarning` in the name of the line that called truecal."""
+    """Issue a `CalibrationWarning` at the line that called truecal."""
     level, frame = 1, sys._getframe(0)
     while frame.f_globals.get("__name__", "").partition(".")[0] == "truecal" and frame.f_back is not None:
         level, frame = level + 1, frame.f_back

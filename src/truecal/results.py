@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 
 def jsonable(value: Any) -> Any:
-    """Return nested objects as JSON holds them: no NumPy types, and None for NaN and infinities.
+    """Return nested objects as JSON-compatible ones: no NumPy types, and None for NaN and infinities.
 
     Examples
     --------
@@ -244,7 +244,7 @@ class Estimate(Result):
     weighting : {"rows", "clusters"}
         What counts the same in the estimand: every row, or every cluster.
     label_kind : str or None
-        What the labels are, if they are not the truth; see `truecal.labels`.
+        The kind of labels, if they are not the truth; see `truecal.labels`.
 
     Examples
     --------

@@ -125,7 +125,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def did_you_mean(value: object, known: Iterable[str]) -> str | None:
-    """Return a question that names the nearest known name, or None where none is near.
+    """Return a question that suggests the nearest known name, or None if none is close.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def unknown_option(name: str, owner: str, known: Iterable[str] = ()) -> InputErr
 
 
 def hint_at_seed(name: str) -> str | None:
-    """Return a hint at `rng` for the seed options of other packages, or None.
+    """Return a hint to use `rng` for the seed options of other packages, or None.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _wrong(name: str, expected: str, value: object, hint: str | None = None) -> 
 
 
 def as_generator(rng: RNGLike) -> np.random.Generator:
-    """Return a generator by SPEC 7: `None` is fresh entropy, a number is a seed, a generator is itself."""
+    """Return a generator by SPEC 7: `None` is fresh entropy, a number is a seed, a generator is used as it is."""
     random = np.random  # imported only here: estimates need no random numbers
     kinds = int | np.integer | random.SeedSequence | random.BitGenerator | random.Generator | None
     if isinstance(rng, bool) or not isinstance(rng, kinds):

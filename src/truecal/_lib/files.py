@@ -18,7 +18,7 @@ from truecal.exceptions import InputError
 def whole_file(
     path: str | Path, mode: Literal["w", "wb"] = "w", *, newline: str | None = None
 ) -> Iterator[IO[Any]]:
-    """Open a file for writing that takes its name only when all of it is there.
+    """Open a file for writing that gets its final name only when it is complete.
 
     It is written beside `path` under another name and then renamed. If anything goes wrong, what stood there
     before stays as it was. A device or a pipe, such as ``/dev/stdout``, is written to directly.

@@ -68,7 +68,7 @@ def fill_docstring(**pieces: str) -> Callable[[_Function], _Function]:
 def with_arguments_of(
     other: Callable[_Arguments, object],
 ) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
-    """Give a function that passes all its arguments on to another the signature of that one."""
+    """Give a wrapper the signature of the function to which it passes all arguments."""
 
     def adapt(function: Callable[..., _Returned]) -> Callable[_Arguments, _Returned]:
         returned = inspect.signature(function).return_annotation

@@ -291,8 +291,8 @@ def _look_up(
 ) -> FloatArray:
     """Return draws, of shape (distributions, size): the first outcome whose cumulative probability is above a uniform.
 
-    The search begins where a guide says for the leading digits of the uniform number (Chen and Asau 1974, On generating
-    random variates from an empirical distribution, AIIE Transactions 6, 163-166).
+    The search begins where a guide table points for the leading digits of the uniform number (Chen and Asau 1974, On
+    generating random variates from an empirical distribution, AIIE Transactions 6, 163-166).
     """
     mode = np.floor((count + 1) * chance)
     cumulative = _distribution(count, chance, mode, reach)

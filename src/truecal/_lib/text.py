@@ -61,7 +61,7 @@ def statistic(value: float, digits: int = 4) -> str:
 
 
 def shorten(text: str, most: int = 40) -> str:
-    """Return a long name without its middle, so that tables keep their width.
+    """Shorten a long name by cutting out its middle, so that tables keep their width.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def level(value: float) -> str:
-    """Return a confidence level in percent, with no more digits than it has, and two below 100.
+    """Return a confidence level in percent, with two significant digits of its distance from 100 at most.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def listing(values: Sequence[Any], most: int = 6) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return text whose control characters are escaped, so that a terminal does not obey them.
+    r"""Return text whose control characters are escaped, so that a terminal does not interpret them.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class Progress:
             sys.stderr.write("\n")
 
     def advance(self, amount: float) -> None:
-        """Add finished work, in the unit of `total`, and draw the line a few times a second."""
+        """Add finished work, in the unit of `total`, and redraw the line a few times a second."""
         self.done += amount
         now = time.monotonic()
         if not self.shown or (now - self.last_drawn < 0.2 and self.done < self.total):

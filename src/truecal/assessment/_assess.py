@@ -150,7 +150,7 @@ class Assessment(Result):
 
     @property
     def label_kind(self) -> str | None:
-        """What the labels are, if they are not the truth; see `truecal.labels`."""
+        """The kind of labels, if they are not the truth; see `truecal.labels`."""
         return self.sample.label_kind
 
     def plot(self, ax: Any = None, **options: Any) -> Any:

@@ -73,7 +73,7 @@ class Recalibration(Result):
 
 
 def recalibration_rows(sample: Sample, y_true: Any, y_proba: Any, **reading: Any) -> dict[str, Any]:
-    """Return what to choose a recalibrator on, for `select_recalibrator`: of the top label all classes."""
+    """Return the predictions to choose a recalibrator on: those of all classes, if the top label is assessed."""
     if y_proba is None or not sample.target.startswith("top label"):
         return {"y_true": sample}
     classes = read_rows(y_true, y_proba, **{**reading, "multiclass": "classwise"})

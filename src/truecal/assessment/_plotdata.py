@@ -294,7 +294,7 @@ def _decades(smallest: float) -> int:
 
 
 def _snapped(edges: FloatArray, spacing: float) -> FloatArray:
-    """Return edges, those near the end moved to the middle between two possible scores."""
+    """Return edges; those near an end are moved halfway between two possible scores."""
     near = edges < N_INTERVALS * spacing
     edges[near] = (np.ceil(edges[near] / spacing) - 0.5) * spacing
     return edges

@@ -174,7 +174,7 @@ def assess_over_time(rows: Rows, time: Any, alpha: float) -> OverTime:
 
 
 def _windows(moments: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
-    """Yield rows in the order of time, in windows of about as many rows, none of which divides a time."""
+    """Yield rows in order of time, in windows of about equal size; rows with the same time stay together."""
     order = np.argsort(moments, kind="stable")
     first = np.flatnonzero(np.append(True, np.diff(moments[order]).astype(np.float64) > 0))
     most = max(min(_MOST_WINDOWS, len(order) // _WINDOW_ROWS), 1)

@@ -141,7 +141,7 @@ def _direction(sample: Sample, error: float, design_effect: float) -> str:
 
 
 def _finite_loss(sample: Sample) -> float:
-    """Return the log loss with scores of exactly 0 and 1 at what the rows can show."""
+    """Return the log loss, with scores of exactly 0 and 1 moved to the most extreme values that the rows can show."""
     score = limits_of(sample.score, sample.count).clip(sample.score)
     total = sample.positives @ np.log(score) + (sample.count - sample.positives) @ np.log1p(-score)
     return -float(total) / sample.n

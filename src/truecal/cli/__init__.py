@@ -84,8 +84,8 @@ class _Commands(click.Group):
     def _run(self, ctx: click.Context) -> Any:
         """Run a command.
 
-        Bad input ends in one line on standard error and exit code 2. A bug ends in a traceback and exit code 70, for 1
-        means that the answer is no.
+        Bad input ends in one line on standard error and exit code 2. A bug ends in a traceback and exit code 70, since
+        1 means that the answer is no.
         """
         from truecal.exceptions import CalibrationWarning, InputError, MissingExtraError
 

@@ -162,7 +162,7 @@ def wrapped(text: str) -> str:
 
 
 def as_notes(notes: Iterable[str]) -> list[str]:
-    """Return remarks as they stand below a result."""
+    """Return remarks as they are printed below a result."""
     return [wrapped(f"Note: {note}") for note in notes]
 
 

@@ -266,7 +266,7 @@ class _Watch:
             self.source |= {"first": first, "end": end, "windows": 0, "digest": digest(end)}
 
     def follow(self) -> None:
-        """Prepare for a stream, which cannot be read again: what is printed has been saved."""
+        """Prepare for a stream, which cannot be read again: results are saved before they are printed."""
         self._stream = True
         counted_before = sum(monitor.n for monitor in self.monitors.values())
         if counted_before:

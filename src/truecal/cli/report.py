@@ -96,7 +96,7 @@ def _check_thresholds(thresholds: tuple[float, ...], clinical: bool) -> None:
 
 
 def _printable(by: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return groups whose names have no control characters, which a browser or an editor might obey."""
+    """Return groups whose names have no control characters, which a browser or an editor might interpret."""
     if by is None:
         return None
     shown: dict[str, Any] = {}

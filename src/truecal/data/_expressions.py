@@ -70,7 +70,7 @@ def _fault(
     shown: nw.Expr | None = None,
     range_of: str | None = None,
 ) -> Fault:
-    """Return the fault of a column, or of `several`, that breaks a rule; `range_of` says what the shown values are."""
+    """Return the fault of a column, or of `several`, that breaks a rule; `range_of` describes the values shown."""
     words = rule.problem_of_rows if several else rule.problem
 
     def problem(n: int, values: str) -> str:

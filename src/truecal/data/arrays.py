@@ -64,7 +64,7 @@ def to_array(data: Any, name: str) -> tuple[NDArray[Any], list[Any] | None]:
 
 
 def warn_of_other_order(**given: Any) -> None:
-    """Warn of pandas objects whose indexes hold the same values in another order, since rows go by position.
+    """Warn of pandas objects whose indexes hold the same values in another order, since rows are matched by position.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def warn_of_other_order(**given: Any) -> None:
 
 
 def _same_values(index: Any, other: Any) -> bool:
-    """Return whether two indexes of pandas hold the same values in any order; the ends of integers mostly settle it."""
+    """Return whether two pandas indexes hold the same values in any order; extremes of integers are compared first."""
     if len(index) != len(other) or index.dtype != other.dtype:
         return False
     if index.dtype.kind in "iu" and (index.min(), index.max()) != (other.min(), other.max()):

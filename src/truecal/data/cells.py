@@ -249,7 +249,7 @@ class Cells(Sample):
         return np.asarray(position[cell])
 
     def merge(self, *others: Cells) -> Cells:
-        """Return the cells of this and other parts together; the order does not matter.
+        """Merge these cells with those of other parts; the order does not matter.
 
         Parameters
         ----------

@@ -154,7 +154,7 @@ def _check_mergeable(known: list[Clusters], n_parts: int) -> None:
 
 
 def merge_clusters(tables: Sequence[Clusters | None], groups: Sequence[NDArray[np.intp]]) -> Clusters | None:
-    """Return the sums of several parts together; None if none has clusters.
+    """Return the combined sums of several parts; None if none has clusters.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def shown_by(shape: tuple[int, ...], weight: FloatArray | None = None) -> float:
 
 
 def limits_of(scores: NDArray[np.floating[Any]], weight: FloatArray | None = None) -> Floor:
-    r"""Return the least that a probability of exactly 0, or of exactly 1, can mean in these rows.
+    r"""Return the smallest probability that an exact 0, or the complement of an exact 1, can mean in these rows.
 
     .. math:: \frac1{2K} \min\Big(\frac1{n + 1}, s_+\Big)
 

@@ -171,7 +171,7 @@ def is_missing(value: Any) -> bool:
 
 
 def which(test: Callable[[Any], bool], array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of the objects in an array that pass a test."""
+    """Return a mask of the objects in an array for which a test is true."""
     return np.array([test(value) for value in array.ravel().tolist()], dtype=bool).reshape(array.shape)
 
 
@@ -282,7 +282,7 @@ class ScoreValues(NamedTuple):
 
     @property
     def is_mixed(self) -> bool:
-        """Whether some values look like fractions and others like a larger scale, as 0.85 beside 85.
+        """Whether some values look like fractions and others like a larger scale, such as 0.85 and 85.
 
         On one scale a density that grows towards 0 as a power does has no more values between 1/2 and 1 than between
         1 and 2, and one that falls faster has hardly any that are large. So a clear excess below 1 with much above 2
@@ -431,7 +431,7 @@ def are_classes(scores: Any) -> bool:
 
 
 def warn_of_classes(scores: Any) -> None:
-    """Warn of scores that are all exactly 0 or 1, in the name of the line that called truecal."""
+    """Warn of scores that are all exactly 0 or 1, at the line that called truecal."""
     if are_classes(scores):
         warn_user(CLASSES)
 

@@ -185,7 +185,7 @@ def summarize(
 def _select(
     data: Frame, label: str, scores: list[str], weight: str | None, groups: list[str], units: list[str]
 ) -> Frame:
-    """Return the columns that are needed, under names that cannot be those of others."""
+    """Return the columns that are needed, under names that cannot clash with others."""
     return data.select(
         **{f"_g{k}": nw.col(name) for k, name in enumerate(groups)},
         **{f"_c{k}": nw.col(name) for k, name in enumerate(units)},

@@ -159,7 +159,7 @@ def _code_objects(rows: list[Any]) -> tuple[list[Any], NDArray[np.intp]]:
 
 
 def _names(values: list[Any]) -> list[str]:
-    """Return names that are all different: quoted where the text is that of another value."""
+    """Return distinct names; a name is quoted if another value has the same text."""
     texts = [MISSING if value is None else str(value) for value in values]
     return [
         text if value is None or (texts.count(text) == 1 and text != MISSING) else repr(value)
@@ -175,7 +175,7 @@ def listed(columns: str | Sequence[str] | None) -> list[str]:
 
 
 def keyed(parts: dict[tuple[Any, ...], Any], by: str | Sequence[str] | None) -> Any:
-    """Return what belongs to each key as users get it: alone without columns, by single values for one column."""
+    """Return results as users get them: the only one without columns, by values for one column, else by tuples."""
     if by is None:
         return parts[()]
     return {key[0]: part for key, part in parts.items()} if isinstance(by, str) else parts
@@ -335,7 +335,7 @@ def _feature(name: str, values: NDArray[Any], n_bins: int | None) -> Feature:
 
 
 def _is_identifier(name: str, values: NDArray[Any], n_bins: int) -> bool:
-    """Return whether values only name rows; few distinct ones are levels, whatever their name."""
+    """Return whether a column only identifies rows; one with few distinct values does not, whatever its name."""
     numbers = values.dtype.kind in "fiu"
     distinct = len(np.unique(values)) if numbers else len(set(map(repr, values.tolist())))
     if distinct <= max(n_bins, _FEW_VALUES):

@@ -209,7 +209,7 @@ class Labels:
         return [int(value) if isinstance(value, float) and value.is_integer() else value for value in seen]
 
     def as_label(self, value: Any) -> Any:
-        """Return a label that a user named in the form in which labels are compared."""
+        """Return a label given by the user in the form in which labels are compared."""
         if self.dates is not None:
             return str(np.asarray(value, dtype=self.dates))
         return to_python(value)

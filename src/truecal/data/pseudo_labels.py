@@ -138,7 +138,7 @@ class Gold:
 
 @dataclass(frozen=True, eq=False)
 class Nuisance:
-    """Estimated parameters of pseudo-labels, whose noise all rows have in common.
+    """Estimated parameters of pseudo-labels, whose noise is shared by all rows.
 
     Attributes
     ----------
@@ -379,7 +379,7 @@ def _chance_given_judge(
 
 
 def _folds(score: FloatArray, judge: FloatArray, label: FloatArray, cluster: IntArray | None) -> IntArray:
-    """Return the part of each gold row, which does not depend on the order of rows; clusters are kept together."""
+    """Return the fold of each gold row, which does not depend on the order of rows; clusters are kept together."""
     if cluster is not None:
         number = np.unique(cluster, return_inverse=True)[1]
         mean = np.bincount(number, score) / np.bincount(number)
@@ -397,7 +397,7 @@ def _folds(score: FloatArray, judge: FloatArray, label: FloatArray, cluster: Int
 def _fit_ridge(
     design: FloatArray, label: FloatArray, offset: FloatArray, weight: FloatArray, score: FloatArray
 ) -> FloatArray:
-    """Return the coefficients of a logistic regression with a ridge, which is weaker the more the labels can say."""
+    """Return the coefficients of a logistic regression with a ridge that is weaker if labels hold more information."""
     worth = max(float(np.sum(4 * score * (1 - score))), 1.0)
     ridge = np.full(design.shape[1], max(1.0, _RIDGE_ROWS / worth))
     ridge[0] *= 0.1
@@ -512,7 +512,7 @@ class Misclassified(ImperfectLabels):
 
     @property
     def rate_variances(self) -> FloatArray:
-        """Variances of the estimated sensitivity and specificity; as if each had one more right and one more wrong."""
+        """Variances of the estimated sensitivity and specificity, with one right and one wrong label added to each."""
         if self.validated is None:
             return np.zeros(2)
         rate, n = np.array([self.sensitivity, self.specificity]), np.array(self.validated, dtype=np.float64)

@@ -138,7 +138,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class ClassRows(Sequence[Rows]):
-    """The rows of each class against the rest, made when they are asked for.
+    """The rows of each class against the rest, created on demand.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ class Question:
 
     @cached_property
     def weight(self) -> FloatArray | None:
-        """Weight of each row, part by part; None if every row counts once, or is gone."""
+        """Weight of each row, part by part; None if every row counts once, or if rows were not kept."""
         weights = [rows.weight for rows in self._own_rows if rows.weight is not None]
         return np.concatenate(weights) if weights else None
 

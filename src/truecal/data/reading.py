@@ -143,7 +143,7 @@ def weights_are_counts(weight: FloatArray | None, kind: str | None, cluster: Cod
 
 
 def equal_weights(weight: FloatArray | None, cluster: Codes) -> FloatArray:
-    """Return weights that add up to the mean size of a cluster in each of them; a cluster without weight stays out."""
+    """Return weights with the same total, the mean cluster size, in each cluster that has any weight."""
     given = np.ones(len(cluster)) if weight is None else weight
     total = np.bincount(cluster, given)
     scale = given.sum() / np.count_nonzero(total)

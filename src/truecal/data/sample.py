@@ -211,7 +211,7 @@ def prefix_sums(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Independent:
-    """Rows that do not depend on each other: what `Clusters` says of rows that do.
+    """Independent rows, with the interface of `Clusters`.
 
     ``sample.dependence`` is one of the two. Ask it, instead of whether a sample has clusters.
 
@@ -334,7 +334,7 @@ class Clusters:
 
     @classmethod
     def from_arrays(cls, file: Any, n_groups: int) -> Clusters | None:
-        """Return what `to_arrays` gave; None if there is nothing, ValueError if it cannot be."""
+        """Return what `to_arrays` wrote; None if there is nothing; raise ValueError if it is invalid."""
         arrays = {name[9:]: file[name] for name in file if name.startswith("clusters.")}
         if not arrays:
             return None
@@ -604,7 +604,7 @@ class Sample(ScoreGroups):
 
     @property
     def label_kind(self) -> str | None:
-        """What the labels are, in words, if they are not the truth."""
+        """The kind of labels in words, if they are not the truth."""
         return None if self.pseudo is None else self.pseudo.kind
 
     @property
@@ -787,7 +787,7 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
 def _row_order(
     score: NDArray[Any], value: NDArray[Any], weight: FloatArray | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-    """Return the order of rows by score, in which sums round the same for any order in which the rows came.
+    """Return an order of rows by score in which sums are rounded alike, whatever the order in which the rows came.
 
     Also where scores that differ from the one before begin in it; None if all do.
     """

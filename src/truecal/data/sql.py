@@ -267,7 +267,7 @@ def _number(name: str, form: Dialect) -> str:
 
 
 def _float(number: float, form: Dialect) -> str:
-    """Return a number that no database takes for a decimal one, which would be rounded elsewhere."""
+    """Return a literal that every database reads as float64, not as a decimal number, which rounds differently."""
     return f"CAST({number!r} AS {form.double})"
 
 

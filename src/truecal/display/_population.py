@@ -1,4 +1,4 @@
-"""A population or a fit: its calibration curve and the distribution of its scores."""
+"""Displays of a population or a fit: its calibration curve and the distribution of its scores."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class CurveDisplay(Display):
         return self._drawn(ax)
 
     def _floor(self, score: FloatArray, complement: FloatArray, below: FloatArray) -> float:
-        """Return how near to an end a stretched axis goes: all bins, or else nine scores in ten, are to be seen."""
+        """Return how close to an end a stretched axis extends: it shows all bins, or else nine scores in ten."""
         if self.bins is None:
             reached = np.array([complement[below <= 0.9].min(), score[below >= 0.1].min()])
         else:

@@ -408,7 +408,7 @@ class ReliabilityDisplay(Display):
         ax.plot(score, value, color=color, **{**options, **label, **line})
 
     def _label(self, ax: Axes, below: Axes | None, before: int, name: str | None) -> None:
-        """Label the axes; the title and the band are those of one model, and go when there are several."""
+        """Label the axes; the title and the band are those of one model, and are removed if there are several."""
         worth = self.curve.effective_size
         size = f"n = {self.curve.n:,.10g}" if worth is None else f"effective n = {worth:,.0f}"
         title = "" if before else wrapped(f"{name or self.curve.target}, {size}", ax)

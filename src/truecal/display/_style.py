@@ -116,7 +116,7 @@ def panels(ax: Any, count: int, *, width: float = 2.1, height: float = 2.4, colu
 
 
 def width_of(ax: Axes) -> float:
-    """Return the width of axes in inches, before labels take their part of it."""
+    """Return the width of axes in inches, including the space for labels."""
     return float(ax.get_position(original=True).width * ax.figure.bbox.width / ax.figure.dpi)
 
 
@@ -300,7 +300,7 @@ def size_axis(ax: Axes, sizes: Sequence[float]) -> None:
 
 
 def short_count(n: float) -> str:
-    """Return a number of rows in few letters.
+    """Return a number of rows in short form.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def percent_axis(axis: Any, *, sign: bool = False) -> None:
 
 
 def count_axis(axis: Any) -> None:
-    """Show few ticks on an axis of counts, in few letters."""
+    """Show few ticks on an axis of counts, with short labels."""
     ticker = require("matplotlib.ticker", extra="app", purpose="Drawing")
     if axis.get_scale() == "log":
         axis.set_major_locator(ticker.LogLocator(numticks=3))
@@ -366,7 +366,7 @@ def score_axis(ax: Axes, scale: str, floor: float, which: str = "x", *, top: flo
 
 
 def _marks(scale: str, floor: float, room: float) -> list[tuple[float, str]]:
-    """Return ticks and their labels; those nearer to a more important one than `room` stay without."""
+    """Return ticks and their labels; a tick closer than `room` to a more important one has none."""
     depth = round(-np.log10(floor))
     high = [(1 - 10.0**-k, _nines(k)) for k in range(1, depth)]
     low = [(10.0**-k, _small(k)) for k in range(1, depth)]
@@ -406,7 +406,7 @@ def draw_diagonal(ax: Axes) -> None:
 
 
 def axis_floor(histogram: ScoreHistogram | None) -> float:
-    """Return how close to its ends a stretched axis goes: to the last bin, and beyond for scores of 0 or 1."""
+    """Return how close to its ends a stretched axis extends: to the last bin, and beyond for scores of 0 or 1."""
     if histogram is None or histogram.scale == "linear":
         return 0.0
     low, high = float(histogram.edges[0]), float(histogram.complement_edges[-1])

@@ -189,7 +189,7 @@ class TestResult(Result):
         False if the clusters hold too little information for a test, as those of a few rare events do. The p-value is
         then 1, and a note says why: the data say neither that the model is calibrated nor that it is not.
     label_kind : str or None
-        What the labels are, if they are not the truth; see `truecal.labels`.
+        The kind of labels, if they are not the truth; see `truecal.labels`.
     """
 
     __test__: ClassVar[bool] = False  # not a test class for pytest
@@ -251,7 +251,7 @@ class TestResult(Result):
         object.__setattr__(self, "null", null)
 
     def not_tested(self, reason: str) -> TestResult:
-        """Return the result as that of a test that cannot be made, with a note on why; unchanged without a reason."""
+        """Return the result marked as not tested, with a note on why; unchanged without a reason."""
         if not reason:
             return self
         note = f"{_NO_TEST}{reason}."

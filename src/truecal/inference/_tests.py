@@ -82,7 +82,7 @@ def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generat
 
 
 def each_alone(question: Question, test: Callable[[Question], TestResult]) -> TestResult:
-    """Return the test of a question, or of labels that may depend on each other each by itself, and the worst."""
+    """Return the test of a question; labels of multilabel rows are tested one by one, and the worst is returned."""
     if not question.multilabel or question.single:
         return test(question)
     tests = corrected_by_holm([test(part) for part in question.of_each()])
@@ -188,7 +188,7 @@ def _notes_on_labels(sample: Sample) -> tuple[str, ...]:
 
 
 def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
-    """Return how to resample a sample; `rows` tell apart weights that differ within a score."""
+    """Return how to resample a sample; `rows` are needed where weights differ within a score."""
     pseudo = sample.pseudo
     if sample.clusters:
         return _random_signs(pseudo, *cluster_rows(sample))

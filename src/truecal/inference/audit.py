@@ -54,7 +54,7 @@ ALL_ROWS = "all rows"
 
 @dataclass(frozen=True)
 class Segment(Result):
-    """One subgroup, and what was found in it.
+    """One subgroup with its results.
 
     Attributes
     ----------
@@ -488,7 +488,7 @@ class _LabelDraws:
         return [FlipScale(1.0, float(deviation)) for deviation in np.sqrt(statistic.information)]
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], FloatArray]:
-        """Return residuals, one replicate per column, and no doubt about their variance."""
+        """Return residuals, one replicate per column, and zeros: their variance is known."""
         chance = self.score.astype(np.float32)[:, np.newaxis]
         label = rng.random((len(self.score), size), dtype=np.float32) < chance
         return label.astype(np.float32) - chance, np.zeros(size)
@@ -516,7 +516,7 @@ class _SignFlips:
         ]
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], FloatArray]:
-        """Return residuals, one replicate per column, and by how much their variance is doubted, as normal numbers."""
+        """Return residuals, one replicate per column, and the uncertainty of their variance, as normal deviates."""
         sign = rng.integers(0, 2, (int(self.cluster.max()) + 1, size)).astype(np.float32) * 2 - 1
         residual = sign[self.cluster] * self.residual.astype(np.float32)[:, np.newaxis]
         return residual, rng.normal(size=size)

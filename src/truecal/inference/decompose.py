@@ -77,7 +77,7 @@ def decompose(
               - \underbrace{(\bar S(\bar y) - \bar S(g))}_{\text{discrimination}}
               + \underbrace{\bar S(\bar y)}_{\text{uncertainty}}
 
-    with g the isotonic regression of the labels on the scores. All three parts are never negative.
+    with g the isotonic regression of the labels on the scores. None of the three parts is negative.
 
     With `confidence_level` there are intervals. Those of the score and of the discrimination are normal, with the
     variance of rows, or of sums over clusters and Student's t; that of the uncertainty follows from the base rate. For

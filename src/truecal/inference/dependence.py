@@ -94,12 +94,12 @@ class ClusterSummary(Result):
 
     @property
     def weighting(self) -> str:
-        """What counts the same: ``"rows"``, or ``"clusters"``."""
+        """What is weighted equally: ``"rows"``, or ``"clusters"``."""
         return "clusters" if self.equal else "rows"
 
     @property
     def enough(self) -> bool:
-        """Whether clusters are enough, and equal enough in size, to tell how much they differ."""
+        """Whether there are enough clusters, of sufficiently equal size, to estimate how much they differ."""
         return enough_clusters(self.n_clusters, self.effective_clusters)
 
     def __str__(self) -> str:
@@ -235,7 +235,7 @@ def _expected_products(
 ) -> tuple[float, float]:
     r"""Return what products of residuals of the same cluster add up to for a correlation of 0 and of 1.
 
-    The curve was fitted to the same labels and takes up some of what those of a cluster have in common. To first order
+    The curve was fitted to the same labels and absorbs some of what they have in common. To first order
     the residual of row i is :math:`e_i = \varepsilon_i - s_i^2 x_i^\top H^{-1} \sum_j w_j x_j \varepsilon_j`, with
     :math:`\varepsilon` the residuals of the true curve and s their standard deviations. The expected sum of
     :math:`w_i w_j e_i e_j` over pairs of rows of a cluster is therefore linear in their correlation.

@@ -77,7 +77,7 @@ def holm(pvalues: Sequence[float]) -> FloatArray:
 
 
 def adjusted_together(tests: Sequence[TestResult], *, dependent: bool = False) -> tuple[TestResult, ...]:
-    """Return tests of as many draws each, with p-values that hold for all of them at once, by `adjusted_pvalues`.
+    """Return tests with equal numbers of draws, with p-values adjusted for all of them by `adjusted_pvalues`.
 
     Tests of "at most this error" have no draws and are returned as they are.
 

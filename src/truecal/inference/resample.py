@@ -137,7 +137,7 @@ def row_factors(
     clusters: NDArray[np.intp] | None = None,
     rng: RNGLike = None,
 ) -> Iterator[FloatArray]:
-    """Return an iterator over draws with replacement: by what factor each row counts more or less than it did.
+    """Return an iterator over bootstrap draws: the factor by which the weight of each row changes.
 
     Multiplied with the weights of rows, the factors make a weighted sample a bootstrap resample of it.
 

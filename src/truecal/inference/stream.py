@@ -107,7 +107,7 @@ class CalibrationStream:
 
     @property
     def cells(self) -> Cells:
-        """What has come in so far, a `Sample` for everything that takes one."""
+        """The rows so far, as cells, which every function that takes a `Sample` accepts."""
         if not self._batches:
             raise InputError("Nothing has come in yet. Call update first.")
         self._merge()

@@ -203,7 +203,7 @@ def read_thresholds(thresholds: ArrayLike | None) -> FloatArray:
 
 
 def _recalibrated(sample: Sample) -> FloatArray:
-    """Return the scores after logistic recalibration, in the same order; as they are if it cannot be fitted."""
+    """Return the scores after logistic recalibration, in the same order; unchanged if it cannot be fitted."""
     inside = (sample.score > 0) & (sample.score < 1)
     score, count, positives = sample.score[inside], sample.count[inside], sample.positives[inside]
     if len(score) < 2 or not positives.any() or not (count - positives).any():
@@ -469,7 +469,7 @@ def risk_coverage(
 
 
 def _effective_sizes(table: Clusters, kept: FloatArray, accuracy: FloatArray, most: FloatArray) -> FloatArray:
-    """Return how many independent rows have the variance of each accuracy; never more than the rows or clusters say.
+    """Return how many independent rows would give each accuracy its variance; at most the rows or clusters there are.
 
     The variance is sum r_c^2 C / (C - 1) / kept^2 with r_c = hits_c - accuracy rows_c, whose three sums of squares
     grow entry by entry as the threshold falls.

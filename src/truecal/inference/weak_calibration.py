@@ -104,7 +104,7 @@ class WeakCalibration(Result):
     notes : tuple of str
         What the reader should know.
     label_kind : str or None
-        What the labels are, if they are not the truth; see `truecal.labels`.
+        The kind of labels, if they are not the truth; see `truecal.labels`.
     """
 
     observed_expected: Parameter

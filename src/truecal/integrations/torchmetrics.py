@@ -1,8 +1,8 @@
 """A torchmetrics metric whose state is cells: of fixed size, in float64, and the same on one process or many.
 
-torchmetrics' own calibration error keeps every score until it computes, adds up in float32, and takes scores
-outside [0, 1] for logits without a word. This one keeps 2^16 cells (2.1 MB), which processes add up. Where rows depend
-on each other, as the pixels of an image do, it keeps the cells of a fixed number of blocks of whole clusters.
+torchmetrics' own calibration error keeps every score until it computes, adds up in float32, and silently takes scores
+outside [0, 1] for logits. This one keeps 2^16 cells (2.1 MB), which processes add up. Where rows depend on each other,
+as the pixels of an image do, it keeps the cells of a fixed number of blocks of whole clusters.
 
 >>> import torch
 >>> metric = CalibrationMetric("em_debias", n_bins=10)
@@ -241,7 +241,7 @@ class CalibrationMetric(Metric):
         return replace(cells, clusters=table)
 
     def _blocks(self, target: Tensor, clusters: Tensor | None) -> Tensor | None:
-        """Return the block of each row; None without clusters."""
+        """Return the block of each row; None if there are no clusters."""
         if (clusters is None) != (self.n_blocks is None):
             problem = "needs n_blocks, in the constructor" if self.n_blocks is None else "is missing"
             raise InputError(problem, argument="clusters")

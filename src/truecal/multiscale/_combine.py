@@ -136,7 +136,7 @@ def joint_limits(
 
 
 def class_dependence(scores: Sequence[NDArray[Any]]) -> float:
-    r"""Return by what part the variance of sums of squares grows because classes of a row share its label.
+    r"""Return the relative increase of the variance of sums of squares, because classes of a row share its label.
 
     If calibrated, the labels of a row have the covariances :math:`-p_j p_k`. If rows that share an interval in one
     class share it in all, which is the worst case, that is
@@ -158,7 +158,7 @@ def class_dependence(scores: Sequence[NDArray[Any]]) -> float:
 
 
 def label_dependence(labels: Sequence[NDArray[Any]], scores: Sequence[NDArray[Any]]) -> float:
-    r"""Return this part for multilabel rows, from the correlations of their residuals.
+    r"""Return this increase for multilabel rows, from the correlations of their residuals.
 
     With :math:`v_k = p_k (1 - p_k)` and :math:`\hat\rho_{jk}` the correlation of :math:`y_j - p_j` and
     :math:`y_k - p_k`, it is :math:`\sum_{j \ne k} \hat\rho_{jk}^2 \langle v_j, v_k \rangle / \sum_k \langle v_k, v_k

@@ -336,7 +336,7 @@ class Multiscale:
 
     @property
     def reliable(self) -> bool:
-        """Whether there are no clusters, or enough of them to tell how much they differ."""
+        """Whether there are no clusters, or enough of them to estimate how much they differ."""
         dependence, pseudo = self.sample.dependence, self.sample.pseudo
         if pseudo is not None and pseudo.too_few:
             return False
@@ -437,7 +437,7 @@ class Multiscale:
 
 
 def pvalue_of_evidence(log_evidence: float) -> float:
-    """Return the p-value of calibration that belongs to a Bayes factor, or to the mean of several."""
+    """Return the p-value of calibration that corresponds to a Bayes factor, or to the mean of several."""
     return min(1.0, EVIDENCE_SCALE * math.exp(-max(log_evidence, -3.0)))
 
 

@@ -155,7 +155,7 @@ def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
 def _first_level(levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return null variance, support and freedom of the coarsest level.
 
-    There the fit may have taken nearly all the freedom of the residuals.
+    There the fit may have used nearly all degrees of freedom of the residuals.
     """
     level = levels.levels[0]
     weight = level.weight

@@ -279,7 +279,7 @@ def _by_unit(units: Units, mean: FloatArray) -> tuple[Bins, FloatArray]:
 
 
 def one_bin(units: Units) -> Level:
-    """Return the level of a single bin, for its residuals; it knows nothing of the beta curve."""
+    """Return the level of a single bin, for its residuals; it does not use the beta curve."""
     weight2, residual2 = units.dependence.squares(units)
     sums = [units.weight.sum(), weight2, units.residual.sum(), residual2, 0.0, 0.0, 0.0]
     return Level(Bins(*np.array(sums)[:, np.newaxis, np.newaxis]))
@@ -323,7 +323,7 @@ def _sum_upwards(tree: FloatArray) -> None:
 
 
 def _take_over(level: Level) -> None:
-    """Let rows that are alone in a bin take over u from the bin around it."""
+    """Give bins with a single row the u of their parent bin."""
     parent = level.parent
     assert parent is not None
     for density, above in (
@@ -370,7 +370,7 @@ def _sums(bins: Bins, first: IntArray, parent: Level | None) -> tuple[_Sums, Flo
     """
 
     def times(new: FloatArray, values: FloatArray) -> FloatArray:
-        """Multiply in place an array that is not shared: allocating memory costs more than the arithmetic."""
+        """Multiply an array in place if it is not shared: allocating memory costs more than the arithmetic."""
         new *= values
         return new
 

@@ -98,7 +98,7 @@ class Trials:
     excess: float = 0.0
 
     def merged(self) -> Trials:
-        """Return a few thousand trials that stand for these, each less than 1/512 wide and 1/2048 of the mass."""
+        """Merge trials into a few thousand, each less than 1/512 wide and with less than 1/2048 of the mass."""
         if self.weight is not None or len(self.score) <= MOST_TRIALS or self.count.sum() <= MOST_DRAWN_ROWS:
             return self
         edge = np.arange(TEST_CELLS) * (self.count.sum() / TEST_CELLS)
@@ -175,7 +175,7 @@ class FlipScale:
     doubt: float = 0.0
 
     def reason(self, pvalue: float) -> str:
-        """Return why a p-value from scaled signs is no test; empty if it is one.
+        """Return why a p-value from scaled signs is not a valid test; empty if it is.
 
         Parameters
         ----------
@@ -656,7 +656,7 @@ def _mean_scores(score: FloatArray, mass: FloatArray, start: NDArray[np.intp]) -
 
 
 def _between(mean: FloatArray, score: FloatArray, start: NDArray[np.intp]) -> FloatArray:
-    """Return means of ascending scores in cells, moved between these scores."""
+    """Return means of ascending scores in cells, kept within the range of these scores."""
     last = np.append(start[1:], len(score)) - 1
     return np.asarray(np.clip(mean, score[start], score[last]))
 

@@ -448,7 +448,7 @@ def _levels(null: Null) -> list[_Level]:
 def _product(residual: FloatArray, terms: FloatArray) -> FloatArray:
     """Return the products of draws with terms, in pieces that BLAS does not share among threads.
 
-    Threads would not make so narrow a product quicker, but wait for each other at full speed.
+    Threads would not make such a narrow product faster; they would only wait for each other.
     """
     product, step = np.empty((len(residual), terms.shape[1])), max(1, ONE_THREAD // max(terms.size, 1))
     for first in range(0, len(residual), step):

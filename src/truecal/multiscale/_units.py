@@ -49,7 +49,7 @@ BoolArray = NDArray[np.bool_]
 
 
 class IndependentUnits:
-    """Units whose rows do not depend on each other: what `ClusterUnits` answers for rows that do."""
+    """Units of independent rows, with the interface of `ClusterUnits`."""
 
     def squares(self, units: Units) -> tuple[float, float]:
         """Return the sums over all rows of w^2 and of w^2 r^2."""
@@ -110,7 +110,7 @@ class ClusterUnits:
 
 
 def enough_clusters(n_clusters: float, effective_number: float) -> bool:
-    """Return whether clusters are enough, and equal enough in weight, to tell how much they differ."""
+    """Return whether there are enough clusters, of sufficiently equal weight, to estimate how much they differ."""
     return n_clusters >= MIN_CLUSTERS and effective_number > MIN_EFFECTIVE_CLUSTERS
 
 
@@ -172,7 +172,7 @@ class Units:
 
     @property
     def independent_truth(self) -> bool:
-        """Whether rows are independent and labels are the truth, so that a likelihood is one."""
+        """Whether rows are independent and labels are the truth, so that the likelihood is valid."""
         return self.clusters is None and self.noise is None
 
     @property
@@ -399,7 +399,7 @@ def _in_cells(sample: Sample) -> Sample:
 def _n_scores(sample: Sample, scale: float) -> float:
     """Return the number of distinct scores; in a cell of several scores every row counts as one.
 
-    So it is the same for rows and for their cells, and a level of distinct scores is there for both or for neither.
+    So it is the same for rows and for their cells, and both or neither have a level of distinct scores.
     """
     if not isinstance(sample, Cells):
         return len(sample)

@@ -226,7 +226,7 @@ class UpperLimit:
         return self._moments(self.base)
 
     def _added(self, second: FloatArray, fourth: FloatArray) -> FloatArray:
-        """Return what the sampling of the scores and dependent labels add to the variance of T."""
+        """Return what the sampling of the scores and the dependence of labels add to the variance of T."""
         spread = np.maximum(fourth - second**2, 0.0) / self.size
         return np.asarray(spread + self.constant + self.slope * second)
 
@@ -339,7 +339,7 @@ class UpperLimit:
 
     @cached_property
     def _counted(self) -> bool:
-        """Whether rows are counted, and not worth a number of rows."""
+        """Whether effective numbers of rows are whole, as those of counted rows are."""
         return np.array_equal(self.rows, np.rint(self.rows))
 
     @cached_property
@@ -559,7 +559,7 @@ class UpperLimit:
         return float(min(max(height, -9.0), 9.0))
 
     def _repeated(self, pieces: int, factor: float) -> UpperLimit:
-        """Return the same with more rows, and with each interval cut into some of the same kind."""
+        """Return the limit for `factor` times as many rows, with each interval cut into `pieces` alike."""
 
         def repeat(values: FloatArray) -> FloatArray:
             return np.repeat(values, pieces)

@@ -113,7 +113,7 @@ class Recalibrator(ABC):
     def fit_transform(
         self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> FloatArray:
-        """Return the recalibrated scores of the rows learned from; they look better than new ones will.
+        """Return the recalibrated scores of the training rows; they look better than those of new rows will.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Recalibrator(ABC):
 
 
 class PerClassRecalibrator(Recalibrator):
-    """One map for two classes; for more, one for each against the rest, and rows brought back to sum 1.
+    """One map for two classes; for more, one for each against the rest, with rows normalised to sum to 1.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ class Gain:
 
     @classmethod
     def stack(cls, gains: Sequence[Gain]) -> Gain:
-        """Return several gains as one, along a new first axis."""
+        """Stack several gains along a new first axis."""
         return cls(np.stack([gain.value for gain in gains]), np.stack([gain.variance for gain in gains]))
 
     def summarize(self, rows: FitRows, factor: FloatArray | None = None) -> FloatArray:
@@ -325,7 +325,7 @@ class Contest:
     def decide(
         self, level: float, n_resamples: int, rng: np.random.Generator
     ) -> tuple[str, tuple[CandidateScore, ...], tuple[str, ...]]:
-        """Return the name of the choice, how each candidate did, and which do about as well as the choice."""
+        """Return the name of the choice, the results of each candidate, and which do about as well as the choice."""
         names, rows = list(self.probability), self.rows
         value, gain = self.measure()
         evidence = _evidence(gain)
@@ -383,7 +383,7 @@ def _evidence(gain: FloatArray) -> FloatArray:
 
 
 def _choose(value: FloatArray, evidence: FloatArray, z: float) -> int:
-    """Return which has the smallest criterion, of the identity, which is the first, and of all with evidence."""
+    """Return which has the smallest criterion: the identity, which comes first, or a candidate that shows a gain."""
     allowed = evidence > z
     allowed[0] = True
     return int(np.where(allowed, value, np.inf).argmin())

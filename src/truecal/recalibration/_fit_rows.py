@@ -66,7 +66,7 @@ class FitRows:
 
     @classmethod
     def read(cls, y: Any, scores: Any, given: str, **reading: Any) -> FitRows:
-        """Check scores, labels and weights, or take a Sample apart; rows of weight 0 are left out."""
+        """Check scores, labels and weights, or expand a Sample; rows of weight 0 are left out."""
         if isinstance(y, Sample):
             if given != "probabilities":
                 raise InputError("must be 'probabilities' for a Sample", argument="input", value=given)
@@ -199,7 +199,7 @@ class FitRows:
         return replace(rows, scores=replace(rows.scores, floor=scores.floor))
 
     def _drawn(self, rng: np.random.Generator) -> FitRows:
-        """Return about `MOST_ROWS` rows, drawn at random; of clusters whole ones."""
+        """Return about `MOST_ROWS` rows, drawn at random, or as many in whole clusters."""
         weight = self.each
         if self.cluster is None:
             drawn = rng.choice(int(weight.sum()), MOST_ROWS, replace=False)
@@ -212,7 +212,7 @@ class FitRows:
         return self.take(np.isin(self.cluster, taken))._in_order()
 
     def _in_order(self) -> FitRows:
-        """Return the rows that have weight, in an order that is the same however they are shuffled."""
+        """Return the rows that have weight, in an order that does not depend on the original one."""
         weight = self.each
         # A weighted sum of the columns tells rows apart, and small changes of the scores hardly change the order.
         columns, apart = self.scores.columns, np.cos(np.arange(self.scores.n_columns))

@@ -198,7 +198,7 @@ class VennAbersMap:
         )
 
     def __call__(self, column: Column) -> FloatArray:
-        """Return p1 / (1 - p0 + p1), the probability of the smallest largest regret under log loss."""
+        """Return p1 / (1 - p0 + p1), the probability with minimax regret under log loss."""
         low, high = self.bounds(np.asarray(column.probability, dtype=np.float64))
         return np.asarray(high / (1 - low + high))
 

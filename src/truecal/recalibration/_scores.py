@@ -112,12 +112,12 @@ class Scores:
         return replace(self, floor=floor_of(self._of_classes, weight))
 
     def limits(self, weight: FloatArray | None) -> Floor:
-        """Return the least that a probability of exactly 0 or 1 can mean in these rows."""
+        """Return the smallest probability that an exact 0, or the complement of an exact 1, can mean in these rows."""
         return limits_of(self.probabilities if self.are_logits else self._of_classes, weight)
 
     @property
     def _of_classes(self) -> NDArray[np.floating[Any]]:
-        """What was given: of the positive class of two, or of each class."""
+        """The given scores: of the positive class of two, or of each class."""
         return self.columns[0].values if self.n_classes == 2 else self.values
 
     @cached_property
@@ -134,7 +134,7 @@ class Scores:
 
     @cached_property
     def probabilities(self) -> FloatArray:
-        """What the model itself says: shape (n,) for two classes, (n, K) for more."""
+        """The model's own probabilities: shape (n,) for two classes, (n, K) for more."""
         if self.n_classes == 2:
             return self.columns[0].probability.astype(np.float64)
         if self.are_logits:

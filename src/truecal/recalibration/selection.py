@@ -166,7 +166,7 @@ class Selection(Result):
 
     @property
     def outlook(self) -> str:
-        """What to expect of the choice on new rows, and what does about as well; empty for ``"identity"``."""
+        """What to expect of the choice on new rows, and which candidates do about as well; empty for ``"identity"``."""
         if self.leave_alone:
             return ""
         sentences = []

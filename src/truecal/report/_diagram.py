@@ -74,7 +74,7 @@ def by_score(
 
 
 def _parts(top: float) -> tuple[float, ...]:
-    """Return where the ticks of an axis up to `top` stand, as parts of it: at round numbers."""
+    """Return the positions of the ticks of an axis up to `top`, as fractions of it: at round numbers."""
     return (0, 0.2, 0.4, 0.6, 0.8, 1) if top == 1 else (0, 0.25, 0.5, 0.75, 1)
 
 

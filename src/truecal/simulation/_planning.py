@@ -1,4 +1,4 @@
-"""How many rows: for a test to detect an error, or for estimates of a validation study to be precise."""
+"""Sample sizes: for a test to detect an error, or for estimates of a validation study to be precise."""
 
 from __future__ import annotations
 
@@ -576,7 +576,7 @@ def _moments(
 
 
 def _compare_prevalence(argument: str, implied: float, prevalence: float) -> None:
-    """Warn of scores that cannot be calibrated at this prevalence; by a wide margin, for they are only expected."""
+    """Warn of scores that cannot be calibrated at this prevalence; with a wide margin, since both are expectations."""
     if abs(logit(implied) - logit(prevalence)) > math.log(_MOST_ODDS):
         warn_user(
             f"{argument} implies a prevalence of {implied:.2g} if the model is calibrated, and prevalence is "

@@ -447,7 +447,7 @@ class _Plan:
 
 
 def behaviour(population: Population, true_error: float) -> bytes:
-    """Return numbers that tell populations apart, whose curves may be functions that cannot be compared.
+    """Return numbers that identify a population, whose curve may be a function that cannot be compared.
 
     They are scores drawn with a fixed seed, point masses, the distribution function, and the curve there and on a grid
     that is dense near 0 and 1.

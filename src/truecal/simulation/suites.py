@@ -166,7 +166,7 @@ def _jumping(score: FloatArray, at: float, by: float) -> FloatArray:
 
 
 def _alternating(step: float, by: float) -> Curve:
-    """Too high and too low in turn at the multiples of a step."""
+    """Alternately too high and too low at the multiples of a step."""
     return FunctionCurve(partial(_alternate, step=step, by=by))
 
 
@@ -175,7 +175,7 @@ def _alternate(score: FloatArray, step: float, by: float) -> FloatArray:
 
 
 def _at_random(step: float, by: float) -> Curve:
-    """Too high or too low at the multiples of a step, as a fixed pseudo-random sequence has it."""
+    """Too high or too low at the multiples of a step, in a fixed pseudo-random order."""
     return FunctionCurve(partial(_scattered, step=step, by=by))
 
 
@@ -238,7 +238,7 @@ def _with_atom(at: float, share: float, rest: ScoreDistribution) -> ScoreDistrib
 
 
 def _spoken(values: list[float], weights: list[float]) -> ScoreDistribution:
-    """Scores as people, or language models, say them: a few round numbers."""
+    """Scores as people, or language models, state them: a few round numbers."""
     return AtomScores(values, weights)
 
 

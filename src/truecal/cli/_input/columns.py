@@ -268,7 +268,7 @@ def join_gold(table: Table, file: str) -> tuple[Table, str]:
 
 
 def _key_text(name: str) -> Any:
-    """Return a key as text; 3.0 is 3."""
+    """Return a key as text; 3.0 becomes 3."""
     return pl.col(name).cast(pl.String).str.strip_chars().str.replace(r"\.0$", "")
 
 

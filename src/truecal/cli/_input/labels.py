@@ -173,7 +173,7 @@ class _Rules:
 
 
 def _positive_words(values: pl.Expr, seen: Sequence[str], notes: list[str]) -> pl.Expr | None:
-    """Return whether words such as no and yes are the positive one, with a note; None if they are others."""
+    """Return whether each word of a pair such as no and yes is positive, and add a note; None for other words."""
     words = {word.lower() for word in seen} - set(MARKS)
     pair = next((pair for pair in _PAIRS if words and words <= set(pair)), None)
     if pair is None:

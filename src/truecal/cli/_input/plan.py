@@ -243,7 +243,7 @@ def refuse_outcomes(columns: Mapping[str, Any], label: NDArray[Any], *, remedy: 
 
 
 def refuse_groups_of_one_label(groups: Sequence[str], cells: Mapping[tuple[Any, ...], Sample]) -> None:
-    """Do the same for the cells of groups, by the number of rows and of events of each value."""
+    """Do the same for the cells of groups, from the numbers of rows and events of each value."""
     for k, name in enumerate(groups):
         totals: dict[Any, Any] = defaultdict(lambda: np.zeros(2))
         for key, sample in cells.items():

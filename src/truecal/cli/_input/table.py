@@ -1,4 +1,4 @@
-"""The columns of a file, wherever they are; text as a table, of which nothing is known but its first bytes."""
+"""The columns of a file, in memory or not; and text tables, whose layout follows from their first bytes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Table:
         return int(self.collect(self.frame.select(pl.len())).item()) > MANY_ROWS
 
     def describe(self) -> str:
-        """Return the number of columns and how the rows are read, in words."""
+        """Describe the number of columns and how the rows are read."""
         separator = f" separated by {self.separator!r}" if self.separator else ""
         rows = "summarised in batches" if self.is_large else "read into memory"
         return f"{counted(len(self.columns), 'column')}{separator}, and its rows are {rows}"
@@ -173,7 +173,7 @@ def as_array(column: pl.Series) -> NDArray[Any]:
 
 
 def free_name(name: str, taken: Container[str], mark: str) -> str:
-    """Return a name that is not taken, with as many marks at its end as that needs."""
+    """Return an unused name, with as many marks appended as necessary."""
     while name in taken:
         name += mark
     return name
@@ -442,7 +442,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def has_quoted_fields(content: list[Path] | bytes, separator: str) -> bool:
-    r"""Return whether quotation marks stand around fields; if all of them are plain characters, they do not.
+    r"""Return whether quotation marks enclose fields; they do not if all of them are plain characters.
 
     A mark inside a field, as in ``5"2``, turns the next line breaks into text for some readers, and rows vanish. A
     table that has such marks beside quoted fields is refused.
@@ -471,7 +471,7 @@ def has_quoted_fields(content: list[Path] | bytes, separator: str) -> bool:
 
 
 def _examine(data: NDArray[np.uint8], separator: str) -> tuple[bool, int | None]:
-    """Return whether any mark begins a field, and where the first stands that neither begins nor ends one."""
+    """Return whether any quotation mark begins a field, and where the first is that neither begins nor ends one."""
     around, begin = np.zeros((2, 256), bool)  # whether a byte may stand beside a mark, and before a field
     around[[*separator.encode(), *b"\r\n \t", _QUOTE]] = True
     begin[[*separator.encode(), *b"\r\n", 0xBF]] = True  # the last is that of a byte order mark

@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 def split_windows(columns: dict[str, Any], first: int, end: int, every: str | None) -> Iterator[Batch]:
     """Yield the windows of the rows from `first` to `end`, in the order of time.
 
-    A cluster must be in one window: all of its rows belong to that of its last row.
+    All rows of a cluster belong to the window of its last row.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def split_windows(columns: dict[str, Any], first: int, end: int, every: str | No
 
 
 def digest_rows(columns: dict[str, Any], end: int) -> str:
-    """Return a digest of the rows before `end`, by which to see whether a file still begins with them.
+    """Return a digest of the rows before `end`, to check later whether a file still begins with them.
 
     It does not depend on the rows that follow.
 
@@ -93,7 +93,7 @@ def digest_rows(columns: dict[str, Any], end: int) -> str:
 
 
 def digest_samples(samples: dict[str, Sample]) -> str:
-    """Return a digest of the samples of groups, by which to see whether a file of earlier predictions is the same.
+    """Return a digest of the samples of groups, to check later whether a file of earlier predictions is the same.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ def last_by_cluster(cluster: NDArray[np.intp], moments: NDArray[Any]) -> NDArray
 
 
 def span(time: Any) -> tuple[Any, Any]:
-    """Return the first and the last of times, as JSON can hold them."""
+    """Return the first and the last of times as JSON-compatible values."""
     if time is None:
         return None, None
     if isinstance(time, str | date | datetime | np.datetime64) or np.ndim(time) == 0:

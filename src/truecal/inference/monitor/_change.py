@@ -128,7 +128,7 @@ class Checkpoints:
             values[:] = [values[index] for index in kept]
 
     def to_state(self) -> dict[str, Any]:
-        """Return the content as JSON can hold it."""
+        """Return the content as JSON-compatible objects."""
         return {
             "windows": list(self.window),
             "rows": list(self.rows),

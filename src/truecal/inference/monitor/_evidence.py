@@ -186,7 +186,7 @@ _SQUARE_TABLES = np.ascontiguousarray(_SQUARES[:, :N_CURVES]), _by_leaf(_SQUARES
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a batch says about each alternative.
+    """Evidence of a batch for each alternative.
 
     Attributes
     ----------
@@ -368,11 +368,11 @@ class Processes:
 
     @property
     def gain(self) -> FloatArray:
-        """What all rows so far say about each alternative, less what an allowed error can contribute."""
+        """Evidence of all rows so far for each alternative, less what an allowed error can contribute."""
         return self._gain(self.total, self.squares, self.units)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the content as JSON can hold it."""
+        """Return the content as JSON-compatible objects."""
         arrays = (self.total, self.squares, self.mixed, self.detector)
         return {
             "rows": self.rows,

@@ -360,7 +360,7 @@ class CalibrationMonitor:
 
     @property
     def history(self) -> tuple[Look, ...]:
-        """The looks so far; of long histories every second, fourth and so on, and always the last."""
+        """The looks so far; long histories are thinned to every second, fourth, ... look, and the last."""
         return self._history.looks
 
     @property
@@ -454,7 +454,7 @@ class CalibrationMonitor:
         }
 
     def to_state(self) -> dict[str, Any]:
-        """Return everything that the monitor knows, as JSON can hold it."""
+        """Return the whole state of the monitor as JSON-compatible objects."""
         return {
             "target": self._target,
             "processes": self._processes.to_state(),

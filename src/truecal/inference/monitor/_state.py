@@ -164,7 +164,7 @@ _MOST = 256
 
 @dataclass
 class History:
-    """Looks at equal distances, and the last one.
+    """Equally spaced looks, and the last one.
 
     Attributes
     ----------
@@ -190,13 +190,13 @@ class History:
 
     @property
     def looks(self) -> tuple[Look, ...]:
-        """The looks so far; of long histories every second, fourth and so on, and always the last."""
+        """The looks so far; long histories are thinned to every second, fourth, ... look, and the last."""
         if self.last is None or (self.kept and self.kept[-1] is self.last):
             return tuple(self.kept)
         return (*self.kept, self.last)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the content as JSON can hold it."""
+        """Return the content as JSON-compatible objects."""
         looks = self.looks
         return {
             "every": self.every,
@@ -277,7 +277,7 @@ class SeenClusters:
         return np.uint64(_LARGEST_KEY >> self.halvings)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the content as JSON can hold it."""
+        """Return the content as JSON-compatible objects."""
         return {"halvings": self.halvings, "keys": encode(self.keys)}
 
     @classmethod

@@ -32,7 +32,7 @@ _GROUPS = 50
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer as a log has it.
+    """One answer, as logged.
 
     Attributes
     ----------

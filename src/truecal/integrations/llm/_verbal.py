@@ -114,7 +114,7 @@ def _value(text: str, start: int, scale: str) -> float | None:
 
 
 def _before(text: str, start: int) -> str:
-    """Return the words before a place; no more, as a text that repeats itself would take minutes otherwise."""
+    """Return the words before a position; few of them, since repetitive text would otherwise take minutes."""
     return text[max(0, start - _REACH) : start]
 
 

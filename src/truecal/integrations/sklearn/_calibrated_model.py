@@ -364,7 +364,7 @@ def _fit_and_score(
     params: dict[str, Any],
     classes: NDArray[Any],
 ) -> tuple[Any, FloatArray, str]:
-    """Fit to some rows; return the model, the scores of the other rows, and what these are."""
+    """Fit to some rows; return the model, the scores of the other rows, and their kind."""
     ours = {name: _part(value, train, len(labels)) for name, value in params.items()}
     model.fit(_safe_indexing(X, train), labels[train], **ours)
     return model, *_scores(model, _safe_indexing(X, test), classes)

@@ -1,7 +1,7 @@
 """A scorer for scikit-learn: calibration error in `cross_validate`, `GridSearchCV` and the like.
 
-scikit-learn ranks models by accuracy, log loss and others, but has no calibration error. As its own losses the
-score is negated, so larger is better.
+scikit-learn ranks models by accuracy, log loss and others, but has no calibration error. Like scikit-learn's own losses
+the score is negated, so that larger is better.
 
 >>> from sklearn.datasets import make_classification
 >>> from sklearn.model_selection import cross_val_score
