@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray, RNGLike
-from truecal.assessment._groups import Groups, Settings, assess_classes, assess_groups, has_fractions
+from truecal.assessment._groups import (
+    Groups,
+    Settings,
+    assess_classes,
+    assess_groups,
+    breakdowns,
+    has_fractions,
+)
 from truecal.assessment._next_steps import (
     PlannedRows,
     Recalibration,
@@ -26,12 +33,19 @@ from truecal.assessment._next_steps import (
 )
 from truecal.assessment._plotdata import ScoreHistogram, ScoreSummary, score_histogram, summarize_scores
 from truecal.assessment._sections import Clinical, OverTime, assess_clinical, assess_over_time, check_clinical
-from truecal.assessment._verdict import CONTRADICTED, cost_in_words, data_warnings, judge, verdict
+from truecal.assessment._verdict import (
+    CONTRADICTED,
+    cost_in_words,
+    data_warnings,
+    decisions_in_words,
+    judge,
+    verdict,
+)
 from truecal.data import as_samples, read_rows
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import MISSING, split_rows, split_sample
-from truecal.data.question import Rows, ask
-from truecal.data.reading import TOP_BY_CLASS, Reading, takes_predictions
+from truecal.data.question import Question, Rows, ask
+from truecal.data.reading import MULTILABEL, TOP_BY_CLASS, Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
@@ -40,7 +54,7 @@ from truecal.inference._test_result import TestResult
 from truecal.inference.decompose import SCORES, Decomposition, decompose
 from truecal.inference.dependence import ClusterSummary, clusters_of
 from truecal.inference.estimate import label_notes
-from truecal.inference.interval import confidence_interval
+from truecal.inference.interval import check_resolution, interval_of
 from truecal.inference.reliability import Reliability, reliability_curve
 from truecal.inference.weak_calibration import WeakCalibration, weak_calibration
 from truecal.multiscale import MIN_CLUSTERS
@@ -48,6 +62,10 @@ from truecal.results import Estimate, Interval, Result
 
 #: The estimator of the assessment first, then those that other packages and papers report.
 ESTIMATORS = (DEFAULT_ESTIMATOR, "em_sweep", "em_debias", "em_bin", "ew_bin")
+_POOLED = (
+    "Errors, the test and intervals are those of the labels, together and one by one. The curve, slope, scores and "
+    "plan treat the labels of all rows as one list of predictions, of which those of a row are a cluster."
+)
 _SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
 
 
@@ -82,7 +100,8 @@ class Assessment(Result):
     groups : Groups or None
         The calibration of each group, with ``by``.
     classes : Groups or None
-        The calibration of each class against the rest, with ``multiclass="classwise"``.
+        The calibration of each class against the rest, with ``multiclass="classwise"``; of each predicted class or
+        label, with ``"top_by_class"`` or ``"multilabel"``.
     recalibration : Recalibration or None
         Whether and how to recalibrate, unless it was switched off.
     plan : tuple of PlannedRows
@@ -130,8 +149,21 @@ class Assessment(Result):
 
     @property
     def is_it_much(self) -> str:
-        """What the error costs of the Brier score, and of decisions at a threshold, in words."""
-        return cost_in_words(self.sample, self.estimate.value, self.decompositions[0].score)
+        """What the error costs of the Brier score, and of decisions at a threshold, in words.
+
+        The threshold is 50%, or the observed rate where nearly all scores lie on one side of that; with
+        ``clinical=True`` the one of `Clinical.decisions` at which it costs most.
+        """
+        text = cost_in_words(self.interval, self.estimate.value, self.decompositions[0].score)
+        if self.multilabel:  # one threshold and one recalibration for all labels would say little
+            return text
+        given = None if self.clinical is None else self.clinical.decisions
+        return f"{text} {decisions_in_words(self.sample, self.confidence_level, given)}".strip()
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether several labels of the same rows were assessed."""
+        return self.classes is not None and self.classes.columns == ("label",)
 
     @property
     def miscalibrated(self) -> bool:
@@ -141,12 +173,12 @@ class Assessment(Result):
     @property
     def n(self) -> float:
         """Number of rows, or the total weight."""
-        return int(self.sample.n) if self.sample.whole else self.sample.n
+        return int(self.estimate.n) if self.sample.whole else self.estimate.n
 
     @property
     def target(self) -> str:
         """What the scores are probabilities of."""
-        return self.sample.target
+        return self.estimate.target
 
     @property
     def label_kind(self) -> str | None:
@@ -263,9 +295,10 @@ def assess(
     clusters : array-like of shape (n,) or (n, k), or data frame, optional
         Rows with the same value depend on each other; several columns are crossed. Every number of the assessment that
         reports uncertainty allows for it. A cluster may have rows in several groups of `by`.
-    multiclass : {"top", "classwise", "top_by_class"}, optional
+    multiclass : {"top", "classwise", "top_by_class", "multilabel"}, optional
         ``"classwise"`` assesses the top label, and each class against the rest in `Assessment.classes`;
-        ``"top_by_class"`` the top label, and its rows in each predicted class.
+        ``"top_by_class"`` the top label, and its rows in each predicted class; ``"multilabel"`` each label by
+        itself, and all labels by a joint test.
     rng : seed or numpy.random.Generator, optional
         Random seed.
 
@@ -288,29 +321,41 @@ def assess(
     columns = {name: reading.get(name) for name in ("sample_weight", "clusters")}
     warn_of_other_order(y_true=y_true, y_proba=y_proba, **columns, by=by, time=time)
     by_class = reading.get("multiclass")
-    class_samples = ask(y_true, y_proba, **reading).samples if by_class in ("classwise", TOP_BY_CLASS) else ()
-    if class_samples:
-        reading["multiclass"] = "top"
-    (sample,) = as_samples(y_true, y_proba, **reading)
-    settings = Settings(confidence_level, resolution, n_resamples, as_generator(rng))
+    parts = ask(y_true, y_proba, **reading) if by_class in ("classwise", TOP_BY_CLASS, MULTILABEL) else None
+    if parts is not None:
+        reading["multiclass"] = None if parts.multilabel else "top"
+    if parts is None or not parts.multilabel:
+        question = Question(as_samples(y_true, y_proba, **reading))
+    elif parts.single:
+        question, parts = parts, None
+    else:
+        question = parts
+        _refuse_for_labels({"by": by, "time": time, "clinical": clinical or None})
+    sample = question.samples[0] if question.single else question.pooled().group()
+    settings = Settings(confidence_level, check_resolution(resolution), n_resamples, as_generator(rng))
     # A copy, so that `select_recalibrator` with the same seed makes the same choice.
     selecting = copy.deepcopy(settings.rng)
-    asked = _Asked(sample, y_true, y_proba, reading, settings)
+    asked = _Asked(question, sample, y_true, y_proba, reading, settings)
     with warnings.catch_warnings():
         # Their messages are among the notes of the assessment.
         warnings.simplefilter("ignore", CalibrationWarning)
         chosen = check_clinical(sample, thresholds) if clinical else None
         over_time = None if time is None else assess_over_time(asked.rows("time"), time, 1 - confidence_level)
-        test = None if has_fractions(sample) else settings.test(sample)
+        test = settings.test(sample) if question.single and not has_fractions(sample) else None
         groups = None if by is None else asked.groups(by)
-        classes = asked.classes(class_samples, str(by_class)) if class_samples else None
+        classes = None
+        if parts is not None:
+            joint = asked.joint_test(parts, str(by_class))
+            classes = assess_classes(parts.samples, joint, settings)
+            test = test if question.single else joint
         return _assess(asked, test, groups, classes, chosen, over_time, selecting if recalibration else None)
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What is assessed: the predictions as they were given, and as a sample."""
+    """What is assessed: the predictions as they were given, and as a sample; labels are pooled there."""
 
+    question: Question
     sample: Sample
     y_true: Any
     y_proba: Any
@@ -343,18 +388,21 @@ class _Asked:
         names, keys = [split.names[k] for k in parts], [split.keys[k] for k in parts]
         return assess_groups(list(parts.values()), names, keys, split.columns, self.settings, (rows, split))
 
-    def classes(self, samples: Sequence[Sample], multiclass: str) -> Groups:
-        """Return the calibration of each class against the rest, or of the top label in each predicted class."""
+    def joint_test(self, parts: Question, multiclass: str) -> TestResult | None:
+        """Return the test of all classes or labels; None for fractional weights."""
+        if any(map(has_fractions, parts.samples)):
+            return None
         joint: Reading = {**self.reading, "multiclass": multiclass}
-        fractional = any(map(has_fractions, samples))
-        test = None if fractional else self.settings.test(self.y_true, self.y_proba, **joint)
-        return assess_classes(samples, test, self.settings)
+        return self.settings.test(self.y_true, self.y_proba, **joint)
 
     def advice(
         self, state: str, groups: Groups | None, classes: Groups | None, rng: np.random.Generator
     ) -> Recalibration:
         """Return whether and how to recalibrate."""
         sample = self.sample
+        if classes is not None and classes.columns == ("label",) and classes.miscalibrated:
+            names = _list(classes.miscalibrated, "labels")
+            return Recalibration("identity", f"Recalibrate these labels, each by itself: {names}.")
         if state != CONTRADICTED:
             return Recalibration("identity", _leave(groups, classes))
         if sample.pseudo is not None:
@@ -364,6 +412,17 @@ class _Asked:
         rows = recalibration_rows(sample, self.y_true, self.y_proba, **self.reading)
         level = self.settings.confidence_level
         return advise_recalibration(sample, rows, confidence_level=level, rng=rng)
+
+
+def _refuse_for_labels(given: Mapping[str, Any]) -> None:
+    """Refuse what needs one event for each row."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"cannot be combined with multiclass={MULTILABEL!r}",
+                argument=name,
+                remedy="Assess one label: its column of y_true and of y_proba.",
+            )
 
 
 def _named_samples(by: Any) -> tuple[str, Mapping[Any, Sample]] | None:
@@ -388,16 +447,18 @@ def _assess(
 ) -> Assessment:
     """Put an assessment together; recalibrators are compared if there is a generator for it."""
     sample, level = asked.sample, asked.settings.confidence_level
-    clusters = clusters_of(sample)
-    design_effect = _design_effect(sample, clusters)
+    clusters = clusters_of(asked.question.samples[0])
+    pooled = clusters_of(sample)  # of several labels, the rows
+    design_effect = _design_effect(sample, pooled)
     estimators = ESTIMATORS if sample.pseudo is None else ESTIMATORS[:1]
-    estimates = [get_estimator(name)(sample) for name in estimators]
-    interval = confidence_interval(sample, confidence_level=level, resolution=asked.settings.resolution)
+    samples = asked.question.samples
+    estimates = [asked.question.combine([*map(get_estimator(name), samples)]) for name in estimators]
+    interval = interval_of(asked.question, 2.0, level, resolution=asked.settings.resolution)
     estimates[0] = replace(estimates[0], interval=interval)
     state = judge(interval, test)
     advice = asked.advice(state, groups, classes, selecting) if selecting else None
     sentences = [verdict(sample, estimates[0], interval, test, design_effect=design_effect)]
-    sentences += [_parts(part, name) for part, name in ((groups, "group"), (classes, "class")) if part]
+    sentences += [_parts(*part) for part in breakdowns(groups, classes)]
     weak = weak_calibration(thinned(sample) if thresholds is None else sample, confidence_level=level)
     return Assessment(
         verdict=" ".join(sentences),
@@ -407,7 +468,7 @@ def _assess(
         interval=interval,
         test=test,
         reliability=reliability_curve(
-            sample, band=_has_band(sample, clusters), confidence_level=level, rng=asked.settings.rng
+            sample, band=_has_band(sample, pooled), confidence_level=level, rng=asked.settings.rng
         ),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
@@ -422,6 +483,7 @@ def _assess(
         over_time=over_time,
         warnings=(
             *data_warnings(sample),
+            *([] if asked.question.single else [_POOLED]),
             *_notes(estimates),
             *_limitations(sample, test, clusters),
             *label_notes(sample, 2.0, level),
@@ -472,8 +534,8 @@ def _worth(sample: Sample) -> str:
 
 def _leave(groups: Groups | None, classes: Groups | None) -> str:
     """Return what to do if all rows together do not contradict calibration."""
-    for parts, name in ((groups, "groups"), (classes, "classes")):
-        if parts is not None and parts.miscalibrated:
+    for parts, name in breakdowns(groups, classes):
+        if parts.miscalibrated:
             return (
                 f"Do not recalibrate all rows together: they do not contradict perfect calibration, but some {name} "
                 f"do. Look at these first: {_list(parts.miscalibrated, name)}."
@@ -483,10 +545,9 @@ def _leave(groups: Groups | None, classes: Groups | None) -> str:
     )
 
 
-def _parts(parts: Groups, name: str) -> str:
-    """Return one sentence about groups or classes."""
+def _parts(parts: Groups, plural: str) -> str:
+    """Return one sentence about groups, classes or labels."""
     bad = parts.miscalibrated
-    plural = "classes" if name == "class" else f"{name}s"
     if not bad:
         return f"None of the {len(parts)} {plural} is shown to be miscalibrated."
     are = "is" if len(bad) == 1 else "are"

@@ -18,7 +18,7 @@ from truecal._lib.types import FloatArray
 from truecal.assessment._verdict import contradicts
 from truecal.data.groups import Split
 from truecal.data.question import EQUAL_CLUSTERS, Rows
-from truecal.data.reading import AGAINST_THE_REST, WHERE_TOP
+from truecal.data.reading import AGAINST_THE_REST, LABEL, WHERE_TOP
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.inference._test_result import NOT_TESTED, TestResult
@@ -83,7 +83,7 @@ class Group(Result):
 
 @dataclass(frozen=True, eq=False)
 class Groups(Result):
-    """The calibration of all groups, or of all classes.
+    """The calibration of all groups, or of all classes or labels.
 
     Attributes
     ----------
@@ -99,6 +99,8 @@ class Groups(Result):
         Test of whether groups differ; None for classes, and where it cannot be made.
     confidence_level : float
         Level at which all intervals hold at once.
+    joint_pvalue : float or None
+        P-value of perfect calibration of all classes or labels together; None for groups.
     """
 
     columns: tuple[str, ...]
@@ -107,6 +109,7 @@ class Groups(Result):
     n_resamples: int
     difference: Difference | None
     confidence_level: float
+    joint_pvalue: float | None = None
 
     @property
     def miscalibrated(self) -> tuple[str, ...]:
@@ -132,6 +135,10 @@ class Groups(Result):
             for row in self.rows
         ]
         lines = [as_table(head, body), "", f"Miscalibrated: {', '.join(self.miscalibrated) or 'none shown'}"]
+        if self.joint_pvalue is not None:
+            lines.append(
+                f"Joint test of perfect calibration: {p_equals(self.joint_pvalue, self.n_resamples)}"
+            )
         if self.difference is not None:
             lines.append(f"Test of no difference between groups: {p_equals(self.difference.pvalue)}")
         return "\n".join(lines)
@@ -156,6 +163,12 @@ class Groups(Result):
             if row.name == name:
                 return row
         raise KeyError(name)
+
+
+def breakdowns(groups: Groups | None, classes: Groups | None) -> list[tuple[Groups, str]]:
+    """Return the tables of an assessment, with what their rows are called."""
+    called = "labels" if classes is not None and classes.columns == ("label",) else "classes"
+    return [(parts, name) for parts, name in ((groups, "groups"), (classes, called)) if parts is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,22 +212,19 @@ def assess_groups(
 
 
 def assess_classes(samples: Sequence[Sample], test: TestResult | None, settings: Settings) -> Groups:
-    """Return the calibration of each class against the rest."""
-    apart = samples[0].target.removesuffix(EQUAL_CLUSTERS).endswith(WHERE_TOP)
+    """Return the calibration of each class against the rest, or of each label."""
+    first = samples[0].target.removesuffix(EQUAL_CLUSTERS)
+    column = "predicted class" if first.endswith(WHERE_TOP) else "class"
     targets = [
         sample.target.removesuffix(EQUAL_CLUSTERS).removesuffix(AGAINST_THE_REST).removesuffix(WHERE_TOP)
         for sample in samples
     ]
     names = [target.removeprefix("P(y = ").removesuffix(")").strip("'\"") for target in targets]
+    if first.startswith(LABEL):
+        column, names = "label", [target.removeprefix(LABEL).strip("'\"") for target in targets]
     tests = [None] * len(samples) if test is None else test.classes
-    return _table(
-        ("predicted class" if apart else "class",),
-        samples,
-        names,
-        [(name,) for name in names],
-        tests,
-        settings,
-    )
+    table = _table((column,), samples, names, [(name,) for name in names], tests, settings)
+    return replace(table, joint_pvalue=None if test is None else test.pvalue)
 
 
 def _table(

@@ -16,7 +16,7 @@ from truecal.inference._test_result import TestResult
 from truecal.inference.c_statistic import reversed_scores
 from truecal.inference.dependence import suspected_dependence
 from truecal.inference.resample import count_impossible
-from truecal.inference.thresholds import net_benefit
+from truecal.inference.thresholds import NetBenefit, net_benefit
 from truecal.results import Estimate, Interval
 
 #: What the data say about perfect calibration.
@@ -24,8 +24,8 @@ CONTRADICTED, NOT_CONTRADICTED, INCONCLUSIVE = "contradicted", "not contradicted
 
 #: An error of this size that the data do not rule out means that they say little.
 LARGE_ERROR = 0.1
-#: Thresholds at which the cost of decisions is looked for.
-_THRESHOLDS = tuple(round(0.05 * k, 2) for k in range(1, 20))
+#: A threshold of 50% says little if a smaller share of the rows lies on one side of it.
+_FEW_ABOVE = 0.05
 #: A difference of this many standard deviations is reported as a direction.
 _CLEAR = 2.5
 
@@ -75,35 +75,56 @@ def verdict(
     else:
         first = f"The data do not contradict perfect calibration{evidence}."
     if state == INCONCLUSIVE:
-        clusters = in_clusters(sample.dependence.n_named)
+        clusters = in_clusters(estimate.n_clusters)
         if clusters and not interval.reliable:
             return f"{first} That says little: {interval.assumption}."
-        rows = counted(sample.n, "row") + clusters
+        rows = counted(estimate.n, "row") + clusters
         return f"{first} That says little: with {rows} an error of up to {high} is possible ({confidence} interval)."
     return f"{first} An error of up to {high} is possible ({confidence} interval {low} to {high})."
 
 
-def cost_in_words(sample: Sample, error: float, brier: float) -> str:
-    r"""Return whether an error matters: what it costs of the Brier score, and of decisions at a threshold.
+def cost_in_words(interval: Interval, error: float, brier: float) -> str:
+    """Return what an error costs of the Brier score: the square of the l2 error."""
+    value, low, high = (end**2 for end in (error, interval.low, interval.high))
+    if not brier > 0:
+        return f"It costs about {value:.2g} of the Brier score, which is {brier:.3f}."
+    shares = [percent(min(part / brier, 1.0)) for part in (value, low, high)]
+    between = f"{level(interval.confidence_level)} interval {shares[1]} to {shares[2]}"
+    return f"It costs about {shares[0]} of the Brier score of {brier:.3f} ({between})."
 
-    An error of e costs :math:`e^2` of the Brier score. The cost of decisions is the net benefit that a logistic
-    recalibration adds, at the threshold where it adds most. It is fitted to these rows, so that the cost is too high
-    rather than too low.
+
+def decisions_in_words(sample: Sample, confidence_level: float, given: NetBenefit | None) -> str:
+    """Return what an error costs decisions: the net benefit that a logistic recalibration adds, or nothing.
+
+    The threshold is 50% or, where nearly all rows lie on one side of that, the observed rate; of `given` thresholds it
+    is the one at which recalibration adds most.
     """
-    share = f" ({percent(error**2 / brier)} of it)" if brier > 0 else ""
-    text = f"It costs about {error**2:.2g} of the Brier score of {brier:.3f}{share}."
+    rate = float(sample.positives.sum()) / sample.n
+    above = float(sample.count[sample.score >= 0.5].sum()) / sample.n
+    threshold = 0.5 if min(above, 1 - above) >= _FEW_ABOVE else rate
     try:
-        curve = net_benefit(sample, thresholds=_THRESHOLDS)
-    except InputError:  # labels or weights for which it is not defined
-        return text
-    worst = int(np.nanargmax(curve.cost))
-    lost = 1000 * float(curve.cost[worst])
-    at = f"a threshold of {percent(float(curve.thresholds[worst]), 0)}"
-    if not lost >= 0.5:
-        return (
-            f"{text} Decisions at thresholds from 5% to 95% lose less than 1 correct action per 1,000 rows."
-        )
-    return f"{text} Decisions lose most at {at}: up to about {lost:,.0f} correct actions per 1,000 rows."
+        curve = given or net_benefit(sample, thresholds=threshold, confidence_level=confidence_level)
+    except InputError:  # labels or weights for which it is not defined, or only one outcome
+        return ""
+    worst = int(np.argmax(curve.cost))
+    threshold = float(curve.thresholds[worst])
+    lost, least, most = (
+        f"{round(1000 * float(part[worst])):,d}".replace("-", "−")
+        for part in (curve.cost, curve.cost_low, curve.cost_high)
+    )
+    where = f"scores of {100 * threshold:.3g}% and more{' (the observed rate)' if threshold == rate else ''}"
+    cost = f"about {lost} per 1,000 rows ({level(confidence_level)} interval {least} to {most})"
+    shown = curve.cost_low[worst] > 0
+    if threshold == 0.5:
+        verb = "adds" if shown else "is not shown to add"
+        return f"If one acts on {where}, it {verb} wrong decisions: {cost}."
+    verb = "costs" if shown else "is not shown to cost"
+    odds = threshold / (1 - threshold)
+    weight = f"{odds:.2g} {'of a missed positive' if odds < 1 else 'missed positives'}"
+    return (
+        f"If one acts on {where}, where a needless action counts as {weight}, it {verb} as much as missed positives: "
+        f"{cost}."
+    )
 
 
 def _largest_error(sample: Sample) -> float:

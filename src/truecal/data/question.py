@@ -36,6 +36,7 @@ from truecal.data.labels import Codes, Labels, check_classes, check_pos_label, r
 from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
 from truecal.data.reading import (
     AGAINST_THE_REST,
+    LABEL,
     MULTILABEL,
     TOP_BY_CLASS,
     WHERE_TOP,
@@ -259,6 +260,20 @@ class Question:
         if self.rows is not None:
             rows = [(one,) for one in self.rows]
         return [Question((sample,), one) for sample, one in zip(self.samples, rows, strict=True)]
+
+    def pooled(self) -> Rows:
+        """Return the rows of all labels as one: each row is a cluster."""
+        assert self.rows is not None
+        first, times = self.rows[0], len(self.rows)
+        cluster = np.arange(len(first.label)) if first.cluster is None else first.cluster
+        return replace(
+            first,
+            label=np.concatenate([rows.label for rows in self.rows]),
+            score=np.concatenate([rows.score for rows in self.rows]),
+            weight=None if first.weight is None else np.tile(first.weight, times),
+            cluster=np.tile(cluster, times),
+            target=f"all {times} labels together{EQUAL_CLUSTERS if first.equal_clusters else ''}",
+        )
 
     def combine(self, estimates: Sequence[Estimate]) -> Estimate:
         """Return the estimate of the whole from those of the samples."""
@@ -585,7 +600,7 @@ def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, .
         except InputError as error:
             fault = {key: vars(error)[key] for key in ("problem", "count", "first_row", "value", "remedy")}
             raise InputError(**fault, argument=f"{error.argument}, label {name!r},") from None
-        found.append(replace(rows.kept(), target=f"label {name!r}{_suffix(vars(rows))}"))
+        found.append(replace(rows.kept(), target=f"{LABEL}{name!r}{_suffix(vars(rows))}"))
     return tuple(found)
 
 

@@ -94,8 +94,8 @@ MULTILABEL = "multilabel"
 
 #: What weights mean where uncertainty is reported.
 WEIGHT_KINDS = ("sampling", "counts", "clusters")
-#: How a target says that it is one of several classes, or that it has the rows of one predicted class.
-AGAINST_THE_REST, WHERE_TOP = " against the rest", " where it is the top label"
+#: How a target says that it is one of several classes, has the rows of one predicted class, or is a label.
+AGAINST_THE_REST, WHERE_TOP, LABEL = " against the rest", " where it is the top label", "label "
 
 
 def class_target(classes: list[Any], k: int) -> str:

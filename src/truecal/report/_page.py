@@ -11,6 +11,7 @@ from truecal import __version__
 from truecal._lib.checks import require
 from truecal._lib.files import write_text
 from truecal._lib.text import counted, format_pvalue, level, p_equals, percent, printable
+from truecal.assessment._groups import breakdowns
 from truecal.assessment._verdict import CONTRADICTED, NOT_CONTRADICTED
 from truecal.estimators._registry import get_estimator
 from truecal.report._curves import decision_curve, timeline
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 _SKEWED_SHARE, _NEAR = 0.4, 0.05
 #: More groups than these are shown without pictures.
 _MOST_PICTURES = 60
+_CLASS_HEADINGS = {
+    "class": "Each class against the rest",
+    "predicted class": "The top label in each predicted class",
+    "label": "Each label by itself",
+}
 
 
 def render(
@@ -115,8 +121,8 @@ def _heading(assessment: Assessment) -> tuple[str, str]:
     """Return the colour of the heading, and the heading."""
     if assessment.state == CONTRADICTED:
         return "bad", "Evidence of miscalibration"
-    for parts, name in ((assessment.groups, "groups"), (assessment.classes, "classes")):
-        if parts is not None and parts.miscalibrated:
+    for parts, name in breakdowns(assessment.groups, assessment.classes):
+        if parts.miscalibrated:
             return "bad", f"Evidence of miscalibration in some {name}"
     if assessment.state == NOT_CONTRADICTED:
         return "good", "No evidence of miscalibration"
@@ -156,9 +162,9 @@ def _breakdowns(assessment: Assessment) -> list[dict[str, Any]]:
         name = ", ".join(assessment.groups.columns)
         tables.append({"id": "groups", "name": name, "heading": f"By {name}", "parts": assessment.groups})
     if assessment.classes is not None:
-        apart = assessment.classes.columns == ("predicted class",)
-        heading = "The top label in each predicted class" if apart else "Each class against the rest"
-        tables.append({"id": "classes", "name": "class", "heading": heading, "parts": assessment.classes})
+        (column,) = assessment.classes.columns
+        heading = _CLASS_HEADINGS[column]
+        tables.append({"id": "classes", "name": column, "heading": heading, "parts": assessment.classes})
     return tables
 
 

@@ -272,3 +272,64 @@ def test_the_top_label_in_each_predicted_class():
     assert [row.estimate.value for row in assessment.classes.rows] == [one.value for one in estimate.classes]
     assert sum(row.n for row in assessment.classes.rows) == len(data.y_true)
     assert all(row.adjusted_pvalue >= row.pvalue for row in assessment.classes.rows)
+
+
+def topics(n=1500, rng=0):
+    """Probabilities of three labels that occur together; those of the second are too extreme."""
+    rng = np.random.default_rng(rng)
+    logit = rng.normal(-1, 1, (n, 1)) + rng.normal(0, 1, (n, 3))
+    probability = 1 / (1 + np.exp(-logit * [1.0, 0.4, 1.0]))
+    return (rng.random((n, 3)) < probability).astype(int), 1 / (1 + np.exp(-logit))
+
+
+def test_several_labels_have_a_joint_result_and_one_each():
+    y, p = topics()
+    common = {"labels": ["a", "b", "c"], "multiclass": "multilabel"}
+    assessment = truecal.assess(y, p, **common, n_resamples=199, rng=0)
+    assert assessment.estimate.value == truecal.estimate(y, p, **common).value
+    assert assessment.interval == truecal.confidence_interval(y, p, **common)
+    assert assessment.test.pvalue == assessment.classes.joint_pvalue <= 0.05
+    assert assessment.target == "mean over 3 labels"
+    assert assessment.n == 1500
+    assert assessment.classes.miscalibrated == ("b",)
+    assert all(row.adjusted_pvalue >= row.pvalue for row in assessment.classes.rows)
+    alone = [truecal.estimate(y[:, k], p[:, k]).value for k in range(3)]
+    assert [row.estimate.value for row in assessment.classes.rows] == alone
+    assert "1 of 3 labels is shown to be miscalibrated: b." in assessment.verdict
+    assert assessment.recalibration.advice == "Recalibrate these labels, each by itself: b."
+    assert assessment.clusters is None
+    page = assessment.to_html()
+    assert "Each label by itself" in page
+    assert "by Holm&#39;s method" in page
+    assert "(joint test)" in page
+    assert "If one acts" not in page
+
+
+def test_labels_in_clusters_and_with_weights():
+    y, p = topics(900)
+    clusters = np.arange(900) // 10
+    assessment = truecal.assess(y, p, multiclass="multilabel", clusters=clusters, n_resamples=99, rng=0)
+    assert assessment.clusters.n_clusters == 90
+    assert assessment.interval == truecal.confidence_interval(
+        y, p, multiclass="multilabel", clusters=clusters
+    )
+    weight = np.random.default_rng(1).uniform(1, 2, 900)
+    weighted = truecal.assess(y, p, multiclass="multilabel", sample_weight=weight, n_resamples=99, rng=0)
+    assert (
+        weighted.estimate.value == truecal.estimate(y, p, multiclass="multilabel", sample_weight=weight).value
+    )
+
+
+def test_one_label_is_an_ordinary_question():
+    y, p = topics(300)
+    one = truecal.assess(y[:, :1], p[:, :1], multiclass="multilabel", n_resamples=99, rng=0)
+    plain = truecal.assess(y[:, 0], p[:, 0], n_resamples=99, rng=0)
+    assert one.classes is None
+    assert one.verdict == plain.verdict
+
+
+@pytest.mark.parametrize("given", [{"by": np.arange(300) % 2}, {"time": np.arange(300)}, {"clinical": True}])
+def test_several_labels_are_refused_where_one_event_is_needed(given):
+    y, p = topics(300)
+    with pytest.raises(truecal.InputError, match=r"multilabel.*Assess one label"):
+        truecal.assess(y, p, multiclass="multilabel", **given)

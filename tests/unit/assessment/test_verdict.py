@@ -84,3 +84,49 @@ def test_the_advice_says_that_it_reverses_the_ranking():
     assert not squared.recalibration.leave_alone
     assert "ranking" not in squared.recalibration.advice
     assert "fewer events" not in squared.verdict
+
+
+def cost_by_hand(y, p, threshold):
+    """Missed positives per 1,000 rows that a logistic recalibration saves at a threshold."""
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    logit = np.log(p / (1 - p))[:, np.newaxis]
+    after = linear_model.LogisticRegression(C=1e10, tol=1e-9).fit(logit, y).predict_proba(logit)[:, 1]
+    hits, false = ([(y[q >= threshold] == k).sum() for q in (after, p)] for k in (1, 0))
+    return 1000 * (hits[0] - hits[1] - threshold / (1 - threshold) * (false[0] - false[1])) / len(y)
+
+
+def test_the_cost_of_decisions_at_one_half_counts_wrong_decisions():
+    data = truecal.datasets.load("flights")
+    y, p = np.asarray(data.y_true), np.asarray(data.predictions["balanced"])
+    text = truecal.assess(y, p, recalibration=False, rng=0).is_it_much
+    assert "If one acts on scores of 50% and more, it adds wrong decisions: about 62 per 1,000 rows" in text
+    assert cost_by_hand(y, p, 0.5) == pytest.approx(62, abs=0.5)
+    assert "It costs about 20.0% of the Brier score of 0.182 (95% interval 18.3% to 21.7%)." in text
+    assert ((y - p) ** 2).mean() == pytest.approx(0.182, abs=5e-4)
+
+
+def test_the_cost_of_decisions_on_low_risks_is_at_the_observed_rate_with_its_weight():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.005, 0.1, 20_000)
+    y = (rng.random(20_000) < p**1.5).astype(int)
+    text = truecal.assess(y, p, recalibration=False, rng=0).is_it_much
+    rate = y.mean()
+    assert (
+        f"scores of {100 * rate:.3g}% and more (the observed rate), where a needless action counts as" in text
+    )
+    assert f"counts as {rate / (1 - rate):.2g} of a missed positive" in text
+    cost = cost_by_hand(y, p, rate)
+    assert cost > 2
+    assert f"missed positives: about {cost:.0f} per 1,000 rows" in text
+
+
+def test_the_cost_of_decisions_is_at_a_threshold_that_is_given():
+    y, p = truecal.paper.population("resnet110_c10").sample(2000, rng=0)
+    text = truecal.assess(y, p, clinical=True, thresholds=[0.9], recalibration=False, rng=0).is_it_much
+    assert "scores of 90% and more, where a needless action counts as 9 missed positives" in text
+
+
+def test_the_cost_of_decisions_needs_both_outcomes():
+    text = truecal.assess(np.zeros(50, int), np.full(50, 0.02), recalibration=False, rng=0).is_it_much
+    assert "Brier score" in text
+    assert "If one acts" not in text
