@@ -8,7 +8,7 @@ from experiments._comparison import experiment
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings
 from truecal.reproduce._draw import label_of, legend_below, new_figure, tidy
 from truecal.reproduce._studies import IMAGE_SETS, SEVEN, mean_absolute_bias, paper_study
-from truecal.reproduce.fig4_fig6 import bias_by_image_set, draw_bias
+from truecal.reproduce.main_study import bias_by_image_set, draw_bias
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -31,9 +31,14 @@ NAMES = (
     "fig1", "table1", "table1_classes", "monotone", "rankings", "fig2", "fig3", "table2", "table3", "table4", "fig4",
     "statements", "ttest", "fig5", "fig6", "appendix_b", "appendix_c", "appendix_d",
 )  # fmt: skip
-#: Modules with more than one part.
-_MODULES = {"fig4": "fig4_fig6", "fig6": "fig4_fig6", "table1_classes": "table1"}
-_MODULES |= dict.fromkeys(("appendix_b", "appendix_c", "appendix_d"), "appendix")
+#: Modules with more than one part, and their parts.
+_MODULES = {
+    "bins": ("fig2", "appendix_b", "appendix_c", "appendix_d"),
+    "fits": ("fig3", "table2", "table3", "table4"),
+    "main_study": ("fig4", "fig6", "statements", "ttest"),
+    "section2": ("monotone", "rankings"),
+    "table1": ("table1_classes",),
+}
 
 
 def __dir__() -> list[str]:
@@ -49,7 +54,8 @@ def load_part(name: str) -> Part:
     'Figure 4'
     """
     check_choice("part", name, NAMES)
-    loaded: Part = getattr(importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}"), name)
+    home = next((module for module, parts in _MODULES.items() if name in parts), name)
+    loaded: Part = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     return loaded
 
 

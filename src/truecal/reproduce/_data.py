@@ -1,7 +1,7 @@
 """Predictions of real models from folders, the populations fitted to them, and the tables printed in the paper.
 
-The printed tables are CSV files in ``printed``. Source: Roelofs, Cain, Shlens, Mozer (2022), Mitigating bias in
-calibration error estimation, AISTATS, Appendix A.
+Tables 3 and 4 are CSV files in ``printed``; `truecal.paper` has Table 2. Source: Roelofs, Cain, Shlens, Mozer (2022),
+Mitigating bias in calibration error estimation, AISTATS, Appendix A.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,9 @@ from truecal.data import as_sample
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.reproduce._contract import Settings
-from truecal.simulation import PopulationFit, fit_population
-from truecal.simulation._likelihood import fit_beta_as_paper
+from truecal.reproduce._studies import beta_of
+from truecal.simulation import BetaScores, PopulationFit, fit_population
+from truecal.simulation._likelihood import fit_beta_as_paper, model_name
 
 _SPLITS = ("val_logits", "val_labels", "test_logits", "test_labels")
 
@@ -114,61 +115,45 @@ def beta_by_recipe(sample: Sample, *, coarse: bool) -> tuple[float, float]:
     return beta.a, beta.b
 
 
-class PrintedGLM(NamedTuple):
-    """One row of Table 3."""
-
-    link: str
-    transform: str
-    b0: float | None
-    b1: float | None
-    aic: float
-    selected: bool
-
-    @property
-    def name(self) -> str:
-        """The model's name, as in `PopulationFit.glm_table`."""
-        terms = ["b0"] * (self.b0 is not None) + ["b1"] * (self.b1 is not None)
-        return "_".join([self.link, self.transform, *terms])
-
-
 def _read(name: str) -> list[dict[str, str]]:
     text = files("truecal.reproduce").joinpath("printed", f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
-def printed_table2() -> dict[str, tuple[float, float]]:
-    """Return the Beta parameters of each data set.
+def printed_betas() -> dict[str, BetaScores]:
+    """Return the distribution of scores of each data set, from Table 2.
 
     Examples
     --------
-    >>> printed_table2()["resnet110_c10"]
-    (2.7752, 0.0478)
+    >>> printed_betas()["resnet110_c10"]
+    BetaScores(a=2.7752, b=0.0478)
     """
-    return {row["dataset"]: (float(row["alpha"]), float(row["beta"])) for row in _read("table2")}
+    return {name: beta_of(paper.population(name)) for name in paper.NAMES}
 
 
-def printed_table3() -> dict[str, list[PrintedGLM]]:
-    """Return the twelve models of each data set, smallest AIC first.
+def printed_models() -> dict[str, dict[str, dict[str, Any]]]:
+    """Return b0, b1, AIC and whether it is selected of the twelve models of each data set, from Table 3.
 
     Examples
     --------
-    >>> printed_table3()["resnet110_c10"][0].name
-    'logflip_logflip_b0_b1'
+    >>> printed_models()["resnet110_c10"]["logflip_logflip_b0_b1"]
+    {'b0': -0.24, 'b1': 0.3, 'aic': 2779.22, 'selected': True}
     """
-    models: dict[str, list[PrintedGLM]] = {}
+    models: dict[str, dict[str, dict[str, Any]]] = {}
     for row in _read("table3"):
         b0, b1 = (float(row[key]) if row[key] else None for key in ("b0", "b1"))
-        model = PrintedGLM(row["link"], row["transform"], b0, b1, float(row["aic"]), row["selected"] == "1")
-        models.setdefault(row["dataset"], []).append(model)
+        name = model_name(row["link"], row["transform"], b0 is not None, b1 is not None)
+        model = {"b0": b0, "b1": b1, "aic": float(row["aic"]), "selected": row["selected"] == "1"}
+        models.setdefault(row["dataset"], {})[name] = model
     return models
 
 
-def printed_table4() -> dict[str, tuple[float, float]]:
-    """Return ECE_bin in percent of each data set, real and simulated.
+def printed_ece() -> dict[str, tuple[float, float]]:
+    """Return ECE_bin in percent of each data set, real and simulated, from Table 4.
 
     Examples
     --------
-    >>> printed_table4()["resnet110_c10"]
+    >>> printed_ece()["resnet110_c10"]
     (6.67, 8.42)
     """
     return {

@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truecal._lib.checks import require
-from truecal.display._style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, estimator_style
+from truecal.display import _style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BLACK", "BLUE", "CYCLE", "GREEN", "GREY", "IMAGE_SET_COLOURS", "ORANGE", "PURPLE", "RED", "SKY",
-    "label_of", "legend", "legend_below", "line", "line_of", "log_axis", "new_figure", "save", "size_axis", "style_of",
-    "tidy", "zero_line",
-]  # fmt: skip
-
 BLACK, GREY = "#000000", "#777777"
+BLUE, GREEN, ORANGE = _style.BLUE, _style.GREEN, _style.ORANGE
+PURPLE, RED, SKY = _style.PURPLE, _style.RED, _style.SKY
 #: Colours of lines without a fixed meaning.
 CYCLE = (PURPLE, RED, ORANGE, GREEN, SKY, BLUE, BLACK)
 IMAGE_SET_COLOURS = {"CIFAR-10": BLUE, "CIFAR-100": RED, "ImageNet": GREEN}
@@ -48,7 +44,7 @@ def label_of(estimator: str) -> str:
 
 def style_of(estimator: str) -> dict[str, Any]:
     """Return colour, line and marker of an estimator; equal width is dashed and hollow."""
-    style = {**estimator_style(estimator), "label": label_of(estimator)}
+    style = {**_style.estimator_style(estimator), "label": label_of(estimator)}
     if estimator == "kde_without_root":
         style |= {"color": ORANGE, "marker": "X", "markerfacecolor": ORANGE}
     if style["markerfacecolor"] == "none":
@@ -81,6 +77,13 @@ def line(ax: Axes, x: Sequence[float], y: Any, error: Any, **style: Any) -> None
     """Draw a line through points with bars of two standard errors."""
     options = {"markersize": 4, "linewidth": 1.3, "capsize": 1.5, "elinewidth": 0.8, **style}
     ax.errorbar(x, y, yerr=2 * np.asarray(error), **options)
+
+
+def points(
+    ax: Axes, x: Any, y: Any, color: str, marker: str = "o", face: str | None = None, **style: Any
+) -> None:
+    """Draw points with the bars of `xerr` and `yerr`; `face` is their inside if it has another colour."""
+    ax.errorbar(x, y, fmt=marker, color=color, markerfacecolor=face or color, **style)
 
 
 def line_of(

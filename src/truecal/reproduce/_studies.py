@@ -171,20 +171,23 @@ def mean_over(
     groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
     for row in rows:
         groups.setdefault(by(row), []).append((row["bias"], row["bias_se"]))
-    return {
-        key: (
-            sum(bias for bias, _ in pairs) / len(pairs),
-            math.sqrt(sum(se**2 for _, se in pairs)) / len(pairs),
-        )
-        for key, pairs in groups.items()
-    }
+    return {key: _mean(pairs) for key, pairs in groups.items()}
+
+
+def _mean(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the mean of values with standard errors, and its own."""
+    return sum(value for value, _ in pairs) / len(pairs), math.hypot(*(se for _, se in pairs)) / len(pairs)
 
 
 def mean_absolute_bias(rows: Iterable[Mapping[str, Any]], estimator: str) -> tuple[float, float]:
     """Return the mean over populations and sizes of the absolute bias, and its Monte Carlo error."""
-    pairs = [(abs(row["bias"]), row["bias_se"]) for row in rows if row["estimator"] == estimator]
-    error = math.sqrt(sum(se**2 for _, se in pairs)) / len(pairs)
-    return sum(bias for bias, _ in pairs) / len(pairs), error
+    return _mean([(abs(row["bias"]), row["bias_se"]) for row in pick(rows, estimator=estimator)])
+
+
+def beta_of(population: Population) -> BetaScores:
+    """Return the scores of a population, which must be a Beta."""
+    assert isinstance(population.scores, BetaScores)
+    return population.scores
 
 
 def quantile_grid(population: Population, points: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -193,8 +196,7 @@ def quantile_grid(population: Population, points: int) -> tuple[FloatArray, Floa
     The scores are the quantiles (i + 1/2) / points of the distribution, which must be a Beta. Means over them
     approximate integrals over the population.
     """
-    scores = population.scores
-    assert isinstance(scores, BetaScores)
+    scores = beta_of(population)
     level = (np.arange(points) + 0.5) / points
     score = np.asarray(betaincinv(scores.a, scores.b, level))
     complement = np.asarray(betaincinv(scores.b, scores.a, level[::-1]))
@@ -266,12 +268,11 @@ def walk() -> tuple[list[int], int]:
 
 def published_draw(population: Population, seed: int, n: int) -> tuple[NDArray[np.bool_], FloatArray]:
     """Return labels and scores of one sample from a population with Beta scores."""
-    assert isinstance(population.scores, BetaScores)
-    a, b = population.scores.a, population.scores.b
+    scores = beta_of(population)
     generator = np.random.RandomState(seed)
     uniform, beta = generator.random_sample, generator.beta
     uniform()  # the seed of the next sample
-    rows = np.array([(uniform(), beta(a, b), uniform()) for _ in range(n)])
+    rows = np.array([(uniform(), beta(scores.a, scores.b), uniform()) for _ in range(n)])
     score = np.ascontiguousarray(rows[:, 1])
     return rows[:, 2] < population.curve(score), score
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 import zlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,23 +71,31 @@ def table1(settings: Settings) -> Outcome:
     return Outcome(tables, {"": _draw(simulated, real)}, comparisons)
 
 
-def simulated_choice(
-    name: str, repeat: int, calibration: int, test: int, seed: int, points: int = 20_000
-) -> dict[str, Any]:
-    """Recalibrate a population of the paper; return the choice of each criterion and the best one."""
+def simulated_choice(name: str, repeat: int, calibration: int, test: int, seed: int) -> dict[str, Any]:
+    """Return the choice of each criterion on a population of the paper, and the best one."""
+    found = list(recalibrated(name, repeat, calibration, test, seed))
+    chosen = choices({title: sample for title, sample, _ in found})
+    return {"model": name, "repeat": repeat, **chosen, **_best({title: error for title, _, error in found})}
+
+
+def recalibrated(
+    name: str, repeat: int, calibration: int, test: int, seed: int
+) -> Iterator[tuple[str, Sample, float]]:
+    """Recalibrate a population of the paper; yield the name of each recalibrator, a test sample and its true error."""
     rng = keyed_generator(seed, zlib.crc32(name.encode()), repeat)
     population = paper.population(name)
     y_fit, p_fit = population.sample(calibration, rng=rng)
     y_test, p_test = population.sample(test, rng=rng)
-    samples, errors = {}, {}
     for title, recalibrator_class in RECALIBRATORS.items():
         recalibrator = recalibrator_class(input="probabilities").fit(p_fit, y_fit)
-        samples[title] = as_sample(y_test, recalibrator.transform(p_test))
-        errors[title] = true_error_after(recalibrator, population, points)
-    best = min(errors, key=lambda title: errors[title])
-    row = {"model": name, "repeat": repeat, **choices(samples), "best": best}
-    row |= {f"true_error_{title}": error for title, error in errors.items()}
-    return row
+        sample = as_sample(y_test, recalibrator.transform(p_test))
+        yield title, sample, true_error_after(recalibrator, population)
+
+
+def _best(errors: dict[str, float]) -> dict[str, Any]:
+    """Return the recalibrator with the smallest true error, and the true error of each."""
+    best = min(errors, key=errors.__getitem__)
+    return {"best": best, **{f"true_error_{title}": error for title, error in errors.items()}}
 
 
 def true_error_after(recalibrator: Any, population: Population, points: int = 20_000) -> float:
@@ -352,21 +361,15 @@ def choice_on_logits(
         top = proba.argmax(axis=1)[:, np.newaxis]
         score = np.take_along_axis(proba, top, axis=1)[:, 0]
         errors[title] = known_error(score, np.take_along_axis(posterior, top, axis=1)[:, 0])
-    best = min(errors, key=lambda title: errors[title])
     kept = {key: value for key, value in chosen.items() if key in ("model", *CRITERIA)}
-    return {
-        **kept,
-        "repeat": repeat,
-        "best": best,
-        **{f"true_error_{key}": value for key, value in errors.items()},
-    }
+    return {**kept, "repeat": repeat, **_best(errors)}
 
 
-def known_error(score: FloatArray, probability: FloatArray, n_bins: int = 500) -> float:
+def known_error(score: FloatArray, probability: FloatArray) -> float:
     """Return the l2 error of scores whose rows have known probabilities of the event.
 
-    The conditional probability given the score is the mean of those probabilities. It is taken over `n_bins` bins of
-    equal mass, and the variance of each mean is subtracted from its square.
+    The conditional probability given the score is the mean of those probabilities. It is taken over 500 bins of equal
+    mass, and the variance of each mean is subtracted from its square.
 
     Examples
     --------
@@ -375,7 +378,7 @@ def known_error(score: FloatArray, probability: FloatArray, n_bins: int = 500) -
     0.1826
     """
     order = np.argsort(score, kind="stable")
-    gaps = np.array_split((score - probability)[order], n_bins)
+    gaps = np.array_split((score - probability)[order], 500)
     square = sum(len(gap) * (gap.mean() ** 2 - gap.var(ddof=1) / len(gap)) for gap in gaps)
     return math.sqrt(max(float(square) / len(score), 0.0))
 

@@ -361,6 +361,11 @@ TRANSFORMS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
+def model_name(link: str, transform: str, has_b0: bool, has_b1: bool) -> str:
+    """Return the name of a model as in the paper: link, transform and coefficients."""
+    return "_".join([link, transform, *["b0"] * has_b0, *["b1"] * has_b1])
+
+
 @dataclass(frozen=True)
 class GLMFit:
     """One fitted model of E[Y | score]; a coefficient is None where the model has no such term.
@@ -385,8 +390,7 @@ class GLMFit:
     @property
     def name(self) -> str:
         """Name as in the paper: link, transform and coefficients."""
-        terms = ["b0"] * (self.b0 is not None) + ["b1"] * (self.b1 is not None)
-        return "_".join([self.link, self.transform, *terms])
+        return model_name(self.link, self.transform, self.b0 is not None, self.b1 is not None)
 
     @property
     def n_coefficients(self) -> int:

@@ -16,9 +16,9 @@ from truecal.reproduce._data import (
     beta_by_recipe,
     drawn_sets,
     paper_sets,
-    printed_table2,
-    printed_table3,
-    printed_table4,
+    printed_betas,
+    printed_ece,
+    printed_models,
     real_fits,
     split_sets,
     top_label_sets,
@@ -88,19 +88,12 @@ SQUARE = truecal.Population(truecal.simulation.BetaScores(1, 1), truecal.simulat
 
 
 def test_printed_tables_are_the_populations_of_the_library():
-    assert (
-        tuple(printed_table2()) == tuple(printed_table3()) == tuple(printed_table4()) == truecal.paper.NAMES
-    )
-    for name in truecal.paper.NAMES:
-        population = truecal.paper.population(name)
-        assert printed_table2()[name] == (population.scores.a, population.scores.b)
-        best = next(model for model in printed_table3()[name] if model.selected)
-        curve = population.curve
-        assert (best.link, best.transform, best.b0, best.b1) == (
-            curve.link,
-            curve.transform,
-            curve.b0,
-            curve.b1,
-        )
-        assert len(printed_table3()[name]) == 12
-        assert best.aic == min(model.aic for model in printed_table3()[name])
+    assert tuple(printed_betas()) == tuple(printed_models()) == tuple(printed_ece()) == truecal.paper.NAMES
+    for name, models in printed_models().items():
+        best = next(model for model, row in models.items() if row["selected"])
+        curve = truecal.paper.population(name).curve
+        terms = [term for term in ("b0", "b1") if getattr(curve, term) is not None]
+        assert best == "_".join([curve.link, curve.transform, *terms])
+        assert (models[best]["b0"], models[best]["b1"]) == (curve.b0, curve.b1)
+        assert len(models) == 12
+        assert models[best]["aic"] == min(row["aic"] for row in models.values())

@@ -1,37 +1,102 @@
-"""Appendices B to D: bias by number of bins and of samples, by true error, and the bins that the sweep chooses."""
+"""Figure 2 and Appendices B to D: bias by number of bins and of samples, by true error, and the bins of the sweep."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from truecal import paper
 from truecal._lib.types import FloatArray
+from truecal.reproduce import _draw as draw
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
-from truecal.reproduce._draw import (
-    BLACK,
-    BLUE,
-    CYCLE,
-    GREY,
-    ORANGE,
-    RED,
-    label_of,
-    legend,
-    line_of,
-    log_axis,
-    new_figure,
-    tidy,
-)
 from truecal.reproduce._studies import SEVEN, best_bins, bins_of, pick, run_study, sizes_in
 from truecal.simulation import BetaScores, IdentityCurve, LogisticCurve, Population, PowerCurve, UniformScores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# --- Figure 2: the components of the true error, and the bias of ECE_bin ----------------------------
+
+POPULATIONS = {
+    "Beta(2.8, 0.05), curve c²": Population(BetaScores(2.8, 0.05), PowerCurve(2)),
+    "ResNet-110 CIFAR-10, fitted": paper.population("resnet110_c10"),
+}
+
+
+@part("Figure 2", "Components of the true error, and the bias of ECE_bin by bins and samples")
+def fig2(settings: Settings) -> Outcome:
+    """Study equal-width ECE_bin with 2 to 128 bins."""
+    bins = settings.of((2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 90, 128), (2, 4, 8, 16, 32, 64), (2, 8))
+    study = run_study(
+        settings,
+        "fig2",
+        POPULATIONS,
+        estimators=[{"estimator": "ew_bin", "n_bins": b} for b in bins],
+        sizes=settings.of((200, 400, 800, 1600, 3200, 6400), (200, 800, 3200), (50, 200)),
+        repeats=settings.of(1000, 100, 5),
+    )
+    rows = [{**row, "n_bins": bins_of(row["estimator"])} for row in study]
+    comparisons = []
+    for name in POPULATIONS:
+        mine = list(pick(rows, population=name))
+        clear = {np.sign(row["bias"]) for row in mine if abs(row["bias"]) > 3 * row["bias_se"]}
+        both = len(clear) == 2
+        comparisons += [
+            PaperComparison(f"sign of the bias, {name}", "both", "both" if both else "one", agrees=both),
+            _grow_with_n(f"number of bins with the smallest bias, {name}", mine),
+        ]
+    return Outcome({"": rows}, {"": _draw_fig2(rows)}, comparisons)
+
+
+def _grow_with_n(what: str, rows: Iterable[Mapping[str, Any]]) -> PaperComparison:
+    """Compare how the number of bins with the smallest bias depends on n."""
+    best = best_bins(rows)
+    grows = sorted(best.values()) == list(best.values()) and len(set(best.values())) > 1
+    return PaperComparison(
+        what, "grow with n", ", ".join(f"{b} at {n}" for n, b in best.items()), agrees=grows
+    )
+
+
+def _draw_fig2(rows: Records) -> Figure:
+    figure, axes = draw.new_figure(1, 3, size=(12, 4), width_ratios=[1, 1.25, 1.25])
+    _draw_assumptions(axes[0, 0])
+    for letter, ax, name in zip("bc", axes[0, 1:], POPULATIONS, strict=True):
+        mine = list(pick(rows, population=name))
+        best = best_bins(mine)
+        for colour, (n, b) in zip(draw.CYCLE, best.items(), strict=False):
+            points = sorted(pick(mine, n=n), key=lambda row: row["n_bins"])
+            draw.line_of(ax, points, "n_bins", "bias", color=colour, label=f"n = {n:,}")
+            star: dict[str, Any] = {"marker": "*", "markersize": 12, "markeredgecolor": "white", "zorder": 4}
+            ax.plot([b], [100 * next(pick(points, n_bins=b))["bias"]], color=colour, **star)
+        draw.zero_line(ax)
+        draw.log_axis(ax, [2, 4, 8, 16, 32, 64])
+        truth = 100 * POPULATIONS[name].true_error()
+        title = f"({letter}) {name}: true error {truth:.2f}%"
+        draw.tidy(ax, x="number of bins", y="bias of EW ECE$_{BIN}$ (%)", title=title)
+    draw.legend(axes[0, 1], title="star: smallest bias", title_fontsize="small")
+    return figure
+
+
+def _draw_assumptions(ax: Axes) -> None:
+    """Draw the distribution function of the scores, whose density is infinite at 1, and the curve."""
+    score = np.linspace(0, 1, 400)
+    ax.plot(score, score, color=draw.BLACK, linewidth=0.9, linestyle=":", label="perfect calibration")
+    ax.plot(score, score**2, color=draw.RED, label="E[Y | f(X) = c] = c²")
+    ax.plot(score, BetaScores(2.8, 0.05).cdf(score), color=draw.BLUE, label="P(f(X) ≤ c), Beta(2.8, 0.05)")
+    ax.fill_between(score, score**2, score, color=draw.RED, alpha=0.08, linewidth=0)
+    above = 1 - float(BetaScores(2.8, 0.05).cdf(0.99))
+    ax.text(
+        0.97, 0.2, f"{above:.0%} of the scores\nlie above 0.99", fontsize="small", color=draw.BLUE, ha="right"
+    )
+    draw.legend(ax, loc="upper left")
+    ax.set(xlim=(0, 1.01), ylim=(0, 1.01))
+    draw.tidy(ax, x="score c", y="", title="(a) scores and curve")
+
 
 # --- Appendix B: bias and standard deviation by number of bins and of samples, three populations --
 
@@ -62,18 +127,14 @@ def appendix_b(settings: Settings) -> Outcome:
         for row in study
     ]
     figures = {"bias": _draw_b(rows, "bias"), "sd": _draw_b(rows, "sd")}
-    return Outcome({"": rows}, figures, [*_optimal_bins(rows), _equal_mass(rows), *_spread(rows)])
-
-
-def _optimal_bins(rows: Records) -> list[PaperComparison]:
-    comparisons = []
-    for name, title in POPULATIONS_B.items():
-        best = best_bins(pick(rows, population=name, estimator="ew_bin"))
-        grows = sorted(best.values()) == list(best.values()) and len(set(best.values())) > 1
-        shown = ", ".join(f"{b} at {n}" for n, b in best.items())
-        what = f"number of EW bins with the smallest bias, {title}"
-        comparisons.append(PaperComparison(what, "grow with n", shown, agrees=grows))
-    return comparisons
+    comparisons = [
+        _grow_with_n(
+            f"number of EW bins with the smallest bias, {title}",
+            pick(rows, population=name, estimator="ew_bin"),
+        )
+        for name, title in POPULATIONS_B.items()
+    ]
+    return Outcome({"": rows}, figures, [*comparisons, _equal_mass(rows), *_spread(rows)])
 
 
 def _equal_mass(rows: Records) -> PaperComparison:
@@ -97,7 +158,7 @@ def _spread(rows: Records) -> list[PaperComparison]:
     """Compare the paper's statements on the variance: no dependence on bins, larger for debias than for sweep."""
     ratios = []
     for name in POPULATIONS_B:
-        for n in {row["n"] for row in rows}:
+        for n in sizes_in(rows):
             sd = [row["sd"] for row in pick(rows, population=name, n=n, estimator="em_bin")]
             ratios.append(max(sd) / min(sd))
     debias, sweep = (
@@ -129,7 +190,7 @@ def _middle(rows: Records) -> int:
 
 
 def _draw_b(rows: Records, key: str) -> Figure:
-    figure, axes = new_figure(3, 5, size=(16, 9.6), width_ratios=[6, 6, 6, 6, 2.6])
+    figure, axes = draw.new_figure(3, 5, size=(16, 9.6), width_ratios=[6, 6, 6, 6, 2.6])
     sizes = sizes_in(rows)
     bins = sorted({row["n_bins"] for row in rows if row["n_bins"] > 0})
     top = float(np.quantile([100 * abs(row[key]) for row in rows], 0.97))
@@ -140,7 +201,7 @@ def _draw_b(rows: Records, key: str) -> Figure:
             squares = [[next(pick(mine, estimator=estimator, n=n, n_bins=b)) for b in bins] for n in sizes]
             image = _heat_map(axes[line, column], squares, key, top, [str(b) for b in bins], sizes)
             axes[line, column].set_xlabel("bins")
-            axes[line, column].set_title(f"{title}: {label_of(estimator)}", fontsize="small", loc="left")
+            axes[line, column].set_title(f"{title}: {draw.label_of(estimator)}", fontsize="small", loc="left")
         squares = [[next(pick(mine, estimator=estimator, n=n)) for estimator in SWEEPS] for n in sizes]
         _heat_map(axes[line, 4], squares, key, top, ["EW", "EM"], sizes)
         axes[line, 4].set_title("sweep", fontsize="small", loc="left")
@@ -178,7 +239,7 @@ def _heat_map(
 #: that fit as (1.0611, 0.0650) in Table 2; both are simulated.
 FITTED, ROUNDED = "Beta(1.0611, 0.0650)", "Beta(1.1, 0.1)"
 SCORES = {"Uniform(0, 1)": BetaScores(1, 1), FITTED: BetaScores(1.0611, 0.065), ROUNDED: BetaScores(1.1, 0.1)}
-COLOURS = {"Uniform(0, 1)": BLUE, FITTED: RED, ROUNDED: ORANGE}
+COLOURS = {"Uniform(0, 1)": draw.BLUE, FITTED: draw.RED, ROUNDED: draw.ORANGE}
 PAIR = ("ew_bin", "em_sweep")
 SIZES = (200, 5000)
 
@@ -263,7 +324,7 @@ def _grows(rows: Records) -> PaperComparison:
         calibrated, largest = mine[0], max(mine, key=lambda row: row["bias"])
         curves += 1
         if largest["bias"] - calibrated["bias"] > 2 * math.hypot(largest["bias_se"], calibrated["bias_se"]):
-            exceptions.append(f"{label_of(name)} at n = {n:,} for {scores}")
+            exceptions.append(f"{draw.label_of(name)} at n = {n:,} for {scores}")
     return PaperComparison(
         "curves of the bias that are highest for the calibrated model, seven metrics",
         "for all metrics, bias increases as the true error decreases",
@@ -274,22 +335,22 @@ def _grows(rows: Records) -> PaperComparison:
 
 
 def _draw_c(rows: Records) -> Figure:
-    figure, axes = new_figure(1, 2, size=(9.6, 4.8), sharey=True, sharex=True)
+    figure, axes = draw.new_figure(1, 2, size=(9.6, 4.8), sharey=True, sharex=True)
     for ax, estimator in zip(axes[0], PAIR, strict=True):
-        ax.plot([0, 30], [0, 30], color=BLACK, linewidth=0.9, linestyle=":", label="no bias")
+        ax.plot([0, 30], [0, 30], color=draw.BLACK, linewidth=0.9, linestyle=":", label="no bias")
         for name, colour in COLOURS.items():
             for n, style in zip(SIZES, ("-", "--"), strict=True):
                 mine = _by_truth(rows, scores=name, n=n, estimator=estimator)
                 look = {"color": colour, "linestyle": style, "label": f"{name}, n = {n:,}"}
                 look["markerfacecolor"] = colour if n == SIZES[0] else "white"
-                line_of(ax, mine, "true_error", "mean", scale=100, **look)
-        ax.axhline(12, color=GREY, linewidth=0.8)
+                draw.line_of(ax, mine, "true_error", "mean", scale=100, **look)
+        ax.axhline(12, color=draw.GREY, linewidth=0.8)
         ticks = range(0, 21, 5)
         ax.set(xlim=(-0.3, 20), ylim=(0, 20), aspect="equal", xticks=ticks, yticks=ticks)
         y = "mean estimate (%)" if estimator == PAIR[0] else ""
-        tidy(ax, x="true calibration error (%)", y=y, title=label_of(estimator))
-    axes[0, 0].text(19.8, 12.2, "12%", color=GREY, ha="right", fontsize="small")
-    legend(axes[0, 1], loc="lower right")
+        draw.tidy(ax, x="true calibration error (%)", y=y, title=draw.label_of(estimator))
+    axes[0, 0].text(19.8, 12.2, "12%", color=draw.GREY, ha="right", fontsize="small")
+    draw.legend(axes[0, 1], loc="lower right")
     return figure
 
 
@@ -353,25 +414,25 @@ def _too_many(rows: Records) -> PaperComparison:
 
 
 def _draw_d(rows: Records) -> Figure:
-    figure, axes = new_figure(1, 2, size=(10.5, 4.4))
+    figure, axes = draw.new_figure(1, 2, size=(10.5, 4.4))
     titles = {
         "uncalibrated": "(a) curve logistic(10c - 5)",
         "calibrated": "(b) curve c: perfectly calibrated",
     }
     for ax, (name, title) in zip(axes[0], titles.items(), strict=True):
-        for colour, n in zip(CYCLE, sizes_in(rows), strict=False):
+        for colour, n in zip(draw.CYCLE, sizes_in(rows), strict=False):
             mine = [row for row in pick(rows, population=name, n=n) if row["n_bins"] is not None]
-            line_of(ax, mine, "n_bins", "mean", color=colour, label=f"n = {n:,}")
+            draw.line_of(ax, mine, "n_bins", "mean", color=colour, label=f"n = {n:,}")
             sweep = next(pick(rows, population=name, n=n, estimator="em_sweep"))
             ax.axvline(sweep["mean_bins"], color=colour, linestyle="--", linewidth=0.9)
             star: dict[str, Any] = {"fmt": "*", "color": colour, "markersize": 10, "markeredgecolor": "white"}
             star |= {"yerr": 200 * sweep["bias_se"], "zorder": 4}
             ax.errorbar(sweep["mean_bins"], 100 * sweep["mean"], **star)
         truth = 100 * POPULATIONS_D[name].true_error()
-        ax.axhline(truth, color=BLACK, linestyle=":", linewidth=1.2)
-        log_axis(ax, [1, 2, 4, 8, 16, 32, 64])
+        ax.axhline(truth, color=draw.BLACK, linestyle=":", linewidth=1.2)
+        draw.log_axis(ax, [1, 2, 4, 8, 16, 32, 64])
         ax.set_ylim(0, None)
         title = f"{title}, true error {truth:.2f}%"
-        tidy(ax, x="number of bins", y="mean of EM ECE$_{BIN}$ (%)", title=title)
-    legend(axes[0, 1], title="star and dashed line: the sweep", title_fontsize="small")
+        draw.tidy(ax, x="number of bins", y="mean of EM ECE$_{BIN}$ (%)", title=title)
+    draw.legend(axes[0, 1], title="star and dashed line: the sweep", title_fontsize="small")
     return figure
