@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -75,10 +74,9 @@ def draw_estimates(
         with np.load(path) as kept:
             if set(estimators) <= set(kept.files):
                 return {estimator: kept[estimator] for estimator in estimators}
-    key = (zlib.crc32(name.encode()), n)
     choices = choose_estimators(estimators)
     jobs = [
-        (population, n, block, choices, norm, settings.seed, key)
+        (population, name, n, block, choices, norm, settings.seed)
         for block in _study.blocks_of(range(repeats), n)
     ]
     blocks = list(in_parallel(settings, name, _study.draw_estimates, jobs))

@@ -12,12 +12,12 @@ from truecal.simulation._curves import StepCurve as StepCurve
 from truecal.simulation._fit import GoodnessOfFit as GoodnessOfFit
 from truecal.simulation._fit import PopulationFit as PopulationFit
 from truecal.simulation._fit import fit_population as fit_population
-from truecal.simulation._gold import GoldPlan as GoldPlan
-from truecal.simulation._gold import plan_gold_labels as plan_gold_labels
 from truecal.simulation._likelihood import BetaFit as BetaFit
+from truecal.simulation._planning import GoldPlan as GoldPlan
 from truecal.simulation._planning import SamplePlan as SamplePlan
 from truecal.simulation._planning import ValidationSize as ValidationSize
 from truecal.simulation._planning import detectable_error as detectable_error
+from truecal.simulation._planning import plan_gold_labels as plan_gold_labels
 from truecal.simulation._planning import plan_sample_size as plan_sample_size
 from truecal.simulation._planning import required_sample_size as required_sample_size
 from truecal.simulation._population import Population as Population

@@ -362,18 +362,9 @@ def _about_excluded(sample: Sample, beta: BetaFit) -> str:
 
 
 def _row(fit: GLMFit, *, selected: bool) -> GLMRow:
-    return {
-        "name": fit.name,
-        "link": fit.link,
-        "transform": fit.transform,
-        "b0": fit.b0,
-        "b1": fit.b1,
-        "aic": fit.aic,
-        "selected": selected,
-        "converged": fit.converged,
-        "boundary": fit.boundary,
-        "message": fit.message,
-    }
+    names = ("name", "link", "transform", "b0", "b1", "aic", "selected", "converged", "boundary", "message")
+    row = {name: selected if name == "selected" else getattr(fit, name) for name in names}
+    return cast(GLMRow, row)
 
 
 def _goodness(

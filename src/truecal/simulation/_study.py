@@ -70,14 +70,15 @@ def apply(
 
 def draw_estimates(
     population: Population,
+    name: str,
     n: int,
     repetitions: range,
     choices: Sequence[Choice],
     norm: float,
     seed: int,
-    key: Sequence[int],
 ) -> FloatArray:
     """Return estimates and numbers of bins, of shape (estimators, 2, repetitions); NaN where there are no bins."""
+    key = zlib.crc32(name.encode()), n  # the name itself, not its position: other populations may come and go
     return apply(choices, draw_blocks(population, n, repetitions, seed=seed, key=key), norm, _values_and_bins)
 
 
@@ -305,17 +306,8 @@ def bias_study(
         return plan.run(stored, Path(path), n_jobs, progress)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """One population at one size."""
-
-    name: str
-    n: int
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Spawn key: the name itself, not its position, because other populations may come and go."""
-        return zlib.crc32(self.name.encode()), self.n
+#: One population, by name, at one size.
+_Task = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -332,54 +324,49 @@ class _Plan:
     def run(self, stored: Sequence[StudyRow], path: Path | None, n_jobs: int, progress: bool | None) -> Study:
         """Compute the rows that are not stored yet, and write the file after each population and size."""
         truths = {name: population.true_error(self.norm) for name, population in self.populations.items()}
-        prints = self._fingerprints(truths)
-        self._check_stored(path, stored, truths, prints)
-        rows = {(row["population"], row["n"], row["estimator"]): row for row in stored}
-        tasks = [_Task(name, n) for name in self.populations for n in self.sizes]
-        missing = {
-            task: [choice for choice in self.choices if (task.name, task.n, choice.label) not in rows]
-            for task in tasks
-        }
-        for task, values in self._estimates(missing, n_jobs, progress):
-            for choice, (estimates, bins) in zip(missing[task], values, strict=True):
-                key = task.name, task.n, choice.label
-                truth = self._truth(choice, task.name, truths)
-                rows[key] = self._row(task, choice, truth, estimates, bins, prints[task.name, choice.label])
-            if path is not None:
-                Study(list(rows.values())).to_csv(path)
-        return Study([rows[task.name, task.n, choice.label] for task in tasks for choice in self.choices])
-
-    def _fingerprints(self, truths: Mapping[str, float]) -> dict[tuple[str, str], str]:
-        """Return the fingerprint of each population and estimator."""
         behaviours = {name: behaviour(self.populations[name], truth) for name, truth in truths.items()}
-        return {
+        prints = {
             (name, choice.label): fingerprint(numbers, choice)
             for name, numbers in behaviours.items()
             for choice in self.choices
         }
+        self._check_stored(path, stored, truths, prints)
+        rows = {(row["population"], row["n"], row["estimator"]): row for row in stored}
+        missing = {
+            (name, n): [choice for choice in self.choices if (name, n, choice.label) not in rows]
+            for name in self.populations
+            for n in self.sizes
+        }
+        for (name, n), values in self._estimates(missing, n_jobs, progress):
+            for choice, (estimates, bins) in zip(missing[name, n], values, strict=True):
+                truth, key = self._truth(choice, name, truths), (name, n, choice.label)
+                rows[key] = self._row(*key, truth, estimates, bins, prints[name, choice.label])
+            if path is not None:
+                Study(list(rows.values())).to_csv(path)
+        return Study([rows[name, n, choice.label] for name, n in missing for choice in self.choices])
 
     def _estimates(
         self, missing: Mapping[_Task, list[Choice]], n_jobs: int, progress: bool | None
     ) -> Iterator[tuple[_Task, FloatArray]]:
         """Yield estimates and numbers of bins of each task, of shape (estimators, 2, repeats)."""
-        jobs = [
-            (task, block)
-            for task, choices in missing.items()
+        blocks = [
+            ((name, n), block)
+            for (name, n), choices in missing.items()
             if choices
-            for block in blocks_of(range(self.repeats), task.n)
+            for block in blocks_of(range(self.repeats), n)
         ]
         outcomes = in_parallel(
             draw_estimates,
             [
-                (self.populations[task.name], task.n, block, missing[task], self.norm, self.seed, task.key)
-                for task, block in jobs
+                (self.populations[name], name, n, block, missing[name, n], self.norm, self.seed)
+                for (name, n), block in blocks
             ],
             name="study",
-            costs=[len(block) * (task.n + 500.0) for task, block in jobs],  # small samples have a fixed cost
+            costs=[len(block) * (n + 500.0) for (_, n), block in blocks],  # small samples have a fixed cost
             n_jobs=n_jobs,
             progress=progress,
         )
-        for task, pairs in groupby(zip(jobs, outcomes, strict=True), key=lambda pair: pair[0][0]):
+        for task, pairs in groupby(zip(blocks, outcomes, strict=True), key=lambda pair: pair[0][0]):
             yield task, np.concatenate([values for _, values in pairs], axis=-1)
 
     def _check_stored(
@@ -418,8 +405,9 @@ class _Plan:
 
     def _row(
         self,
-        task: _Task,
-        choice: Choice,
+        population: str,
+        n: int,
+        estimator: str,
         truth: float | None,
         estimates: FloatArray,
         bins: FloatArray,
@@ -428,9 +416,9 @@ class _Plan:
         mean = float(estimates.mean())
         sd = float(estimates.std(ddof=1)) if len(estimates) > 1 else math.nan
         return {
-            "population": task.name,
-            "n": task.n,
-            "estimator": choice.label,
+            "population": population,
+            "n": n,
+            "estimator": estimator,
             "norm": self.norm,
             "repeats": self.repeats,
             "seed": self.seed,

@@ -14,7 +14,8 @@ halves, ``C1`` and ``D1``; the second halves, ``C2`` and ``D2``, were set aside 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -110,78 +111,49 @@ def _lines(x: list[float], y: list[float]) -> Curve:
     return FunctionCurve(partial(np.interp, xp=x, fp=y), breakpoints=x[1:-1])
 
 
-def _wave(height: float, waves: float) -> Curve:
-    return FunctionCurve(partial(_wavy, height=height, waves=waves))
+#: Errors that are added to the score, by name. The last two are at the multiples of a step: too high and too low in
+#: turn, or as a fixed pseudo-random sequence has it.
+_OFFSETS: dict[str, Callable[..., Any]] = {
+    "shift": lambda score, by: by,
+    "waves": lambda score, height, waves: height * np.sin(2 * np.pi * waves * score),
+    "chirp": lambda score, height, waves: height * np.sin(2 * np.pi * waves * score**2),
+    "bump": lambda score, low, high, by: by * ((score >= low) & (score < high)),
+    "jump": lambda score, at, by: by * np.sign(score - at),
+    "alternating": lambda score, step, by: by * (1 - 2 * (np.rint(score / step) % 2)),
+    "random": lambda score, step, by: by * np.sign(
+        (43758.5453 * np.sin(12.9898 * np.rint(score / step))) % 1 - 0.5
+    ),
+}  # fmt: skip
+#: Where they jump or turn; the integral of the error finds a few waves by itself.
+_BREAKS: dict[str, Callable[..., list[float]]] = {
+    "shift": lambda by: [1 - by if by > 0 else -by],
+    "waves": lambda height, waves: _grid(waves) if waves >= 5 else [],
+    "chirp": lambda height, waves: _grid(100),
+    "bump": lambda low, high, by: [low, high],
+    "jump": lambda at, by: [at],
+}
 
 
-def _wavy(score: FloatArray, height: float, waves: float) -> FloatArray:
-    return np.clip(score + height * np.sin(2 * np.pi * waves * score), 0.0, 1.0)
+@dataclass(frozen=True)
+class _Offset:
+    """The score plus an error of `_OFFSETS`; unlike a nested function it can be pickled."""
+
+    name: str
+    parameters: tuple[float, ...]
+
+    def __call__(self, score: FloatArray) -> FloatArray:
+        return np.asarray(np.clip(score + _OFFSETS[self.name](score, *self.parameters), 0.0, 1.0))
 
 
-def _shifted(by: float) -> Curve:
-    edge = 1 - by if by > 0 else -by
-    return FunctionCurve(partial(_moved, by=by), breakpoints=[edge])
-
-
-def _moved(score: FloatArray, by: float) -> FloatArray:
-    return np.clip(score + by, 0.0, 1.0)
-
-
-def _chirp(height: float, waves: float) -> Curve:
-    """Waves that grow shorter as the score rises."""
-    return FunctionCurve(partial(_chirping, height=height, waves=waves), breakpoints=_grid(100))
-
-
-def _chirping(score: FloatArray, height: float, waves: float) -> FloatArray:
-    return np.clip(score + height * np.sin(2 * np.pi * waves * score**2), 0.0, 1.0)
-
-
-def _waves(height: float, waves: int) -> Curve:
-    """Return a curve like `_wave` with many waves, whose positions the integral of the error needs to know."""
-    return FunctionCurve(partial(_wavy, height=height, waves=waves), breakpoints=_grid(waves))
-
-
-def _bump(low: float, high: float, by: float) -> Curve:
-    """Right everywhere but between two scores."""
-    return FunctionCurve(partial(_bumpy, low=low, high=high, by=by), breakpoints=[low, high])
-
-
-def _bumpy(score: FloatArray, low: float, high: float, by: float) -> FloatArray:
-    return np.clip(score + by * ((score >= low) & (score < high)), 0.0, 1.0)
+def _off(name: str, *parameters: float) -> Curve:
+    breaks = _BREAKS[name](*parameters) if name in _BREAKS else ()
+    return FunctionCurve(_Offset(name, parameters), breakpoints=breaks)
 
 
 def _stairs(steps: int) -> Curve:
     """Return stairs: the middle of the bin in which the score lies."""
     middle = (np.arange(steps) + 0.5) / steps
     return StepCurve(_grid(steps), middle.tolist())
-
-
-def _jump(at: float, by: float) -> Curve:
-    """Too high below a score and too low above it, by the same."""
-    return FunctionCurve(partial(_jumping, at=at, by=by), breakpoints=[at])
-
-
-def _jumping(score: FloatArray, at: float, by: float) -> FloatArray:
-    return np.clip(score + by * np.sign(score - at), 0.0, 1.0)
-
-
-def _alternating(step: float, by: float) -> Curve:
-    """Alternately too high and too low at the multiples of a step."""
-    return FunctionCurve(partial(_alternate, step=step, by=by))
-
-
-def _alternate(score: FloatArray, step: float, by: float) -> FloatArray:
-    return np.clip(score + by * (1 - 2 * (np.rint(score / step) % 2)), 0.0, 1.0)
-
-
-def _at_random(step: float, by: float) -> Curve:
-    """Too high or too low at the multiples of a step, in a fixed pseudo-random order."""
-    return FunctionCurve(partial(_scattered, step=step, by=by))
-
-
-def _scattered(score: FloatArray, step: float, by: float) -> FloatArray:
-    sign = np.sign((43758.5453 * np.sin(12.9898 * np.rint(score / step))) % 1 - 0.5)
-    return np.clip(score + by * sign, 0.0, 1.0)
 
 
 def _times(factor: float) -> Curve:
@@ -215,15 +187,9 @@ _CENTRAL, _VERY_CENTRAL = BetaScores(6, 6), BetaScores(20, 20)
 _HIGH, _VERY_HIGH = BetaScores(5, 1), BetaScores(8, 0.6)
 _LOW, _VERY_LOW = BetaScores(1, 6), BetaScores(0.5, 8)
 _TENTHS, _HUNDREDTHS = RoundedScores(_UNIFORM, decimals=1), RoundedScores(_UNIFORM, decimals=2)
+_BIMODAL = MixtureScores([BetaScores(2, 8), BetaScores(12, 3)], [0.5, 0.5])
+_RARE_CLASS = MixtureScores([BetaScores(1, 15), BetaScores(10, 2)], [0.7, 0.3])
 _FLOAT32 = RoundedScores(BetaScores(3, 0.1), dtype="float32")
-
-
-def _bimodal() -> ScoreDistribution:
-    return MixtureScores([BetaScores(2, 8), BetaScores(12, 3)], [0.5, 0.5])
-
-
-def _rare_class() -> ScoreDistribution:
-    return MixtureScores([BetaScores(1, 15), BetaScores(10, 2)], [0.7, 0.3])
 
 
 def _twentieths() -> ScoreDistribution:
@@ -237,27 +203,22 @@ def _with_atom(at: float, share: float, rest: ScoreDistribution) -> ScoreDistrib
     return MixtureScores([AtomScores([at]), rest], [share, 1 - share])
 
 
-def _spoken(values: list[float], weights: list[float]) -> ScoreDistribution:
-    """Scores as people, or language models, state them: a few round numbers."""
-    return AtomScores(values, weights)
-
-
 # --- The two halves --------------------------------------------------------------------------------
 
 
 def _first_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
     return {
         "uniform, power 1.5": (_UNIFORM, PowerCurve(1.5)),
-        "uniform, two waves": (_UNIFORM, _wave(0.05, 2)),
+        "uniform, two waves": (_UNIFORM, _off("waves", 0.05, 2)),
         "uniform, four steps": (_UNIFORM, StepCurve([0.25, 0.5, 0.75], [0.1, 0.4, 0.55, 0.9])),
         "uniform, barely off": (_UNIFORM, _tempered(0.9, 0)),
         "u-shaped, over-confident": (_U_SHAPED, _tempered(0.6, 0)),
         "u-shaped, under-confident": (_U_SHAPED, _tempered(1.7, 0)),
         "very u-shaped, plateau": (_VERY_U_SHAPED, _lines([0, 0.3, 0.7, 1], [0.05, 0.35, 0.35, 0.95])),
-        "bimodal, kink": (_bimodal(), _lines([0, 0.5, 1], [0.0, 0.35, 1.0])),
-        "bimodal, logistic": (_bimodal(), LogisticCurve(6, -3)),
+        "bimodal, kink": (_BIMODAL, _lines([0, 0.5, 1], [0.0, 0.35, 1.0])),
+        "bimodal, logistic": (_BIMODAL, LogisticCurve(6, -3)),
         "central, under-confident": (_CENTRAL, _tempered(2, 0)),
-        "central, shifted": (_CENTRAL, _shifted(0.04)),
+        "central, shifted": (_CENTRAL, _off("shift", 0.04)),
         "high, power 2": (_HIGH, PowerCurve(2)),
         "very high, shrunk": (_VERY_HIGH, _lines([0, 1], [0.18, 0.88])),
         "low, flipped power": (_LOW, _flipped(1.6)),
@@ -270,7 +231,7 @@ def _first_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
         ),
         "float32, over-confident": (_FLOAT32, _tempered(0.5, 0.2)),
         "five spoken scores": (
-            _spoken([0.1, 0.3, 0.5, 0.7, 0.9], [0.15, 0.2, 0.3, 0.2, 0.15]),
+            AtomScores([0.1, 0.3, 0.5, 0.7, 0.9], [0.15, 0.2, 0.3, 0.2, 0.15]),
             _tempered(0.6, 0.2),
         ),
     }
@@ -279,30 +240,30 @@ def _first_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
 def _second_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
     return {
         "uniform, steep logistic": (_UNIFORM, LogisticCurve(10, -5)),
-        "uniform, three waves": (_UNIFORM, _wave(0.03, 3)),
+        "uniform, three waves": (_UNIFORM, _off("waves", 0.03, 3)),
         "uniform, plateaus": (_UNIFORM, _lines([0, 0.2, 0.4, 0.6, 0.8, 1], [0.0, 0.3, 0.3, 0.6, 0.6, 1.0])),
         "uniform, power 1.1": (_UNIFORM, PowerCurve(1.1)),
         "u-shaped, kink": (_U_SHAPED, _lines([0, 0.7, 1], [0.1, 0.6, 1.0])),
-        "very u-shaped, wave": (_VERY_U_SHAPED, _wave(0.06, 1)),
+        "very u-shaped, wave": (_VERY_U_SHAPED, _off("waves", 0.06, 1)),
         "very u-shaped, tempered": (_VERY_U_SHAPED, _tempered(0.5, 0.3)),
-        "bimodal, steps": (_bimodal(), StepCurve([0.15, 0.4, 0.8], [0.1, 0.3, 0.7, 0.85])),
-        "rare class, under-confident": (_rare_class(), _tempered(1.6, 0.2)),
+        "bimodal, steps": (_BIMODAL, StepCurve([0.15, 0.4, 0.8], [0.1, 0.3, 0.7, 0.85])),
+        "rare class, under-confident": (_RARE_CLASS, _tempered(1.6, 0.2)),
         "central, power 1.3": (_CENTRAL, PowerCurve(1.3)),
         "very central, logistic": (_VERY_CENTRAL, LogisticCurve(8, -4)),
-        "very central, barely off": (_VERY_CENTRAL, _shifted(0.015)),
+        "very central, barely off": (_VERY_CENTRAL, _off("shift", 0.015)),
         "high, flat": (_HIGH, _lines([0, 0.6, 1], [0.45, 0.5, 0.92])),
         "very high, barely off": (_VERY_HIGH, _tempered(0.85, 0)),
         "low, power 0.8": (_LOW, PowerCurve(0.8)),
         "very low, flipped power": (_VERY_LOW, _flipped(2)),
-        "twentieths, wave": (_twentieths(), _wave(0.04, 1.5)),
+        "twentieths, wave": (_twentieths(), _off("waves", 0.04, 1.5)),
         "tenths, tempered": (_TENTHS, _tempered(0.8, -0.2)),
         "half at 0.9, dip": (
             _with_atom(0.9, 0.5, _UNIFORM),
             _lines([0, 0.85, 0.9, 1], [0.05, 0.8, 0.8, 1.0]),
         ),
         "four spoken scores, shifted": (
-            _spoken([0.02, 0.2, 0.6, 0.95], [0.1, 0.3, 0.3, 0.3]),
-            _shifted(-0.05),
+            AtomScores([0.02, 0.2, 0.6, 0.95], [0.1, 0.3, 0.3, 0.3]),
+            _off("shift", -0.05),
         ),
         "float32, flat": (_FLOAT32, _lines([0, 0.5, 1], [0.3, 0.6, 0.98])),
     }
@@ -310,22 +271,22 @@ def _second_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
 
 def _hard_first_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
     return {
-        "ten waves": (_UNIFORM, _waves(0.08, 10)),
-        "40 waves": (_UNIFORM, _waves(0.10, 40)),
-        "200 waves": (_UNIFORM, _waves(0.10, 200)),
-        "chirp": (_UNIFORM, _chirp(0.10, 25)),
-        "bump on 5%": (_UNIFORM, _bump(0.60, 0.65, -0.30)),
-        "bump on 1%": (_UNIFORM, _bump(0.80, 0.81, -0.60)),
+        "ten waves": (_UNIFORM, _off("waves", 0.08, 10)),
+        "40 waves": (_UNIFORM, _off("waves", 0.10, 40)),
+        "200 waves": (_UNIFORM, _off("waves", 0.10, 200)),
+        "chirp": (_UNIFORM, _off("chirp", 0.10, 25)),
+        "bump on 5%": (_UNIFORM, _off("bump", 0.60, 0.65, -0.30)),
+        "bump on 1%": (_UNIFORM, _off("bump", 0.80, 0.81, -0.60)),
         "8 stairs": (_UNIFORM, _stairs(8)),
         "two levels": (_UNIFORM, StepCurve([0.5], [0.2, 0.8])),
         "falling": (_UNIFORM, _lines([0, 1], [1, 0])),
-        "skewed, middle off": (BetaScores(2.8, 0.1), _bump(0.50, 0.95, -0.25)),
-        "skewed, barely off": (BetaScores(20, 1), _shifted(-0.01)),
+        "skewed, middle off": (BetaScores(2.8, 0.1), _off("bump", 0.50, 0.95, -0.25)),
+        "skewed, barely off": (BetaScores(20, 1), _off("shift", -0.01)),
         "rare, twice as many": (BetaScores(0.5, 50), _times(2)),
         "low, saturating": (BetaScores(1, 9), _lines([0, 0.25, 1], [0, 0.25, 0.25])),
-        "very central, jump": (BetaScores(50, 50), _jump(0.5, 0.10)),
-        "hundredths, alternating": (_HUNDREDTHS, _alternating(0.01, 0.08)),
-        "thousandths, random": (RoundedScores(_UNIFORM, decimals=3), _at_random(0.001, 0.10)),
+        "very central, jump": (BetaScores(50, 50), _off("jump", 0.5, 0.10)),
+        "hundredths, alternating": (_HUNDREDTHS, _off("alternating", 0.01, 0.08)),
+        "thousandths, random": (RoundedScores(_UNIFORM, decimals=3), _off("random", 0.001, 0.10)),
         "certain, 3% wrong": (AtomScores([0, 0.5, 1], [0.45, 0.1, 0.45]), _lines([0, 1], [0.03, 0.97])),
         "over-fitted": (_U_SHAPED, _over_confident_waves(0.7, 0.08, 15)),
         "calibrated uniform": (_UNIFORM, _lines([0, 1], [0, 1])),
@@ -337,25 +298,25 @@ def _hard_first_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
 
 def _hard_second_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
     return {
-        "seven waves": (_UNIFORM, _waves(0.09, 7)),
-        "30 waves": (_UNIFORM, _waves(0.09, 30)),
-        "120 waves": (_UNIFORM, _waves(0.12, 120)),
-        "u-shaped, chirp": (_U_SHAPED, _chirp(0.08, 18)),
-        "bump on 3%": (_UNIFORM, _bump(0.30, 0.33, 0.40)),
-        "central, bump": (_CENTRAL, _bump(0.55, 0.58, -0.30)),
+        "seven waves": (_UNIFORM, _off("waves", 0.09, 7)),
+        "30 waves": (_UNIFORM, _off("waves", 0.09, 30)),
+        "120 waves": (_UNIFORM, _off("waves", 0.12, 120)),
+        "u-shaped, chirp": (_U_SHAPED, _off("chirp", 0.08, 18)),
+        "bump on 3%": (_UNIFORM, _off("bump", 0.30, 0.33, 0.40)),
+        "central, bump": (_CENTRAL, _off("bump", 0.55, 0.58, -0.30)),
         "12 stairs": (_UNIFORM, _stairs(12)),
         "three levels": (_UNIFORM, StepCurve([0.3, 0.6], [0.1, 0.5, 0.75])),
         "u-shaped, falling": (_U_SHAPED, _lines([0, 1], [0.8, 0.2])),
-        "skewed, low end off": (BetaScores(4, 0.3), _bump(0.20, 0.80, -0.20)),
-        "low, barely off": (BetaScores(1, 20), _shifted(0.01)),
+        "skewed, low end off": (BetaScores(4, 0.3), _off("bump", 0.20, 0.80, -0.20)),
+        "low, barely off": (BetaScores(1, 20), _off("shift", 0.01)),
         "rare, half as many": (BetaScores(0.5, 30), _times(0.5)),
         "high, saturating": (BetaScores(9, 1), _lines([0, 0.75, 1], [0.75, 0.75, 1])),
-        "central, jump": (BetaScores(20, 20), _jump(0.55, 0.08)),
+        "central, jump": (BetaScores(20, 20), _off("jump", 0.55, 0.08)),
         "fiftieths, alternating": (
             AtomScores((np.arange(51) / 50).tolist(), np.full(51, 1 / 51).tolist()),
-            _alternating(0.02, 0.10),
+            _off("alternating", 0.02, 0.10),
         ),
-        "hundredths, random": (_HUNDREDTHS, _at_random(0.01, 0.07)),
+        "hundredths, random": (_HUNDREDTHS, _off("random", 0.01, 0.07)),
         "certain, 2% wrong": (AtomScores([0, 1], [0.6, 0.4]), _lines([0, 1], [0.02, 0.98])),
         "under-confident waves": (_UNIFORM, _over_confident_waves(1.3, 0.07, 12)),
         "calibrated u-shaped": (_U_SHAPED, _lines([0, 1], [0, 1])),

@@ -1,3 +1,5 @@
+import zlib
+
 import numpy as np
 import pytest
 
@@ -35,12 +37,12 @@ def test_a_sample_depends_on_seed_key_and_number_only(monkeypatch):
 
 def test_estimates_and_bins_of_every_choice():
     choices = choose_estimators([{"estimator": "em_bin", "n_bins": 4}, "ks"])
-    values = draw_estimates(SQUARE, 50, range(2, 5), choices, 1.0, 3, (4,))
+    values = draw_estimates(SQUARE, "square", 50, range(2, 5), choices, 1.0, 3)
     assert values.shape == (2, 2, 3)
     assert values[0, 1].tolist() == [4, 4, 4]
     assert np.isnan(values[1, 1]).all()
     for column, repetition in enumerate(range(2, 5)):
-        y, p = SQUARE.sample(50, rng=keyed_generator(3, 4, repetition))
+        y, p = SQUARE.sample(50, rng=keyed_generator(3, zlib.crc32(b"square"), 50, repetition))
         expected = truecal.calibration_error(y, p, estimator="em_bin", n_bins=4, norm=1)
         assert values[0, 0, column] == expected
 

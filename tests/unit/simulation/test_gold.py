@@ -6,7 +6,7 @@ import pytest
 import truecal
 from truecal import labels
 from truecal.simulation import BetaScores, UniformScores, plan_gold_labels
-from truecal.simulation._gold import explained_by_judge
+from truecal.simulation._planning import explained_by_judge
 
 RATES = {"sensitivity": 0.95, "specificity": 0.9}
 
