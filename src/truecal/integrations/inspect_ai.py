@@ -27,7 +27,7 @@ from truecal._lib.checks import check_choice, require
 from truecal._lib.types import NormLike
 from truecal.exceptions import InputError
 from truecal.integrations.llm._answers import Answer, Answers
-from truecal.integrations.llm._eval_log import grade, is_refusal, stated
+from truecal.integrations.llm._log_files import grade, is_refusal, stated
 from truecal.integrations.llm._verbal import SCALES
 
 

@@ -12,7 +12,6 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 #: What a user calls first, the package that it needs, and the extra that installs it.
 USES = [
     ("import truecal.integrations.sklearn", "sklearn", "sklearn"),
-    ("import truecal.integrations.sklearn._scorer", "sklearn", "sklearn"),
     ("import truecal.integrations.torchmetrics", "torch", "torch"),
     ("import truecal.integrations.torchmetrics", "torchmetrics", "torch"),
     ("from truecal.integrations.mlflow import *; log_calibration([0, 1], [0.5, 0.5])", "mlflow", "mlflow"),

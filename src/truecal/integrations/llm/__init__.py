@@ -4,8 +4,7 @@ The readers need the standard library only; the packages that write the logs do 
 """
 
 from truecal.integrations.llm._answers import AnswerComparison, Answers, compare_answers
-from truecal.integrations.llm._eval_log import read_eval_log
-from truecal.integrations.llm._lm_eval_samples import read_lm_eval_samples
+from truecal.integrations.llm._log_files import read_eval_log, read_lm_eval_samples
 from truecal.integrations.llm._verbal import parse_confidence
 
 __all__ = [

@@ -1,4 +1,7 @@
-"""A classifier and its recalibrator as one estimator, which holds out the rows that the recalibrator is fitted to.
+"""For scikit-learn: a classifier that is recalibrated where it is fitted, and scorers of calibration error.
+
+`CalibratedModel` is a classifier and its recalibrator as one estimator, which holds out the rows that the recalibrator
+is fitted to.
 
 >>> from sklearn.datasets import make_classification
 >>> from sklearn.naive_bayes import GaussianNB
@@ -6,6 +9,16 @@
 >>> model = CalibratedModel(GaussianNB(), "platt").fit(X, y)
 >>> print(*(one.predict_proba(X[5:6]).round(2) for one in (model.estimator_, model)))
 [[1. 0.]] [[0.97 0.03]]
+
+`CalibrationScorer` is for `cross_validate`, `GridSearchCV` and the like. scikit-learn ranks models by accuracy, log
+loss and others, but has no calibration error. As its own losses the the score is negated, so that larger is better.
+
+>>> from sklearn.model_selection import cross_val_score
+>>> X, y = make_classification(600, n_redundant=10, random_state=0)
+>>> cross_val_score(GaussianNB(), X, y, cv=3, scoring=CalibrationScorer("em_sweep")).round(3)
+array([-0.033, -0.059, -0.025])
+
+A dictionary of several scorers gives several scores at once.
 """
 
 # scikit-learn has no type hints.
@@ -21,20 +34,28 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit, check_cv
-from sklearn.utils import _safe_indexing, check_random_state, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from truecal._lib.checks import check_choice, check_flag
+from truecal._lib.checks import check_choice, check_flag, require
 from truecal._lib.types import FloatArray
+from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import CalibrationWarning, InputError
+from truecal.inference.estimate import calibration_error
 from truecal.recalibration import IdentityCalibration
 from truecal.recalibration.selection import BY_NAME, select_recalibrator
+
+# Before scikit-learn is imported, so that the error says what to install.
+require("sklearn", extra="sklearn", purpose="The integration with scikit-learn")
+
+from sklearn import get_config  # noqa: E402
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone  # noqa: E402
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit, check_cv  # noqa: E402
+from sklearn.utils import _safe_indexing, check_random_state, indexable  # noqa: E402
+from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing  # noqa: E402
+from sklearn.utils.multiclass import check_classification_targets  # noqa: E402
+from sklearn.utils.parallel import Parallel, delayed  # noqa: E402
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter  # noqa: E402
+
+__all__ = ["CalibratedModel", "CalibrationScorer"]
 
 #: Recalibrators by name, for `CalibratedModel`.
 _RECALIBRATORS = {"identity": IdentityCalibration, **BY_NAME}
@@ -405,3 +426,114 @@ def _copy(recalibrator: Any, given: str) -> Any:
     if "input" in getattr(fresh, "get_params", dict)():
         fresh.set_params(input=given)
     return fresh
+
+
+#: What `calibration_error` itself takes, beside the options of its estimators.
+_GENERAL_OPTIONS = ("norm", "n_bins", "squared", "multiclass", "pos_label")
+#: As scikit-learn marks a request that is left as it is.
+_UNCHANGED = "$UNCHANGED$"
+
+
+class CalibrationScorer:
+    """Minus the calibration error of a classifier: ``scorer(classifier, X, y)``, greater is better.
+
+    It calls `predict_proba` and names its columns by the classifier's own ``classes_``, so that string labels,
+    several classes and folds in which a class is missing work. For two classes the error is that of the second
+    (or of `pos_label`); for more, of the top label, or as `multiclass` says.
+
+    It can be pickled, copied and cloned, and supports metadata routing:
+    ``scorer.set_score_request(sample_weight=True)``, and ``clusters=True`` (or ``clusters="groups"``, to use the
+    groups of the splitter) for rows that depend on each other, which the default estimator allows for.
+
+    Parameters
+    ----------
+    estimator : str
+        One of `truecal.list_estimators`.
+    **options
+        Options of `truecal.calibration_error`: `norm`, `n_bins`, `squared`, `multiclass`, `pos_label`, and the options
+        of the estimator itself.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=1000).fit(X, y)
+    >>> score = CalibrationScorer("em_bin", n_bins=5, multiclass="classwise")
+    >>> round(score(model, X, y), 3)
+    -0.045
+    """
+
+    def __init__(self, estimator: str = DEFAULT_ESTIMATOR, **options: Any) -> None:
+        spec = get_estimator(estimator)
+        spec.check_options(option for option in options if option not in _GENERAL_OPTIONS)
+        self.estimator = spec.name
+        self.options = options
+        self._requests: dict[str, bool | str | None] = {"sample_weight": None, "clusters": None}
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        clusters: Any = None,
+    ) -> float:
+        """Return minus the calibration error of `estimator`, a fitted classifier, on `X` and `y`."""
+        if not hasattr(estimator, "predict_proba"):
+            raise AttributeError(
+                f"{type(estimator).__name__} has no predict_proba: calibration is a property of "
+                f"probabilities. Wrap it in truecal.integrations.sklearn.CalibratedModel."
+            )
+        error = calibration_error(
+            y,
+            estimator.predict_proba(X),
+            estimator=self.estimator,
+            sample_weight=sample_weight,
+            clusters=clusters,
+            labels=list(estimator.classes_),
+            **self.options,
+        )
+        return -error
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"CalibrationScorer({self.estimator!r}{options})"
+
+    # -- scikit-learn's conventions ------------------------------------------------------------------
+
+    def set_score_request(
+        self, *, sample_weight: bool | str | None = _UNCHANGED, clusters: bool | str | None = _UNCHANGED
+    ) -> Self:
+        """Set whether weights and clusters are passed on to the scorer, or under what name; needs metadata routing.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            True to use weights that are given, False to ignore them, None to make it an error if they are
+            given, a string for their name.
+        clusters : bool, str or None
+            The same for the clusters of rows that depend on each other.
+        """
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                "This method is only available when metadata routing is enabled: "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        asked = {"sample_weight": sample_weight, "clusters": clusters}
+        self._requests |= {name: value for name, value in asked.items() if value != _UNCHANGED}
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """Return what scikit-learn's routing asks of every scorer."""
+        request = MetadataRequest(owner=repr(self))
+        for name, alias in self._requests.items():
+            request.score.add_request(param=name, alias=alias)
+        return request
+
+    def _accept_sample_weight(self) -> bool:
+        # Without routing scikit-learn asks each of several scorers by this name.
+        return True
+
+    def __sklearn_clone__(self) -> Self:
+        return copy.deepcopy(self)
