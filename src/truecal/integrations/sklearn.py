@@ -11,7 +11,8 @@ is fitted to.
 [[1. 0.]] [[0.97 0.03]]
 
 `CalibrationScorer` is for `cross_validate`, `GridSearchCV` and the like. scikit-learn ranks models by accuracy, log
-loss and others, but has no calibration error. As its own losses the the score is negated, so that larger is better.
+loss and others, but has no calibration error. Like scikit-learn's own losses the score is negated, so that larger is
+better.
 
 >>> from sklearn.model_selection import cross_val_score
 >>> X, y = make_classification(600, n_redundant=10, random_state=0)

@@ -1,4 +1,4 @@
-"""How many rows: for a test to detect an error, for estimates of a validation study or an interval to be precise."""
+"""Sample sizes: for a test to detect an error, for a validation study to be precise, and of gold labels."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ def _lines(x: list[float], y: list[float]) -> Curve:
     return FunctionCurve(partial(np.interp, xp=x, fp=y), breakpoints=x[1:-1])
 
 
-#: Errors that are added to the score, by name. The last two are at the multiples of a step: too high and too low in
-#: turn, or as a fixed pseudo-random sequence has it.
+#: Errors that are added to the score, by name. The last two are at the multiples of a step: alternately too high and
+#: too low, or in a fixed pseudo-random order.
 _OFFSETS: dict[str, Callable[..., Any]] = {
     "shift": lambda score, by: by,
     "waves": lambda score, height, waves: height * np.sin(2 * np.pi * waves * score),
