@@ -29,10 +29,10 @@ OUTPUT = click.Path(dir_okay=False, path_type=Path)
 SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
     ".ndjson": "jsonl", ".json": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-    ".npz": "npz", ".npy": "npy", ".eval": "eval",
+    ".npz": "npz", ".npy": "npy", ".eval": "eval", ".xlsx": "excel", ".xls": "excel", ".xlsm": "excel", ".ods": "excel",
 }  # fmt: skip
 #: What --multiclass takes, beside top_5 and the like.
-MULTICLASS = ("top", "classwise", "top_by_class", "top_k", "canonical")
+MULTICLASS = ("top", "classwise", "top_by_class", "top_k", "multilabel", "canonical")
 #: Examples in the help of each command; bundled data makes them run anywhere, and the tests run all of them.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "measure": (
@@ -257,8 +257,9 @@ _SHARED: dict[str, Option | tuple[Option, ...]] = {
         click.option(
             "--multiclass",
             type=Multiclass(),
-            metavar="[top|classwise|top_by_class|top_K|canonical]",
-            help="What to measure for several classes; K is a number, as in top_5.  [default: top]",
+            metavar="[top|classwise|top_by_class|top_K|multilabel|canonical]",
+            help="What to measure for several classes; K is a number, as in top_5. With multilabel the columns are "
+            "labels, of which a row can have any number.  [default: top]",
         ),
         click.option(
             "--classes",

@@ -21,9 +21,20 @@ _SCORE_NAMES = (
     "y_proba", "y_prob", "y_score", "y_pred_proba", "score", "scores", "proba", "prob", "probs",
     "probability", "probabilities", "p", "confidence",
 )  # fmt: skip
+#: Names of labels where no column has one of those.
+_OTHER_LABEL_NAMES = ("result", "winner", "won", "gold")
 #: One column for each class: p0, p1, p2 or prob_0, prob_1, prob_2 or 0, 1, 2.
 _NUMBERED = re.compile(
     r"(p|prob|proba|score|y_proba|y_prob|y_score|y_pred_proba|class|probability|logit|logits)?_?(\d+)",
+    re.IGNORECASE,
+)
+#: One column for one class: p_home, prob_dog.
+_OF_CLASS = re.compile(r"(?:p|prob|proba|probability|score|pred|y_proba|y_prob)[ _.-](\w+)", re.IGNORECASE)
+#: Predictions from the most probable on: pred_1 and prob_1, top1_class and top1_prob.
+_RANKED = re.compile(
+    r"(?:top[ _.-]?(\d+)[ _.-]?)?"
+    r"(?:(pred|prediction|class|label|guess|pred(?:icted)?[ _.-]?(?:class|label))|(?:prob|proba|probability|score|p"
+    r"|confidence|conf))[ _.-]?(\d+)?",
     re.IGNORECASE,
 )
 
@@ -107,13 +118,17 @@ class Columns:
         label = given.label
         if labelled and not label:
             label = _detect_label(table, [*others, *given.score])
-        score = given.score or _detect_scores(table, label, others, logits=logits)
-        chosen = replace(given, label=label, score=score)
+        ranked = () if given.score or given.predicted else _ranked(table, [*label, *others])
+        score = given.score or ranked[:1] or _detect_scores(table, label, others, logits=logits)
+        chosen = replace(
+            given, label=label, score=score, predicted=given.predicted or "".join(ranked[1:]) or None
+        )
         chosen._refuse_conflicts()
         feature = tuple(name for name in _expand(table, self.feature) if name not in chosen.used)
         detected = (
             [f"{listing(score)} as the score{'s' if len(score) > 1 else ''}"] if not given.score else []
         )
+        detected += [f"{ranked[1]!r} as the predicted class"] if ranked else []
         detected += [f"{listing(label)} as the label"] if label and not given.label else []
         note = (f"using {' and '.join(detected)}",) if detected else ()
         return replace(chosen, feature=feature, detected=note)
@@ -161,7 +176,9 @@ def _detect_label(table: Table, taken: Sequence[str]) -> tuple[str, ...]:
     if table.label:
         return (table.label,)
     free = [name for name in table.columns if name not in taken]
-    candidates = [name for name in free if name.lower() in LABEL_NAMES]
+    for names in (LABEL_NAMES, _OTHER_LABEL_NAMES):
+        if candidates := [name for name in free if name.lower() in names]:
+            break
     left = [name for name in free if name.lower() not in _SCORE_NAMES]
     if not candidates and len(free) <= 2 and len(left) == 1:
         candidates = left
@@ -183,9 +200,12 @@ def _detect_scores(
     if not usual:
         if family := _numbered(free, logits=logits):
             return family
-        seen = _text_labels(table, label[0]) if len(free) > 1 and len(label) == 1 else set()
+        seen = _text_labels(table, label[0]) if free and len(label) == 1 else set()
         if len(seen) > 1 and seen <= set(free):
             return tuple(name for name in free if name in seen)
+        named = {name: found for name in free if (found := class_named(name, sorted(seen)))}
+        if len(named) == 1 or (len(set(named.values())) == len(named) == len(seen) > 1):
+            return tuple(named)
     raise _undetected(table, "score", usual)
 
 
@@ -199,6 +219,42 @@ def _numbered(names: Sequence[str], *, logits: bool) -> tuple[str, ...]:
     if len({stem for _, stem, _ in family}) == 1 and (is_complete or numbers in ([1], [0, 1])):
         return tuple(name for _, _, name in family)
     return ()
+
+
+def class_named(name: str, labels: Sequence[str]) -> str | None:
+    """Return the label that the name of a column of scores ends in, or begins with if it is a letter, else None.
+
+    Examples
+    --------
+    >>> class_named("p_home", ["A", "H"]), class_named("prob_Dog", ["cat", "dog"]), class_named("p_x", ["A", "H"])
+    ('H', 'dog', None)
+    """
+    match = _OF_CLASS.fullmatch(name)
+    end = match[1].lower() if match and not match[1].isdecimal() else ""
+    same = [label for label in labels if label.lower() == end] or [
+        label for label in labels if len(label) == 1 and label.lower() == end[:1]
+    ]
+    return same[0] if len(same) == 1 else None
+
+
+def _ranked(table: Table, taken: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of the highest probability and of its class where each row has the first few classes."""
+    found: dict[tuple[bool, int], str] = {}
+    for name in table.columns:
+        match = _RANKED.fullmatch(name) if name not in taken else None
+        number = match and (match[1] or match[3])
+        if match and number:
+            found.setdefault((match[2] is not None, int(number)), name)
+    ranks = sorted(number for is_class, number in found if is_class and (False, number) in found)
+    if len(ranks) < 2:
+        return ()
+    scores = [found[False, number] for number in ranks]
+    values = table.scan(scores).select(pl.all().cast(pl.Float64, strict=False))
+    rows = table.collect(values.select(n=(pl.max_horizontal(pl.all()) > pl.nth(0)).sum()))
+    if rows.item():
+        problem = f"{table.source}: {scores[0]!r} is not the largest of the scores in {rows.item():,} rows"
+        raise InputError(problem, remedy="Name the score and its class with --score and --predicted.")
+    return (scores[0], found[True, ranks[0]])
 
 
 def _text_labels(table: Table, label: str) -> set[str]:

@@ -25,7 +25,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from truecal import datasets
-from truecal._lib.checks import did_you_mean
+from truecal._lib.checks import did_you_mean, require
+from truecal._lib.text import counted, listing
 from truecal.cli._input import table as tables
 from truecal.cli._input.table import (
     UTF8_MARK,
@@ -57,8 +58,8 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
     Parameters
     ----------
     source : str
-        CSV, TSV, Parquet, JSON lines, Arrow or Feather, NPZ or NPY, or a log of Inspect (.eval); text may be
-        compressed (gz, zst).
+        CSV, TSV, Parquet, JSON lines, Arrow or Feather, NPZ or NPY, a spreadsheet, or a log of Inspect (.eval); text
+        may be compressed (gz, zst), and any of them the one file of an archive (zip).
     format : str, optional
         What --input-format takes; by default from the name, or the content of a pipe.
     encoding : str, optional
@@ -76,14 +77,18 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
     ):  # a pipe, which can be read once only
         with paths[0].open("rb") as stream:
             return _open_stream(source, stream, format, encoding, paths[0])
+    if paths[0].suffix.lower() == ".zip":
+        return _open_zip(source, paths[0], format, encoding)
     format = format or ("parquet" if Path(source).is_dir() else format_by_name(paths[0]))
     if format is None:
         raise InputError(
-            f"{source}: unrecognised file extension; expected one of {', '.join(SUFFIXES)} (text also with .gz "
-            f"or .zst). Pass --input-format"
+            f"{source}: unrecognised file extension; expected one of {', '.join(SUFFIXES)} (also in a .zip file, "
+            f"text with .gz or .zst). Pass --input-format"
         )
     if format == "eval":
         return open_log(source, paths[0])
+    if format == "excel":
+        return _open_sheet(source, paths[0])
     if format not in TEXT:
         return scan(source, paths, format)
     if len(paths) > 1:
@@ -100,6 +105,38 @@ def _open_stream(
         format = format or (path and format_by_name(path)) or format_by_content(unpacked(head))
         content = unpack(name, head, stream, format, encoding)
     return scan(name, content, format)
+
+
+def _open_zip(source: str, path: Path, format: str | None, encoding: str | None) -> Table:
+    """Open the one file in an archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [
+                name for name in archive.namelist() if not name.startswith("__MACOSX/") and name[-1] != "/"
+            ]
+            if len(names) != 1:
+                problem = f"{source} holds {counted(len(names), 'file')}"
+                remedy = "Unpack it and name one of them, or keep one in it."
+                raise InputError(f"{problem}: {listing(names)}" if names else problem, remedy=remedy)
+            with archive.open(names[0]) as member:
+                return _open_stream(source, member, format, encoding, Path(names[0]))
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # damaged, or with a password
+        raise InputError(f"{source} cannot be read as zip: {first_line(error)}") from error
+
+
+def _open_sheet(source: str, path: Path) -> Table:
+    """Open the first sheet of a spreadsheet that is not empty."""
+    excel = require("fastexcel", extra="excel", purpose="Reading spreadsheets")
+    try:
+        sheets = pl.read_excel(path, sheet_id=0, raise_if_empty=False, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, excel.FastExcelError, OSError) as error:
+        raise InputError(f"{source} cannot be read as a spreadsheet: {first_line(error)}") from error
+    filled = {name: sheet for name, sheet in sheets.items() if sheet.height}
+    if not filled:
+        raise InputError(f"{source} has no rows")
+    name, sheet = next(iter(filled.items()))
+    notes = (f"using the sheet {name!r}, the first of {len(filled)}",) if len(filled) > 1 else ()
+    return Table(source, tuple(sheet.columns), sheet.lazy(), notes=notes)
 
 
 def _text_of(name: str, path: Path, format: str, encoding: str | None) -> Content:
@@ -279,7 +316,6 @@ _MAGIC = {
     b"\x93NUMPY": "npy",
     b"PK\x03\x04": "npz",
 }
-_EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
 #: An archive of arrays is unpacked in memory; larger ones are refused.
 _MOST_UNPACKED = 4_000_000_000
 #: Bytes that tell the format.
@@ -289,8 +325,6 @@ HEAD = 1 << 16
 def format_by_name(path: Path) -> str | None:
     """Return the format that the name of a file implies, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".zst")]
-    if suffixes and suffixes[-1] in _EXCEL:
-        raise InputError(f"{path}: spreadsheets are not supported. Save the sheet as CSV")
     return SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 

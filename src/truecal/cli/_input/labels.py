@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from truecal._lib.text import counted, listing
-from truecal.cli._input.columns import Columns, Reading
+from truecal.cli._input.columns import Columns, Reading, class_named
 from truecal.cli._input.table import as_array
-from truecal.cli._input.values import MARKS, Field, Frame, Labels, called
+from truecal.cli._input.values import MARKS, Field, Frame, Labels, called, remedy_of_stray
 from truecal.data.labels import classes_of, without_common_prefix
 from truecal.exceptions import InputError, Remedy
 
@@ -26,6 +26,10 @@ _PAIRS = (
     ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos"),
     ("incorrect", "correct"), ("wrong", "right"), ("i", "c"),
 )  # fmt: skip
+
+
+#: Labels of which there is at most one in this many are strays.
+_FEW = 20
 
 
 def read_labels(
@@ -53,10 +57,11 @@ class _Rules:
                 raise InputError("needs one column of labels and one of scores", argument="--predicted")
             return self._was_right(parts[0], self.frame.field(predicted)), {}
         if len(parts) > 1:
-            return self._one_hot(parts, scores)
+            return self._one_hot(scores)
         labels = self.frame.labels(parts[0])
         self._refuse_one_left(parts[0].name, labels)
         if self.reading.classes is None and len(scores) == 1:
+            self._refuse_strays(parts[0], labels)
             return self._single(labels, scores[0].name)
         return labels.values, self._of_classes(labels, scores)
 
@@ -67,6 +72,23 @@ class _Rules:
         if len(self.frame.labels(self.frame.field(name)).seen) > 1:
             problem = f"leaves only the label {listing(labels.seen)} in {called([name])}"
             raise InputError(problem, argument="--missing")
+
+    def _refuse_strays(self, part: Field, labels: Labels) -> None:
+        """Refuse a few labels beside two others: the row of a footer, a stray class, a mark of missing values."""
+        seen = [one for one in labels.seen if str(one).lower() not in MARKS]
+        if self.reading.pos_label or len(seen) < 3:
+            return
+        rows = self.frame.lazy.select(label=labels.values).drop_nulls().group_by("label").len()
+        counts = self.frame.table.collect(rows.sort("len", "label", descending=True))
+        counts = counts.filter(pl.col("label").is_in(seen))
+        strays, n = counts["label"][2:], int(counts["len"][2:].sum())
+        if _FEW * n > counts["len"].sum():
+            return
+        row, value = self.frame.first(labels.values.is_in(strays.implode()), labels.values)
+        usual = sorted(counts["label"][:2].to_list(), key=str)
+        problem = f"has {counted(n, 'label')} other than {' and '.join(map(_shown, usual))}"
+        value = int(value) if isinstance(value, float) and value.is_integer() else value
+        raise part.error(problem, count=n, first_row=row, value=value, remedy=remedy_of_stray(value))
 
     def _of_classes(self, labels: Labels, scores: Sequence[Field]) -> dict[str, Any]:
         """Return the positive label and the class of each column."""
@@ -87,7 +109,12 @@ class _Rules:
         """Return the labels of one column of scores."""
         pos_label = as_label(self.reading.pos_label, labels.kind, "--pos-label")
         if pos_label is None and labels.kind == "text":
-            return self._words(labels), {}
+            pos_label = class_named(score, [word for word in labels.seen if word.lower() not in MARKS])
+            if pos_label is None:
+                return self._words(labels), {}
+            self.notes.append(f"using {pos_label!r} as the positive label, by the name of column {score!r}")
+            known = ~labels.values.str.to_lowercase().is_in(MARKS)
+            return pl.when(known).then(labels.values), {"pos_label": pos_label}
         if pos_label is None and re.fullmatch(r".*[a-z_]0", score):
             self.notes.append(
                 f"column {score!r} is read as the probability of label 1; if it is that of label 0, add "
@@ -113,6 +140,12 @@ class _Rules:
                 raise InputError(problem, argument=called([first]), remedy=Remedy.LABELS)
         found = classes_of(names, labels.seen) if labels.seen else None
         if found is None and labels.kind == "text":
+            seen = [word for word in labels.seen if word.lower() not in MARKS]
+            named = [class_named(name, seen) for name in names]
+            if set(named) >= set(seen) and len(set(named)) == len(names):
+                shown = ", ".join(f"{one!r} for {name!r}" for one, name in zip(named, names, strict=True))
+                self.notes.append(f"using the labels {shown}")
+                return named
             return names  # which the validator refuses, with the reason
         if found is None:
             shown = ", ".join(f"{k} for {name!r}" for k, name in list(enumerate(names))[:6])
@@ -137,18 +170,13 @@ class _Rules:
                 raise part.error(problem, count=n, first_row=row, remedy=Remedy.DROP_ROWS)
         return values[0] == values[1]
 
-    def _one_hot(self, parts: Sequence[Field], scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
+    def _one_hot(self, scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
         """Return the class of each row from one column of 0 and 1 for each class."""
-        if len(parts) != len(scores):
-            raise InputError(f"has {len(parts)} columns of labels for {len(scores)} columns of scores")
         if self.reading.classes is not None:
             raise InputError(
                 "cannot be combined with a column of labels for each class", argument="--classes"
             )
-        label_ends = without_common_prefix([part.name for part in parts])
-        score_ends = without_common_prefix([part.name for part in scores])
-        if set(label_ends) == set(score_ends):
-            parts = [parts[label_ends.index(end)] for end in score_ends]
+        parts, score_ends = match_labels(self.frame, self.columns, scores)
         hot = self.frame.numbers(parts)
         self._refuse_not_hot(parts, hot)
         weighted = (value * k for k, value in enumerate(hot))
@@ -172,6 +200,18 @@ class _Rules:
             raise InputError(problem, argument=names, first_row=row)
 
 
+def match_labels(frame: Frame, columns: Columns, scores: Sequence[Field]) -> tuple[list[Field], list[str]]:
+    """Return a column of labels for each column of scores, by their names where these match, and these names."""
+    parts = [part for name in columns.label for part in frame.expand(name)]
+    if len(parts) != len(scores):
+        raise InputError(f"has {counted(len(parts), 'column')} of labels for {len(scores)} columns of scores")
+    label_ends = without_common_prefix([part.name for part in parts])
+    score_ends = without_common_prefix([part.name for part in scores])
+    if set(label_ends) == set(score_ends):
+        parts = [parts[label_ends.index(end)] for end in score_ends]
+    return parts, score_ends
+
+
 def _positive_words(values: pl.Expr, seen: Sequence[str], notes: list[str]) -> pl.Expr | None:
     """Return whether each word of a pair such as no and yes is positive, and add a note; None for other words."""
     words = {word.lower() for word in seen} - set(MARKS)
@@ -182,6 +222,11 @@ def _positive_words(values: pl.Expr, seen: Sequence[str], notes: list[str]) -> p
     notes += [note] if note not in notes else []
     lower = values.str.to_lowercase()
     return pl.when(lower.is_in(pair)).then(lower == pair[1])
+
+
+def _shown(label: Any) -> str:
+    is_word = isinstance(label, str) and not label.isdecimal()
+    return repr(label) if is_word else f"{float(label):g}"
 
 
 def as_label(text: str | None, kind: str, option: str) -> Any:

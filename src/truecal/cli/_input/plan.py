@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from truecal._lib.text import counted
 from truecal.cli._input.columns import Columns, Reading
-from truecal.cli._input.labels import LabelKind, read_labels
+from truecal.cli._input.labels import LABEL, LabelKind, match_labels, read_labels
 from truecal.cli._input.scores import read_scores
 from truecal.cli._input.table import Table, free_name
 from truecal.cli._input.values import Field, Frame, called
+from truecal.data.reading import MULTILABEL
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -110,6 +111,9 @@ def make_plan(
         label, several = "", len(own_scores) > 1
         made_from, detected = kind.values(frame, columns, reading, several_scores=several)
         options = {"pos_label": reading.pos_label if several else None}
+    elif reading.multiclass == MULTILABEL:
+        label, (made_from, options) = "", _several_labels(frame, columns, reading, scores)
+        detected = []
     else:
         label = free_name(_plain(" or ".join(columns.label)), values, " (label)")
         truth, options, detected = read_labels(frame, columns, reading, own_scores)
@@ -133,6 +137,17 @@ def make_plan(
         options=options | {"multiclass": reading.multiclass},
         notes=(*table.notes, *doubt, *columns.detected, *odd, *detected),
     )
+
+
+def _several_labels(
+    frame: Frame, columns: Columns, reading: Reading, scores: Sequence[Field]
+) -> tuple[dict[str, pl.Expr], dict[str, Any]]:
+    """Return columns of 0 and 1, of which a row can have any number, in the order of the columns of scores."""
+    parts, names = match_labels(frame, columns, scores)
+    if columns.group or columns.predicted or reading.pos_label or reading.classes:
+        problem = f"{MULTILABEL} cannot be combined with --group, --predicted, --pos-label or --classes"
+        raise InputError(problem, argument="--multiclass")
+    return {f"{LABEL} {k}": value for k, value in enumerate(frame.numbers(parts))}, {"labels": names}
 
 
 def _of_rows(frame: Frame, columns: Columns) -> dict[str, pl.Expr]:

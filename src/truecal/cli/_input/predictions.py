@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from truecal._lib.text import listing
 from truecal.cli._input.columns import Columns, Reading, join_gold
 from truecal.cli._input.files import open_table
-from truecal.cli._input.labels import GOLD, LabelKind
+from truecal.cli._input.labels import GOLD, LABEL, LabelKind
 from truecal.cli._input.plan import (
     CLUSTER,
     EARLIER_GROUPS,
@@ -41,6 +41,7 @@ from truecal.data import as_samples, probabilities_from_logits, read_rows
 from truecal.data.faults import CLASSES, are_classes
 from truecal.data.groups import split_rows, split_sample
 from truecal.data.labels import Labels
+from truecal.data.reading import MULTILABEL
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
         with naming(table.source, plan.kind.names(columns), kept):
             y_true = plan.kind.labels(rows)
     else:
-        y_true = as_array(rows[plan.label])
+        several = [name for name in plan.values if name.startswith(LABEL)]
+        y_true = rows[several].to_numpy() if several else as_array(rows[plan.label])
         refuse_outcomes(group, y_true, remedy=EARLIER_GROUPS)
     options = dict(plan.options)
     if columns.weight:
@@ -398,7 +400,7 @@ class Predictions:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments for `truecal.estimate` and its like: one sample, or arrays where all classes count."""
         classwise = self.options["multiclass"] == "classwise" and self.options.get("pos_label") is None
-        vectors = classwise or self.options["multiclass"] in ("canonical", "top_by_class")
+        vectors = classwise or self.options["multiclass"] in ("canonical", "top_by_class", MULTILABEL)
         return self.rows if vectors and self.rows else {"y_true": self.sample}
 
     @cached_property

@@ -155,6 +155,9 @@ def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading
     if 10 * values.between >= values.n and 10 * values.doubles < values.between:
         doubt = f"are some of them probabilities, and not on a scale of {scale:g}?"
         return [f"{values.between:,} values of {names} are below 1, and few are from 1 to 2: {doubt}"]
+    if scale == 100 and values.between and not values.doubles:
+        less = f"{counted(values.between, 'value')} of {names} between 0 and 1"
+        return [f"{less}, and none from 1 to 2: read as less than 1%. Are they fractions?"]
     return []
 
 

@@ -21,6 +21,10 @@ _MOST_USER_GROUPS = 1000
 _MOST_LABELS = 1000
 #: Text that stands for a missing value, in a column of numbers.
 MARKS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing")
+#: Numbers in brackets, as a list, a tuple or an array of NumPy is written.
+_LIST = r"^[\[(]\s*[-+.\d][-+.\deE,;%\s]*[\])]$"
+#: Words that begin a row below the data.
+_FOOTERS = ("total", "totals", "sum", "mean", "average", "all", "grand total")
 #: The character that replaces undecodable bytes.
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
@@ -163,6 +167,9 @@ class Frame:
     def _parts(self, name: str) -> list[Field]:
         whole = self.field(name)
         values, dtype = whole.values, whole.dtype
+        if whole.is_text and (self.ask(first=whole.text.drop_nulls().str.contains(_LIST).first())["first"]):
+            dtype = pl.List(pl.String)
+            values = whole.text.str.strip_chars("[]() ").str.replace_all(r"[,;\s]+", ",").str.split(",")
         if isinstance(dtype, pl.Struct):
             return [
                 Field(f"{name}.{part}", values.struct.field(part), _instance(kind))
@@ -241,7 +248,7 @@ class Frame:
         signs = found["signs"] == found["n"]
         remedy: Remedy | str = "Add --percent." if signs else "Remove or fix these rows."
         if not signs and found["kinds"] == 1 and 2 * found["n"] <= found["rows"]:
-            remedy = Remedy.MISSING_CODE
+            remedy = remedy_of_stray(value)
         elif not signs and 2 * found["n"] > found["rows"]:
             remedy = (
                 "Write numbers alone. In Python, truecal.integrations.llm.parse_confidence reads sentences."
@@ -354,6 +361,13 @@ def _is_code(part: Field, code: str) -> pl.Expr:
         same = text == code.strip()
         return same if number is None else same | (_parse(text, percent=False, comma=True) == number)
     return part.values == number if number is not None and part.dtype.is_numeric() else pl.lit(False)
+
+
+def remedy_of_stray(value: Any) -> Remedy | str:
+    """Return what to do about a value that is not like the others."""
+    if str(value).strip().lower().rstrip(":") not in _FOOTERS:
+        return Remedy.MISSING_CODE
+    return f"If this row is a footer, remove it, or leave it out with --missing {value!r} --drop-missing."
 
 
 def _is_mark(text: pl.Expr) -> pl.Expr:
