@@ -24,13 +24,6 @@ def as_html(text: str, table: Sequence[Sequence[str]] = ()) -> str:
 
     Lines are columns if they have two spaces between their parts, and at least two such lines follow each other.
 
-    Parameters
-    ----------
-    text : str
-        What `print` shows of a result.
-    table : sequence of rows, optional
-        A table to add, whose first row has the names of the columns.
-
     Examples
     --------
     >>> "<b>error 0.03</b>" in as_html("error 0.03\nNote: few rows.")

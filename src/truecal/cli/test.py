@@ -64,7 +64,7 @@ def command(
     if the error is shown to be smaller, in every group, and else 1.
     """
     from truecal.cli._input.predictions import load
-    from truecal.estimators._registry import DEFAULT_TEST
+    from truecal.estimators._registry import MULTISCALE
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.dependence import suspected_dependence
     from truecal.inference.multiplicity import adjusted_together
@@ -75,7 +75,7 @@ def command(
         predictions = load(file, group=group, **reading)
         arguments = predictions.arguments()
     options: dict[str, Any] = {"norm": norm, "n_resamples": resamples, "rng": seed, "at_most": at_most}
-    options |= {"resolution": resolution, "method": method or DEFAULT_TEST}
+    options |= {"resolution": resolution, "method": method or MULTISCALE}
     with stage("testing"), predictions.naming():
         tests: dict[str, TestResult] = {"": calibration_test(**arguments, **options)} if not group else {}
         if group:

@@ -224,17 +224,7 @@ def refuse_missing(array: NDArray[Any], name: str, rule: Rule = MISSING) -> None
 def read_probabilities(
     y_proba: Any, name: str = "y_proba", *, remedy: Remedy = Remedy.LOGITS
 ) -> tuple[NDArray[np.floating[Any]], list[Any] | None]:
-    """Return checked probabilities, and the names of their columns where there are any.
-
-    Parameters
-    ----------
-    y_proba : array-like of shape (n,), (n, 1) or (n, K)
-        Probabilities; those of several columns must sum to 1.
-    name : str
-        What messages call them.
-    remedy : Remedy
-        What to do about values that look like logits.
-    """
+    """Return checked probabilities, and the names of their columns where there are any."""
     array, names = to_array(y_proba, name)
     check_shape(array, name)
     proba = to_numbers(array, name)

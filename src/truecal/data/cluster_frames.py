@@ -30,19 +30,7 @@ def add_clusters(
     sampling: bool,
     equal: bool,
 ) -> dict[tuple[Any, ...], Cells]:
-    """Return the cells of each group with the sums of their clusters.
-
-    Parameters
-    ----------
-    parts : dict of tuple to Cells
-        The cells of each group.
-    rows : LazyFrame
-        Checked rows, none of them at fault: cell, score, weight, and both times the weight.
-    groups, units : list of str
-        Columns of `rows` that name groups, and clusters.
-    weighted, sampling, equal : bool
-        Whether rows have weights, whether these are not counts, and whether every cluster counts the same.
-    """
+    """Return the cells of each group with the sums of their clusters."""
     # Not by cell: Spark would work it out for the filter once more, in a method too long to be compiled.
     if weighted:
         rows = rows.filter(nw.col("_w") > 0)

@@ -32,13 +32,6 @@ MOST_PAIRS, N_BLOCKS = 1 << 24, 1 << 8
 def number_clusters(clusters: Any, n: int) -> tuple[Keys, NDArray[np.intp]]:
     """Return a number of 64 bits for each cluster, the same in every part of the data, and each row's cluster, from 0.
 
-    Parameters
-    ----------
-    clusters : array-like of shape (n,) or (n, k), or data frame
-        Names of clusters, as in `truecal.estimate`.
-    n : int
-        Number of rows.
-
     Examples
     --------
     >>> keys, cluster = number_clusters([5, 3, 5], 3)
@@ -58,11 +51,6 @@ def number_clusters(clusters: Any, n: int) -> tuple[Keys, NDArray[np.intp]]:
 
 def cluster_keys(clusters: Any, n: int) -> Keys:
     """Return a number of 64 bits for each row's cluster, the same in every part of the data.
-
-    Parameters
-    ----------
-    clusters, n
-        As for `number_clusters`.
 
     Examples
     --------
@@ -105,19 +93,7 @@ def make_clusters(
     rows: FloatArray | None = None,
     **others: Any,
 ) -> Clusters:
-    """Return the sums of each cluster in each group, from sums in any order; those of the same pair are added up.
-
-    Parameters
-    ----------
-    keys : ndarray of uint64
-        What clusters, or blocks, are known by; those of the same key are one, and those without sums are left out.
-    cluster, group : ndarray of int
-        Position of the cluster in `keys`, and number of the group of the sample.
-    scores, positives, weight, rows : ndarray
-        The fields of `Clusters`; without weights every entry is one row.
-    **others
-        Other fields of `Clusters`; ``keys=None`` if they mean nothing in other parts.
-    """
+    """Return the sums of each cluster in each group, from sums in any order; those of the same pair are added up."""
     filled = np.bincount(cluster, minlength=len(keys)) > 0
     keys, number = np.unique(keys, return_inverse=True)
     present = np.bincount(number, filled) > 0

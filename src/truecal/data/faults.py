@@ -337,15 +337,6 @@ def look_at(
 ) -> ScoreValues:
     """Return statistics that identify the scale of scores.
 
-    Parameters
-    ----------
-    columns : sequence of ndarray, or of expressions of Polars or narwhals
-        Columns of scores, which are taken together.
-    ask : callable
-        What evaluates expressions, given and returned by name; arrays have been evaluated already.
-    count : callable
-        What counts the rows that meet a condition.
-
     Examples
     --------
     >>> look_at([np.array([0.5, 0.7, -999.0])]).code
@@ -378,11 +369,6 @@ def _finite(answers: Sequence[Any]) -> list[float]:
 
 def fitting_remedy(values: ScoreValues) -> Remedy:
     """Return the remedy for scores outside [0, 1].
-
-    Parameters
-    ----------
-    values : ScoreValues
-        What is known of them.
 
     Examples
     --------

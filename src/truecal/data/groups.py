@@ -51,14 +51,6 @@ class Split:
 def split_rows(by: Any, n: int) -> Split:
     """Return the groups of `n` rows.
 
-    Parameters
-    ----------
-    by : array-like, mapping, data frame or tuple of array-like
-        One column; or several, which are crossed: a mapping from names to columns, a data frame, an array of
-        shape (n, k), or a tuple of columns.
-    n : int
-        Number of rows.
-
     Examples
     --------
     >>> split = split_rows({"sex": ["m", "f", None, "f"], "old": [0, 0, 1, 1]}, 4)
@@ -90,15 +82,7 @@ def split_rows(by: Any, n: int) -> Split:
 
 
 def split_sample(rows: Rows, split: Split) -> dict[int, Sample]:
-    """Return the sample of each group that has any weight.
-
-    Parameters
-    ----------
-    rows : Rows
-        Checked predictions in their order.
-    split : Split
-        The group of each row.
-    """
+    """Return the sample of each group that has any weight."""
     group = split.group.astype(np.min_scalar_type(len(split.keys)))  # the shorter, the faster to order
     order = np.argsort(group, kind="stable")
     ends = np.searchsorted(group[order], np.arange(len(split.keys) + 1))
@@ -184,17 +168,7 @@ def keyed(parts: dict[tuple[Any, ...], Any], by: str | Sequence[str] | None) -> 
 def rows_by_key(
     sums: nw.DataFrame[Any], columns: list[str], rows: NDArray[np.intp]
 ) -> dict[tuple[Any, ...], NDArray[np.intp]]:
-    """Return which of some rows hold each key, in the order of the keys.
-
-    Parameters
-    ----------
-    sums : DataFrame
-        What an engine returned.
-    columns : list of str
-        Columns of the key; without any, all rows have the key ().
-    rows : ndarray of int
-        The rows.
-    """
+    """Return which of some rows hold each key, in the order of the keys."""
     if not columns:
         return {(): rows}
     keys = list(zip(*(_keys(sums[name]) for name in columns), strict=True))
@@ -249,19 +223,6 @@ class Feature:
 
 def read_features(features: Any, n: int, *, n_bins: int | None = None) -> tuple[Feature, ...]:
     """Return columns as features with levels.
-
-    Parameters
-    ----------
-    features : mapping of columns, data frame, or array of shape (n,) or (n, k)
-        The columns; those of an array are called ``feature 0`` and so on.
-    n : int
-        Number of rows that they must have.
-    n_bins : int, optional
-        Cut numbers with more distinct values than this at their quantiles. By default every value is a level.
-
-    Returns
-    -------
-    tuple of Feature
 
     Examples
     --------

@@ -60,11 +60,6 @@ def takes_predictions(function: _Function) -> _Function:
     These are ``{predictions}`` and ``{reading}``, or ``{weights}``, ``{clusters}`` and ``{classes}`` one by one.
     `rng` is the last keyword everywhere.
 
-    Parameters
-    ----------
-    function : callable
-        A function with ``**reading: Unpack[Reading]``.
-
     Examples
     --------
     >>> @takes_predictions

@@ -17,8 +17,8 @@ from truecal._lib.optimize import isotonic_rate
 from truecal._lib.types import FloatArray
 from truecal.data.pseudo_labels import Nuisance, PseudoLabels
 
-#: Rows per step of a pass over all, whose arrays stay in the cache of a processor; so few that a pass costs little.
-STEP, _FEW = 1 << 14, 1 << 12
+#: Rows per step of a pass over all, whose arrays stay in the cache of a processor.
+STEP = 1 << 14
 
 #: The count that all groups of one row each see through a stride of zero, which costs no memory.
 _ONE = np.ones(1)
@@ -190,21 +190,9 @@ def ones(n: int) -> FloatArray:
 
 
 def prefix_sums(values: FloatArray) -> FloatArray:
-    """Return the sum of the values, which are not negative, before each one, and at the end the total."""
+    """Return the sum of the values before each one, and at the end the total."""
     sums = np.empty(len(values) + 1)
     sums[0] = 0.0
-    # Integers add up twice as fast, if the values are whole numbers; that pays for many of them.
-    total = float(values.sum()) if len(values) > _FEW else math.inf
-    if total < 2**53:
-        before = 0
-        for first in range(0, len(values), STEP):
-            whole = values[first : first + STEP].astype(np.int64)
-            whole[0] += before
-            whole = np.add.accumulate(whole)
-            sums[first + 1 : first + 1 + STEP] = whole
-            before = int(whole[-1])
-        if before == total:  # rounding down would have changed it
-            return sums
     np.add.accumulate(values, out=sums[1:])
     return sums
 

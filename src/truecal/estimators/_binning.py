@@ -187,15 +187,7 @@ class EqualMass(BinningRule):
 
 
 def partition(rule: BinningRule, n_bins: int | IntArray) -> Partition:
-    """Divide the groups of each sample into `n_bins` bins, and drop the empty ones.
-
-    Parameters
-    ----------
-    rule : BinningRule
-        The rule, which has the groups.
-    n_bins : int or ndarray of shape (n_samples,)
-        Number of bins of every sample, or of each.
-    """
+    """Divide the groups of each sample into `n_bins` bins, and drop the empty ones."""
     bounds, n_groups = rule.groups.bounds, len(rule.groups.score)
     each = [min(n_bins, _MOST_BINS)] * (len(bounds) - 1) if isinstance(n_bins, int) else n_bins.tolist()
     if sum(each) <= n_groups:
@@ -363,13 +355,6 @@ def thinned(sample: Sample, most: int = 1024) -> Sample:
     No block is wider than a quarter in the logit, so that a score near 0 or 1 keeps its log loss; scores of exactly 0
     and 1 stay alone. Smooth fits take the same value on such a sample to several digits, in less time. Samples with
     sampling weights or clusters are returned as they are.
-
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-    most : int
-        Number of blocks of equal mass.
 
     Examples
     --------

@@ -30,9 +30,7 @@ EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate |
 #: Default of every parameter `estimator`: the flagship, whose confidence interval is reported.
 DEFAULT_ESTIMATOR: Final = "multiscale"
 
-#: Default of every parameter `method`: the test of calibration.
-DEFAULT_TEST: Final = "multiscale"
-#: The omnibus test; every other test is named after the estimator that is its statistic.
+#: The omnibus test, the default of every parameter `method`; other tests are named after their statistic.
 MULTISCALE: Final = "multiscale"
 
 #: Default of every parameter `norm`.
@@ -254,30 +252,12 @@ class Choice:
         return self.spec(sample, norm=norm, **self.options)
 
     def many(self, groups: ScoreGroups, *, norm: NormLike = DEFAULT_NORM) -> Estimates:
-        """Apply the estimator with its options to every sample of a block.
-
-        Parameters
-        ----------
-        groups : Block or Sample
-            Samples of the same number of rows, or one sample.
-        norm : float
-            Order of the norm.
-        """
+        """Apply the estimator with its options to every sample of a block."""
         return self.spec.many(groups, norm=norm, **self.options)
 
 
 def choose_estimators(estimators: Iterable[str | Mapping[str, Any]]) -> list[Choice]:
     """Return the estimators of a list of names, or of mappings with a name and options.
-
-    Parameters
-    ----------
-    estimators : iterable of str or mapping
-        Names, or mappings such as ``{"estimator": "em_bin", "n_bins": 4}``.
-
-    Returns
-    -------
-    list of Choice
-        Without repetitions, in the order given.
 
     Examples
     --------
@@ -366,6 +346,7 @@ def register_estimator(
     ValueError
         If another module has registered the name or an alias.
     """
+    description = {key: value for key, value in locals().items() if key != "alias_norms"}
 
     def register(function: EstimatorFunction) -> EstimatorFunction:
         options = {
@@ -373,24 +354,7 @@ def register_estimator(
             for key, parameter in inspect.signature(function).parameters.items()
             if parameter.kind is parameter.KEYWORD_ONLY and key != "norm"
         }
-        spec = EstimatorSpec(
-            name=name,
-            function=function,
-            summary=summary,
-            estimand=estimand,
-            reference=reference,
-            norms=norms,
-            weights=weights,
-            random=random,
-            range=range,
-            aliases=aliases,
-            options=options,
-            counting=counting,
-            takes_blocks=takes_blocks,
-            truth=truth,
-            limit=limit,
-            largest=largest,
-        )
+        spec = EstimatorSpec(function=function, options=options, **description)
         for key in (name, *aliases):
             if key in _SPECS and _SPECS[key].function.__module__ != function.__module__:
                 owner = _SPECS[key].function.__module__

@@ -87,23 +87,7 @@ class Decision(Result):
 
 
 def decide(limits: Limits, at_most: float, alpha: float, n: float) -> Decision:
-    """Return what the confidence limits say about an error below `at_most`.
-
-    Parameters
-    ----------
-    limits : Limits
-        Confidence limits of the error.
-    at_most : float
-        The limit.
-    alpha : float
-        Level of each of the two one-sided tests.
-    n : float
-        Number of rows.
-
-    Returns
-    -------
-    Decision
-    """
+    """Return what the confidence limits say about an error below `at_most`."""
     pvalue, needed = limits.at_most(at_most), None
     if rejects(pvalue, alpha):
         state = SHOWN

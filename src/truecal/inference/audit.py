@@ -379,13 +379,7 @@ def _segment(
 
 
 def check_combinations(n_features: int, max_depth: int) -> None:
-    """Refuse so many features that looking at all combinations would take hours.
-
-    Parameters
-    ----------
-    n_features, max_depth : int
-        Number of features, and how many may define a segment.
-    """
+    """Refuse so many features that looking at all combinations would take hours."""
     many = sum(math.comb(n_features, depth) for depth in range(1, max_depth + 1))
     if many > _MOST_COMBINATIONS:
         raise InputError(

@@ -152,11 +152,6 @@ def reversed_scores(sample: Sample) -> str | None:
     squared distances from 1/2, of clusters if there are any. Few events or clusters are therefore never clear, however
     their rows are ordered.
 
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-
     Examples
     --------
     >>> import numpy as np

@@ -14,7 +14,7 @@ from truecal._lib.types import NormLike, RNGLike
 from truecal.data.question import Question, ask
 from truecal.data.reading import TOP_BY_CLASS
 from truecal.data.sample import Sample
-from truecal.estimators._registry import DEFAULT_TEST, MULTISCALE, list_estimators
+from truecal.estimators._registry import MULTISCALE, list_estimators
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference._tests import each_alone, estimator_test, multiscale_test
@@ -69,7 +69,7 @@ def calibration_test(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
-    method: str = DEFAULT_TEST,
+    method: str = MULTISCALE,
     at_most: float | None = None,
     resolution: int | None = None,
     norm: NormLike = 2,
@@ -217,7 +217,7 @@ def calibration_test(
 
         bandwidth = canonical.check_arguments(method, options, at_most=at_most)
         vectors = canonical.read_vectors(y_true, y_proba, reading)
-        return canonical.canonical_test(vectors, n_resamples, generator, bandwidth)
+        return canonical.canonical_test(*vectors, n_resamples, generator, bandwidth)
     if multiclass == TOP_BY_CLASS and (method != MULTISCALE or options):
         raise InputError(
             f"must be 'multiscale' with multiclass={TOP_BY_CLASS!r}, without options",

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist, pdist
 
 from truecal._lib.checks import unknown_option
+from truecal._lib.numeric import IntArray
 from truecal._lib.types import FloatArray
 from truecal.data.question import Rows, read_rows
 from truecal.data.sample import Sample
@@ -44,37 +43,8 @@ _MEDIAN_ROWS = 500
 _BATCH = 2**23
 
 
-@dataclass(frozen=True, eq=False)
-class Vectors:
-    """Probability vectors and the class of each row.
-
-    Attributes
-    ----------
-    proba : ndarray of shape (n, K)
-        Probabilities; rows sum to 1.
-    column : ndarray of shape (n,)
-        Number of the true class.
-    """
-
-    proba: FloatArray
-    column: NDArray[np.intp]
-
-    @property
-    def target(self) -> str:
-        """What is measured, in words."""
-        return f"all {self.proba.shape[1]} probabilities at once"
-
-
-def read_vectors(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> Vectors:
-    """Check predictions of several classes, and return them row by row.
-
-    Parameters
-    ----------
-    y_true, y_proba
-        Labels and probabilities of shape (n, K).
-    reading : dict
-        Other arguments of `truecal.estimate`, with ``multiclass="canonical"``.
-    """
+def read_vectors(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[FloatArray, IntArray]:
+    """Check predictions of several classes; return the probabilities, of shape (n, K), and the true class of rows."""
     if isinstance(y_true, Sample):
         raise InputError(
             "'canonical' needs the probabilities of all classes, and a Sample has one column",
@@ -103,10 +73,10 @@ def read_vectors(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> Vectors:
         )
     # The order of rows must not matter. Labels play no part in it, so that draws of them are ordered alike.
     order = np.lexsort(proba.T)
-    return Vectors(proba[order] / proba[order].sum(axis=1, keepdims=True), column[order])
+    return proba[order] / proba[order].sum(axis=1, keepdims=True), column[order]
 
 
-def _repetitions(rows: Rows) -> NDArray[np.intp] | None:
+def _repetitions(rows: Rows) -> IntArray | None:
     if rows.weight is None:
         return None
     if not rows.counts or (rows.weight != np.floor(rows.weight)).any():
@@ -119,17 +89,7 @@ def _repetitions(rows: Rows) -> NDArray[np.intp] | None:
 
 
 def check_arguments(name: str, options: dict[str, Any], **unsupported: Any) -> float | None:
-    """Refuse what the canonical error does not have, and return its bandwidth if one is given.
-
-    Parameters
-    ----------
-    name : str
-        Estimator or method; only ``"skce"`` and the default are defined for vectors.
-    options : dict
-        Options of the estimator.
-    **unsupported
-        Arguments that must be None.
-    """
+    """Refuse what the canonical error does not have, and return its bandwidth if one is given."""
     if name not in (KERNEL, "multiscale"):
         raise InputError(
             f"{name!r} is not defined for multiclass='canonical', which has only {KERNEL!r}",
@@ -158,30 +118,25 @@ def median_distance(proba: FloatArray) -> float:
     return max(float(np.median(distance)), 0.001) if len(distance) else 1.0
 
 
-def canonical_error(vectors: Vectors, bandwidth: float | None = None) -> Estimate:
-    """Return the unbiased estimate of the squared kernel calibration error.
-
-    Parameters
-    ----------
-    vectors : Vectors
-        The predictions.
-    bandwidth : float, optional
-        The kernel's gamma; by default the median distance.
-    """
-    gamma = median_distance(vectors.proba) if bandwidth is None else bandwidth
-    residual = -vectors.proba.copy()
-    residual[np.arange(len(residual)), vectors.column] += 1
+def canonical_error(proba: FloatArray, column: IntArray, bandwidth: float | None = None) -> Estimate:
+    """Return the unbiased estimate of the squared kernel calibration error."""
+    gamma = median_distance(proba) if bandwidth is None else bandwidth
+    residual = -proba
+    residual[np.arange(len(residual)), column] += 1
     n = len(residual)
     parts = 1 if n <= ALL_PAIRS else math.ceil(n / BLOCK)
     total = pairs = 0.0
     for k in range(parts):  # every parts-th row, so that each block covers all scores
-        proba, rest = vectors.proba[k::parts], residual[k::parts]
-        kernel = _kernel(proba, proba, gamma)
+        some, rest = proba[k::parts], residual[k::parts]
+        kernel = _kernel(some, some, gamma)
         total += float(np.sum((kernel @ rest) * rest) - np.sum(rest**2))
         pairs += len(rest) * (len(rest) - 1)
     how = f", pairs within {parts} blocks" if parts > 1 else ""
-    target = f"{vectors.target} (kernel bandwidth {gamma:.3g}{how})"
-    return Estimate(total / pairs, estimator=KERNEL, n=n, target=target)
+    return Estimate(total / pairs, estimator=KERNEL, n=n, target=_target(proba, gamma, how))
+
+
+def _target(proba: FloatArray, gamma: float, how: str = "") -> str:
+    return f"all {proba.shape[1]} probabilities at once (kernel bandwidth {gamma:.3g}{how})"
 
 
 def _kernel(one: FloatArray, other: FloatArray, gamma: float) -> FloatArray:
@@ -198,29 +153,20 @@ def _features(proba: FloatArray, gamma: float) -> FloatArray:
 
 
 def canonical_test(
-    vectors: Vectors, n_resamples: int, rng: np.random.Generator, bandwidth: float | None = None
+    proba: FloatArray,
+    column: IntArray,
+    n_resamples: int,
+    rng: np.random.Generator,
+    bandwidth: float | None = None,
 ) -> TestResult:
-    """Test canonical calibration with classes drawn from the predicted vectors; exact for any n.
-
-    Parameters
-    ----------
-    vectors : Vectors
-        The predictions.
-    n_resamples : int
-        Number of Monte Carlo resamples.
-    rng : numpy.random.Generator
-        Source of randomness.
-    bandwidth : float, optional
-        The kernel's gamma; by default the median distance.
-    """
-    proba, n = vectors.proba, len(vectors.proba)
-    gamma = median_distance(proba) if bandwidth is None else bandwidth
+    """Test canonical calibration with classes drawn from the predicted vectors; exact for any n."""
+    gamma, n = median_distance(proba) if bandwidth is None else bandwidth, len(proba)
     features = _features(proba, gamma)
     own, square = np.sum(features**2, axis=1), np.sum(proba**2, axis=1)
     expected = features.T @ proba
     rows = np.arange(n)
 
-    def statistics(columns: NDArray[np.intp]) -> FloatArray:
+    def statistics(columns: IntArray) -> FloatArray:
         """Return the statistic of each row of classes."""
         draws, classes = len(columns), proba.shape[1]
         place = columns + classes * np.arange(draws)[:, np.newaxis]
@@ -230,13 +176,13 @@ def canonical_test(
         residual = 1 - 2 * proba[rows, columns] + square
         return np.asarray((np.einsum("dkm,dkm->d", sums, sums) - residual @ own) / (n * (n - 1)))
 
-    observed = float(statistics(vectors.column[np.newaxis])[0])
+    observed = float(statistics(column[np.newaxis])[0])
     batch = max(_BATCH // (features.shape[1] * proba.shape[1] + n), 1)
     null = np.concatenate(
         [statistics(np.stack(some)) for some in _batches(redraw_classes(proba, n_resamples, rng=rng), batch)]
     )
     pvalue, bounds = rank_among(observed, null, rng)
-    impossible = int(np.sum(proba[rows, vectors.column] == 0))
+    impossible = int(np.sum(proba[rows, column] == 0))
     if impossible:  # no draw can have it, whatever the statistic
         pvalue = 1 / (n_resamples + 1)
         bounds = (pvalue, pvalue)
@@ -252,14 +198,14 @@ def canonical_test(
         n_resamples=n_resamples,
         method=KERNEL,
         n=n,
-        target=f"{vectors.target} (kernel bandwidth {gamma:.3g})",
+        target=_target(proba, gamma),
         tail_pvalue=pvalue,
         notes=tuple(notes),
     )
 
 
-def _batches(draws: Iterator[NDArray[np.intp]], size: int) -> Iterator[list[NDArray[np.intp]]]:
-    batch: list[NDArray[np.intp]] = []
+def _batches(draws: Iterator[IntArray], size: int) -> Iterator[list[IntArray]]:
+    batch: list[IntArray] = []
     for draw in draws:
         batch.append(draw)
         if len(batch) == size:

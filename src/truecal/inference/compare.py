@@ -12,7 +12,7 @@ from truecal._lib.numeric import rejects
 from truecal._lib.text import level as percent_of
 from truecal._lib.text import p_equals, shorten
 from truecal._lib.types import NormLike
-from truecal.data import Question, Rows, read_rows
+from truecal.data import Question, read_rows
 from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
@@ -20,7 +20,7 @@ from truecal.inference.c_statistic import placements
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import check_interval_norm, check_resolution, interval_of
 from truecal.inference.multiplicity import holm
-from truecal.multiscale import PairedRows, analyse, difference
+from truecal.multiscale import analyse, difference
 from truecal.results import Interval, Result
 
 #: A C statistic this close to 1/2 is reported if another model's is better.
@@ -271,51 +271,44 @@ def compare(
     """
     order = check_interval_norm(norm, "to compare models")
     level, resolution = check_fraction("confidence_level", confidence_level), check_resolution(resolution)
-    models: Sequence[_Model]
     if isinstance(y_true, Sample):
-        models = _two_samples(y_true, y_proba, y_proba_b, y_true_b, reading, names)
+        models = [*zip(names, _two_samples(y_true, y_proba, y_proba_b, y_true_b, reading), strict=True)]
     else:
         named = _named(y_proba, y_proba_b, names)
         if len(named) > 2 and y_true_b is not None:
             raise InputError("goes with two models only", argument="y_true_b")
-        first, *others = named
-        labels_b = y_true if y_true_b is None else y_true_b
-        models = [_Model.read(first, y_true, named[first], reading)]
-        models += [_Model.read(name, labels_b, named[name], reading) for name in others]
-    notes = warn_of_dependence(*(model.sample for model in models))
-    notes += models[0].sample.label_notes
+        labels = [y_true, *[y_true if y_true_b is None else y_true_b] * (len(named) - 1)]
+        models = [
+            (name, _read(truth, proba, reading))
+            for truth, (name, proba) in zip(labels, named.items(), strict=True)
+        ]
+    samples = [model.samples[0] for _, model in models]
+    notes = (*warn_of_dependence(*samples), *samples[0].label_notes)
     result: Comparison | Ranking
     if len(models) > 2:
         result = _rank(models, order, level, resolution)
     else:
-        result = _compare(models[0], models[1], order, level, resolution, paired=y_true_b is None)
+        result = _compare(models, order, level, resolution, paired=y_true_b is None)
     return replace(result, notes=notes)
 
 
-@dataclass(frozen=True, eq=False)
-class _Model:
-    """A model's predictions; without `rows`, as for a Sample, they cannot be paired with those of another."""
+#: A model's name, and the question about it.
+_Named = tuple[str, Question]
 
-    name: str
-    sample: Sample
-    rows: Rows | None = None
 
-    @classmethod
-    def read(cls, name: str, y_true: Any, y_proba: Any, reading: Reading) -> _Model:
-        rows = read_rows(y_true, y_proba, **reading)
-        if len(rows) > 1:
-            raise InputError(
-                "must be one class at a time for compare", argument="multiclass", remedy=Remedy.ONE_CLASS
-            )
-        return cls(name, rows[0].group(), rows[0])
-
-    def interval(self, norm: float, level: float, resolution: int | None) -> Interval:
-        return interval_of(Question((self.sample,)), norm, level, resolution=resolution)
+def _read(y_true: Any, y_proba: Any, reading: Reading) -> Question:
+    """Return the question about one model; its rows can be paired with those of another."""
+    rows = read_rows(y_true, y_proba, **reading)
+    if len(rows) > 1:
+        raise InputError(
+            "must be one class at a time for compare", argument="multiclass", remedy=Remedy.ONE_CLASS
+        )
+    return Question((rows[0].group(),), rows)
 
 
 def _two_samples(
-    first: Sample, second: Any, y_proba_b: Any, y_true_b: Any, reading: Reading, names: tuple[str, str]
-) -> tuple[_Model, _Model]:
+    first: Sample, second: Any, y_proba_b: Any, y_true_b: Any, reading: Reading
+) -> tuple[Question, Question]:
     given = [
         name
         for name, value in {**reading, "y_proba_b": y_proba_b, "y_true_b": y_true_b}.items()
@@ -328,7 +321,7 @@ def _two_samples(
             argument="y_proba",
             remedy=f"Two Samples are compared as different rows; pass arrays to pair rows.{extra}",
         )
-    return _Model(names[0], first), _Model(names[1], second)
+    return Question((first,)), Question((second,))
 
 
 def _named(y_proba: Any, y_proba_b: Any, names: tuple[str, str]) -> dict[str, Any]:
@@ -348,62 +341,55 @@ def _named(y_proba: Any, y_proba_b: Any, names: tuple[str, str]) -> dict[str, An
 
 
 def _compare(
-    first: _Model,
-    second: _Model,
-    norm: float,
-    level: float,
-    resolution: int | None,
-    *,
-    paired: bool = True,
+    models: Sequence[_Named], norm: float, level: float, resolution: int | None, *, paired: bool = True
 ) -> Comparison:
     """Compare two models; `paired` if they were judged on the same rows, as far as rows are known."""
-    cores = (analyse(first.sample), analyse(second.sample))
+    (first, one), (second, other) = models
+    cores = (analyse(one.samples[0]), analyse(other.samples[0]))
     pair = None
-    if paired and first.rows is not None and second.rows is not None:
-        pair = _pair(first.rows, second.rows)
+    if paired and one.rows is not None and other.rows is not None:
+        pair = one.rows[0], other.rows[0]
     found = difference(*cores, pair, norm=norm)
     return Comparison(
         errors=(cores[0].error(norm), cores[1].error(norm)),
-        intervals=(first.interval(norm, level, resolution), second.interval(norm, level, resolution)),
+        intervals=(
+            interval_of(one, norm, level, resolution=resolution),
+            interval_of(other, norm, level, resolution=resolution),
+        ),
         difference=found.reported,
         interval=Interval(*found.interval(level, resolution), level),
         pvalue=found.pvalue,
         paired=pair is not None,
-        n=(first.sample.n, second.sample.n),
+        n=(one.samples[0].n, other.samples[0].n),
         norm=norm,
-        c_statistics=(_c_statistic(first.sample), _c_statistic(second.sample)),
-        names=(first.name, second.name),
+        c_statistics=(_c_statistic(one), _c_statistic(other)),
+        names=(first, second),
     )
 
 
-def _rank(models: Sequence[_Model], norm: float, level: float, resolution: int | None) -> Ranking:
-    models = sorted(models, key=lambda model: analyse(model.sample).error(norm))
+def _rank(models: Sequence[_Named], norm: float, level: float, resolution: int | None) -> Ranking:
+    errors = {name: analyse(model.samples[0]).error(norm) for name, model in models}
+    models = sorted(models, key=lambda model: errors[model[0]])
     chosen = list(itertools.combinations(models, 2))
-    each = 1 - (1 - level) / len(chosen)
-    pairs = [_compare(one, other, norm, each, resolution) for one, other in chosen]
+    pairs = [_compare(two, norm, 1 - (1 - level) / len(chosen), resolution) for two in chosen]
     adjusted = holm([pair.pvalue for pair in pairs]).tolist()
     pairs = [replace(pair, adjusted_pvalue=p) for pair, p in zip(pairs, adjusted, strict=True)]
     own = 1 - (1 - level) / len(models)
-    tied = {models[0].name, *(pair.names[1] for pair in pairs[: len(models) - 1] if not pair.separated)}
+    tied = {models[0][0], *(pair.names[1] for pair in pairs[: len(models) - 1] if not pair.separated)}
     ranked = [
         RankedModel(
-            name=model.name,
-            error=analyse(model.sample).error(norm),
-            interval=model.interval(norm, own, resolution),
-            c_statistic=_c_statistic(model.sample),
-            not_separated_from_best=model.name in tied,
+            name=name,
+            error=errors[name],
+            interval=interval_of(model, norm, own, resolution=resolution),
+            c_statistic=_c_statistic(model),
+            not_separated_from_best=name in tied,
         )
-        for model in models
+        for name, model in models
     ]
     return Ranking(tuple(ranked), tuple(pairs), level)
 
 
-def _pair(first: Rows, second: Rows) -> PairedRows:
-    labels, scores = (first.label, second.label), (first.score, second.score)
-    return PairedRows(labels, scores, first.weight, first.cluster, first.counts)
-
-
-def _c_statistic(sample: Sample) -> float:
+def _c_statistic(model: Question) -> float:
     """Return the C statistic; NaN if only one outcome occurs."""
-    found = placements(sample)
+    found = placements(model.samples[0])
     return float("nan") if found is None else found.value

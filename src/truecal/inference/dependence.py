@@ -239,17 +239,6 @@ def _expected_products(
     the residual of row i is :math:`e_i = \varepsilon_i - s_i^2 x_i^\top H^{-1} \sum_j w_j x_j \varepsilon_j`, with
     :math:`\varepsilon` the residuals of the true curve and s their standard deviations. The expected sum of
     :math:`w_i w_j e_i e_j` over pairs of rows of a cluster is therefore linear in their correlation.
-
-    Parameters
-    ----------
-    table : Clusters
-        The clusters.
-    sd : ndarray of shape (m,)
-        s, for each row of the table.
-    design : ndarray of shape (3, n_groups)
-        x, for each group.
-    inverse : ndarray of shape (3, 3)
-        :math:`H^{-1}`.
     """
     each = table.weight if table.rows is None else table.weight**2 / table.rows  # sum of w^2
 
@@ -313,11 +302,6 @@ def suspected_dependence(sample: Sample) -> str | None:
     the rows of score g, independent rows have :math:`\sum_g (E_g^2 - \sum_{i \in g} e_i^2)` near 0, with variance
     :math:`2 \sum_g m_g (m_g - 1) v_g^2`. A warning needs four standard deviations, and a correlation of 0.03 if most
     of these scores occur equally often, of 0.3 otherwise: scores of decision trees and of isotonic fits repeat too.
-
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
     """
     if sample.one_row_each or not are_single_rows(sample):
         return None

@@ -212,7 +212,7 @@ def _measure(
         bandwidth = canonical.check_arguments(
             spec.name, options, confidence_level=confidence_level, n_bins=n_bins
         )
-        return canonical.canonical_error(canonical.read_vectors(y_true, y_proba, reading), bandwidth)
+        return canonical.canonical_error(*canonical.read_vectors(y_true, y_proba, reading), bandwidth)
     if confidence_level is not None:
         order = _check_interval(spec, norm, confidence_level)
     options = _options(spec, n_bins, rng, options)

@@ -25,17 +25,6 @@ def adjusted_pvalues(statistic: FloatArray, null: FloatArray) -> FloatArray:
     it is that times their number. Statistics are compared in units of their own interquartile range under the
     null hypothesis, so that each hypothesis has about the same chance to give the maximum.
 
-    Parameters
-    ----------
-    statistic : ndarray of shape (K,)
-        One for each hypothesis; large values are evidence against it.
-    null : ndarray of shape (K, R)
-        The same statistics on R joint draws under the null hypotheses.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-
     References
     ----------
     Westfall, Young (1993), Resampling-based multiple testing, Wiley, section 2.6.
@@ -80,14 +69,6 @@ def adjusted_together(tests: Sequence[TestResult], *, dependent: bool = False) -
     """Return tests with equal numbers of draws, with p-values adjusted for all of them by `adjusted_pvalues`.
 
     Tests of "at most this error" have no draws and are returned as they are.
-
-    Parameters
-    ----------
-    tests : sequence of TestResult
-        One for each group of rows.
-    dependent : bool
-        Whether groups may depend on each other, as if they share clusters: then Holm's method, which allows any
-        dependence, replaces the distribution of the largest statistic.
     """
     if not tests or tests[0].at_most is not None:
         return tuple(tests)
@@ -134,13 +115,6 @@ def e_benjamini_hochberg(log_evalues: FloatArray, alpha: float) -> NDArray[np.bo
 
     The k hypotheses with the largest e-values are rejected, with k the largest number such that the k-th largest of
     K e-values is at least K / (k alpha). It is valid under any dependence, and for e-processes at any stopping time.
-
-    Parameters
-    ----------
-    log_evalues : ndarray of shape (K,)
-        Natural logarithms of the e-values.
-    alpha : float
-        False discovery rate.
 
     References
     ----------

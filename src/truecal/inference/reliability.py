@@ -391,15 +391,7 @@ def confidence_band(
 
 
 def bin_confidence_band(curve: Reliability, kind: str) -> ConfidenceBand:
-    """Return Clopper-Pearson intervals of the bins of a curve, for each or for all of them together.
-
-    Parameters
-    ----------
-    curve : Reliability
-        The curve.
-    kind : {"pointwise", "simultaneous"}
-        What the level refers to; ``"simultaneous"`` divides the error probability among the bins (Bonferroni).
-    """
+    """Return Clopper-Pearson intervals of the bins of a curve, for each or for all of them together."""
     check_choice("kind", kind, KINDS)
     share = 1 if kind == "pointwise" else len(curve.bins)
     lower, upper = curve.rates.limits((1 - curve.confidence_level) / (2 * share))

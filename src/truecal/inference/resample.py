@@ -31,15 +31,6 @@ def redraws(sample: Sample, n_resamples: int, *, rng: RNGLike = None) -> Iterato
     Where a group is a cell of different scores, its mean score stands for all of them. The variance is then
     too large by the variance of the scores within the cell, a fraction of about 10^-7 for cells 10^-3 wide.
 
-    Parameters
-    ----------
-    sample : Sample
-        Its counts must be whole numbers.
-    n_resamples : int
-        Number of samples.
-    rng : seed or numpy.random.Generator, optional
-        Random seed.
-
     Examples
     --------
     >>> from truecal.data import as_sample
@@ -69,15 +60,6 @@ def redraw_classes(
 ) -> Iterator[NDArray[np.intp]]:
     """Return an iterator over draws of one class for each row, with the probabilities of that row.
 
-    Parameters
-    ----------
-    proba : ndarray of shape (n, K)
-        Probabilities; a row that sums to 1 only nearly is scaled to do so.
-    n_resamples : int
-        How many draws.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
-
     Examples
     --------
     >>> proba = np.array([[0.2, 0.8, 0.0], [0.0, 0.0, 1.0]])
@@ -96,13 +78,6 @@ def bootstrap(sample: Sample, rng: RNGLike = None) -> Sample:
 
     Rows that agree in score and label are drawn together, by one multinomial, so the cost depends on the
     number of groups. A group that is not drawn is left out.
-
-    Parameters
-    ----------
-    sample : Sample
-        Its counts must be whole numbers.
-    rng : seed or numpy.random.Generator, optional
-        A generator gives another draw at each call.
 
     References
     ----------
@@ -141,19 +116,6 @@ def row_factors(
 
     Multiplied with the weights of rows, the factors make a weighted sample a bootstrap resample of it.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    n_resamples : int
-        Number of draws.
-    counts : ndarray of shape (n_rows,), optional
-        Whole numbers: how many rows each of them stands for; all of these are drawn one by one.
-    clusters : ndarray of shape (n_rows,), optional
-        Numbers of clusters, from 0; whole clusters are drawn.
-    rng : seed or numpy.random.Generator, optional
-        Random seed.
-
     Examples
     --------
     >>> [draw.tolist() for draw in row_factors(3, 2, rng=0)]
@@ -176,11 +138,6 @@ def cluster_rows(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray, ND
     """Return score, residual and weight of each pair of a cluster and a score, and the cluster.
 
     Sampling weights are scaled so that their sum is the effective number of rows.
-
-    Parameters
-    ----------
-    sample : Sample
-        It must have clusters.
     """
     table = sample.clusters
     assert table is not None

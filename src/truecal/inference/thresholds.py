@@ -178,13 +178,7 @@ def net_benefit(
 
 
 def read_thresholds(thresholds: ArrayLike | None) -> FloatArray:
-    """Return checked thresholds; by default 0.01 to 0.99.
-
-    Parameters
-    ----------
-    thresholds : array-like or None
-        Numbers strictly between 0 and 1.
-    """
+    """Return checked thresholds; by default 0.01 to 0.99."""
     if thresholds is None:
         return np.arange(1, 100) / 100
     cut = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))

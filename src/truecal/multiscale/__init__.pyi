@@ -2,7 +2,6 @@ from truecal.multiscale._band import Runs as Runs
 from truecal.multiscale._band import band as band
 from truecal.multiscale._band import clopper_pearson as clopper_pearson
 from truecal.multiscale._band import largest_error as largest_error
-from truecal.multiscale._combine import PairedRows as PairedRows
 from truecal.multiscale._combine import class_dependence as class_dependence
 from truecal.multiscale._combine import difference as difference
 from truecal.multiscale._combine import joint_limits as joint_limits

@@ -170,17 +170,7 @@ def clopper_pearson(
 
 
 def band(sample: Sample, tail: float, *, simultaneous: bool = True) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper limits of a rising curve at the scores of the sample.
-
-    Parameters
-    ----------
-    sample : Sample
-        The data.
-    tail : float
-        Probability that the curve leaves the band anywhere, or at one score if not `simultaneous`.
-    simultaneous : bool
-        Whether the limits hold together.
-    """
+    """Return lower and upper limits of a rising curve at the scores of the sample."""
     place = _cells(sample)
     n_cells = int(place[-1]) + 1
     start = np.searchsorted(place, np.arange(n_cells))

@@ -54,6 +54,7 @@ import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.data.question import Rows
 from truecal.multiscale._constants import (
     FEWEST_ORDERED_ROWS,
 )
@@ -76,32 +77,7 @@ def joint_limits(
     resolution: int | None = None,
     dependence: float = 1.0,
 ) -> Limits:
-    """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2.
-
-    Parameters
-    ----------
-    classes : sequence of Multiscale
-        One for each class.
-    influence : ndarray of shape (n,), optional
-        Mean over the classes of the rows' influence for the norm; of independent parts, the influence of each row on
-        its own. Without it the estimates of the classes are taken to rise and fall together, which is the worst case.
-    norm : {1, 2}
-        Order of the norm.
-    weight : ndarray of shape (n,), optional
-        Weights of the rows.
-    cluster : ndarray of int, optional
-        Numbers of the clusters of the rows.
-    independent : bool
-        Whether the parts are not classes of the same rows but different rows, such as folds.
-    counts : bool
-        Whether weight 2 stands for two rows.
-    share : ndarray, optional
-        Share of each class in the mean; by default all count the same.
-    resolution : int, optional
-        Number of intervals of scores of each class for upper limits.
-    dependence : float
-        How much the labels of different classes depend on each other: see `class_dependence`.
-    """
+    """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2."""
     part = np.full(len(classes), 1 / len(classes)) if share is None else share
     parts = [one.limits_for(norm, resolution) for one in classes]
 
@@ -141,11 +117,6 @@ def class_dependence(scores: Sequence[NDArray[Any]]) -> float:
     If calibrated, the labels of a row have the covariances :math:`-p_j p_k`. If rows that share an interval in one
     class share it in all, which is the worst case, that is
     :math:`\sum_i \sum_{j \ne k} p_{ij}^2 p_{ik}^2 / \sum_i \sum_j p_{ij}^2 (1 - p_{ij})^2`, at most 1.
-
-    Parameters
-    ----------
-    scores : sequence of ndarray of shape (n,)
-        Scores of the rows for each class.
     """
     second, fourth, own = np.zeros((3, len(scores[0])))
     for score in scores:
@@ -163,11 +134,6 @@ def label_dependence(labels: Sequence[NDArray[Any]], scores: Sequence[NDArray[An
     With :math:`v_k = p_k (1 - p_k)` and :math:`\hat\rho_{jk}` the correlation of :math:`y_j - p_j` and
     :math:`y_k - p_k`, it is :math:`\sum_{j \ne k} \hat\rho_{jk}^2 \langle v_j, v_k \rangle / \sum_k \langle v_k, v_k
     \rangle`. Noise makes the squared correlations too large by 1/n.
-
-    Parameters
-    ----------
-    labels, scores : sequence of ndarray of shape (n,)
-        Labels and scores of the rows for each label.
     """
     score = np.stack(scores).astype(np.float64)
     spread, residual = score * (1 - score), np.stack(labels) - score
@@ -204,19 +170,7 @@ def mean_covariance(
     *,
     counts: bool = False,
 ) -> FloatArray:
-    """Return the covariance of the (weighted) means of several values over rows, or over dependent rows in clusters.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k, n)
-        k values for each row.
-    weight : ndarray of shape (n,), optional
-        Weights.
-    cluster : ndarray of int, optional
-        Number of the cluster of each row.
-    counts : bool
-        Whether weight 2 stands for two rows, and not for one that counts twice.
-    """
+    """Return the covariance of the (weighted) means of several values over rows, or over dependent rows in clusters."""
     weight = np.ones(values.shape[1]) if weight is None else weight
     total = float(weight.sum())
     spread = np.sqrt(weight) if counts and cluster is None else weight
@@ -301,49 +255,14 @@ def _difference_of_roots(squares: float, first: float, second: float) -> float:
     return first - math.sqrt(first**2 - squares)
 
 
-@dataclass(frozen=True, eq=False)
-class PairedRows:
-    """The same rows, scored by two models.
-
-    Attributes
-    ----------
-    labels : tuple of ndarray
-        Labels of the rows for the two models; top labels may be right for one of them only.
-    scores : tuple of ndarray
-        Scores of the two models.
-    weight : ndarray of shape (n,), or None
-        Weights.
-    cluster : ndarray of int, or None
-        Numbers of clusters.
-    counts : bool
-        Whether weight 2 stands for two rows.
-    """
-
-    labels: tuple[NDArray[Any], NDArray[Any]]
-    scores: tuple[NDArray[Any], NDArray[Any]]
-    weight: FloatArray | None = None
-    cluster: NDArray[np.intp] | None = None
-    counts: bool = False
-
-    def mean_covariance(self, values: FloatArray) -> FloatArray:
-        """Return the covariance of the means of several values over these rows."""
-        return mean_covariance(values, self.weight, self.cluster, counts=self.counts)
+#: The same rows, scored by two models; top labels may be right for one of them only.
+Pair = tuple[Rows, Rows]
 
 
 def difference(
-    first: Multiscale, second: Multiscale, rows: PairedRows | None = None, *, norm: float = 2
+    first: Multiscale, second: Multiscale, rows: Pair | None = None, *, norm: float = 2
 ) -> Difference:
-    """Return the difference of two errors, on the same rows if these are given.
-
-    Parameters
-    ----------
-    first, second : Multiscale
-        The two models.
-    rows : PairedRows, optional
-        The rows that both were judged on.
-    norm : {1, 2}
-        Order of the norm.
-    """
+    """Return the difference of two errors, on the same rows if these are given."""
     parts = [_Parts.of(one) for one in (first, second)]
     variance = parts[0].total + parts[1].total
     if rows is not None:
@@ -381,7 +300,7 @@ class _Parts:
 
 
 def _covariance(
-    first: Multiscale, second: Multiscale, rows: PairedRows, one: _Parts, other: _Parts, norm: float
+    first: Multiscale, second: Multiscale, rows: Pair, one: _Parts, other: _Parts, norm: float
 ) -> float:
     """Return the covariance c of the two errors on the same rows."""
     noise = _overlap(first, second, rows) * math.sqrt(one.noise * other.noise)
@@ -394,47 +313,49 @@ def _covariance(
     return covariance if norm == 2 else min(covariance, _correlation(first, second, rows, norm) * totals)
 
 
-def _brier(first: Multiscale, second: Multiscale, rows: PairedRows) -> tuple[float, float, float] | None:
+def _brier(first: Multiscale, second: Multiscale, rows: Pair) -> tuple[float, float, float] | None:
     """Return the difference of the Brier scores if the models order the rows alike, else None.
 
     Rows of one label do not show how much it varies.
     """
-    label = rows.labels[0]
+    label = rows[0].label
     enough = first.reliable and second.reliable and len(label) >= FEWEST_ORDERED_ROWS
     one_label = bool((label == label[0]).all())
-    if not enough or one_label or len(first.sample) != len(second.sample) or (label != rows.labels[1]).any():
+    if not enough or one_label or len(first.sample) != len(second.sample) or (label != rows[1].label).any():
         return None
     groups = [
-        np.searchsorted(one.sample.score, score.astype(np.float64))
-        for one, score in zip((first, second), rows.scores, strict=True)
+        np.searchsorted(core.sample.score, one.score.astype(np.float64))
+        for core, one in zip((first, second), rows, strict=True)
     ]
     if (groups[0] != groups[1]).any():
         return None
-    squares = [(score.astype(np.float64) - label) ** 2 for score in rows.scores]
+    squares = [(one.score.astype(np.float64) - label) ** 2 for one in rows]
     each = squares[0] - squares[1]
-    variance = float(rows.mean_covariance(each[np.newaxis])[0, 0])
-    n = len(np.unique(rows.cluster)) if rows.cluster is not None else first.size
-    return float(np.average(each, weights=rows.weight)), math.sqrt(variance), max(n - 1, 1.0)
+    variance = float(_mean_covariance(each[np.newaxis], rows)[0, 0])
+    n = first.size if rows[0].cluster is None else len(np.unique(rows[0].cluster))
+    return float(np.average(each, weights=rows[0].weight)), math.sqrt(variance), max(n - 1, 1.0)
 
 
-def _correlation(first: Multiscale, second: Multiscale, rows: PairedRows, norm: float) -> float:
+def _mean_covariance(values: FloatArray, rows: Pair) -> FloatArray:
+    return mean_covariance(values, rows[0].weight, rows[0].cluster, counts=rows[0].counts)
+
+
+def _correlation(first: Multiscale, second: Multiscale, rows: Pair, norm: float) -> float:
     """Return the correlation of the rows' influence on the two errors, r for norm 2."""
-    influence = [
-        one.influence(label, score, norm=norm)
-        for one, label, score in zip((first, second), rows.labels, rows.scores, strict=True)
-    ]
-    covariance = rows.mean_covariance(np.stack(influence))
+    cores = zip((first, second), rows, strict=True)
+    influence = [core.influence(one.label, one.score, norm=norm) for core, one in cores]
+    covariance = _mean_covariance(np.stack(influence), rows)
     scale = math.sqrt(covariance[0, 0] * covariance[1, 1])
     return float(covariance[0, 1]) / scale if scale > 0 else 0.0
 
 
-def _overlap(first: Multiscale, second: Multiscale, rows: PairedRows) -> float:
+def _overlap(first: Multiscale, second: Multiscale, rows: Pair) -> float:
     """Return the overlap of the two partitions into 8 bins: 1 if they are the same, about 1/8 if unrelated."""
     bins = []
-    for one, score in zip((first, second), rows.scores, strict=True):
-        if one.units.depth < 3:
+    for core, one in zip((first, second), rows, strict=True):
+        if core.units.depth < 3:
             return 0.0
-        bins.append(one.units.bin[0, one.unit_of(score)] >> (one.units.depth - 3))
-    table = np.bincount(8 * bins[0] + bins[1], rows.weight, 64).reshape(8, 8)
+        bins.append(core.units.bin[0, core.unit_of(one.score)] >> (core.units.depth - 3))
+    table = np.bincount(8 * bins[0] + bins[1], rows[0].weight, 64).reshape(8, 8)
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
     return float(np.sum(np.divide(table**2, expected, out=np.zeros((8, 8)), where=expected > 0))) / 8

@@ -223,13 +223,7 @@ class Multiscale:
         return pvalue_of_evidence(self.log_evidence)
 
     def error(self, norm: float = 2) -> float:
-        """Return the calibration error.
-
-        Parameters
-        ----------
-        norm : float
-            Order of the norm, at least 1.
-        """
+        """Return the calibration error."""
         return self.gate * self.ungated(norm)
 
     def ungated(self, norm: float) -> float:
@@ -298,13 +292,6 @@ class Multiscale:
         """Return the influence of rows of the sample on the error, up to a constant, in their order.
 
         For l2 that is psi = 2 r d - d^2, whose mean has the noise of the squared error to first order.
-
-        Parameters
-        ----------
-        label, score : ndarray of shape (n,)
-            The rows.
-        norm : {1, 2}
-            Order of the norm.
         """
         unit = self.unit_of(score)
         if norm == 1:
@@ -313,15 +300,7 @@ class Multiscale:
         return np.asarray(gap * (2 * (score - label) - gap))
 
     def limits_for(self, norm: float, resolution: int | None = None) -> Limits:
-        """Return the confidence limits of the l1 or the l2 error.
-
-        Parameters
-        ----------
-        norm : {1, 2}
-            Order of the norm.
-        resolution : int, optional
-            Number of intervals of scores in each of which any error is allowed; by default it follows from the rows.
-        """
+        """Return the confidence limits of the l1 or the l2 error."""
         limits = self.limits if norm == 2 else self.absolute_limits
         return limits if resolution is None else replace(limits, above=self.upper_limit(resolution))
 
@@ -348,13 +327,7 @@ class Multiscale:
         return inflation(self.sample.dependence.effective_number)
 
     def upper_limit(self, resolution: int | None = None) -> UpperLimit:
-        """Return what upper limits need; the intervals are fixed before the labels are looked at.
-
-        Parameters
-        ----------
-        resolution : int, optional
-            Number of intervals.
-        """
+        """Return what upper limits need; the intervals are fixed before the labels are looked at."""
         n_distinct, most = len(self.sample), self.sample.dependence.effective_number
         place = cut_scores(self.score, self.weight, n_distinct, resolution, most)
         limit = make_upper(self.units, self.found.gaps[1][0], place, n_distinct)
@@ -416,13 +389,7 @@ class Multiscale:
         )
 
     def lower_limit(self, tail: float) -> float:
-        """Return a lower limit of the l2 error that holds for any curve.
-
-        Parameters
-        ----------
-        tail : float
-            Probability with which the limit may exceed the error.
-        """
+        """Return a lower limit of the l2 error that holds for any curve."""
         units, found = self.units, self.found
         model = units.weight2 * units.score * (1 - units.score) if units.noise is None else units.noise
         levels = [found.levels.levels[number] for number in found.blocks.levels]
@@ -443,15 +410,6 @@ def pvalue_of_evidence(log_evidence: float) -> float:
 
 def analyse(sample: Sample) -> Multiscale:
     """Return the core's analysis of a sample; it is computed once.
-
-    Parameters
-    ----------
-    sample : Sample
-        The predictions.
-
-    Returns
-    -------
-    Multiscale
 
     Examples
     --------
@@ -493,13 +451,7 @@ def errors_in_block(block: Block) -> tuple[FloatArray, FloatArray]:
 
 
 def analyse_many(score: FloatArray, label: FloatArray) -> SquaredErrors | None:
-    """Return the squared errors of several samples, which are analysed together; None if that is not possible.
-
-    Parameters
-    ----------
-    score, label : ndarray of shape (n_samples, n)
-        The rows, in ascending order of the scores.
-    """
+    """Return the squared errors of several samples, which are analysed together; None if that is not possible."""
     units = units_of_samples(score, label)
     if units is None:
         return None
@@ -579,19 +531,7 @@ def absolute_error(
     sd: FloatArray,
     smooth: tuple[float, float],
 ) -> AbsoluteError:
-    """Average the bounds of the smooth curve and of the levels.
-
-    Parameters
-    ----------
-    units : Units
-        The sample.
-    scales : list of Scale
-        The levels.
-    gap, sd : ndarray of shape (1, n_units)
-        Score less beta curve at the units, and its standard deviation.
-    smooth : tuple of float
-        Probability that no level holds error, and the squared error of the beta curve.
-    """
+    """Average the bounds of the smooth curve and of the levels."""
     share, square = smooth
     bound = _bound(units, gap, sd)
     value, below = share * max(bound.value, _of_shape(units, gap, square)), share * bound.value

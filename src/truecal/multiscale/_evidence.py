@@ -110,15 +110,7 @@ class Posterior:
 
 
 def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
-    """Return the blocks, coarse to fine.
-
-    Parameters
-    ----------
-    logistic, beta : Curve
-        The smooth curves.
-    levels : Levels
-        The bins.
-    """
+    """Return the blocks, coarse to fine."""
     filled = np.array([level.filled for level in levels.levels]).reshape(-1, len(beta.square))
     added = filled[1:] - filled[:-1]
     finer = (added > 0).all(axis=-1).nonzero()[0]  # samples that are analysed together have the same levels

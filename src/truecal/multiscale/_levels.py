@@ -570,17 +570,7 @@ def _coarser(matrix: Any) -> Any:
 def null_variance(
     mine: ClusterSums, factor: FloatArray, above: ClusterSums | None, factor_above: FloatArray, size: float
 ) -> float:
-    """Return the variance of a level's increment if its residuals are noise.
-
-    Parameters
-    ----------
-    mine, above : ClusterSums
-        The level and the one before, if there is one.
-    factor, factor_above : ndarray
-        What the squared sums of their bins are multiplied by.
-    size : float
-        N.
-    """
+    """Return the variance of a level's increment if its residuals are noise."""
     value = float(factor @ mine.covariance**2 @ factor)
     own = mine.squares(factor)
     if above is not None:

@@ -128,20 +128,6 @@ class Limits:
         r"""Return how many times as many rows would show on which side of `bound` the error lies.
 
         The error is taken to be its estimate, and the rows that are added to be like those at hand.
-
-        Parameters
-        ----------
-        bound : float
-            The error to compare with.
-        alpha : float
-            Tail of the one-sided limits.
-        power : float
-            Probability with which the limit, the upper one if the estimate is below `bound`, lies beyond it.
-
-        Returns
-        -------
-        float or None
-            None if more than 10,000 times as many would be needed.
         """
 
         def margin(log_factor: float) -> float:
@@ -201,17 +187,6 @@ def jensen_limit(size: float, levels: list[Level], spread: list[FloatArray], tai
     :math:`T = \frac1N \sum R^2/m` is compared with a noncentral chi-square whose scale and degrees of freedom come from
     the noise of the bins, :math:`V = (\max(\sum m_2 f(1-f), \text{observed}) + \tfrac14)/m`; the spread of the scores
     themselves is added in quadrature. The largest of the limits, each at ``tail`` divided by their number, is returned.
-
-    Parameters
-    ----------
-    size : float
-        N.
-    levels : list of Level
-        Bins, coarse to fine.
-    spread : list of ndarray
-        Sum of w^2 f (1 - f) in each bin of each level.
-    tail : float
-        Probability with which the limit may exceed the error.
     """
     best, share = 0.0, tail / max(len(levels), 1)
     z = float(-scipy.special.ndtri(share))

@@ -304,17 +304,7 @@ class LabelNull(_IndependentNull):
     def draws(
         self, n_resamples: int, rng: np.random.Generator, chance: FloatArray | None = None
     ) -> Iterator[FloatArray]:
-        """Yield blocks of residuals of labels drawn from the scores.
-
-        Parameters
-        ----------
-        n_resamples : int
-            Number of draws.
-        rng : numpy.random.Generator
-            Source of randomness.
-        chance : ndarray, optional
-            Probabilities of positive labels, for each of `trials`, if these are not the scores: an alternative.
-        """
+        """Yield blocks of residuals of labels drawn from the scores."""
         chance = self.trials.score if chance is None else chance
         rows = int(self.trials.count.sum())
         if rows <= MOST_DRAWN_ROWS or self._weight is not None:
@@ -738,15 +728,7 @@ def flip_scale(
 
 
 def far_tail(pvalue: float, doubt: float) -> float:
-    """Return a p-value that is used for many tests at once, with Student's t in place of the normal distribution.
-
-    Parameters
-    ----------
-    pvalue : float
-        From scaled signs, whose variance is taken as known.
-    doubt : float
-        Relative variance of that variance, of which the reciprocal is the number of degrees of freedom.
-    """
+    """Return a p-value that is used for many tests at once, with Student's t in place of the normal distribution."""
     if doubt <= 0 or not 0 < pvalue < 1:
         return pvalue
     return 2 * float(stdtr(1 / doubt, float(ndtri(pvalue / 2))))

@@ -173,13 +173,7 @@ class Omnibus:
         return np.asarray(np.concatenate(found)[self._varies].T)
 
     def pvalues(self, residual: FloatArray) -> FloatArray:
-        """Return the approximate p-value of each component, of shape (draws, components).
-
-        Parameters
-        ----------
-        residual : ndarray of shape (draws, n_cells)
-            Cell sums of score less label.
-        """
+        """Return the approximate p-value of each component, of shape (draws, components)."""
         # Rounding residue of cancelling sums must not separate draws with the same labels.
         with np.errstate(
             over="ignore"
@@ -190,13 +184,7 @@ class Omnibus:
         )
 
     def statistic(self, residual: FloatArray) -> FloatArray:
-        """Return T for each draw.
-
-        Parameters
-        ----------
-        residual : ndarray of shape (draws, n_cells)
-            Cell sums of score less label.
-        """
+        """Return T for each draw."""
         found = np.asarray(np.vecdot(self.pvalues(residual) ** -0.5, self._weight))
         if not isinstance(self.null, ClusterNull):  # signs cannot make what is impossible go away
             found[self._impossible(residual)] = math.inf
@@ -258,17 +246,6 @@ class Omnibus:
 def omnibus_test(null: Null, n_resamples: int, rng: np.random.Generator) -> Outcome:
     """Test the hypothesis that every score is the probability that it states.
 
-    Parameters
-    ----------
-    null : Null
-        The data and how to resample them.
-    n_resamples, rng
-        Number of Monte Carlo resamples, and source of randomness.
-
-    Returns
-    -------
-    Outcome
-
     Examples
     --------
     >>> from truecal.multiscale._null import LabelNull, Trials
@@ -289,23 +266,11 @@ def omnibus_test(null: Null, n_resamples: int, rng: np.random.Generator) -> Outc
 def joint_test(
     joint: JointNull, n_resamples: int, rng: np.random.Generator
 ) -> tuple[Outcome, list[Outcome], list[float]]:
-    """Test several classes together and one by one.
+    """Test several classes together and one by one; return both, and the adjusted p-values of the classes.
 
     The joint statistic is the mean of T over the classes. The p-value of a class is adjusted by comparing its T with
     the largest T of all classes in each draw (Westfall and Young 1993). Classes whose clusters hold too little
     information for a test take no part in either.
-
-    Parameters
-    ----------
-    joint : JointNull
-        The classes and how to resample them together.
-    n_resamples, rng
-        Number of Monte Carlo resamples, and source of randomness.
-
-    Returns
-    -------
-    tuple
-        Outcome of the joint test, outcomes of the classes, and their adjusted p-values.
     """
     tests = [Omnibus(null) for null in joint.nulls]
     blocks = [
@@ -344,17 +309,6 @@ def rank_pvalue(
     """Return the p-value of a statistic among draws, with random ties, and its range over all orders of the ties.
 
     If more than half of the draws tie with the data, the data can say nothing, and all ties are counted.
-
-    Parameters
-    ----------
-    observed : float
-        The statistic of the data.
-    drawn : ndarray
-        The statistic on draws under the null hypothesis.
-    rng : numpy.random.Generator
-        Source of randomness.
-    rounding : float, optional
-        Differences up to this are ties.
     """
     if math.isinf(observed):
         above = tied = 0
@@ -372,15 +326,6 @@ def tail_pvalue(statistic: float, drawn: FloatArray, pvalue: float) -> float:
 
     The reciprocal roots of p-values have a tail of index 2, and so has T if they are exact. As they are approximate
     the index 1.65 is used, which was conservative down to p = 0.0005 for n from 50 to 20,000 and eight kinds of scores.
-
-    Parameters
-    ----------
-    statistic : float
-        T of the data.
-    drawn : ndarray
-        T on draws under the null hypothesis.
-    pvalue : float
-        p-value by rank.
     """
     if len(drawn) < 2 * TAIL_DRAWS or (drawn >= statistic).sum() >= TAIL_DRAWS:
         return pvalue

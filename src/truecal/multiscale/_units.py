@@ -418,20 +418,10 @@ def _depth(size: float) -> int:
 
 
 def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
-    """Return the rows of several samples as units, so that they can be analysed together.
+    """Return the rows of several samples, sorted by score, as units that can be analysed together; None if they cannot.
 
     Rows with the same score count as units of their own, which changes no sum: they stand at the middle of their ranks.
-
-    Parameters
-    ----------
-    score, label : ndarray of shape (n_samples, n)
-        The rows, in ascending order of the scores.
-
-    Returns
-    -------
-    Units or None
-        None if samples are large enough to be analysed one by one, or if scores repeat so often that levels of bins
-        may be missing, or a level of distinct scores be needed.
+    They cannot if samples are large, or if scores repeat so often that some levels may be missing or needed.
     """
     n = score.shape[1]
     depth = _depth(n)

@@ -240,16 +240,10 @@ class UpperLimit:
         return np.where(self.score < 0.5, -1.0, 1.0)
 
     def _curves(self, energy: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return curves of some energy beyond E_0.
+        """Return curves of some energy beyond E_0: of those that move one interval the errors, others, and moments of T.
 
-        Returns
-        -------
-        gap : ndarray of shape (n_intervals,)
-            The error that an interval has if what is missing is put there; NaN if it has no room for it.
-        others : ndarray of shape (n_others, n_intervals)
-            Curves that differ from the base everywhere.
-        law : ndarray of shape (3, n_intervals + n_others)
-            Mean, variance and added variance of T.
+        An error is NaN if its interval has no room for it. The moments, for all curves, are mean, variance and the
+        variance that is added.
         """
         size = np.sqrt(self.base**2 + (energy - self.energy) / self.share)
         gap = self._direction * np.where(size <= self._room, size, np.nan)
@@ -377,17 +371,7 @@ class UpperLimit:
         return max(self.statistic + 3 * math.sqrt(spread), 1e-6 * self.largest**2) / GRID_STEPS
 
     def _convolved(self, moved: IntArray | None, gap: FloatArray, spread: FloatArray) -> FloatArray:
-        """Return P(T <= t) with normal errors of some standard deviations.
-
-        Parameters
-        ----------
-        moved : ndarray of int or None
-            Intervals, each of which is moved by itself; None if all are moved together.
-        gap : ndarray
-            Their errors; for curves in which all are moved, of shape (n_curves, n_intervals).
-        spread : ndarray
-            Standard deviation for each curve.
-        """
+        """Return P(T <= t) with normal errors of these standard deviations; all intervals move if `moved` is None."""
         if len(spread) == 0:
             return spread
         h = self._step
@@ -431,15 +415,10 @@ class UpperLimit:
     def _events(
         self, interval: IntArray, rate: FloatArray, most: float
     ) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return values of the terms of intervals with some rates, as far as they are below `most`.
+        """Return interval, value and probability of terms at some rates, as far as values are below `most`.
 
         The events of an interval are binomial, with the mean and variance of rows whose probabilities differ; their
         number of trials is the mixture of two whole numbers with the right mean.
-
-        Returns
-        -------
-        row, value, probability : ndarray
-            Which of the intervals, the value of its term, and its probability.
         """
         rows, score, tilt, share = (
             self.rows[interval],
@@ -528,19 +507,6 @@ class UpperLimit:
         """Return by how much a p-value at some quantile of T is below `tail`, in normal quantiles, with more rows.
 
         The number of intervals grows with the number of rows, unless every score is one.
-
-        Parameters
-        ----------
-        error : float
-            The true error.
-        bound : float
-            The error that is to be shown to be an upper limit.
-        tail : float
-            Tail of the limit.
-        power : float
-            Quantile of T, so that the margin is positive with this probability.
-        factor : float
-            Factor on the number of rows.
         """
         pieces = max(round(factor**INTERVAL_RATE), 1) if self.within.any() else 1
         more = self._repeated(pieces, factor)
@@ -653,19 +619,7 @@ def _binomial_below(events: float, rows: float, rate: float, within: float) -> f
 
 
 def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) -> UpperLimit:
-    """Return what the upper limit of one sample needs.
-
-    Parameters
-    ----------
-    units : Units
-        The sample.
-    gap : ndarray of shape (n_units,)
-        Score less beta curve.
-    place : ndarray of int
-        Interval of each unit, from `truecal.multiscale._upper`.
-    n_distinct : int
-        Number of distinct scores.
-    """
+    """Return what the upper limit of one sample needs."""
     weight, score = units.weight[0], units.score[0]
     n = int(place[-1]) + 1
     mass = total(place, weight, n)
@@ -812,16 +766,6 @@ def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float)
     Labels of different classes of one row depend on each other. Their covariance matrix is at most twice its diagonal,
     because it is diagonally dominant, :math:`\sum_{k \ne j} p_j p_k = p_j (1 - p_j)`; so the variance of T is at most
     doubled.
-
-    Parameters
-    ----------
-    limits : sequence of UpperLimit
-        One for each class, or for each part of the rows.
-    share : ndarray
-        Share of each in the mean.
-    dependence : float
-        By what part the variance of T at no error is larger than that of independent classes, between 0 and 1; 0 for
-        different rows.
     """
 
     def join(name: str) -> FloatArray:
@@ -857,19 +801,7 @@ def cut_scores(
     resolution: int | None = None,
     most: float = np.inf,
 ) -> IntArray:
-    """Return the interval of each unit, counted from 0; labels are not looked at.
-
-    Parameters
-    ----------
-    score, weight : ndarray of shape (n_units,)
-        Scores in ascending order, and weights that sum to the effective number of rows.
-    n_distinct : int
-        Number of distinct scores; the number of units if these were not merged.
-    resolution : int, optional
-        Largest number of intervals; by default it follows from the number of rows.
-    most : float
-        Largest number of intervals by default, which dependent rows may lower.
-    """
+    """Return the interval of each unit, counted from 0; labels are not looked at."""
     size = float(weight.sum())
     base = size**INTERVAL_RATE
     few = (

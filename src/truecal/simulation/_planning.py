@@ -18,7 +18,7 @@ from truecal._lib.optimize import find_root
 from truecal._lib.text import in_clusters
 from truecal._lib.types import FloatArray, NormLike, RNGLike, ScoreFunction
 from truecal.data import as_sample
-from truecal.estimators._registry import DEFAULT_TEST
+from truecal.estimators._registry import MULTISCALE
 from truecal.exceptions import InputError, warn_user
 from truecal.inference.interval import confidence_interval
 from truecal.multiscale import MIN_CLUSTERS, analyse
@@ -144,7 +144,7 @@ def plan_sample_size(
     alpha: float = 0.05,
     scores: ScoreDistribution | None = None,
     alternative: str = "power",
-    method: str | Mapping[str, Any] = DEFAULT_TEST,
+    method: str | Mapping[str, Any] = MULTISCALE,
     norm: NormLike = 2,
     repeats: int = 1000,
     cluster_size: float = 1,
@@ -235,8 +235,8 @@ def plan_sample_size(
 
 def _check_gate(at_most: float, true_error: float, method: str | Mapping[str, Any]) -> None:
     """Refuse a gate that cannot be passed, or that is not the multiscale one."""
-    if method != DEFAULT_TEST:
-        raise InputError(f"must be {DEFAULT_TEST!r} with at_most", argument="method", value=method)
+    if method != MULTISCALE:
+        raise InputError(f"must be {MULTISCALE!r} with at_most", argument="method", value=method)
     if check_fraction("at_most", at_most) <= true_error:
         raise InputError(
             f"must be greater than the true error, {true_error:g}. Got {at_most!r} instead",
@@ -307,7 +307,7 @@ def detectable_error(
     alpha: float = 0.05,
     scores: ScoreDistribution | None = None,
     alternative: str = "power",
-    method: str | Mapping[str, Any] = DEFAULT_TEST,
+    method: str | Mapping[str, Any] = MULTISCALE,
     norm: NormLike = 2,
     repeats: int = 1000,
     cluster_size: float = 1,

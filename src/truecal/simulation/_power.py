@@ -16,7 +16,7 @@ from truecal._lib.checks import as_generator, check_choice, check_count, check_f
 from truecal._lib.numeric import keyed_generator
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample, ScoreGroups
-from truecal.estimators._registry import DEFAULT_TEST, MULTISCALE, Choice, choose_estimators
+from truecal.estimators._registry import MULTISCALE, Choice, choose_estimators
 from truecal.exceptions import InputError
 from truecal.inference.calibration_test import method_names
 from truecal.multiscale import LabelNull, Omnibus, Trials
@@ -289,7 +289,7 @@ def power(
     population: Population,
     n: int,
     *,
-    method: str | Mapping[str, Any] = DEFAULT_TEST,
+    method: str | Mapping[str, Any] = MULTISCALE,
     alpha: float = 0.05,
     norm: NormLike = 2,
     repeats: int = 1000,

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
+from truecal.data.question import Rows
 from truecal.data.sample import Sample
-from truecal.multiscale._combine import PairedRows, difference
+from truecal.multiscale._combine import difference
 from truecal.multiscale._error import analyse
 
 
 def compare(label, a, b, **options):
-    cores = [analyse(Sample.from_rows(label, score)) for score in (a, b)]
-    return difference(*cores, PairedRows((label, label), (a, b)), **options)
+    rows = Rows(label, a, None, "P(y = 1)"), Rows(label, b, None, "P(y = 1)")
+    return difference(*(analyse(one.group()) for one in rows), rows, **options)
 
 
 @pytest.mark.slow
@@ -96,6 +97,6 @@ def test_noise_that_both_curves_share_does_not_count_as_correlation():
         wave = 0.32 * np.sin(4 * np.pi * mu) * mu * (1 - mu)
         scores = (mu + wave, mu - wave)
         models = [analyse(Sample.from_rows(label, score)) for score in scores]
-        paired = difference(*models, PairedRows((label, label), scores))
+        paired = compare(label, *scores)
         ratios.append(paired.sd / difference(*models).sd)
     assert 1.27 < np.mean(ratios) < 1.41
