@@ -15,7 +15,7 @@ from joblib import Memory
 from experiments._monitor_streams import LEVEL, LOOK, ROWS, SCORES, SHAPES, Monitors, generator, size_at
 from truecal import CalibrationMonitor, confidence_interval
 from truecal._lib.types import FloatArray
-from truecal.inference.multiplicity import e_benjamini_hochberg
+from truecal.inference._test_result import e_benjamini_hochberg
 
 EPSILON, REFERENCE_ROWS, CLUSTER = 0.05, 2_000, 5
 GROUPS, WRONG = 20, 5

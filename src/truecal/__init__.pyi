@@ -17,7 +17,6 @@ from truecal.exceptions import CalibrationWarning as CalibrationWarning
 from truecal.exceptions import InputError as InputError
 from truecal.exceptions import MissingExtraError as MissingExtraError
 from truecal.inference.audit import audit as audit
-from truecal.inference.calibration_index import calibration_index as calibration_index
 from truecal.inference.calibration_test import calibration_test as calibration_test
 from truecal.inference.compare import compare as compare
 from truecal.inference.decompose import decompose as decompose
@@ -30,6 +29,7 @@ from truecal.inference.reliability import reliability_curve as reliability_curve
 from truecal.inference.spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from truecal.inference.stream import CalibrationStream as CalibrationStream
 from truecal.inference.thresholds import net_benefit as net_benefit
+from truecal.inference.weak_calibration import calibration_index as calibration_index
 from truecal.inference.weak_calibration import weak_calibration as weak_calibration
 from truecal.recalibration.selection import select_recalibrator as select_recalibrator
 from truecal.simulation._advice import advise as advise

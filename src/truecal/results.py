@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.html import as_html
-from truecal._lib.text import counted, level, sample_size
+from truecal._lib.text import as_html, counted, level, sample_size
 from truecal._lib.types import FloatArray
 
 #: Version of the layout that `to_dict` gives; it grows when a key changes its meaning or goes away.

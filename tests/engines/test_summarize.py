@@ -64,8 +64,8 @@ def test_spark_compiles_the_sums_of_clusters(spark, monkeypatch):
         sizes.extend(map(int, re.findall(r"maxMethodCodeSize:(\d+)", shown.getvalue())))
         return collect(frame)
 
-    monkeypatch.setattr("truecal.data.cluster_frames.collect", collect_and_measure)
-    monkeypatch.setattr("truecal.data.cluster_frames.MOST_PAIRS", 1000)
+    monkeypatch.setattr("truecal.data.frames.collect", collect_and_measure)
+    monkeypatch.setattr("truecal.data.frames.MOST_PAIRS", 1000)
     frame = spark.createDataFrame(contract.make_table())
     summarize(frame, score="score", label="label", cluster="patient")
     assert len(sizes) > 2

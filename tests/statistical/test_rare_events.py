@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 import truecal
-from truecal.inference.multiplicity import corrected_by_holm
+from truecal.inference._test_result import corrected_by_holm
 
 # Beta parameters of the scores, clusters, rows, correlation of the normal variables behind the labels.
 DESIGNS = {

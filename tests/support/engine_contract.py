@@ -418,7 +418,7 @@ def check_clusters(make, *, few=False):
 def check_blocks(make, monkeypatch):
     """Where there are too many sums, whole clusters are merged: sums stay, and rows of a cluster stay together."""
     frame = make(make_table())
-    monkeypatch.setattr("truecal.data.cluster_frames.MOST_PAIRS", 1000)
+    monkeypatch.setattr("truecal.data.frames.MOST_PAIRS", 1000)
     cells = summarize(frame, score="score", label="label", cluster=["patient", "visit"])
     table, n_clusters = cells.clusters, len(set(COLUMNS["patient"]))
     assert table.n_named == n_clusters

@@ -42,10 +42,9 @@ from truecal.assessment._verdict import (
     verdict,
 )
 from truecal.data import as_samples, read_rows
-from truecal.data.arrays import warn_of_other_order
+from truecal.data.arrays import MULTILABEL, TOP_BY_CLASS, Reading, takes_predictions, warn_of_other_order
 from truecal.data.groups import MISSING, split_rows, split_sample
 from truecal.data.question import Question, Rows, ask
-from truecal.data.reading import MULTILABEL, TOP_BY_CLASS, Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator

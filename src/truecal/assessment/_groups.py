@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import chdtrc, expit, fdtrc, logit
 
-from truecal._lib.optimize import fit_logistic
+from truecal._lib.numeric import fit_logistic
 from truecal._lib.text import as_table, format_pvalue, level, p_equals
 from truecal._lib.types import FloatArray
 from truecal.assessment._verdict import contradicts
+from truecal.data.arrays import AGAINST_THE_REST, LABEL, WHERE_TOP
 from truecal.data.groups import Split
 from truecal.data.question import EQUAL_CLUSTERS, Rows
-from truecal.data.reading import AGAINST_THE_REST, LABEL, WHERE_TOP
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
-from truecal.inference._test_result import NOT_TESTED, TestResult
+from truecal.inference._test_result import NOT_TESTED, TestResult, adjusted_together
 from truecal.inference.calibration_test import calibration_test
 from truecal.inference.interval import confidence_interval
-from truecal.inference.multiplicity import adjusted_together
 from truecal.inference.reliability import Reliability, reliability_curve
 from truecal.multiscale import MIN_CLUSTERS
 from truecal.results import Estimate, Interval, Result

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import chdtri, chndtr, expit, logit
 
-from truecal._lib.optimize import find_root
+from truecal._lib.numeric import find_root
 from truecal._lib.types import FloatArray
 from truecal.assessment._groups import has_logit, rank_of
 from truecal.data import read_rows

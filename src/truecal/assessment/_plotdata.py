@@ -14,16 +14,21 @@ from scipy.special import expit, logit
 
 from truecal._lib.checks import check_choice, check_count, check_norm
 from truecal._lib.types import FloatArray, NormLike
+from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.extremes import N_INTERVALS, Resolution, resolution_of
 from truecal.data.question import as_sample, no_use_for_clusters
-from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
 from truecal.inference.c_statistic import c_statistic
-from truecal.inference.calibration_index import CalibrationIndex, calibration_index
 from truecal.inference.reliability import Reliability, reliability_curve
-from truecal.inference.weak_calibration import Parameter, WeakCalibration, weak_calibration
+from truecal.inference.weak_calibration import (
+    CalibrationIndex,
+    Parameter,
+    WeakCalibration,
+    calibration_index,
+    weak_calibration,
+)
 from truecal.multiscale import analyse
 from truecal.results import Result
 from truecal.simulation import BetaScores, ScoreDistribution, Study

@@ -15,11 +15,16 @@ from truecal.data.question import Rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.c_statistic import c_statistic
-from truecal.inference.calibration_index import CalibrationIndex, calibration_index
 from truecal.inference.monitor import CalibrationMonitor, ChangePoint, Diagnosis, Look
 from truecal.inference.monitor._batch import last_by_cluster, read_moments
 from truecal.inference.thresholds import NetBenefit, net_benefit, read_thresholds
-from truecal.inference.weak_calibration import FEW_CLUSTERS, Parameter, WeakCalibration
+from truecal.inference.weak_calibration import (
+    FEW_CLUSTERS,
+    CalibrationIndex,
+    Parameter,
+    WeakCalibration,
+    calibration_index,
+)
 from truecal.results import Result
 
 #: Thresholds of the table, if none are given.

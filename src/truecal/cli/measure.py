@@ -72,8 +72,8 @@ def command(
     """
     from truecal.assessment._verdict import data_warnings
     from truecal.cli._input.predictions import load
+    from truecal.inference._test_result import adjusted_together
     from truecal.inference.calibration_test import calibration_test
-    from truecal.inference.multiplicity import adjusted_together
 
     if norm < math.inf or not estimator:  # the largest gap is for estimators with bins
         check_norm(norm)

@@ -310,7 +310,7 @@ class _Watch:
     @property
     def found(self) -> list[str]:
         """The groups with an alarm."""
-        from truecal.inference.multiplicity import e_benjamini_hochberg
+        from truecal.inference._test_result import e_benjamini_hochberg
 
         if self.grouped and self.control == "discovery" and self.monitors:
             logs = np.array([one.log_evalue for one in self.monitors.values()])

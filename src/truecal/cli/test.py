@@ -65,9 +65,9 @@ def command(
     """
     from truecal.cli._input.predictions import load
     from truecal.estimators._registry import MULTISCALE
+    from truecal.inference._test_result import adjusted_together
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.dependence import suspected_dependence
-    from truecal.inference.multiplicity import adjusted_together
 
     check_fraction("alpha", alpha)
     check_target(out.path, file)

@@ -1,6 +1,6 @@
 """The checks of `truecal.data.frames` as expressions that an engine evaluates later.
 
-They apply the rules of `truecal.data.labels` and `truecal.data.reading`, and use their limits and words where
+They apply the rules of `truecal.data.labels` and `truecal.data.arrays`, and use their limits and words where
 they can: an engine counts rows, but has no first row.
 """
 

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
-from truecal.data.cluster_sums import make_clusters, merge_clusters
-from truecal.data.sample import Clusters, Sample
+from truecal.data.clusters import Clusters, make_clusters, merge_clusters
+from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 
 CellArray = NDArray[np.int64]

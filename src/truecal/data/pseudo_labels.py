@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.optimize import expit, fit_logistic, logistic_objective, maximise
+from truecal._lib.numeric import expit, fit_logistic, logistic_objective, maximise
 from truecal._lib.text import counted, percent
 from truecal._lib.types import FloatArray
 from truecal.exceptions import InputError

@@ -24,17 +24,6 @@ from numpy.typing import NDArray
 from truecal._lib.checks import did_you_mean, hint_at_seed
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import (
-    read_logits,
-    read_probabilities,
-    read_weights,
-    to_array,
-    to_python,
-    warn_of_other_order,
-)
-from truecal.data.faults import warn_of_classes
-from truecal.data.labels import Codes, Labels, check_classes, check_pos_label, read_clusters
-from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
-from truecal.data.reading import (
     AGAINST_THE_REST,
     LABEL,
     MULTILABEL,
@@ -44,8 +33,17 @@ from truecal.data.reading import (
     check_multiclass,
     class_target,
     equal_weights,
+    read_logits,
+    read_probabilities,
+    read_weights,
+    to_array,
+    to_python,
+    warn_of_other_order,
     weights_are_counts,
 )
+from truecal.data.faults import warn_of_classes
+from truecal.data.labels import Codes, Labels, check_classes, check_pos_label, read_clusters
+from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
 from truecal.data.sample import Sample
 from truecal.data.width_bins import WidthCounting
 from truecal.exceptions import InputError, Remedy

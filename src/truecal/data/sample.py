@@ -6,16 +6,22 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from truecal._lib.numeric import IntArray, lp_norm, number_values, order_of, over_runs, run_ends, sum_pairs
-from truecal._lib.optimize import isotonic_rate
+from truecal._lib.numeric import (
+    IntArray,
+    isotonic_rate,
+    lp_norm,
+    over_runs,
+    run_ends,
+)
 from truecal._lib.types import FloatArray
-from truecal.data.pseudo_labels import Nuisance, PseudoLabels
+from truecal.data.clusters import Clusters, Independent, sum_by_cluster, with_nuisance
+from truecal.data.pseudo_labels import PseudoLabels
 
 #: Rows per step of a pass over all, whose arrays stay in the cache of a processor.
 STEP = 1 << 14
@@ -25,10 +31,6 @@ _ONE = np.ones(1)
 
 #: Integers as wide as each floating-point type, to sort a score and its label as one number.
 _KEYS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
-#: Clusters without weight for each estimated parameter (an even number), and blocks of scores in which they have sums.
-_COPIES, _BLOCKS = 40, 256
-#: Fields of `Clusters` that have a value for each cluster in each group.
-_TABLE = ("cluster", "group", "weight", "positives", "rows", "scores")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -195,167 +197,6 @@ def prefix_sums(values: FloatArray) -> FloatArray:
     sums[0] = 0.0
     np.add.accumulate(values, out=sums[1:])
     return sums
-
-
-@dataclass(frozen=True, eq=False)
-class Independent:
-    """Independent rows, with the interface of `Clusters`.
-
-    ``sample.dependence`` is one of the two. Ask it, instead of whether a sample has clusters.
-
-    Attributes
-    ----------
-    degrees_of_freedom : float
-        Degrees of freedom of an estimated variance.
-    """
-
-    degrees_of_freedom: float = math.inf
-    named: ClassVar[bool] = False
-    equal: ClassVar[bool] = False
-    n_named: ClassVar[None] = None
-    n_clusters: ClassVar[float] = math.inf
-    effective_number: ClassVar[float] = math.inf
-    unit: ClassVar[str] = "rows"
-
-    def to_arrays(self) -> dict[str, Any]:
-        """Return nothing: independent rows need no columns in a file."""
-        return {}
-
-    def information(self, sample: Sample) -> float:
-        """Return the information of a row, relative to one with a true label: the ratio of their variances."""
-        if sample.noise is None:
-            return 1.0
-        of_true_labels = float(sample.weight2 @ (sample.score * (1 - sample.score)))
-        return max(of_true_labels, 1e-300) / float(sample.noise.sum())
-
-    def sum_covariance(self, sample: Sample, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
-        """Return the sum over rows of the products of their values; see `Sample.sum_covariance`."""
-        # A row with label z has the value (1 - z) if_0 + z if_1, and 0 and 1 have no product of the two.
-        both = sample.positives2 - sample.labels2
-        mixed = (if_0 * both) @ if_1.T
-        misses = if_0 * (sample.weight2 - sample.positives2 - both)
-        return np.asarray(misses @ if_0.T + (if_1 * sample.labels2) @ if_1.T + mixed + mixed.T)
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Sums over the rows of one cluster in one score group: what dependence between rows needs.
-
-    Attributes
-    ----------
-    cluster : ndarray of int
-        Number of the cluster, from 0.
-    group : ndarray of int
-        Number of the score group, in ascending order.
-    weight, positives : ndarray
-        Rows, or their weight, and the sum of their labels (times the weights).
-    n_clusters : int
-        Number of clusters.
-    rows : ndarray, or None
-        Number of rows, where `weight` is something else.
-    scores : ndarray, or None
-        Sum of the scores (times the weights), where a group holds different scores.
-    equal : bool
-        Whether weights make every cluster count the same, instead of every row.
-    keys : ndarray of uint64, or None
-        What each cluster is known by in other parts of the data.
-    merged : ndarray, or None
-        If clusters were merged into `n_clusters` blocks: number of rows of each cluster.
-    named : bool
-        Whether the user named them; else every row is a cluster.
-    n_weightless : int
-        Number of clusters, the last ones, without weight: they carry the noise of estimated parameters.
-    """
-
-    cluster: NDArray[np.intp]
-    group: NDArray[np.intp]
-    weight: FloatArray
-    positives: FloatArray
-    n_clusters: int
-    rows: FloatArray | None = None
-    scores: FloatArray | None = None
-    equal: bool = False
-    keys: NDArray[np.uint64] | None = None
-    merged: FloatArray | None = None
-    named: bool = True
-    n_weightless: int = 0
-    unit: ClassVar[str] = "clusters"
-
-    @property
-    def degrees_of_freedom(self) -> float:
-        """Degrees of freedom of an estimated variance: one less than the number of clusters."""
-        return max(self.n_clusters - 1.0, 1.0)
-
-    def information(self, sample: Sample) -> float:
-        """Return 1: the noise of labels shows in the differences of clusters."""
-        return 1.0
-
-    def sum_covariance(self, sample: Sample, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
-        """Return G / (G - 1) times the sum over clusters of the products of their sums."""
-        misses = self.weight - self.positives
-        each = misses * if_0[:, self.group] + self.positives * if_1[:, self.group]
-        sums = np.stack([np.bincount(self.cluster, values, self.n_clusters) for values in each])
-        return np.asarray(sums @ sums.T) * (self.n_clusters / max(self.n_clusters - 1, 1))
-
-    @property
-    def n_named(self) -> int:
-        """Number of clusters, also where they were merged into blocks."""
-        return self.n_clusters - self.n_weightless if self.merged is None else len(self.merged)
-
-    def of_rows(self) -> Clusters:
-        """Return the clusters without those that have no weight."""
-        if not self.n_weightless:
-            return self
-        kept = self.cluster < self.n_clusters - self.n_weightless
-        columns = {name: values[kept] for name in _TABLE if (values := getattr(self, name)) is not None}
-        return replace(self, **columns, n_clusters=self.n_named, n_weightless=0)
-
-    def residual(self, score: FloatArray) -> FloatArray:
-        """Return the sums of w (f - y); `score` is that of each group."""
-        scores = self.weight * score[self.group] if self.scores is None else self.scores
-        return scores - self.positives
-
-    def to_arrays(self) -> dict[str, Any]:
-        """Return all fields under names that begin with "clusters.", for a file."""
-        known = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {f"clusters.{name}": value for name, value in known.items() if value is not None}
-
-    @classmethod
-    def from_arrays(cls, file: Any, n_groups: int) -> Clusters | None:
-        """Return what `to_arrays` wrote; None if there is nothing; raise ValueError if it is invalid."""
-        arrays = {name[9:]: file[name] for name in file if name.startswith("clusters.")}
-        if not arrays:
-            return None
-        kinds = (("n_clusters", int), ("equal", bool), ("named", bool), ("n_weightless", int))
-        table = cls(**arrays | {name: kind(arrays[name]) for name, kind in kinds if name in arrays})
-        sums = [value for name in _TABLE if (value := getattr(table, name)) is not None]
-        sound = (
-            all(array.shape == table.cluster.shape and array.dtype.kind in "fiu" for array in sums)
-            and ((table.cluster >= 0) & (table.cluster < table.n_clusters)).all()
-            and ((table.group >= 0) & (table.group < n_groups)).all()
-            and (table.weight > 0).all()
-            and ((table.positives >= 0) & (table.positives <= table.weight * (1 + 1e-9))).all()
-        )
-        if not sound:
-            raise ValueError("its clusters contradict each other")
-        return table
-
-    @cached_property
-    def by_cluster(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Order of the entries by cluster, and within a cluster by group; and where each cluster begins in it."""
-        return order_of(self.cluster, self.n_clusters)
-
-    @cached_property
-    def effective_number(self) -> float:
-        """Number of clusters of equal weight that would be as uncertain, (sum m)^2 / sum m^2 over the weights m."""
-        weight = np.bincount(self.cluster, self.weight, self.n_clusters)
-        return float(weight.sum() ** 2 / (weight @ weight))
-
-    @cached_property
-    def sizes(self) -> FloatArray:
-        """Number of rows of each cluster."""
-        rows = self.weight if self.rows is None else self.rows
-        return np.bincount(self.cluster, rows, self.n_clusters).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -715,7 +556,7 @@ class Sample(ScoreGroups):
         if sampling or pseudo is not None:
             more = {"squares": total(square), "positive_squares": total(square * value)}
         if clusters is not None:
-            table = _by_cluster(clusters[order], start, weight, weight * value, counted=not sampling)
+            table = sum_by_cluster(clusters[order], start, weight, weight * value, counted=not sampling)
             more["clusters"] = replace(table, equal=equal_clusters)
         if pseudo is not None:
             pseudo = replace(pseudo.take(order), score=score.astype(np.float64), weight=weight)
@@ -723,11 +564,11 @@ class Sample(ScoreGroups):
             more["pseudo"] = pseudo
         if pseudo is not None and pseudo.nuisance is not None:
             if "clusters" not in more:  # every row is one
-                table = _by_cluster(
+                table = sum_by_cluster(
                     np.arange(len(score)), start, weight, weight * value, counted=not sampling
                 )
                 more["clusters"] = replace(table, named=False)
-            more["clusters"] = _with_nuisance(more["clusters"], pseudo.nuisance, start, weight)
+            more["clusters"] = with_nuisance(more["clusters"], pseudo.nuisance, start, weight)
         return cls(
             score=score[start].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
             count=total(weight),
@@ -797,60 +638,6 @@ def _group_starts(score: NDArray[Any]) -> NDArray[np.intp] | None:
     if np.count_nonzero(differs) == len(differs):
         return None
     return np.concatenate([[0], differs.nonzero()[0] + 1])
-
-
-def _by_cluster(
-    cluster: NDArray[Any],
-    start: NDArray[np.intp],
-    weight: FloatArray,
-    positives: FloatArray,
-    *,
-    counted: bool,
-) -> Clusters:
-    """Sum rows, sorted by score, over each cluster in each group."""
-    kept, cluster = number_values(cluster)
-    group = np.repeat(np.arange(len(start)), np.diff(start, append=len(cluster)))
-    columns = [weight, positives, *([] if counted else [np.ones(len(weight))])]
-    cluster, group, columns = sum_pairs(cluster, group, columns)
-    return Clusters(
-        cluster=cluster,
-        group=group,
-        weight=columns[0],
-        positives=columns[1],
-        n_clusters=len(kept),
-        rows=None if counted else columns[2],
-    )
-
-
-def _with_nuisance(
-    table: Clusters, nuisance: Nuisance, start: NDArray[np.intp], weight: FloatArray
-) -> Clusters:
-    r"""Return the clusters with further ones, without weight, that carry the noise of estimated parameters.
-
-    If :math:`\hat\eta - \eta` has the variance V, every sum of :math:`x z` changes with it by the sum of
-    :math:`x\,dz/d\eta`. So do sums over clusters of :math:`\pm \sqrt{V / K}\,dz/d\eta`, one for each of K, whose
-    total is 0: squares and products of sums over clusters then have the noise that all rows have in common.
-    """
-    n_groups = len(start)
-    first = np.arange(0, n_groups, max(1, -(-n_groups // _BLOCKS)))  # a few blocks of groups stand for all
-    middle = (first + np.append(first[1:], n_groups)) // 2
-    columns = {name: [getattr(table, name)] for name in ("cluster", "group", "positives")}
-    number = table.n_clusters
-    for slope, variance in zip(nuisance.slope.T, nuisance.variance, strict=True):
-        sums = np.add.reduceat(np.add.reduceat(weight * slope, start), first) * math.sqrt(variance / _COPIES)
-        for copy in range(_COPIES):
-            columns["cluster"].append(np.full(len(first), number))
-            columns["group"].append(middle)
-            columns["positives"].append(sums if copy % 2 else -sums)
-            number += 1
-    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    order = np.lexsort((joined["cluster"], joined["group"]))
-    more = len(order) - len(table.cluster)
-    joined["weight"] = np.concatenate([table.weight, np.zeros(more)])
-    if table.rows is not None:
-        joined["rows"] = np.concatenate([table.rows, np.zeros(more)])
-    changes: dict[str, Any] = {name: values[order] for name, values in joined.items()}
-    return replace(table, **changes, n_clusters=number, n_weightless=number - table.n_clusters)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -30,7 +30,7 @@ from truecal.data.cells import (
     Cells,
     cell_of,
 )
-from truecal.data.cluster_sums import make_clusters, number_clusters
+from truecal.data.clusters import make_clusters, number_clusters
 from truecal.data.faults import FRACTION, MAX_WEIGHT, MIN_WEIGHT, MISSING, OUTSIDE, WEIGHT, Rule, no_weight
 from truecal.data.groups import keyed, listed, rows_by_key
 from truecal.exceptions import InputError, first_of, show_value

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import check_choice
-from truecal._lib.html import as_html
+from truecal._lib.text import as_html
 
 __all__ = ["NAMES", "Dataset", "load", "table"]
 

@@ -12,8 +12,8 @@ from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.text import level
 from truecal._lib.types import RNGLike
 from truecal.assessment._plotdata import ScoreHistogram, axis_top, score_histogram
+from truecal.data.arrays import AGAINST_THE_REST
 from truecal.data.question import ask
-from truecal.data.reading import AGAINST_THE_REST
 from truecal.data.sample import Sample
 from truecal.display._base import Display, describe_plot
 from truecal.display._style import (

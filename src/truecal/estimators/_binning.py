@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import check_count
-from truecal._lib.numeric import IntArray, over_runs, run_ends, search_runs
-from truecal._lib.optimize import expit
+from truecal._lib.numeric import IntArray, expit, over_runs, run_ends, search_runs
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample, ScoreGroups
 from truecal.data.width_bins import width_edges

@@ -18,9 +18,8 @@ from truecal.data.question import Question, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE, EstimatorSpec, get_estimator
 from truecal.exceptions import InputError, warn_user
-from truecal.inference._test_result import TestResult
+from truecal.inference._test_result import TestResult, adjusted_together, corrected_by_holm
 from truecal.inference.c_statistic import reversed_scores
-from truecal.inference.multiplicity import adjusted_together, corrected_by_holm
 from truecal.inference.resample import (
     cluster_rows,
     impossible_labels,

@@ -33,8 +33,7 @@ from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.groups import Feature, read_features
 from truecal.data.question import read_rows, refuse_imperfect
 from truecal.exceptions import InputError
-from truecal.inference._test_result import NOT_TESTED
-from truecal.inference.multiplicity import adjusted_pvalues
+from truecal.inference._test_result import NOT_TESTED, adjusted_pvalues
 from truecal.multiscale import FlipScale, flip_scale
 from truecal.results import Result
 

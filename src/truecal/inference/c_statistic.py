@@ -16,8 +16,8 @@ from scipy.special import expit, logit, stdtrit
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.question import as_sample
-from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.weak_calibration import Parameter
 from truecal.results import Interval

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
 from truecal._lib.types import NormLike, RNGLike
+from truecal.data.arrays import TOP_BY_CLASS
 from truecal.data.question import Question, ask
-from truecal.data.reading import TOP_BY_CLASS
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE, list_estimators
 from truecal.exceptions import InputError

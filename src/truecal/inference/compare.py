@@ -13,13 +13,13 @@ from truecal._lib.text import level as percent_of
 from truecal._lib.text import p_equals, shorten
 from truecal._lib.types import NormLike
 from truecal.data import Question, read_rows
-from truecal.data.reading import Reading, takes_predictions
+from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
+from truecal.inference._test_result import holm
 from truecal.inference.c_statistic import placements
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import check_interval_norm, check_resolution, interval_of
-from truecal.inference.multiplicity import holm
 from truecal.multiscale import analyse, difference
 from truecal.results import Interval, Result
 

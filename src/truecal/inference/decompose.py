@@ -11,8 +11,8 @@ from scipy.special import entr, xlogy
 
 from truecal._lib.checks import check_choice, check_fraction
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.question import as_sample, no_use_for_clusters
-from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.interval import confidence_interval
 from truecal.multiscale import analyse

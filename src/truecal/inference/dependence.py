@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import Reading, takes_predictions
+from truecal.data.clusters import Clusters
 from truecal.data.question import as_sample
-from truecal.data.reading import Reading, takes_predictions
-from truecal.data.sample import Clusters, Sample
+from truecal.data.sample import Sample
 from truecal.exceptions import InputError, warn_user
 from truecal.multiscale import analyse, enough_clusters
 from truecal.results import Result

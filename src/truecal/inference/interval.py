@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_choice, check_count, check_fraction, check_norm
 from truecal._lib.types import NormLike
+from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.question import Question, ask
-from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.dependence import are_single_rows, warn_of_dependence

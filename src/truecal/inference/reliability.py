@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_flag, check_fraction
-from truecal._lib.numeric import IntArray
-from truecal._lib.optimize import isotonic_rate
+from truecal._lib.numeric import IntArray, isotonic_rate
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.arrays import Reading, takes_predictions
+from truecal.data.clusters import Clusters
 from truecal.data.question import as_sample, refuse_imperfect
-from truecal.data.reading import Reading, takes_predictions
-from truecal.data.sample import Clusters, Sample
+from truecal.data.sample import Sample
 from truecal.estimators._binning import (
     EqualMass,
     EqualWidth,

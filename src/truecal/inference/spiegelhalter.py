@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import Reading, check_multiclass, takes_predictions
 from truecal.data.question import ask
-from truecal.data.reading import Reading, check_multiclass, takes_predictions
 from truecal.data.sample import Sample
 from truecal.inference.resample import cluster_rows, require_whole_counts
 from truecal.multiscale import flip_scale

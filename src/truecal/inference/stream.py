@@ -12,7 +12,7 @@ from truecal._lib.checks import check_choice
 from truecal.data import as_sample
 from truecal.data.arrays import to_array
 from truecal.data.cells import N_CELLS, Cells, check_same_target, merge_all
-from truecal.data.cluster_sums import cluster_keys
+from truecal.data.clusters import cluster_keys
 from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.exceptions import InputError
 from truecal.inference.estimate import estimate

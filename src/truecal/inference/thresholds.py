@@ -22,12 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 
 from truecal._lib.checks import check_fraction
-from truecal._lib.optimize import fit_logistic
+from truecal._lib.numeric import fit_logistic
 from truecal._lib.text import level, percent
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import Reading, takes_predictions
+from truecal.data.clusters import Clusters
 from truecal.data.question import as_sample
-from truecal.data.reading import Reading, takes_predictions
-from truecal.data.sample import Clusters, Sample
+from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.results import Result
 

@@ -37,7 +37,7 @@ from truecal.data.cells import (
     SCORE_SCALE,
     Cells,
 )
-from truecal.data.cluster_sums import make_clusters
+from truecal.data.clusters import make_clusters
 from truecal.data.faults import SUM_TOLERANCE, bad_values
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy

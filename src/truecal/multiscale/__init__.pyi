@@ -1,7 +1,3 @@
-from truecal.multiscale._band import Runs as Runs
-from truecal.multiscale._band import band as band
-from truecal.multiscale._band import clopper_pearson as clopper_pearson
-from truecal.multiscale._band import largest_error as largest_error
 from truecal.multiscale._combine import class_dependence as class_dependence
 from truecal.multiscale._combine import difference as difference
 from truecal.multiscale._combine import joint_limits as joint_limits
@@ -12,7 +8,12 @@ from truecal.multiscale._error import analyse as analyse
 from truecal.multiscale._error import analyse_many as analyse_many
 from truecal.multiscale._error import errors_in_block as errors_in_block
 from truecal.multiscale._error import pvalue_of_evidence as pvalue_of_evidence
+from truecal.multiscale._intervals import cut_scores as cut_scores
 from truecal.multiscale._limits import Limits as Limits
+from truecal.multiscale._limits import Runs as Runs
+from truecal.multiscale._limits import band as band
+from truecal.multiscale._limits import clopper_pearson as clopper_pearson
+from truecal.multiscale._limits import largest_error as largest_error
 from truecal.multiscale._limits import noncentrality as noncentrality
 from truecal.multiscale._null import ClusterNull as ClusterNull
 from truecal.multiscale._null import FlipScale as FlipScale
@@ -36,4 +37,3 @@ from truecal.multiscale._omnibus import rank_pvalue as rank_pvalue
 from truecal.multiscale._omnibus import tail_pvalue as tail_pvalue
 from truecal.multiscale._units import enough_clusters as enough_clusters
 from truecal.multiscale._upper import UpperLimit as UpperLimit
-from truecal.multiscale._upper import cut_scores as cut_scores

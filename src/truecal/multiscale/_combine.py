@@ -59,9 +59,9 @@ from truecal.multiscale._constants import (
     FEWEST_ORDERED_ROWS,
 )
 from truecal.multiscale._error import Multiscale, pvalue_of_evidence
+from truecal.multiscale._intervals import combined
 from truecal.multiscale._limits import Limits
 from truecal.multiscale._units import enough_clusters, inflation
-from truecal.multiscale._upper import combined
 
 
 def joint_limits(

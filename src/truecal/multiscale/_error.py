@@ -36,6 +36,7 @@ from truecal.multiscale._constants import (
 )
 from truecal.multiscale._curves import Curve, curves_at, fit_curves
 from truecal.multiscale._evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
+from truecal.multiscale._intervals import cut_scores, make_upper
 from truecal.multiscale._levels import Level, Levels, make_levels, one_bin
 from truecal.multiscale._limits import Limits, jensen_limit
 from truecal.multiscale._units import (
@@ -47,7 +48,7 @@ from truecal.multiscale._units import (
     over,
     units_of_samples,
 )
-from truecal.multiscale._upper import UpperLimit, cut_scores, make_upper
+from truecal.multiscale._upper import UpperLimit
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from truecal._lib.numeric import run_ends
 from truecal._lib.types import FloatArray
 from truecal.data.cells import LARGEST_CELL, Cells, cell_of
-from truecal.data.sample import Clusters, Sample
+from truecal.data.clusters import Clusters
+from truecal.data.sample import Sample
 from truecal.multiscale._constants import (
     DENSE_ROWS,
     MIN_CLUSTERS,

@@ -1,6 +1,6 @@
 r"""Upper confidence limits of the l2 error, honest over a class of curves that was fixed before the labels were seen.
 
-The scores are cut into B intervals (`truecal.multiscale._upper`). In interval k, with share s of the rows, N
+The scores are cut into B intervals (`truecal.multiscale._intervals`). In interval k, with share s of the rows, N
 effective rows, mean score f, observed rate y and variance W of the scores, a curve has the mean error d = f - q. The
 squared error is
 
@@ -33,25 +33,6 @@ and the variance of its rows: :math:`P_d(T \le t)` is a convolution. With many i
 exactly, and the sum of the others has a gamma law with their mean and variance. Sampling of the scores adds a normal
 error of variance :math:`S = (\sum s d^4 - (\sum s d^2)^2) / N`; the larger of the probabilities with it and without
 it counts.
-
-The resolution of upper limits: intervals of scores that are fixed by the number of rows and the scores alone.
-
-An upper limit can only hold for a class of curves that was chosen before the labels were seen. Here a curve may have
-any mean error in each of B intervals. With K distinct scores and :math:`b = N^{2/5}`,
-
-- if :math:`K \le \max(4, b, \min(N/9, 7b))`, every distinct score is an interval of its own, and nothing is assumed;
-- otherwise the scores are cut into about b intervals of equal measure. The measure is half by rows and half by the
-  variance of labels: a score with m rows has
-
-  .. math:: \frac{N^{2/5}}{2} \frac{m}{N} + \frac{V^{2/5}}{2} \frac{m f (1 - f)}{\sum m f (1 - f)}, \qquad
-      V = \max\big(1, 4 \textstyle\sum m f (1 - f)\big) .
-
-  A score with a measure of 1 or more stands alone. The first and the last interval have one neighbour only, so that a
-  jump inside them would not be noticed: they are halved if they hold more rows than the average.
-
-:math:`N^{2/5}` is the rate at which curves of smoothness 1 can be told from the identity (Ingster): with it the error
-inside intervals is of the order of what can be seen at all. The half by variance gives the ends of skewed scores
-intervals of their own; with V instead of N in it, rare events do not make intervals without events.
 """
 
 from __future__ import annotations
@@ -59,7 +40,6 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -67,10 +47,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from truecal._lib.optimize import find_root
+from truecal._lib.numeric import find_root
 from truecal._lib.types import FloatArray
 from truecal.multiscale._constants import (
-    CLEAR_ENERGY,
     CURVES_KEPT,
     CURVES_KEPT_FEW,
     DAMPING,
@@ -78,8 +57,6 @@ from truecal.multiscale._constants import (
     EVENT_REACH,
     FEW_EFFECTIVE_ROWS,
     FEW_INTERVALS,
-    FEWEST_HOLDERS,
-    FEWEST_INTERVALS,
     GRID_STEPS,
     GUESS_QUANTILE,
     GUESS_SLOPE,
@@ -90,11 +67,9 @@ from truecal.multiscale._constants import (
     LUCKY_QUANTILE,
     MOST_CONVOLVED,
     MOST_ENUMERATED,
-    MOST_SCORES,
     RATES_BY_INTERVALS,
-    ROWS_PER_SCORE,
 )
-from truecal.multiscale._units import ClusterUnits, IntArray, Units, inflation, place_of, total
+from truecal.multiscale._units import IntArray
 
 #: Number of equally probable parts of a normal law, whose middles stand for it.
 _NORMAL_PARTS = 256
@@ -183,7 +158,7 @@ class UpperLimit:
         """The observed gaps, shrunk to the energy that is not noise."""
         noise = np.maximum(self.rate * (1 - 2 * self.score) + self.score**2 - self.within, 0.0)
         if self.extra is not None:
-            noise = self._noise(np.clip(self.rate, 0.0, 1.0))
+            noise = self.noise(np.clip(self.rate, 0.0, 1.0))
         total = float(self.share @ self.gap**2)
         energy = max(total - float(self.share @ (noise / self.rows)), 0.0)
         return self.gap * math.sqrt(energy / total) if total > 0 else self.gap
@@ -195,7 +170,7 @@ class UpperLimit:
 
     # --- curves ------------------------------------------------------------------------------------
 
-    def _noise(self, rate: FloatArray, interval: IntArray | slice = slice(None)) -> FloatArray:
+    def noise(self, rate: FloatArray, interval: IntArray | slice = slice(None)) -> FloatArray:
         """Return the variance of a label at rates of intervals."""
         noise = np.maximum(rate * (1 - rate) - self.within[interval], 0.0)
         if self.extra is None or self.ratio is None:
@@ -208,7 +183,7 @@ class UpperLimit:
         The variance is exact if all scores of an interval are equal, and else within a few percent.
         """
         rate = self.score - gap
-        noise = self._noise(rate)
+        noise = self.noise(rate)
         b, factor, variance = 2 * self.rows * gap + self.tilt, self.share / self.rows**2, self.rows * noise
         square = gap**2
         skewed = 1 - 6 * noise - 2 * b * (1 - 2 * rate) if self.extra is None else 0.0
@@ -240,7 +215,7 @@ class UpperLimit:
         return np.where(self.score < 0.5, -1.0, 1.0)
 
     def _curves(self, energy: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return curves of some energy beyond E_0: of those that move one interval the errors, others, and moments of T.
+        """Return curves of some energy beyond E_0: errors of those that move one interval, others, and moments of T.
 
         An error is NaN if its interval has no room for it. The moments, for all curves, are mean, variance and the
         variance that is added.
@@ -312,7 +287,7 @@ class UpperLimit:
         (f,), (y,), (n,), (w,) = self.score, self.rate, self.rows, self.within
         if self.extra is not None:
             rate = f + gap * np.array([1.0, -1.0])
-            sd = np.sqrt(np.maximum(self._noise(rate), 1e-300) / n)
+            sd = np.sqrt(np.maximum(self.noise(rate), 1e-300) / n)
             below_rate = scipy.special.ndtr((y - rate) / sd * [1.0, -1.0])
             return float(np.where((rate >= 0) & (rate <= 1), below_rate, 0.0).max())
         above = _binomial_below(n * y, n, f + gap, w)
@@ -427,7 +402,7 @@ class UpperLimit:
             self.share[interval],
         )
         if self.extra is not None:
-            sd = np.sqrt(self._noise(rate, interval) / rows)
+            sd = np.sqrt(self.noise(rate, interval) / rows)
             normal = scipy.special.ndtri((np.arange(_NORMAL_PARTS) + 0.5) / _NORMAL_PARTS)
             row = np.repeat(np.arange(len(interval)), len(normal))
             gap = (score - rate)[row] + sd[row] * np.tile(normal, len(interval))
@@ -616,251 +591,3 @@ def _binomial_below(events: float, rows: float, rate: float, within: float) -> f
     if events >= trials:
         return 1.0
     return float(scipy.special.betaincc(events + 1, trials - events, chance))
-
-
-def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) -> UpperLimit:
-    """Return what the upper limit of one sample needs."""
-    weight, score = units.weight[0], units.score[0]
-    n = int(place[-1]) + 1
-    mass = total(place, weight, n)
-    share, rows = mass / units.size, mass**2 / total(place, units.weight2[0], n)
-    mean = total(place, weight * score, n) / mass
-    rate = mean - total(place, units.residual[0], n) / mass
-    if units.noise is None:
-        rate = np.clip(rate, 0.0, 1.0)
-    within = total(place, weight * (score - mean[place]) ** 2, n) / mass
-    within[within < 1e-12] = 0.0
-    far = np.maximum(score, 1 - score)
-    limit = UpperLimit(
-        share=share,
-        rows=rows,
-        score=mean,
-        rate=rate,
-        within=within,
-        inside=0.0,
-        size=units.size,
-        largest=math.sqrt(float(weight @ far**2) / units.size),
-        resolution=n,
-        every_score=n == n_distinct,
-    )
-    if units.noise is not None:
-        limit = _with_noise(limit, units.noise[0], units, gap, place)
-    if units.clusters is not None:
-        limit = _with_clusters(limit, units, units.clusters, place)
-    return replace(limit, inside=_inside(limit, units, gap, place)) if within.any() else limit
-
-
-def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -> float:
-    """Return H, the energy of the error inside intervals: of the beta curve or a jump, or between their halves."""
-    n, weight = len(limit), units.weight[0]
-    mass = limit.share * units.size
-    noise = np.maximum(limit.score * (1 - limit.score), limit.rate * (1 - limit.rate))
-    if limit.extra is not None:
-        noise = limit._noise(np.clip(limit.rate, 0.0, 1.0))
-    centre = total(place, weight * gap, n) / mass
-    smooth = total(place, weight * (gap - centre[place]) ** 2, n) / mass
-    jump = _jumps(limit.gap, noise / limit.rows)
-    several = limit.within > 0
-    # Halves by rows, of intervals with several scores.
-    before = np.cumsum(mass) - mass
-    half = 2 * place + (np.cumsum(weight) - weight / 2 - before[place] > mass[place] / 2)
-    part, residual = (total(half, values, 2 * n).reshape(n, 2) for values in (weight, units.residual[0]))
-    kept = several & (part > 0).all(axis=1)
-    step = np.diff(residual[kept] / part[kept], axis=1)[:, 0]
-    spread = np.sum(mass[kept, np.newaxis] / part[kept], axis=1) * (noise / limit.rows)[kept]
-    weights = limit.share[kept] * np.prod(part[kept] / mass[kept, np.newaxis], axis=1)
-    energy, variance = weights * (step**2 - spread), 2 * (weights * spread) ** 2
-
-    def between(chosen: NDArray[np.bool_]) -> float:
-        """Return the clear energy of intervals; a straight line has 3/4 of it between the halves."""
-        clear = float(energy @ chosen[kept]) - CLEAR_ENERGY * math.sqrt(float(variance @ chosen[kept]))
-        return 4 / 3 * max(clear, 0.0)
-
-    jumps = several & (jump > smooth)
-    return max(
-        float(limit.share[several] @ np.maximum(smooth, jump)[several]),
-        between(several),
-        float(limit.share[jumps] @ jump[jumps]) + between(~jumps),
-    )
-
-
-def _jumps(gap: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return the energy that one jump between the levels of its neighbours has inside each interval.
-
-    The product of the observed steps falls short of it by the variance of the gap between them, on average.
-    """
-    inside = np.zeros(len(gap))
-    if len(gap) < 3:
-        return inside
-    before, after = np.diff(gap)[:-1], np.diff(gap)[1:]
-    clear = (before + after) ** 2 > 2 * math.log(len(gap)) * (variance[2:] + variance[:-2])
-    inside[1:-1] = np.where(clear, np.maximum(before * after + variance[1:-1], 0.0), 0.0)
-    return inside
-
-
-def _with_noise(
-    limit: UpperLimit, noise: FloatArray, units: Units, gap: FloatArray, place: IntArray
-) -> UpperLimit:
-    """Return the limit for labels that are not the truth.
-
-    Their variance at the beta curve is given. At other rates it changes like that of 0 and 1, or less.
-    """
-    n = len(limit)
-    mass = limit.share * units.size
-    rate = total(place, units.weight[0] * (units.score[0] - gap), n) / mass
-    truth = np.maximum(rate * (1 - rate) - limit.within, 1e-9)
-    # `mass` rows with true labels are as informative on average; variances are those of such rows.
-    variance = np.maximum(total(place, noise, n) / mass, 1e-9)
-    ratio = np.minimum(variance / truth, 1.0)
-    return replace(limit, rows=mass, ratio=ratio, extra=np.maximum(variance - ratio * truth, 0.0))
-
-
-def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: IntArray) -> UpperLimit:
-    """Return the limit for dependent rows.
-
-    The variance of the labels' sums goes into the effective rows of intervals, their covariances into the variance of
-    T.
-    """
-    n_clusters, n = table.n_clusters, len(limit)
-    where = place[table.unit]
-    # Sum of w (y - rate): the residual is w (f - y).
-    error = table.weight * (units.score[0, table.unit] - limit.rate[where]) - table.residual
-    sums = total(table.cluster * n + where, error, n_clusters * n).reshape(n_clusters, n)
-    sums /= units.size * np.sqrt(limit.share)
-    factor = table.variance_factor * inflation(table.effective_number)
-    covariance = sums.T @ sums * factor
-    own = np.diag(covariance).copy()
-    plain = limit.share / limit.rows * limit._noise(np.clip(limit.rate, 0.0, 1.0))
-    # A design effect does not exceed the size of clusters, which have the same label throughout then.
-    most = max(factor * units.size / table.effective_number, 1.0) if limit.extra is None else math.inf
-    effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
-    shown = limit.extra is not None or _holders(units, table) >= FEWEST_HOLDERS
-    if not shown:
-        effect = most
-    np.fill_diagonal(covariance, 0.0)
-    centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
-    of_scores = np.bincount(table.cluster, table.weight * centred[table.unit], n_clusters)
-    spread = float(of_scores @ of_scores) / max(float(units.weight2[0] @ centred**2), 1e-300)
-    return replace(
-        limit,
-        rows=limit.rows / effect,
-        size=limit.size / max(spread, 1.0),
-        constant=2 * float(np.sum(covariance**2)),
-        slope=4 * max(float(np.linalg.eigvalsh(covariance)[-1]), 0.0),
-        dependence_shown=shown,
-    )
-
-
-def _holders(units: Units, table: ClusterUnits) -> int:
-    """Return the number of clusters in which the rarer outcome occurs."""
-    # Exact up to the differences of scores in a unit, which add up to less than half a row.
-    events = table.weight * units.score[0, table.unit] - table.residual
-    half = 0.5 * min(float(table.weight.min()), 1.0)
-    sides = (np.bincount(table.cluster, side, table.n_clusters) for side in (events, table.weight - events))
-    return min(int(np.count_nonzero(side > half)) for side in sides)
-
-
-def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float) -> UpperLimit:
-    r"""Return the limit of the root mean square of several errors: their intervals side by side.
-
-    Labels of different classes of one row depend on each other. Their covariance matrix is at most twice its diagonal,
-    because it is diagonally dominant, :math:`\sum_{k \ne j} p_j p_k = p_j (1 - p_j)`; so the variance of T is at most
-    doubled.
-    """
-
-    def join(name: str) -> FloatArray:
-        return np.concatenate([getattr(one, name) for one in limits])
-
-    joined = UpperLimit(
-        share=np.concatenate([part * one.share for part, one in zip(share, limits, strict=True)]),
-        rows=join("rows"),
-        score=join("score"),
-        rate=join("rate"),
-        within=join("within"),
-        inside=float(share @ [one.inside for one in limits]),
-        size=limits[0].size if dependence else sum(one.size for one in limits),
-        largest=math.sqrt(float(share @ [one.largest**2 for one in limits])),
-        resolution=min(one.resolution for one in limits),
-        every_score=all(one.every_score for one in limits),
-        dependence_shown=all(one.dependence_shown for one in limits),
-    )
-    noise = joined.share / joined.rows * np.maximum(joined.score * (1 - joined.score) - joined.within, 0.0)
-    return replace(
-        joined,
-        constant=float(share**2 @ [one.constant for one in limits]) + 2 * dependence * float(noise @ noise),
-        slope=max(float(np.max(share * [one.slope for one in limits])), 0.0)
-        + (4 * float(noise.max()) if dependence else 0.0),
-        _transforms={},
-    )
-
-
-def cut_scores(
-    score: FloatArray,
-    weight: FloatArray,
-    n_distinct: int,
-    resolution: int | None = None,
-    most: float = np.inf,
-) -> IntArray:
-    """Return the interval of each unit, counted from 0; labels are not looked at."""
-    size = float(weight.sum())
-    base = size**INTERVAL_RATE
-    few = (
-        max(FEWEST_INTERVALS, base, min(size / ROWS_PER_SCORE, MOST_SCORES * base))
-        if resolution is None
-        else resolution
-    )
-    if n_distinct <= min(few, len(score)):
-        return np.arange(len(score))
-    variance = weight * score * (1 - score)
-    total = float(variance.sum())
-    measure = base * weight / (2 * size)
-    if total > 0:
-        measure += max(4 * total, 1.0) ** INTERVAL_RATE * variance / (2 * total)
-    if resolution is None:
-        wanted = min(max(float(measure.sum()), FEWEST_INTERVALS), max(most, FEWEST_INTERVALS))
-        return _cut(score, weight, measure * (wanted / measure.sum()))
-    for wanted in range(resolution, 0, -1):
-        place = _cut(score, weight, measure * (wanted / measure.sum()))
-        if place[-1] < resolution:
-            break
-    return place
-
-
-def _cut(score: FloatArray, weight: FloatArray, measure: FloatArray) -> IntArray:
-    """Return intervals of a measure of about 1."""
-    heavy = measure >= 1
-    run = np.cumsum(heavy | np.concatenate([[True], heavy[:-1]])) - 1  # a heavy score, or those between two
-    mass = np.bincount(run, measure)
-    pieces = np.maximum(np.floor(mass + 0.5), 1)
-    pieces[run[heavy]] = 1
-    rank = (np.cumsum(measure) - measure / 2 - (np.cumsum(mass) - mass)[run]) / mass[run]
-    place = np.minimum(place_of(rank, score, pieces[run]), (pieces[run] - 1).astype(np.intp))
-    place = _renumbered(place + (np.cumsum(pieces) - pieces)[run].astype(np.intp))
-    while place[-1] > 0:  # pieces below one half join their smaller neighbour, the smallest first
-        mass = np.bincount(place, measure)
-        least = int(mass.argmin())
-        if mass[least] >= 0.5:
-            break
-        before, after = (mass[k] if 0 <= k < len(mass) else np.inf for k in (least - 1, least + 1))
-        place = place - (place > (least - 1 if before <= after else least))
-    return _halve_ends(score, weight, place)
-
-
-def _halve_ends(score: FloatArray, weight: FloatArray, place: IntArray) -> IntArray:
-    """Return the intervals with the first and the last one halved by rows if they are wide."""
-    rows = np.bincount(place, weight)
-    for end in dict.fromkeys((int(place[-1]), 0)):  # the last one first, so that numbers stay
-        inside = np.flatnonzero(place == end)
-        if rows[end] > rows.mean() and len(inside) > 1:
-            part = weight[inside]
-            half = np.minimum(place_of((np.cumsum(part) - part / 2) / part.sum(), score[inside], 2), 1)
-            half[0], half[-1] = 0, 1
-            place = place.copy()
-            place[inside] += half
-            place[inside[-1] + 1 :] += 1
-    return place
-
-
-def _renumbered(place: IntArray) -> IntArray:
-    """Return ascending numbers without gaps."""
-    return np.concatenate([[0], np.cumsum(place[1:] != place[:-1])]).astype(np.intp)

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from truecal._lib.checks import check_count
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
-from truecal.data.arrays import read_weights, warn_of_other_order
+from truecal.data.arrays import equal_weights, read_weights, warn_of_other_order, weights_are_counts
 from truecal.data.labels import Codes, read_clusters
 from truecal.data.question import as_samples
-from truecal.data.reading import equal_weights, weights_are_counts
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
 from truecal.exceptions import InputError

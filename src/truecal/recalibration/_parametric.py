@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from truecal._lib.checks import check_choice, check_count
-from truecal._lib.optimize import fit_logistic, logistic_objective, maximise
+from truecal._lib.numeric import fit_logistic, logistic_objective, maximise
 from truecal._lib.types import FloatArray
 from truecal.exceptions import warn_user
 from truecal.recalibration._base import PerClassRecalibrator, Recalibrator, unless_worse

@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 
 from truecal._lib.checks import check_real
-from truecal._lib.optimize import maximise
+from truecal._lib.numeric import maximise
 from truecal._lib.types import FloatArray
 from truecal.recalibration._base import Recalibrator, unless_worse
 from truecal.recalibration._scores import Scores

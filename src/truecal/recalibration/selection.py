@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
-from truecal._lib.optimize import find_root
+from truecal._lib.numeric import find_root
 from truecal._lib.text import counted, level
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample

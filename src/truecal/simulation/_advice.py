@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import as_generator, check_norm
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray, NormLike, RNGLike
+from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
-from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import InputError

@@ -15,8 +15,8 @@ from scipy.special import chdtrc
 from truecal._lib.checks import as_generator, check_choice, check_count
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
-from truecal.data.reading import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, warn_user
 from truecal.inference.resample import bootstrap, without_empty

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, digamma, polygamma
 
-from truecal._lib.optimize import maximise
+from truecal._lib.numeric import maximise
 from truecal._lib.types import FloatArray
 from truecal.data.extremes import N_INTERVALS, Resolution, resolution_of
 from truecal.exceptions import InputError

@@ -13,8 +13,7 @@ from scipy.special import expit, logit, ndtri
 
 from truecal._lib.checks import check_count, check_fraction, check_real
 from truecal._lib.lazy import fill_docstring, with_arguments_of
-from truecal._lib.numeric import keyed_generator, rejects
-from truecal._lib.optimize import find_root
+from truecal._lib.numeric import find_root, keyed_generator, rejects
 from truecal._lib.text import in_clusters
 from truecal._lib.types import FloatArray, NormLike, RNGLike, ScoreFunction
 from truecal.data import as_sample

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_norm, check_real
-from truecal._lib.optimize import find_root
+from truecal._lib.numeric import find_root
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator

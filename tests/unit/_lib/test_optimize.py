@@ -6,7 +6,7 @@ import scipy.special
 from scipy.optimize import approx_fprime, brentq, minimize
 
 from support.likelihood import best, mean_loss
-from truecal._lib.optimize import expit, find_root, fit_logistic, isotonic_rate, logistic_objective, maximise
+from truecal._lib.numeric import expit, find_root, fit_logistic, isotonic_rate, logistic_objective, maximise
 
 
 def quadratic(top, curvature):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.data import cluster_sums
+from truecal.data import clusters
 from truecal.data.cells import Cells
-from truecal.data.cluster_sums import cluster_keys, make_clusters, merge_clusters
+from truecal.data.clusters import cluster_keys, make_clusters, merge_clusters
 from truecal.data.sample import Sample
 
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_merged_is_refused():
 
 
 def test_too_many_pairs_are_refused(monkeypatch):
-    monkeypatch.setattr(cluster_sums, "MOST_PAIRS", 2)
+    monkeypatch.setattr(clusters, "MOST_PAIRS", 2)
     with pytest.raises(truecal.InputError, match=r"3 pairs of a cluster and a cell.*summarize"):
         table_of([1, 2, 3], [0, 0, 0])
 

@@ -3,7 +3,7 @@ import inspect
 import pytest
 
 import truecal
-from truecal.data.reading import Reading, takes_predictions
+from truecal.data.arrays import Reading, takes_predictions
 
 TAKE_PREDICTIONS = [
     name

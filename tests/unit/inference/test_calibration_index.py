@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal.inference.calibration_index import _quantiles
+from truecal.inference.weak_calibration import _quantiles
 from truecal.simulation import IdentityCurve, PowerCurve, UniformScores
 
 SQUARE = truecal.Population(UniformScores(), PowerCurve(2))

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import truecal
-from truecal._lib.optimize import isotonic_rate
+from truecal._lib.numeric import isotonic_rate
 
 
 @pytest.mark.parametrize("name", ["brier", "log_loss"])

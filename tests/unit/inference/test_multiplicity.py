@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from support.draws import drawn
-from truecal.inference.calibration_test import calibration_test
-from truecal.inference.multiplicity import (
+from truecal.inference._test_result import (
     adjusted_pvalues,
     adjusted_together,
     corrected_by_holm,
     e_benjamini_hochberg,
 )
+from truecal.inference.calibration_test import calibration_test
 
 
 def test_one_hypothesis_has_its_own_pvalue():

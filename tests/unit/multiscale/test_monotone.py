@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from truecal.data.sample import Sample
-from truecal.multiscale._band import band, largest_error
+from truecal.multiscale._limits import band, largest_error
 
 
 @pytest.mark.parametrize("curve", [lambda p: p, lambda p: p**2, lambda p: np.where(p < 0.5, 0.25, 0.75)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truecal.multiscale._upper import cut_scores
+from truecal.multiscale._intervals import cut_scores
 
 
 def cut(score, **options):

@@ -12,9 +12,11 @@ from scipy.stats import beta, binom
 import truecal
 from support.grouped import sample_of
 from truecal.data.sample import Sample
+from truecal.multiscale import _intervals as intervals
 from truecal.multiscale import _upper as upper
 from truecal.multiscale._error import analyse
-from truecal.multiscale._upper import UpperLimit, combined
+from truecal.multiscale._intervals import combined
+from truecal.multiscale._upper import UpperLimit
 
 
 def limit_of(score, rows, events):
@@ -223,7 +225,7 @@ def test_a_jump_inside_an_interval_counts_with_all_of_its_energy(place):
     """The product of two observed steps alone falls short by the variance of the gap between them."""
     rng, sd, jump = np.random.default_rng(4), 0.02, 0.2
     gaps = [0.0, 0.0, place * jump, jump, jump] + sd * rng.normal(size=(4000, 5))
-    found = np.array([upper._jumps(gap, np.full(5, sd**2))[2] for gap in gaps])
+    found = np.array([intervals._jumps(gap, np.full(5, sd**2))[2] for gap in gaps])
     error = found.std() / math.sqrt(len(found))
     assert found.mean() == pytest.approx(place * (1 - place) * jump**2, abs=3 * error)
 

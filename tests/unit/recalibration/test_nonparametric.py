@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truecal
-from truecal._lib.optimize import isotonic_rate
+from truecal._lib.numeric import isotonic_rate
 from truecal.recalibration import HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from truecal.recalibration._nonparametric import with_a_positive
 

@@ -15,7 +15,7 @@ from truecal._lib.checks import check_real
 from truecal._lib.types import FloatArray
 from truecal.data import as_sample, read_rows
 from truecal.data.arrays import to_array, to_python
-from truecal.data.cluster_sums import Keys, cluster_keys
+from truecal.data.clusters import Keys, cluster_keys
 from truecal.data.question import refuse_imperfect
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError

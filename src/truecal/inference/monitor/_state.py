@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.files import write_text
 from truecal._lib.text import p_equals
-from truecal.data.cluster_sums import Keys
+from truecal.data.clusters import Keys
 from truecal.exceptions import InputError
 from truecal.results import Result
 
@@ -238,7 +238,7 @@ class SeenClusters:
     Attributes
     ----------
     keys : ndarray of uint64
-        What `truecal.data.cluster_sums.cluster_keys` gave for the clusters that were counted, ascending.
+        What `truecal.data.clusters.cluster_keys` gave for the clusters that were counted, ascending.
     halvings : int
         One in ``2**halvings`` clusters counts.
     """

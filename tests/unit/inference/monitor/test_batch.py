@@ -7,7 +7,7 @@ import pytest
 
 from truecal import InputError, Sample
 from truecal.data.cells import Cells
-from truecal.data.cluster_sums import cluster_keys
+from truecal.data.clusters import cluster_keys
 from truecal.inference.monitor._batch import (
     N_REGIONS,
     Batch,

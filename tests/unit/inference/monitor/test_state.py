@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from truecal import CalibrationMonitor
-from truecal.data.cluster_sums import cluster_keys
+from truecal.data.clusters import cluster_keys
 from truecal.exceptions import InputError
 from truecal.inference.monitor import _state
 from truecal.inference.monitor._state import History, SeenClusters, decode, encode, read_state, write_state
