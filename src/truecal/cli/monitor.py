@@ -182,7 +182,8 @@ class _Watch:
 
     def _load(self, path: Path) -> None:
         from truecal.inference.monitor import CalibrationMonitor
-        from truecal.inference.monitor._state import check_kinds, read_state, restoring
+        from truecal.inference.monitor._evidence import check_kinds
+        from truecal.inference.monitor._state import read_state, restoring
 
         content = read_state(path, _KIND)
         with restoring(path):

@@ -40,6 +40,7 @@ values, so only one number is kept for each alternative.
 
 from __future__ import annotations
 
+import base64
 import math
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -48,7 +49,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
-from truecal.inference.monitor._state import check_kinds, decode, encode
 
 # --- Alternatives ---------------------------------------------------------------------------------
 
@@ -475,3 +475,28 @@ def frequency_bounds(units: FloatArray, labels: FloatArray, alpha: float) -> tup
     low = np.expm1((tilted - needed) / units[:, np.newaxis]) / _UP
     high = np.expm1((-tilted - needed) / units[:, np.newaxis]) / _DOWN
     return np.maximum(low.max(axis=1), 0.0), np.minimum(high.min(axis=1), 1.0)
+
+
+# --- Numbers in state files ----------------------------------------------------------------------
+
+
+def encode(array: NDArray[Any]) -> str:
+    """Return numbers of 64 bits as text, without loss."""
+    return base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode("ascii")
+
+
+def decode(text: str, *shape: int, dtype: str = "<f8") -> NDArray[Any]:
+    """Return the numbers that `encode` wrote, or ValueError if they do not have the given shape."""
+    array = np.frombuffer(base64.b64decode(text), dtype=dtype)
+    array = array.astype(array.dtype.newbyteorder("="))
+    return array.reshape(shape) if shape else array
+
+
+def check_kinds(state: dict[str, Any], kinds: dict[str, Any]) -> dict[str, Any]:
+    """Return the named values of a state, or raise TypeError if one has another type or is negative."""
+    for name, kind in kinds.items():
+        value = state[name]
+        is_bool = isinstance(value, bool) and kind is not bool
+        if is_bool or not isinstance(value, kind) or (isinstance(value, int | float) and value < 0):
+            raise TypeError(f"{name} cannot be {value!r}")
+    return {name: state[name] for name in kinds}

@@ -19,22 +19,26 @@ from truecal.data.sample import Sample
 from truecal.exceptions import InputError, warn_user
 from truecal.inference.interval import confidence_interval
 from truecal.inference.monitor._batch import Batch, span
-from truecal.inference.monitor._change import ChangePoint, Checkpoints, Diagnosis, diagnose, kept_evidence
 from truecal.inference.monitor._evidence import (
     N_REGIONS,
     Processes,
+    check_kinds,
+    decode,
+    encode,
     frequency_bounds,
     largest_error,
     smallest_error,
 )
 from truecal.inference.monitor._state import (
+    ChangePoint,
+    Checkpoints,
+    Diagnosis,
     History,
     Look,
     SeenClusters,
-    check_kinds,
-    decode,
-    encode,
+    diagnose,
     exp_or_infinity,
+    kept_evidence,
     read_state,
     restoring,
     write_state,

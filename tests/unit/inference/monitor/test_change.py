@@ -6,8 +6,8 @@ from scipy.special import expit, logit
 
 import truecal
 from truecal.inference.monitor._batch import N_REGIONS
-from truecal.inference.monitor._change import KEPT, Checkpoints, diagnose, kept_evidence
 from truecal.inference.monitor._evidence import Processes, tally, weigh
+from truecal.inference.monitor._state import KEPT, Checkpoints, diagnose, kept_evidence
 
 NOTHING = np.zeros((3, N_REGIONS))
 

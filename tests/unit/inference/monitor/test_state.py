@@ -12,7 +12,8 @@ from truecal import CalibrationMonitor
 from truecal.data.clusters import cluster_keys
 from truecal.exceptions import InputError
 from truecal.inference.monitor import _state
-from truecal.inference.monitor._state import History, SeenClusters, decode, encode, read_state, write_state
+from truecal.inference.monitor._evidence import decode, encode
+from truecal.inference.monitor._state import History, SeenClusters, read_state, write_state
 
 
 def test_numbers_are_exact():
