@@ -18,7 +18,7 @@ from truecal.cli._input.labels import LABEL, LabelKind, match_labels, read_label
 from truecal.cli._input.scores import read_scores
 from truecal.cli._input.table import Table, free_name
 from truecal.cli._input.values import Field, Frame, called
-from truecal.data.reading import MULTILABEL
+from truecal.data.arrays import MULTILABEL
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -38,10 +38,10 @@ from truecal.cli._input.table import Table, as_array
 from truecal.cli._input.values import Field, Frame, called
 from truecal.cli._output import naming
 from truecal.data import as_samples, probabilities_from_logits, read_rows
+from truecal.data.arrays import MULTILABEL
 from truecal.data.faults import CLASSES, are_classes
 from truecal.data.groups import split_rows, split_sample
 from truecal.data.labels import Labels
-from truecal.data.reading import MULTILABEL
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
