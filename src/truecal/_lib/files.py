@@ -20,8 +20,8 @@ def whole_file(
 ) -> Iterator[IO[Any]]:
     """Open a file for writing that gets its final name only when it is complete.
 
-    It is written beside `path` under another name and then renamed. If anything goes wrong, what stood there
-    before stays as it was. A device or a pipe, such as ``/dev/stdout``, is written to directly.
+    It is written beside `path` under another name and then renamed. If anything goes wrong, the previous file is left
+    unchanged. A device or a pipe, such as ``/dev/stdout``, is written to directly.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def whole_file(
             _name_file(error, None, path)
             raise
         return
-    path = path.resolve()  # through a link, which is to stay one
+    path = path.resolve()  # follow a symbolic link, which must stay one
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}.")
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.tmp")
@@ -55,7 +55,7 @@ def whole_file(
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             _name_file(error, temporary, path)
-            if error.errno is None:  # from a library that has its own words for it
+            if error.errno is None:  # from a library with a message of its own
                 raise OSError(errno.EIO, str(error), str(path)) from error
         raise
 

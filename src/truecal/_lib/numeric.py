@@ -148,7 +148,7 @@ def order_of(code: NDArray[Any], n_codes: int) -> tuple[NDArray[Any], NDArray[An
 
 
 def number_values(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Return the different values, sorted, and which of them each of the values is.
+    """Return the distinct values, sorted, and the index of each value among them.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def number_values(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
 def sum_pairs(
     minor: NDArray[Any], major: NDArray[Any], columns: Sequence[FloatArray | None]
 ) -> tuple[NDArray[Any], NDArray[Any], list[FloatArray]]:
-    """Return the different pairs of two codes, sorted by the second and then the first, with the sums of columns.
+    """Return the distinct pairs of two codes, sorted by the second and then the first, with the sums of columns.
 
     None stands for a column of ones.
 
@@ -207,7 +207,7 @@ def _sort_pairs(minor: NDArray[Any], major: NDArray[Any]) -> tuple[NDArray[Any],
         order, _ = order_of(minor, int(minor.max()) + 1)
         order = order[order_of(major[order], int(major.max()) + 1)[0]]
         return order, minor[order], major[order]
-    # All three in one number: sorting those takes a fraction of the time that reading codes in another order does.
+    # All three packed into one number, which is much faster to sort than codes are to read in another order.
     key = major.astype(np.int64)
     key <<= bits
     key |= minor

@@ -13,7 +13,7 @@ FloatArray = NDArray[np.float64]
 #: A vectorised function of a score and of its complement 1 - score.
 ScoreFunction = Callable[[FloatArray, FloatArray], Any]
 
-#: What a parameter `norm` takes: its order, or a name of it.
+#: What a parameter `norm` takes: the order of the norm, or its name.
 NormLike: TypeAlias = 'float | Literal["l1", "l2", "max"]'
 
 #: What a parameter `rng` takes, by SPEC 7.

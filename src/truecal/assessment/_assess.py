@@ -494,7 +494,7 @@ def _assess(
 def _design_effect(sample: Sample, clusters: ClusterSummary | None) -> float:
     """Return how many times more rows are needed than with independent rows and true labels."""
     if clusters:
-        return max(1.0, clusters.design_effect)  # the NaN of one cluster is not above 1
+        return max(1.0, clusters.design_effect)  # NaN, for a single cluster, is not above 1
     return 1.0 if sample.pseudo is None else max(1.0, sample.n / sample.effective_size)
 
 
@@ -555,7 +555,7 @@ def _parts(parts: Groups, plural: str) -> str:
 
 def _list(names: Sequence[str], plural: str, most: int = 10) -> str:
     """Return up to `most` names, and where to find the others."""
-    if len(names) <= most + 1:  # the last one takes no more room than saying that it is left out
+    if len(names) <= most + 1:  # the last one is no longer than the note that would replace it
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more (see the table of {plural})"
 

@@ -99,7 +99,7 @@ def check_target(path: Path | None, *sources: str) -> None:
 
 
 def check_picture(path: Path | None, purpose: str, problem: str, *sources: str) -> None:
-    """Refuse a picture that cannot be drawn or written; `problem` is that of another format, with ``{path}``."""
+    """Refuse a picture that cannot be drawn or written; `problem` is the message for other formats."""
     if path is not None:
         require("matplotlib", extra="app", purpose=purpose)
         if path.suffix.lower() not in (".png", ".svg", ".pdf"):

@@ -248,7 +248,7 @@ def read_probabilities(
 
 
 def _out_of_range(proba: NDArray[np.floating[Any]], name: str, logits: Remedy) -> InputError:
-    """Return the error of values outside [0, 1], with the scale that fits them; `logits` is what to do about logits."""
+    """Return the error of values outside [0, 1], with the scale that fits them; `logits` is the remedy for logits."""
     values = look_at([finite(proba)])
     remedy = fitting_remedy(values)
     if remedy is Remedy.LOGITS:

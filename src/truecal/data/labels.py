@@ -198,7 +198,7 @@ class Labels:
         return self.values.reshape(-1)
 
     def _distinct(self, truth: NDArray[Any]) -> list[Any]:
-        """Return the different labels, sorted; whole floats as integers, so that 1.0 prints and maps as 1."""
+        """Return the distinct labels, sorted; whole floats as integers, so that 1.0 prints and maps as 1."""
         try:
             seen = [to_python(value) for value in np.unique(truth).tolist()]
         except TypeError as error:
@@ -384,7 +384,7 @@ def cluster_columns(clusters: Any, n: int) -> list[NDArray[Any]]:
 
 
 def number_values(column: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
-    """Return the different values of a column, and which of them each row has.
+    """Return the distinct values of a column, and which of them each row has.
 
     Examples
     --------

@@ -53,7 +53,7 @@ _JUDGES = slice(2, None, 2)
 #: Logits of scores, and of a judge's probabilities, are those of values this far from 0 and 1.
 _SCORE_END, _JUDGE_END, _CHANCE_END = 1e-4, 0.01, 1e-3
 #: Variances of labels are estimated in so many bins of scores at most, each with this many rows at least. They are
-#: drawn towards a multiple of f (1 - f) as if that were known from this many rows more.
+#: shrunk towards a multiple of f (1 - f) as if that were known from this many rows more.
 _MOST_BINS, _ROWS_PER_BIN, _PRIOR_ROWS = 16, 60, 4.0
 #: Strata of the score for censoring: rows with a known outcome in each, and at most how many.
 _ROWS_PER_STRATUM, _MOST_STRATA = 50, 10

@@ -604,7 +604,7 @@ def sort_rows(label: NDArray[Any], score: NDArray[Any]) -> tuple[FloatArray, Flo
     keys costs half of an argsort and two takes.
     """
     integer = _KEYS[score.dtype.itemsize]
-    keys = np.ascontiguousarray(score).view(integer) << 1  # the sign of -0.0 falls off here
+    keys = np.ascontiguousarray(score).view(integer) << 1  # this drops the sign of -0.0
     labels = np.empty(score.shape)
     keys |= label.astype(integer, copy=False)
     keys.sort(axis=-1)

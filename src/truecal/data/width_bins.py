@@ -219,7 +219,7 @@ class CountedSample(Sample):
         """Return the l_p distance of the scores of the rows from the level of their run of groups."""
         level_of = np.repeat(level, run_ends(start, len(self)) - start)
         farthest = float(np.maximum(level_of - self.lower, self.lower + self.width - level_of).max())
-        largest = 2.0 ** math.ceil(p * math.log2(farthest))  # that a distance to the power of p can be
+        largest = 2.0 ** math.ceil(p * math.log2(farthest))  # the largest power of a distance
         mean = self._mean_power(level_of, p, largest) if largest > _SMALLEST_POWER else 0.0
         if mean <= _SMALLEST_MEAN * largest:
             ordered = Sample.from_rows(*self.columns())

@@ -399,7 +399,7 @@ class ReliabilityDisplay(Display):
         if curve.has_band and band:
             text = f"{level(curve.confidence_level)} consistency band, if calibrated"
             ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=text, gid=_BAND)
-            if few:  # a band between two scores is nothing that a score can be in; show where they are
+            if few:  # no score lies between two others, so draw the band at the scores
                 ax.vlines(score, lower, upper, color=INK, alpha=0.35, linewidth=2.5, gid=_BAND)
         names = {"isotonic": "isotonic (CORP)", "sweep": f"{curve.n_bins} bins of the sweep"}
         options = {"linewidth": 1.6, "label": names.get(self.kind, f"{curve.n_bins} bins"), "gid": _CURVE}

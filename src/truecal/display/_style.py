@@ -63,7 +63,7 @@ def split_below(ax: Axes, ratio: float) -> Axes:
 def stack_below(ax: Axes, *ratios: float) -> list[Axes]:
     """Split off the lower part of axes into several new ones, one below another, as `split_below` does."""
     place, figure = ax.get_subplotspec(), ax.figure
-    if place is None:  # axes put down by hand: nobody else knows their place, so take the room from inside
+    if place is None:  # axes placed by hand: no layout makes room for them, so take it from inside
         left, bottom, width, height = ax.get_position().bounds
         unit, new = height / (1 + sum(ratios)), []
         for number, ratio in enumerate(ratios):
@@ -199,7 +199,7 @@ def legend_below(
             if legend.get_window_extent().width <= ax.figure.bbox.width or ncols == 1:
                 break
             legend.remove()
-    elif len(axes) > 1:  # nobody makes room for it, so it goes where it covers least
+    elif len(axes) > 1:  # no layout makes room for it, so it goes where it covers least
         legend = ax.legend(loc="best", **options)
     else:
         # Some lines of text below the axes, so that tick labels and axis label have their room at any size.

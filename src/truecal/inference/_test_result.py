@@ -404,7 +404,7 @@ def adjusted_together(tests: Sequence[TestResult], *, dependent: bool = False) -
         return corrected_by_holm(tests)
     statistic, null = np.array([test.statistic for test in tests]), np.stack([test.null for test in tests])
     adjusted = adjusted_pvalues(statistic, null).tolist()
-    # Ties are counted in other ways for one test and for several; an adjusted p-value is never the smaller one.
+    # Ties are counted differently for one test and for several; an adjusted p-value is never the smaller one.
     return tuple(
         replace(test, adjusted_pvalue=max(pvalue, test.pvalue))
         for test, pvalue in zip(tests, adjusted, strict=True)

@@ -120,8 +120,8 @@ def _refuse_classes(predictions: Any, targets: Any) -> None:
         if not values <= classes:
             return
     raise InputError(
-        f"are predicted classes ({listing(sorted(values, key=str), 3)}), not probabilities: of a classifier "
-        "mlflow.models.evaluate passes what its predict returns",
+        f"are predicted classes ({listing(sorted(values, key=str), 3)}), not probabilities: "
+        "for a classifier mlflow.models.evaluate passes the output of predict",
         argument="predictions",
         remedy="Pass mlflow.models.evaluate a function, lambda X: model.predict_proba(X)[:, 1], in place of the model, "
         "or data with a column of probabilities and its name as predictions=.",

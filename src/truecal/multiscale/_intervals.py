@@ -271,7 +271,7 @@ def _cut(score: FloatArray, weight: FloatArray, measure: FloatArray) -> IntArray
 def _halve_ends(score: FloatArray, weight: FloatArray, place: IntArray) -> IntArray:
     """Return the intervals with the first and the last one halved by rows if they are wide."""
     rows = np.bincount(place, weight)
-    for end in dict.fromkeys((int(place[-1]), 0)):  # the last one first, so that numbers stay
+    for end in dict.fromkeys((int(place[-1]), 0)):  # in reverse, so that positions stay valid
         inside = np.flatnonzero(place == end)
         if rows[end] > rows.mean() and len(inside) > 1:
             part = weight[inside]

@@ -566,7 +566,7 @@ class JointNull(ABC):
 
     @abstractmethod
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
-        """Yield for blocks of draws the residuals of each class."""
+        """Yield the residuals of each class, for blocks of draws."""
 
 
 class JointLabelNull(JointNull):
@@ -605,7 +605,7 @@ class JointLabelNull(JointNull):
             self._weight = weight * weight.sum() / float(weight @ weight)
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
-        """Yield for blocks of draws the residuals of each class."""
+        """Yield the residuals of each class, for blocks of draws."""
         rows, total = np.arange(len(self._upper)), int(self._split[-1])
         for size in _blocks(n_resamples, max(len(rows), total)):
             drawn = np.stack([(self._upper <= rng.random((len(rows), 1))).sum(axis=1) for _ in range(size)])
@@ -629,7 +629,7 @@ class JointClusterNull(JointNull):
         self.nulls: Sequence[ClusterNull] = nulls
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
-        """Yield for blocks of draws the residuals of each class."""
+        """Yield the residuals of each class, for blocks of draws."""
         width = max(len(null.score) for null in self.nulls)
         for size in _blocks(n_resamples, max(width, self.nulls[0].n_clusters)):
             signs = _random_signs(size, self.nulls[0].n_clusters, rng)

@@ -186,7 +186,7 @@ class Omnibus:
     def statistic(self, residual: FloatArray) -> FloatArray:
         """Return T for each draw."""
         found = np.asarray(np.vecdot(self.pvalues(residual) ** -0.5, self._weight))
-        if not isinstance(self.null, ClusterNull):  # signs cannot make what is impossible go away
+        if not isinstance(self.null, ClusterNull):  # random signs keep impossible labels
             found[self._impossible(residual)] = math.inf
         return found
 

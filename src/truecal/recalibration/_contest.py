@@ -87,7 +87,7 @@ class Gain:
         if factor is not None:
             weight, squares = factor * weight, factor * squares
         total = float(weight.sum())
-        # Products of matrices would wake threads of BLAS, which takes longer than these sums.
+        # Products of matrices would start threads of BLAS, which takes longer than these sums.
         mean = np.einsum("...i,i->...", self.value, weight) / total
         variance = np.einsum("...i,i->...", self.variance, squares)
         if rows.cluster is not None:

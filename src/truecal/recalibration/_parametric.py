@@ -214,7 +214,7 @@ class PlattScaling(PerClassRecalibrator):
     Parameters
     ----------
     targets : {"smoothed", "labels"}
-        ``"smoothed"``, as Platt has it: labels are taken as (n1 + 1)/(n1 + 2) and 1/(n0 + 2) instead of 1
+        ``"smoothed"``, as Platt proposed: labels are taken as (n1 + 1)/(n1 + 2) and 1/(n0 + 2) instead of 1
         and 0, for n1 and n0 rows (or total weights) of each. It keeps the curve finite where scores tell
         the labels apart without error, or where there is one class only. ``"labels"`` is logistic
         regression.

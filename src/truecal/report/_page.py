@@ -92,7 +92,7 @@ def render(
         pictures=_MOST_PICTURES,
         breakdowns=_breakdowns(assessment),
     )
-    page = printable(page)  # names may have control characters, which a browser or an editor might obey
+    page = printable(page)  # names may have control characters, which a browser or an editor might interpret
     if path is not None:
         write_text(path, page)
     return page

@@ -398,7 +398,7 @@ def _solve(
     for _ in range(3):
         step = x * _APART / (wanted - floor)
         left, right = (_probit(measure(at, simulator.repeats)) for at in (x - step, min(x + step, most)))
-        # Noise must not turn the line: it rises at least a third as fast as one from alpha at 0 would.
+        # Noise must not flatten or reverse the line: it rises at least a third as fast as one from alpha at 0 would.
         slope = max((right.z - left.z) / (right.x - left.x), (wanted - floor) / x / 3)
         before, x = x, (left.x + right.x) / 2 + (wanted - (left.z + right.z) / 2) / slope
         x = min(max(x, before / 2), 2 * before, most)

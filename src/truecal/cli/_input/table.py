@@ -234,7 +234,9 @@ def read_dialect(head: bytes, format: str) -> Dialect:
     skipped, declared = _before_header(lines)
     header = lines[skipped]
     if header.count('"') % 2:
-        raise InputError("the header has a line break within quotation marks, or one of these too many")
+        raise InputError(
+            "the header has a line break within quotation marks, or an unbalanced quotation mark"
+        )
     if "\N{REPLACEMENT CHARACTER}" in header:
         raise InputError("the column names are not UTF-8. Pass --encoding, such as --encoding latin-1")
     separator = declared or ("\t" if format == "tsv" else _separator(header))

@@ -223,7 +223,7 @@ class Frame:
             numbers.append(value)
         found = self.ask(**questions) if questions else {}
         for k, part in enumerate(fields):
-            if found.get(f"unread{k}"):  # a look at each value takes long, so it comes second
+            if found.get(f"unread{k}"):  # checking every value is slow, so it comes second
                 numbers[k] = self._numbers_of_text(part, numbers[k], percent, decimal_comma)
         return numbers
 

@@ -270,7 +270,7 @@ class Answers(Result):
                 argument="gold",
             )
         values = np.array([np.nan if value is None else value for value in found], dtype=np.float64)
-        labels.judged(self.correct, values)  # which refuses too few of them
+        labels.judged(self.correct, values)  # raises if there are too few
         return replace(self, gold=values)
 
     def take(self, rows: Any) -> Self:
