@@ -142,6 +142,11 @@ def usual_ece() -> list[float]:
     return [100 * row["mean"] for row in study.rows]
 
 
+def recalibrators() -> list[float]:
+    """Return the number of recalibrators, without the one that changes nothing."""
+    return [len(truecal.recalibration.__all__) - 1]
+
+
 def covered() -> list[float]:
     """Return the lowest coverage on smooth suites, the means on D1 and D2 with 1,000 rows, and the lowest of all."""
     rows = [row for row in table("benchmarks/honest") if row["suite"]]
@@ -370,6 +375,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("docs/guide/which_number.md", "of P(late) is {}% (95% confidence interval {}% to {}%", flights),
     Claim("docs/start/faq.md", "and 300 rows {}% of estimates were below 1%", misses_at_six_percent),
     Claim("docs/guide/is_it_calibrated.md", "give p-values between {} and {}.)", pvalues_of_subsets),
+    Claim("README.md", "slope and intercept, {} recalibrators", recalibrators),
+    Claim("README.md", "| recalibrators | {} |", recalibrators),
     # Coverage and length of the interval
     Claim(
         "README.md",
