@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 import sys
+import textwrap
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from html import escape
 from itertools import groupby
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
+_Item = TypeVar("_Item")
 #: Control characters, and those that reverse the direction of text.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-#: Columns of text output, and the smallest width of a text column in a table.
-WIDTH, _NARROWEST = 80, 12
+#: Smallest width of a text column in a table.
+_NARROWEST = 12
+#: The smallest and the largest width of text on a terminal, and that of the terminal in use.
+_LEAST_WIDTH, _MOST_WIDTH = 60, 120
+_TERMINAL: ContextVar[int | None] = ContextVar("terminal", default=None)
 #: The smallest p-value that is printed as a number.
 SMALLEST_PVALUE = 0.001
 
@@ -160,14 +168,84 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def use_terminal() -> None:
+    """Take the width of the terminal for text from now on, if standard output is one."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    _TERMINAL.set(None if columns is None else min(max(columns, _LEAST_WIDTH), _MOST_WIDTH))
+
+
+def text_width(otherwise: int = 80) -> int:
+    """Return the number of columns of text: those of the terminal, or else 80."""
+    return _TERMINAL.get() or otherwise
+
+
+def fitted(text: str, width: int) -> str:
+    r"""Return text in at most `width` columns: prose is wrapped, and tables are continued below.
+
+    Examples
+    --------
+    >>> print(fitted("a sentence of some words\n\nname   one  two\nfirst    1    2", 14))
+    a sentence of
+    some words
+    <BLANKLINE>
+    name   one
+    first    1
+    <BLANKLINE>
+    name   two
+    first    2
+    """
+    parts: list[str] = []
+    for is_table, group in groupby(text.split("\n"), key=lambda line: len(_columns(line)) > 1):
+        lines = list(group)
+        if max(map(len, lines)) <= width:
+            parts += lines
+        elif is_table:
+            parts += _continued(lines, width)
+        else:
+            for line in lines:
+                indent = " " * (len(line) - len(line.lstrip()))
+                options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+                parts += textwrap.wrap(line, width, subsequent_indent=indent, **options) or [""]
+    return "\n".join(parts)
+
+
+def _continued(lines: list[str], width: int) -> list[str]:
+    """Return a table whose last columns stand below the others, with the first column again."""
+    longest = max(map(len, lines))
+    letters = zip(*(line.ljust(longest) for line in lines), strict=True)
+    blank = "".join(" " if {*column} == {" "} else "x" for column in letters)
+    starts = [0, *(match.end() for match in re.finditer(r"  +(?=\S)", blank))]
+    starts[1:2] = starts[1:2] if starts[1:2] > [4] else []  # a mark belongs to the name beside it
+    cells = [[line[i:j].rstrip() for i, j in zip(starts, [*starts[1:], None], strict=True)] for line in lines]
+    sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    sizes[0] = min(sizes[0], max(_NARROWEST, width - max(sizes[1:], default=0) - 2))
+    blocks: list[list[int]] = [[]]
+    for k in range(1, len(sizes)):
+        if blocks[-1] and sizes[0] + 2 + sum(sizes[i] + 2 for i in [*blocks[-1], k]) - 2 > width:
+            blocks.append([])
+        blocks[-1].append(k)
+    found: list[str] = []
+    for block in blocks:
+        found += [""] if found else []
+        for row in cells:
+            first = _shortened(row[0], sizes[0])
+            found.append(
+                "  ".join([f"{first:<{sizes[0]}}", *(f"{row[k]:<{sizes[k]}}" for k in block)]).rstrip()
+            )
+    return found
+
+
 def as_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> str:
-    """Lay out a table in at most 80 columns; the first columns are text, which is shortened, the others numbers."""
+    """Lay out a table in the width of text; the first columns are text, which is shortened, the others numbers."""
     lines = [[printable(cell) for cell in row] for row in [head, *rows]]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for _ in range(text_columns):
         widest = max(range(text_columns), key=widths.__getitem__)
-        excess = sum(widths) + 2 * (len(widths) - 1) - WIDTH
-        widths[widest] = max(widths[widest] - max(excess, 0), min(widths[widest], _NARROWEST))
+        excess = sum(widths) + 2 * (len(widths) - 1) - text_width()
+        narrowest = (
+            _NARROWEST if _TERMINAL.get() is None else text_width() // 2
+        )  # `fitted` moves the other columns
+        widths[widest] = max(widths[widest] - max(excess, 0), min(widths[widest], narrowest))
     return "\n".join(
         "  ".join(
             _shortened(cell, width).ljust(width) if k < text_columns else cell.rjust(width)
@@ -182,7 +260,10 @@ def _shortened(text: str, width: int) -> str:
 
 
 class Progress:
-    """Count finished work on standard error; silent unless that is a terminal or `show` is True.
+    """Show work that takes longer than two seconds on standard error: a bar if its amount is known, else the time.
+
+    It is silent unless standard error is a terminal or `show` is True. The line is that of the innermost work, drawn by
+    one thread, and cleared at the end; `show` leaves a last line.
 
     Examples
     --------
@@ -190,34 +271,71 @@ class Progress:
     ...     progress.advance(1)
     """
 
-    def __init__(self, name: str, total: float, show: bool | None = None) -> None:
-        self.name = name
-        self.total = total
-        self.done = 0.0
+    _open: ClassVar[list[Progress]] = []
+    _end: ClassVar[threading.Event] = threading.Event()
+    _thread: ClassVar[threading.Thread]
+
+    def __init__(self, name: str, total: float | None = None, show: bool | None = None) -> None:
+        self.name, self.total, self.done = name, total, 0.0
+        self.stays = show is True
         self.shown = sys.stderr.isatty() if show is None else show
         self.began = time.monotonic()
-        self.last_drawn = 0.0
 
     def __enter__(self) -> Progress:
+        if self.shown:
+            self._open.append(self)
+            if len(self._open) == 1:
+                Progress._end.clear()
+                Progress._thread = threading.Thread(target=_draw_until_end, daemon=True)
+                Progress._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.shown and self.last_drawn:
-            sys.stderr.write("\n")
+        if self.shown:
+            self._open.remove(self)
+            if not self._open:
+                Progress._end.set()
+                Progress._thread.join()
+            sys.stderr.write(f"{_CLEARED}{self.line()}\n" if self.stays and not error else _CLEARED)
+            sys.stderr.flush()
 
     def advance(self, amount: float) -> None:
-        """Add finished work, in the unit of `total`, and redraw the line a few times a second."""
+        """Add finished work, in the unit of `total`."""
         self.done += amount
-        now = time.monotonic()
-        if not self.shown or (now - self.last_drawn < 0.2 and self.done < self.total):
-            return
-        self.last_drawn = now
+
+    def line(self) -> str:
+        """Return what is shown: the name, how much is done, and the time that is left."""
+        seconds = time.monotonic() - self.began
+        if self.total is None:
+            return f"{self.name} ... {seconds:.0f} s"
         share = self.done / self.total if self.total else 1.0
-        left = (now - self.began) * (1 - share) / share if share else 0.0
-        sys.stderr.write(f"\r{self.name}: {share:6.1%}, {left:.0f} s left   ")
-        sys.stderr.flush()
+        left = f"{seconds * (1 - share) / share:.0f} s left" if share else "..."
+        return f"{self.name}: {share:6.1%} [{'#' * int(20 * share):.<20}] {left}"
+
+
+def counting(items: Sequence[_Item], name: str) -> Iterator[_Item]:
+    """Yield items that take equally long, and show progress."""
+    with Progress(name, total=len(items)) as progress:
+        for item in items:
+            yield item
+            progress.advance(1)
+
+
+#: Seconds before progress is shown, and between two lines of it.
+_PATIENCE, _TICK = 2.0, 0.3
+#: What clears the line of a terminal.
+_CLEARED = "\r\x1b[2K"
+
+
+def _draw_until_end() -> None:
+    """Draw the innermost work that takes long, again and again."""
+    while not Progress._end.wait(_TICK):
+        work = next(iter(Progress._open[::-1]), None)
+        if work is not None and time.monotonic() - Progress._open[0].began >= _PATIENCE:
+            sys.stderr.write(f"{_CLEARED}{work.line()}")
+            sys.stderr.flush()
 
 
 # --- HTML ------------------------------------------------------------------------------------------------

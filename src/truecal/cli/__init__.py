@@ -34,9 +34,11 @@ _INTERNAL = 70
 _ISSUES = "https://github.com/truecal/truecal/issues"
 
 _EPILOG = """\b
-Exit codes: 0 success, or the check passed; 1 the check failed; 2 bad input or a missing package;
-70 an internal error, which is a bug in truecal.
-Completion: eval "$(_TRUECAL_COMPLETE=bash_source truecal)", or zsh_source, or fish_source.
+Exit codes: 0 success, or the check passed; 1 the check
+failed; 2 bad input or a missing package; 70 an internal
+error, which is a bug in truecal.
+Completion, or with zsh_source, or fish_source:
+eval "$(_TRUECAL_COMPLETE=bash_source truecal)"
 """
 
 
@@ -87,9 +89,11 @@ class _Commands(click.Group):
         Bad input ends in one line on standard error and exit code 2. A bug ends in a traceback and exit code 70, since
         1 means that the answer is no.
         """
+        from truecal._lib.text import use_terminal
         from truecal.exceptions import CalibrationWarning, InputError, MissingExtraError
 
         try:
+            use_terminal()
             _limit_threads()
             _check_address_space()
             with warnings.catch_warnings():
@@ -158,9 +162,10 @@ def _interrupted() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    from truecal._lib.text import printable
+    from truecal._lib.text import fitted, printable, text_width
 
-    click.echo(f"truecal: {printable(message)}", err=True)
+    text = f"truecal: {printable(message)}"
+    click.echo(fitted(text, text_width()) if sys.stderr.isatty() else text, err=True)
     sys.exit(code)
 
 

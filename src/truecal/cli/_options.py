@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -31,6 +32,7 @@ SUFFIXES = {
     ".ndjson": "jsonl", ".json": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
     ".npz": "npz", ".npy": "npy", ".eval": "eval", ".xlsx": "excel", ".xls": "excel", ".xlsm": "excel", ".ods": "excel",
 }  # fmt: skip
+_FORMATS = [*dict.fromkeys(SUFFIXES.values())]
 #: What --multiclass takes, beside top_5 and the like.
 MULTICLASS = ("top", "classwise", "top_by_class", "top_k", "multilabel", "canonical")
 #: Examples in the help of each command; bundled data makes them run anywhere, and the tests run all of them.
@@ -67,7 +69,9 @@ class Command(click.Command):
         examples = EXAMPLES.get(self.name or "", ())
         if examples:
             with formatter.section("Examples"):
-                formatter.write("".join(f"  {line}\n" for line in examples))
+                for line in examples:
+                    words = textwrap.wrap(line, formatter.width - 8, break_on_hyphens=False)
+                    formatter.write(f"  {f' {chr(92)}{chr(10)}      '.join(words)}\n")
         super().format_epilog(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -230,8 +234,9 @@ _SHARED: dict[str, Option | tuple[Option, ...]] = {
         click.option("--drop-missing", is_flag=True, help="Leave out rows with missing values."),
         click.option(
             "--input-format",
-            type=click.Choice([*dict.fromkeys(SUFFIXES.values())]),
-            help="Override the format inferred from the file name.",
+            type=click.Choice(_FORMATS),
+            metavar="FORMAT",
+            help=f"Override the format inferred from the file name: {', '.join(_FORMATS)}.",
         ),
         click.option("--encoding", help="Encoding of a text file.  [default: utf-8]"),
         click.option("-q", "--quiet", is_flag=True, help="Do not report the columns that were detected."),
@@ -257,9 +262,9 @@ _SHARED: dict[str, Option | tuple[Option, ...]] = {
         click.option(
             "--multiclass",
             type=Multiclass(),
-            metavar="[top|classwise|top_by_class|top_K|multilabel|canonical]",
-            help="What to measure for several classes; K is a number, as in top_5. With multilabel the columns are "
-            "labels, of which a row can have any number.  [default: top]",
+            metavar="NAME",
+            help="What to measure for several classes: top, classwise, top_by_class, top_5 (or another number), "
+            "canonical, or multilabel (columns are labels, of which a row can have any number).  [default: top]",
         ),
         click.option(
             "--classes",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import require
 from truecal._lib.files import whole_file, write_text
-from truecal._lib.text import WIDTH, printable
+from truecal._lib.text import Progress, fitted, printable, text_width
 from truecal.exceptions import InputError, Remedy
 from truecal.results import SCHEMA_VERSION, jsonable
 
@@ -44,6 +43,8 @@ class Output:
         content: Callable[[], dict[str, Any]],
         text: Callable[[], str],
         predictions: Predictions | None = None,
+        *,
+        fit: bool = True,
     ) -> None:
         """Write the result of a command: text, or JSON with the columns used and what was detected."""
         if self.style == "json":
@@ -56,7 +57,7 @@ class Output:
             result = text()
         show_notes(predictions, quiet=self.quiet)
         if self.path is None:
-            click.echo(printable(fitted(result) if sys.stdout.isatty() and self.style != "json" else result))
+            show(result, fit=fit and self.style != "json")
         else:
             write_text(self.path, result + "\n")
             say(f"wrote {self.path}")
@@ -75,9 +76,15 @@ def show_notes(predictions: Predictions | None, *, quiet: bool = False) -> None:
         say(note)
 
 
+def show(text: str, *, fit: bool = True) -> None:
+    """Print a result, on a terminal in its width."""
+    click.echo(printable(fitted(text, text_width()) if fit and sys.stdout.isatty() else text))
+
+
 def say(note: str) -> None:
-    """Print a sentence on standard error."""
-    click.echo(printable(f"truecal: {note}{'' if note.endswith(('?', '.')) else '.'}"), err=True)
+    """Print a sentence on standard error, on a terminal in its width."""
+    text = printable(f"truecal: {note}{'' if note.endswith(('?', '.')) else '.'}")
+    click.echo(fitted(text, text_width()) if sys.stderr.isatty() else text, err=True)
 
 
 def save_picture(figure: Any, path: Path, **options: Any) -> None:
@@ -109,20 +116,14 @@ def check_picture(path: Path | None, purpose: str, problem: str, *sources: str) 
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Show the current step on a terminal until it is done; with --verbose, report its time."""
+    """Show a step that takes long on a terminal until it is done; with --verbose, report its time."""
     if is_verbose():
         start = perf_counter()
         yield
         say(f"{name} took {perf_counter() - start:.2f} s")
         return
-    if not sys.stderr.isatty():
+    with Progress(name):
         yield
-        return
-    click.echo(f"\r\x1b[2K{name} ...", err=True, nl=False)
-    try:
-        yield
-    finally:
-        click.echo("\r\x1b[2K", err=True, nl=False)
 
 
 def is_verbose() -> bool:
@@ -136,29 +137,9 @@ def as_json(content: dict[str, Any], indent: int | None = 2) -> str:
     return json.dumps(jsonable(content), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def fitted(text: str, width: int | None = None) -> str:
-    r"""Return text whose prose fits the terminal, down to 60 columns; tables, which have columns, stay as they are.
-
-    Examples
-    --------
-    >>> print(fitted("a sentence of some words\na  table  of  columns", 14))
-    a sentence of
-    some words
-    a  table  of  columns
-    """
-    width = max(shutil.get_terminal_size().columns, 60) if width is None else width
-    lines = [
-        [line]
-        if len(line) <= width or "  " in line.strip()
-        else textwrap.wrap(line, width, break_long_words=False)
-        for line in text.splitlines()
-    ]
-    return "\n".join(part for line in lines for part in line)
-
-
 def wrapped(text: str) -> str:
-    """Return text in lines of at most 80 characters."""
-    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    """Return text in lines of at most 80 characters, or of the width of the terminal."""
+    return textwrap.fill(text, text_width(), break_long_words=False, break_on_hyphens=False)
 
 
 def as_notes(notes: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal._lib.checks import check_norm
-from truecal._lib.text import WIDTH, as_table, counted, level
+from truecal._lib.text import as_table, counted, level, text_width
 from truecal.cli._options import (
     Command,
     check_estimators,
@@ -258,12 +258,17 @@ def estimators(style: str) -> None:
     keys = ("name", "summary", "estimand", "norms", "reference", "aliases")
     content = {"results": [{key: getattr(spec, key) for key in keys} for spec in specs]}
     Output(style).finish(
-        "estimators", lambda: content, lambda: "\n".join(line for spec in specs for line in _lines(spec))
+        "estimators",
+        lambda: content,
+        lambda: "\n".join([_HEAD, *(line for spec in specs for line in _lines(spec))]),
     )
+
+
+_HEAD = f"{'estimator':<13} what it is, what it estimates, reference"
 
 
 def _lines(spec: EstimatorSpec) -> list[str]:
     """Return the name of an estimator with what it does, what it estimates, and where it comes from."""
     names = ", ".join((spec.name, *spec.aliases))
     text = f"{spec.summary} Estimates the {spec.estimand}. {spec.reference}"
-    return textwrap.wrap(text, WIDTH, initial_indent=f"{names:<14}", subsequent_indent=" " * 14)
+    return textwrap.wrap(text, text_width(), initial_indent=f"{names:<13} ", subsequent_indent=" " * 14)

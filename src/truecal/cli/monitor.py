@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from truecal._lib.text import counted, p_equals, printable
+from truecal._lib.text import counted, format_pvalue, text_width
 from truecal.cli._options import OUTPUT, Command, Fraction, column_option, option, shared
-from truecal.cli._output import as_json, check_target, json_head, say, show_notes, stage
+from truecal.cli._output import as_json, check_target, json_head, say, show, show_notes, stage
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from truecal.inference.monitor import CalibrationMonitor, Look
 
 _KIND = "truecal monitor"
+#: Head of the last column, and the width of a line of numbers with a state beside it.
+_GAP = "observed less predicted, all rows so far"
+_NUMBERS = 67
 #: Seconds between two writes of the state file.
 _SAVE_EVERY = 1.0
 #: Progress in a file: rows before `first`, and some windows before `end`; `digest` covers the rows before `end`.
@@ -333,18 +336,22 @@ class _Watch:
             return
         if not self._has_head:
             self._has_head = True
-            when = "" if look.time is None else f"{'window':<19}  "
-            group = f"{'group':<16}  " if self.grouped else ""
-            head = f"{'rows':>11}  {'e-value':<9}  {'p':<7}  observed less predicted, all rows so far"
-            click.echo(f"{when}{group}{head}")
-        when = "" if look.time is None else f"{look.time!s:<19}  "
-        group = f"{name[:16]:<16}  " if self.grouped else ""
+            self._line("window" if look.time is not None else "", "group", "rows", "e-value", "p", _GAP, "")
         state = "ALARM" if look.alarm else "CHANGE" if look.change_alarm else ""
         gap = f"{100 * look.gap:+6.2f}% ({100 * look.gap_low:+.2f}% to {100 * look.gap_high:+.2f}%)"
-        pvalue = p_equals(look.pvalue).removeprefix("p ").removeprefix("= ")
-        evidence = f"{look.evalue:<9.3g}  {pvalue:<7}"
-        line = f"{when}{group}{look.rows:>11,.10g}  {evidence}  {gap}  {state}"
-        click.echo(printable(line.rstrip()))
+        when = "" if look.time is None else str(look.time)
+        evidence = f"{look.evalue:.3g}", format_pvalue(look.pvalue)
+        self._line(when, name[:16], f"{look.rows:,.10g}", *evidence, gap, state)
+
+    def _line(self, when: str, name: str, rows: str, evalue: str, pvalue: str, gap: str, state: str) -> None:
+        """Print a line of the table, or two in a narrow terminal: the window above what is known then."""
+        first = (f"{when:<19}  " if when else "") + (f"{name:<16}  " if self.grouped else "")
+        second = f"{rows:>11}  {evalue:<9}  {pvalue:<7}  {gap}"
+        lines = [f"{first}{second}  {state}"]
+        if len(first) + _NUMBERS > text_width(200):
+            lines = [f"{first}{state}", second if len(second) <= text_width() else second.partition(", ")[0]]
+        for line in filter(None, map(str.rstrip, lines)):
+            show(line, fit=False)
 
     def finish(self) -> None:
         """Save the state and print the last sentence."""
@@ -361,15 +368,15 @@ class _Watch:
             final = {**json_head("monitor"), "alarm": self.alarm, **content}
             click.echo(as_json(final, indent=None))
         elif not self.grouped:
-            click.echo(printable(str(self.monitors[""]) if self.monitors else "No rows."))
+            show(str(self.monitors[""]) if self.monitors else "No rows.")
         else:
             what = "family-wise error" if self.control == "family" else "false discovery rate"
             found = self.found
             where = f"in {len(found)} of {counted(len(self.monitors), 'group')}"
             most = f"({what} at most {self.settings['alpha']:g})"
-            click.echo(f"{'ALARM' if found else 'No alarm'} {where} {most}.")
+            show(f"{'ALARM' if found else 'No alarm'} {where} {most}.")
             for name in found:
-                click.echo(printable(f"{name}: {self.monitors[name]}"))
+                show(f"{name}: {self.monitors[name]}")
 
     def _save(self) -> None:
         if self.path is None:

@@ -150,10 +150,10 @@ def _title(settings: dict[str, Any], has_errors: bool, has_sizes: bool) -> str:
 
 def _text(title: str, rows: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     body = [
-        [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else ""]
+        [f"{row['true_error']:.4f}", f"{row['n']:,}", f"± {2 * row['n_se']:,.0f}" if row["n_se"] else "-"]
         for row in rows
     ]
-    text = f"{title}\n\n{as_table(['error', 'rows', ''], body, text_columns=0)}"
+    text = f"{title}\n\n{as_table(['error', 'rows', '± 2 se'], body, text_columns=0)}"
     if settings["cluster_size"] == 1:
         return text
     return (

@@ -10,7 +10,7 @@ import click
 from truecal._lib.checks import check_fraction, require
 from truecal._lib.text import printable
 from truecal.cli._options import OUTPUT, Command, column_option, option, shared
-from truecal.cli._output import check_target, say, show_notes, stage, wrapped
+from truecal.cli._output import check_target, say, show, show_notes, stage, wrapped
 from truecal.exceptions import InputError
 
 
@@ -84,7 +84,7 @@ def command(
     show_notes(predictions, quiet=quiet)
     for result in (assessment, assessment.clinical, assessment.over_time):
         if result is not None:
-            click.echo(printable(wrapped(result.verdict)))
+            show(wrapped(result.verdict))
     say(f"wrote {target}")
 
 

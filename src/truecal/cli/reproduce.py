@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from truecal._lib.text import as_table
+from truecal._lib.text import as_table, text_width
 from truecal.cli._options import Command, option, shared
-from truecal.cli._output import say
+from truecal.cli._output import say, show
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -50,9 +50,7 @@ def command(
 
     if list_parts:
         parts = [reproduce.load_part(name) for name in reproduce.NAMES]
-        click.echo(
-            as_table(["part", "where", "what"], [[p.name, p.where, p.title] for p in parts], text_columns=3)
-        )
+        show(as_table(["part", "where", "what"], [[p.name, p.where, p.title] for p in parts], text_columns=3))
         return
     settings = reproduce.Settings(
         out=out, effort="quick" if quick else "full", seed=seed, n_jobs=n_jobs, logits=logits, data=data
@@ -68,8 +66,8 @@ def command(
     except KeyboardInterrupt:
         say(f"interrupted. Finished parts are in {out}; run the same command to continue")
         raise SystemExit(130) from None
-    click.echo("\n".join(_lines(rows)))
-    click.echo(f"\nFigures, tables and this comparison (comparison.md) are in {out}.")
+    show("\n".join(_lines(rows)), fit=False)
+    show(f"\nFigures, tables and this comparison (comparison.md) are in {out}.")
 
 
 def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -83,6 +81,9 @@ def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
             part = row["part"]
             yield f"\n{part} ({row['where']}); does it agree?"
         sentence = f"{row['quantity']}: paper {row['published']}, here {with_error(row)}"
-        yield fill(sentence, 100, initial_indent=f"  {agreement[row['agrees']]:4}", subsequent_indent=" " * 8)
+        width = text_width(100)
+        yield fill(
+            sentence, width, initial_indent=f"  {agreement[row['agrees']]:4}", subsequent_indent=" " * 8
+        )
         if row["note"]:
-            yield fill(row["note"], 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
+            yield fill(row["note"], width, initial_indent=" " * 8, subsequent_indent=" " * 8)

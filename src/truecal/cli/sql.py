@@ -12,7 +12,13 @@ from truecal.data.sql import DIALECTS, cells_query
 
 
 @click.command("sql", cls=Command)
-@click.option("--dialect", type=click.Choice(list(DIALECTS)), required=True, help="The database.")
+@click.option(
+    "--dialect",
+    type=click.Choice(list(DIALECTS)),
+    metavar="NAME",
+    required=True,
+    help=f"The database: {', '.join(DIALECTS)}.",
+)
 @click.option("--table", required=True, help="Table or view: name, schema.name, or {{ ref('name') }} of dbt.")
 @click.option("--label", required=True, help="Column of the true labels, 0 and 1.")
 @click.option("--score", required=True, help="Column of the probability of the positive label.")
@@ -39,7 +45,7 @@ def command(
     check_target(out.path)
     labels = {"pos_label": _label(pos_label), "neg_label": _label(neg_label)}
     query = cells_query(table, by=group, **columns, **labels)
-    out.finish("sql", lambda: {"dialect": columns["dialect"], "query": query}, lambda: query)
+    out.finish("sql", lambda: {"dialect": columns["dialect"], "query": query}, lambda: query, fit=False)
 
 
 def _label(text: str | None) -> Any:

@@ -46,10 +46,13 @@ def command(
 
     \b
         sizes = [200, 800]
-        estimators = ["em_sweep", { estimator = "em_bin", n_bins = 30 }]
+        estimators = [
+            "em_sweep", { estimator = "em_bin", n_bins = 30 },
+        ]
         repeats = 1000
         seed = 1
-        paper = ["resnet110_c10"]      # or "all"; paper_calibrated likewise
+        paper = ["resnet110_c10"]  # or "all"
+        paper_calibrated = "all"   # the same, calibrated
         [populations.mine]
         scores = { kind = "beta", a = 2.8, b = 0.05 }
         curve = { kind = "power", d = 2 }

@@ -28,7 +28,7 @@ from scipy import sparse
 
 from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.numeric import rejects
-from truecal._lib.text import counted, p_equals
+from truecal._lib.text import counted, counting, p_equals
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.groups import Feature, read_features
 from truecal.data.question import read_rows, refuse_imperfect
@@ -538,7 +538,7 @@ class _Tests:
         informed = np.array([not scale.too_little for scale in scales])
         drawn, largest = [], []
         step = max(1, min(n_resamples, _BLOCK // len(residual)))
-        for first in range(0, n_resamples, step):
+        for first in counting(range(0, n_resamples, step), "audit"):
             block, doubt = null.draw(min(step, n_resamples - first), rng)
             statistics, level, _ = statistic.of(block)
             drawn.append(statistics * factor[:, np.newaxis] ** 2 * np.exp(spread * doubt))

@@ -25,7 +25,7 @@ from scipy.special import log_ndtr, ndtri
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
 from truecal._lib.numeric import find_root
-from truecal._lib.text import counted, level
+from truecal._lib.text import counted, counting, level
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
@@ -495,7 +495,7 @@ def _predict(candidate: Any, train: FitRows, test: FitRows) -> FloatArray:
 
 def _cross_predict(entrants: dict[str, Any], rows: FitRows, fold: NDArray[np.intp]) -> dict[str, FloatArray]:
     predictions = {name: np.empty_like(rows.scores.probabilities) for name in entrants}
-    for k in np.unique(fold):
+    for k in counting(np.unique(fold).tolist(), "recalibrators"):
         train, test = rows.take(fold != k), rows.take(fold == k)
         for name, candidate in entrants.items():
             predictions[name][fold == k] = _predict(candidate, train, test)
