@@ -19,12 +19,12 @@ from truecal.inference.monitor import CalibrationMonitor, ChangePoint, Diagnosis
 from truecal.inference.monitor._batch import last_by_cluster, read_moments
 from truecal.inference.thresholds import NetBenefit, net_benefit, read_thresholds
 from truecal.inference.weak_calibration import (
-    FEW_CLUSTERS,
     CalibrationIndex,
     Parameter,
     WeakCalibration,
     calibration_index,
 )
+from truecal.multiscale import MIN_CLUSTERS
 from truecal.results import Result
 
 #: Thresholds of the table, if none are given.
@@ -105,7 +105,7 @@ def _weak_in_words(weak: WeakCalibration) -> str:
 
 def _caution(sample: Sample) -> str:
     n_clusters = sample.dependence.n_clusters
-    if n_clusters >= FEW_CLUSTERS:
+    if n_clusters >= MIN_CLUSTERS:
         return ""
     return f" With only {counted(n_clusters, 'cluster')} these intervals are unreliable."
 

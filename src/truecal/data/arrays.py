@@ -264,13 +264,13 @@ def _out_of_range(proba: NDArray[np.floating[Any]], name: str, logits: Remedy) -
     )
 
 
-def read_logits(logits: Any, name: str = "logits") -> tuple[FloatArray, list[Any] | None]:
+def read_logits(logits: Any) -> tuple[FloatArray, list[Any] | None]:
     """Return the probabilities of logits, and the names of their columns where there are any.
 
     One column goes through the sigmoid, several through the softmax, both stable and in float64, so that fewer
     scores round to 1.
     """
-    array, names = finite_numbers(logits, name)
+    array, names = finite_numbers(logits, "logits")
     if array.ndim == 1 or array.shape[1] == 1:
         return np.asarray(scipy.special.expit(array.reshape(-1))), None
     with np.errstate(over="ignore"):  # 1e308 less -1e308 is infinite, and its probability rightly 0

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.files import whole_file
+from truecal._lib.numeric import expit
 from truecal._lib.types import FloatArray
 from truecal.data.clusters import Clusters, make_clusters, merge_clusters
 from truecal.data.sample import Sample
@@ -285,7 +286,7 @@ class Cells(Sample):
         """The score at which each cell ends; for a cell of one score that score."""
         by_score, by_logit = _steps(self.lower)
         next_logit = (by_logit + 1 - LOGIT_SHIFT) / LOGIT_SCALE
-        end = np.minimum((by_score + 1) / SCORE_SCALE, 1 / (1 + np.exp(-next_logit)))
+        end = np.minimum((by_score + 1) / SCORE_SCALE, expit(next_logit))
         same = self.score - self.lower <= _SAME * (end - self.lower)
         return np.where(same, self.score, np.clip(end, self.score, 1.0))
 

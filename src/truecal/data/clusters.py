@@ -174,6 +174,11 @@ _COPIES, _BLOCKS = 40, 256
 _TABLE = ("cluster", "group", "weight", "positives", "rows", "scores")
 
 
+def variance_factor(n_clusters: float) -> float:
+    """Return G / (G - 1), which makes a sum of squared deviations over G clusters an unbiased variance."""
+    return n_clusters / max(n_clusters - 1, 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Independent:
     """Independent rows, with the interface of `Clusters`.
@@ -272,7 +277,7 @@ class Clusters:
         misses = self.weight - self.positives
         each = misses * if_0[:, self.group] + self.positives * if_1[:, self.group]
         sums = np.stack([np.bincount(self.cluster, values, self.n_clusters) for values in each])
-        return np.asarray(sums @ sums.T) * (self.n_clusters / max(self.n_clusters - 1, 1))
+        return np.asarray(sums @ sums.T) * variance_factor(self.n_clusters)
 
     @property
     def n_named(self) -> int:

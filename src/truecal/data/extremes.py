@@ -21,6 +21,16 @@ _MOST_VOTES = 200
 _OFF = 1e-4
 
 
+#: How far from 0 and 1 values are kept where a logit or a variance is taken: scores of an audit, whose slopes are
+#: tested; curves by whose variance residuals are divided; and curves that are only known in a few bins.
+AUDIT_END, CURVE_END, COARSE_CURVE_END = 1e-6, 1e-9, 1e-3
+
+
+def inside(values: FloatArray, end: float) -> FloatArray:
+    """Return values moved to a distance of `end` from 0 and 1."""
+    return np.clip(values, end, 1 - end)
+
+
 @dataclass(frozen=True)
 class Floor:
     """What scores of exactly 0 and 1 count as: `zero`, and the complement of `one`.

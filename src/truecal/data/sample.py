@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import scipy
@@ -20,6 +20,7 @@ from truecal._lib.numeric import (
     run_ends,
 )
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.clusters import Clusters, Independent, sum_by_cluster, with_nuisance
 from truecal.data.pseudo_labels import PseudoLabels
 
@@ -250,18 +251,8 @@ class Sample(ScoreGroups):
     pseudo: PseudoLabels | None = None
 
     @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_proba: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        weighting: str | None = None,
-        clusters: Any = None,
-        pos_label: Any = None,
-        labels: Sequence[Any] | None = None,
-        multiclass: str | None = None,
-    ) -> Sample:
+    @takes_predictions
+    def from_predictions(cls, y_true: ArrayLike, y_proba: ArrayLike, **reading: Unpack[Reading]) -> Sample:
         """Check predictions and group them by score.
 
         Parameters
@@ -306,16 +297,7 @@ class Sample(ScoreGroups):
         """
         from truecal.data.question import as_sample
 
-        return as_sample(
-            y_true,
-            y_proba,
-            sample_weight=sample_weight,
-            weighting=weighting,
-            pos_label=pos_label,
-            labels=labels,
-            multiclass=multiclass,
-            clusters=clusters,
-        )
+        return as_sample(y_true, y_proba, **reading)
 
     @classmethod
     def from_logits(cls, y_true: ArrayLike, logits: ArrayLike, **reading: Any) -> Sample:

@@ -30,6 +30,7 @@ from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.numeric import rejects
 from truecal._lib.text import counted, counting, p_equals
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.extremes import AUDIT_END, inside
 from truecal.data.groups import Feature, read_features
 from truecal.data.question import read_rows, refuse_imperfect
 from truecal.exceptions import InputError
@@ -447,8 +448,8 @@ class _Statistic:
         start = np.cumsum([0, *map(len, members)])
         ones = np.ones(len(rows), dtype=np.float32)
         self.member = sparse.csr_array((ones, rows, start), shape=(len(members), len(score)))
-        inside = np.clip(score, 1e-6, 1 - 1e-6)
-        self.logit = (np.log(inside) - np.log1p(-inside)).astype(np.float32)
+        moved = inside(score, AUDIT_END)
+        self.logit = (np.log(moved) - np.log1p(-moved)).astype(np.float32)
         variance = score * (1 - score)
         exact = self.member.astype(np.float64)
         weight = exact @ variance

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import Reading, takes_predictions
-from truecal.data.clusters import Clusters
+from truecal.data.clusters import Clusters, variance_factor
+from truecal.data.extremes import COARSE_CURVE_END, CURVE_END, inside
 from truecal.data.question import as_sample
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, warn_user
@@ -177,7 +178,7 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
     """Return the summary of the clusters of a sample, which are in `table`."""
     table = table.of_rows()
     core = analyse(sample)
-    curve = np.clip(sample.score - core.gap, 1e-9, 1 - 1e-9)[table.group]
+    curve = inside(sample.score - core.gap, CURVE_END)[table.group]
     # The residual of the curve, from that of the scores, which is exact also where a group holds several scores.
     residual = table.residual(sample.score)
     error = table.weight * (curve - sample.score[table.group]) + residual
@@ -192,7 +193,7 @@ def summary_of(sample: Sample, table: Clusters) -> ClusterSummary:
     products = by_cluster(error) ** 2 - by_cluster(squares)
     alone = by_cluster(spread**2 / rows)
     pairs = np.where(table.sizes > 1, by_cluster(spread) ** 2 - alone, 0.0)
-    factor = table.n_clusters / max(table.n_clusters - 1, 1)
+    factor = variance_factor(table.n_clusters)
     icc = standard_error = math.nan
     design_effect = 1.0
     if table.merged is not None:
@@ -315,7 +316,7 @@ def suspected_dependence(sample: Sample) -> str | None:
     place = np.minimum((sample.cumulative_count[:-1] * (_BINS / sample.n)).astype(np.intp), _BINS - 1)
     excess = sample.positives - sample.count * sample.score
     mean = np.bincount(place, excess, _BINS) / np.maximum(np.bincount(place, sample.count, _BINS), 1.0)
-    curve = np.clip(sample.score + mean[place], 1e-3, 1 - 1e-3)[tied]
+    curve = inside(sample.score + mean[place], COARSE_CURVE_END)[tied]
     positives = sample.positives[tied]
     squares = positives * (1 - 2 * curve) + count * curve**2
     products = float(((positives - count * curve) ** 2 - squares).sum())

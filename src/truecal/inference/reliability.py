@@ -21,7 +21,7 @@ from truecal._lib.checks import as_generator, check_choice, check_count, check_f
 from truecal._lib.numeric import IntArray, isotonic_rate
 from truecal._lib.types import FloatArray, RNGLike
 from truecal.data.arrays import Reading, takes_predictions
-from truecal.data.clusters import Clusters
+from truecal.data.clusters import Clusters, variance_factor
 from truecal.data.question import as_sample, refuse_imperfect
 from truecal.data.sample import Sample
 from truecal.estimators._binning import (
@@ -294,7 +294,7 @@ def _flips(
     error = table.residual(sample.score) + table.weight * (curve - sample.score)[table.group]
     block = np.searchsorted(start, table.group, side="right") - 1
     sums = sparse.csr_array((error, (table.cluster, block)), shape=(table.n_clusters, len(start)))
-    factor = math.sqrt(table.n_clusters / max(table.n_clusters - 1, 1))
+    factor = math.sqrt(variance_factor(table.n_clusters))
     size = max(_MOST_SIGNS // table.n_clusters, 1)
     for first in range(0, n_resamples, size):
         signs = rng.integers(0, 2, (min(size, n_resamples - first), table.n_clusters)) * 2.0 - 1.0

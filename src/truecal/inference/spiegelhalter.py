@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from truecal._lib.text import p_equals
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import Reading, check_multiclass, takes_predictions
+from truecal.data.clusters import variance_factor
 from truecal.data.question import ask
 from truecal.data.sample import Sample
 from truecal.inference.resample import cluster_rows, require_whole_counts
@@ -142,7 +143,7 @@ def _z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
     n_clusters = len(excess)
     if n_clusters < 2:
         return replace(_z_test(0.0, 0.0, samples), n_clusters=n_clusters)
-    variance = n_clusters / (n_clusters - 1) * float(np.square(excess - excess.mean()).sum())
+    variance = variance_factor(n_clusters) * float(np.square(excess - excess.mean()).sum())
     variance += (factor**2 - 1) * float(excess @ excess)  # rare events: see truecal.multiscale._null
     result = _z_test(float(excess.sum()), variance, samples)
     pvalue = 2 * float(scipy.special.stdtr(n_clusters - 1, -abs(result.statistic)))

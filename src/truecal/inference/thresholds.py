@@ -26,7 +26,7 @@ from truecal._lib.numeric import fit_logistic
 from truecal._lib.text import level, percent
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import Reading, takes_predictions
-from truecal.data.clusters import Clusters
+from truecal.data.clusters import Clusters, variance_factor
 from truecal.data.question import as_sample
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
@@ -317,7 +317,7 @@ class _Benefit:
             negatives = table.weight[low:high] - positives
             miss = np.bincount(cluster, negatives, table.n_clusters) - miss_rate * weight
             each.append((hit @ hit, miss @ miss, hit @ miss))
-        return np.array(each).T * table.n_clusters / max(table.n_clusters - 1, 1)
+        return np.array(each).T * variance_factor(table.n_clusters)
 
 
 def _wilson(share: FloatArray, size: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:

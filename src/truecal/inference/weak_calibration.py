@@ -33,11 +33,9 @@ from truecal.data.sample import Sample
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import interval_of
 from truecal.inference.resample import count_impossible
-from truecal.multiscale import analyse
+from truecal.multiscale import MIN_CLUSTERS, analyse
 from truecal.results import Interval, Result
 
-#: With fewer clusters than this, no reference distribution makes a robust interval trustworthy.
-FEW_CLUSTERS = 15
 #: With more distinct scores than this, Wald intervals replace those of the profile: the two agree, and cost less.
 _MANY_SCORES = 20_000
 
@@ -427,11 +425,11 @@ class _Fit:
                 + (f"; {labels} contradicted such a score." if wrong else ".")
             )
         n_clusters = self.sample.dependence.n_clusters
-        if n_clusters < FEW_CLUSTERS:
+        if n_clusters < MIN_CLUSTERS:
             few = f"There {'is' if n_clusters == 1 else 'are'} only {counted(n_clusters, 'cluster')}"
             missing = {1: "no interval or test", 2: "none for the slope"}.get(int(n_clusters))
             notes.append(
-                f"{few}; robust intervals are unreliable with fewer than {FEW_CLUSTERS}"
+                f"{few}; robust intervals are unreliable with fewer than {MIN_CLUSTERS}"
                 + (f", and there is {missing}." if missing else ".")
             )
         return notes

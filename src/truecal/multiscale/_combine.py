@@ -54,10 +54,9 @@ import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.data.clusters import variance_factor
 from truecal.data.question import Rows
-from truecal.multiscale._constants import (
-    FEWEST_ORDERED_ROWS,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._error import Multiscale, pvalue_of_evidence
 from truecal.multiscale._intervals import combined
 from truecal.multiscale._limits import Limits
@@ -177,7 +176,7 @@ def mean_covariance(
     each = spread * (values - (values @ weight)[:, np.newaxis] / total)
     if cluster is not None:
         each = np.stack([np.bincount(cluster, row) for row in each])
-        each = each * math.sqrt(each.shape[1] / max(each.shape[1] - 1, 1))
+        each = each * math.sqrt(variance_factor(each.shape[1]))
     return np.asarray(each @ each.T) / total**2
 
 
@@ -319,7 +318,7 @@ def _brier(first: Multiscale, second: Multiscale, rows: Pair) -> tuple[float, fl
     Rows of one label do not show how much it varies.
     """
     label = rows[0].label
-    enough = first.reliable and second.reliable and len(label) >= FEWEST_ORDERED_ROWS
+    enough = first.reliable and second.reliable and len(label) >= const.FEWEST_ORDERED_ROWS
     one_label = bool((label == label[0]).all())
     if not enough or one_label or len(first.sample) != len(second.sample) or (label != rows[1].label).any():
         return None

@@ -29,16 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale._constants import (
-    CERTAIN,
-    CURVE_CELLS,
-    FIT_ROUNDING,
-    FIT_TOLERANCE,
-    RIDGE_ROWS,
-    SATURATION_PRICES,
-    SATURATIONS,
-    SMALLEST_SCORE,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._units import BoolArray, ClusterUnits, IntArray, Units, over, place_of, total
 
 
@@ -157,13 +148,15 @@ class Ends:
         if not _any_certain(score):
             return score, 1 - score
         return (
-            np.where(score > CERTAIN, score, self.low),
-            np.where(score < 1 - CERTAIN, 1 - score, self.high),
+            np.where(score > const.CERTAIN, score, self.low),
+            np.where(score < 1 - const.CERTAIN, 1 - score, self.high),
         )
 
     def right(self, score: FloatArray) -> BoolArray:
         """Return which scores are certain, and right in all cases."""
-        return np.asarray((self.right_at_0 & (score <= CERTAIN)) | (self.right_at_1 & (score >= 1 - CERTAIN)))
+        return np.asarray(
+            (self.right_at_0 & (score <= const.CERTAIN)) | (self.right_at_1 & (score >= 1 - const.CERTAIN))
+        )
 
     def through(self, score: FloatArray, mean: FloatArray) -> FloatArray:
         """Let a curve, whose values are `mean`, pass through the scores that are certain and right."""
@@ -172,7 +165,7 @@ class Ends:
 
 def _any_certain(score: FloatArray) -> bool:
     """Return whether any score is 0 or 1, or next to it."""
-    return bool(score.min() <= CERTAIN or score.max() >= 1 - CERTAIN)
+    return bool(score.min() <= const.CERTAIN or score.max() >= 1 - const.CERTAIN)
 
 
 def curves_at(logistic: Curve, beta: Curve, score: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -188,14 +181,14 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     ends = _ends(cells)
     # Where a score of 0 or 1 is always right there is nothing to fit.
     fitted = ~ends.right(cells.score)[:, np.newaxis] if _any_certain(cells.score) else True
-    saturations = SATURATIONS if units.independent_truth else SATURATIONS[:1]
+    saturations = const.SATURATIONS if units.independent_truth else const.SATURATIONS[:1]
     regressions = _regressions(cells, ends, fitted, saturations, units.size)
     identity = regressions.at(np.zeros((*regressions.offset.shape[:2], 3)))
     fits, hessian = regressions.maximise(identity)
     support = 2 * (fits.likelihood - identity.likelihood[:, :1])
 
     # The logistic curve, and the beta curve with the best saturation.
-    best = 1 + (support[:, 1:] - SATURATION_PRICES[: len(saturations)]).argmax(axis=1)
+    best = 1 + (support[:, 1:] - const.SATURATION_PRICES[: len(saturations)]).argmax(axis=1)
     both = np.arange(len(best))[:, np.newaxis], np.zeros((len(best), 2), dtype=np.intp)
     both[1][:, 1] = best
     coefficients, support, x = fits.b[both], support[both], regressions.design[both]
@@ -265,15 +258,15 @@ def _make_cells(units: Units) -> _Cells:
     if units.noise is not None:
         sums.append(units.noise)
     place, depth = units.bin, units.depth
-    if len(units) > CURVE_CELLS:
+    if len(units) > const.CURVE_CELLS:
         sums[2] = units.weight * units.score
-        depth = min(depth, CURVE_CELLS.bit_length() - 1)
+        depth = min(depth, const.CURVE_CELLS.bit_length() - 1)
         if units.depth <= depth and units.rank is not None:  # cells are finer than bins
-            cell = np.minimum(place_of(units.rank, units.score, CURVE_CELLS), CURVE_CELLS - 1)
-            sums = [total(cell, one, CURVE_CELLS) for one in sums]
+            cell = np.minimum(place_of(units.rank, units.score, const.CURVE_CELLS), const.CURVE_CELLS - 1)
+            sums = [total(cell, one, const.CURVE_CELLS) for one in sums]
         else:
             sums = [units.sums(one, depth) for one in sums]
-        place = np.arange(CURVE_CELLS)[np.newaxis] // (CURVE_CELLS >> depth)
+        place = np.arange(const.CURVE_CELLS)[np.newaxis] // (const.CURVE_CELLS >> depth)
         sums[2] = over(sums[2], sums[0])
         # An empty cell gets the score of the one before.
         np.maximum.accumulate(sums[2], axis=-1, out=sums[2])
@@ -293,7 +286,7 @@ def _regressions(
     design, offset = _designs(low, high, saturations)
     prior = cells.weight * low * high
     prior /= np.maximum(prior.sum(axis=-1, keepdims=True), 1e-300)
-    ridge = RIDGE_ROWS * _squares(design, prior[:, np.newaxis])
+    ridge = const.RIDGE_ROWS * _squares(design, prior[:, np.newaxis])
     ridge += (1e-9 + 1e-12 * size) * np.eye(3)  # one distinct score cannot tell b0 from b1
     ridge[:, 0, 2, 2] = 1.0  # the logistic curve has two parameters
     hits = cells.positives[:, np.newaxis] * fitted
@@ -358,14 +351,14 @@ def _ends(cells: _Cells) -> Ends:
     right_at_0: BoolArray = np.ones((len(score), 1), dtype=np.bool_)
     right_at_1 = right_at_0
     if _any_certain(score):
-        zero, one = score <= CERTAIN, score >= 1 - CERTAIN
+        zero, one = score <= const.CERTAIN, score >= 1 - const.CERTAIN
         low = np.where(zero, 1.0, score).min(axis=-1, keepdims=True)
         high = np.where(one, 1.0, 1 - score).min(axis=-1, keepdims=True)
         right_at_0 = np.asarray(~(zero & (positives > 1e-6)).any(axis=-1, keepdims=True))
         right_at_1 = np.asarray(~(one & (positives < weight - 1e-6)).any(axis=-1, keepdims=True))
     return Ends(
-        np.maximum(low / 2, SMALLEST_SCORE / 2),
-        np.maximum(high / 2, SMALLEST_SCORE / 2),
+        np.maximum(low / 2, const.SMALLEST_SCORE / 2),
+        np.maximum(high / 2, const.SMALLEST_SCORE / 2),
         right_at_0,
         right_at_1,
     )
@@ -438,7 +431,7 @@ class _Regressions:
             hessian = problem.hessian(state.mean)
             step = _solve(hessian, gradient)
             going = (
-                np.vecdot(step, gradient).max(axis=1) >= 2 * FIT_TOLERANCE
+                np.vecdot(step, gradient).max(axis=1) >= 2 * const.FIT_TOLERANCE
             )  # twice what the step would gain
             if not going.all():
                 _write(final, active, state)
@@ -449,7 +442,7 @@ class _Regressions:
                 state = _State(*(one[going] for one in state))
             there = problem.at(state.b + step)
             for _ in range(8):
-                worse = there.objective < state.objective - FIT_ROUNDING
+                worse = there.objective < state.objective - const.FIT_ROUNDING
                 if not worse.any():
                     state = there
                     break
@@ -464,7 +457,7 @@ class _Regressions:
 
 def _better(one: _State, other: _State) -> _State:
     """Return, for each fit, the state with the larger objective."""
-    first = one.objective >= other.objective - FIT_ROUNDING
+    first = one.objective >= other.objective - const.FIT_ROUNDING
     if first.all():
         return one
     wide = first[..., np.newaxis]
@@ -509,7 +502,7 @@ def _with_clusters(
     units: Units, clusters: ClusterUnits, ends: Ends, coefficients: FloatArray, inverse: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the variance of the parameters of both curves, their support and its freedom, for dependent rows."""
-    design, offset = _designs(*ends.inside(units.score), SATURATIONS[:1])
+    design, offset = _designs(*ends.inside(units.score), const.SATURATIONS[:1])
     mean = ends.through(
         units.score[0], _expit(offset + (coefficients[..., np.newaxis, :] @ design)[..., 0, :])
     )

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
@@ -28,12 +28,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Block, Sample
-from truecal.multiscale._constants import (
-    EVIDENCE_SCALE,
-    MOST_EXACT_UNITS,
-    ROWS_TOGETHER,
-    SHARPNESS,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._curves import Curve, curves_at, fit_curves
 from truecal.multiscale._evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
 from truecal.multiscale._intervals import cut_scores, make_upper
@@ -270,12 +265,13 @@ class Multiscale:
     @cached_property
     def absolute(self) -> AbsoluteError:
         """The l1 error before the gate."""
-        found, scales, none = self.found, [], 1.0
+        found, none = self.found, 1.0
+        scales: list[Scale] = []
         levels, beta = found.levels, found.beta
         for q, number in zip(found.posterior.probability[:1:-1, 0], found.blocks.levels[::-1], strict=True):
             if q * none > 1e-3:
                 level, square = levels.levels[number], levels.square[number, 0]
-                scales.append(Scale(float(q) * none, level, self._place(level), float(square)))
+                scales.append((float(q) * none, level, self._place(level), float(square)))
             none *= 1 - float(q)
         (sd,) = _evaluate(lambda score: (beta.sd(score),), self.units.score)
         return absolute_error(self.units, scales, found.gaps[1], sd, (none, float(beta.square[0])))
@@ -406,7 +402,7 @@ class Multiscale:
 
 def pvalue_of_evidence(log_evidence: float) -> float:
     """Return the p-value of calibration that corresponds to a Bayes factor, or to the mean of several."""
-    return min(1.0, EVIDENCE_SCALE * math.exp(-max(log_evidence, -3.0)))
+    return min(1.0, const.EVIDENCE_SCALE * math.exp(-max(log_evidence, -3.0)))
 
 
 def analyse(sample: Sample) -> Multiscale:
@@ -435,7 +431,7 @@ def errors_in_block(block: Block) -> tuple[FloatArray, FloatArray]:
     Samples whose scores are mostly different are analysed together, in pieces that fit into the cache.
     """
     error, square = np.empty(len(block)), np.empty(len(block))
-    step = min(max(ROWS_TOGETHER // block.n, 16), 64)
+    step = min(max(const.ROWS_TOGETHER // block.n, 16), 64)
     mostly_different = np.diff(block.bounds) > block.n / 2
     alone = [*np.flatnonzero(~mostly_different)]
     together = np.flatnonzero(mostly_different)
@@ -479,9 +475,9 @@ def _evaluate(
     curves: Callable[[FloatArray], tuple[FloatArray, ...]], score: FloatArray
 ) -> tuple[FloatArray, ...]:
     """Return smooth functions at ascending scores, interpolated if these are many, as those of one sample can be."""
-    if score.shape[-1] <= MOST_EXACT_UNITS:
+    if score.shape[-1] <= const.MOST_EXACT_UNITS:
         return curves(score)
-    nodes = score[:, np.linspace(0, score.shape[-1] - 1, MOST_EXACT_UNITS // 8 + 1).astype(np.intp)]
+    nodes = score[:, np.linspace(0, score.shape[-1] - 1, const.MOST_EXACT_UNITS // 8 + 1).astype(np.intp)]
     return tuple(np.interp(score[0], nodes[0], values[0])[np.newaxis] for values in curves(nodes))
 
 
@@ -504,25 +500,9 @@ class AbsoluteError:
     sign: FloatArray
 
 
-class Scale(NamedTuple):
-    """A level that may be the finest that holds error.
-
-    Attributes
-    ----------
-    probability : float
-        That it is.
-    level : Level
-        Its bins.
-    place : ndarray of int or slice
-        Bin of each unit.
-    square : float
-        Squared error of its bins.
-    """
-
-    probability: float
-    level: Level
-    place: IntArray | slice
-    square: float
+#: A level that may be the finest that holds error: the probability of that, its bins, the bin of each unit, and the
+#: squared error of its bins.
+Scale = tuple[float, Level, IntArray | slice, float]
 
 
 def absolute_error(
@@ -549,10 +529,10 @@ def absolute_error(
 def _bound(units: Units, error: FloatArray, sd: FloatArray) -> AbsoluteError:
     """Return the bound by the smooth sign at one level."""
     sd = np.maximum(sd, 1e-12)
-    scaled = SHARPNESS * error / sd
+    scaled = const.SHARPNESS * error / sd
     sign = 2 * scipy.special.ndtr(scaled) - 1
     # sd times the derivative of the sign
-    density = 2 * SHARPNESS * np.exp(-0.5 * scaled**2) / math.sqrt(2 * math.pi)
+    density = 2 * const.SHARPNESS * np.exp(-0.5 * scaled**2) / math.sqrt(2 * math.pi)
     value = float((np.vecdot(units.residual, sign) - np.vecdot(units.weight, sd * density))[0]) / units.size
     return AbsoluteError(value, value, sign)
 

@@ -36,14 +36,7 @@ from functools import cached_property
 import numpy as np
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale._constants import (
-    LARGEST_LOG_FACTOR,
-    MOST_FREEDOM,
-    PRIOR_FEWEST_ROWS,
-    PRIOR_ODDS,
-    SLAB,
-    UNSEEN_SHARE,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._curves import Curve
 from truecal.multiscale._levels import Levels
 from truecal.multiscale._units import over
@@ -78,11 +71,13 @@ class Blocks:
     def log_bayes_factor(self) -> FloatArray:
         """ln B; 0 for a block without freedom."""
         size = np.maximum(self.size, 1e-6)
-        g, idle = SLAB / np.sqrt(size), size - self.freedom
+        g, idle = const.SLAB / np.sqrt(size), size - self.freedom
         support = self.support + idle - np.minimum(np.maximum(idle, 0.0), np.sqrt(2 * size))
         log = support * g / (2 * (1 + g)) - size / 2 * np.log1p(g)
         return np.where(
-            self.freedom < 1e-6, 0.0, np.minimum(np.maximum(log, -LARGEST_LOG_FACTOR), LARGEST_LOG_FACTOR)
+            self.freedom < 1e-6,
+            0.0,
+            np.minimum(np.maximum(log, -const.LARGEST_LOG_FACTOR), const.LARGEST_LOG_FACTOR),
         )
 
     @cached_property
@@ -136,7 +131,7 @@ def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
         # The evidence of a level is the residual energy of the beta curve in units of its noise. If the fit has taken
         # out nearly all of that, the variance is a difference of nearly equal numbers, and needs a lower bound.
         mean = np.maximum(freedom[2:], 0.0)
-        null[2:] = np.maximum(null[2:], 2 * mean**2 / (MOST_FREEDOM * size[2:]))
+        null[2:] = np.maximum(null[2:], 2 * mean**2 / (const.MOST_FREEDOM * size[2:]))
         variance = np.where(null[2:] > 0, null[2:], 1.0)
         freedom[2:] = 2 * mean**2 / variance
         support[2:] = freedom[2:] + np.sqrt(2 * freedom[2:] / variance) * support[2:]
@@ -197,13 +192,13 @@ def weigh(blocks: Blocks) -> Posterior:
 
 def prior_odds(size: float) -> float:
     """Return the prior odds of miscalibration for a number of rows."""
-    return float(PRIOR_ODDS * max(size, PRIOR_FEWEST_ROWS) ** -0.25)
+    return float(const.PRIOR_ODDS * max(size, const.PRIOR_FEWEST_ROWS) ** -0.25)
 
 
 def contributions(blocks: Blocks, posterior: Posterior) -> FloatArray:
     """Return what each block contributes to the squared error: see the module's docstring."""
     found, rest = posterior.probability * blocks.increment, 1 - posterior.probability
     for number in range(3, len(found)):
-        tail = np.minimum(UNSEEN_SHARE * found[number - 1], blocks.increment[number])
+        tail = np.minimum(const.UNSEEN_SHARE * found[number - 1], blocks.increment[number])
         found[number] += rest[number] * np.maximum(tail, 0.0)
     return found

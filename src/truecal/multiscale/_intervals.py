@@ -28,14 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale._constants import (
-    CLEAR_ENERGY,
-    FEWEST_HOLDERS,
-    FEWEST_INTERVALS,
-    INTERVAL_RATE,
-    MOST_SCORES,
-    ROWS_PER_SCORE,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._units import ClusterUnits, IntArray, Units, inflation, place_of, total
 from truecal.multiscale._upper import UpperLimit
 
@@ -95,7 +88,7 @@ def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -
 
     def between(chosen: NDArray[np.bool_]) -> float:
         """Return the clear energy of intervals; a straight line has 3/4 of it between the halves."""
-        clear = float(energy @ chosen[kept]) - CLEAR_ENERGY * math.sqrt(float(variance @ chosen[kept]))
+        clear = float(energy @ chosen[kept]) - const.CLEAR_ENERGY * math.sqrt(float(variance @ chosen[kept]))
         return 4 / 3 * max(clear, 0.0)
 
     jumps = several & (jump > smooth)
@@ -156,7 +149,7 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
     most = max(factor * units.size / table.effective_number, 1.0) if limit.extra is None else math.inf
     effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
-    shown = limit.extra is not None or _holders(units, table) >= FEWEST_HOLDERS
+    shown = limit.extra is not None or _holders(units, table) >= const.FEWEST_HOLDERS
     if not shown:
         effect = most
     np.fill_diagonal(covariance, 0.0)
@@ -225,9 +218,9 @@ def cut_scores(
 ) -> IntArray:
     """Return the interval of each unit, counted from 0; labels are not looked at."""
     size = float(weight.sum())
-    base = size**INTERVAL_RATE
+    base = size**const.INTERVAL_RATE
     few = (
-        max(FEWEST_INTERVALS, base, min(size / ROWS_PER_SCORE, MOST_SCORES * base))
+        max(const.FEWEST_INTERVALS, base, min(size / const.ROWS_PER_SCORE, const.MOST_SCORES * base))
         if resolution is None
         else resolution
     )
@@ -237,9 +230,9 @@ def cut_scores(
     total = float(variance.sum())
     measure = base * weight / (2 * size)
     if total > 0:
-        measure += max(4 * total, 1.0) ** INTERVAL_RATE * variance / (2 * total)
+        measure += max(4 * total, 1.0) ** const.INTERVAL_RATE * variance / (2 * total)
     if resolution is None:
-        wanted = min(max(float(measure.sum()), FEWEST_INTERVALS), max(most, FEWEST_INTERVALS))
+        wanted = min(max(float(measure.sum()), const.FEWEST_INTERVALS), max(most, const.FEWEST_INTERVALS))
         return _cut(score, weight, measure * (wanted / measure.sum()))
     for wanted in range(resolution, 0, -1):
         place = _cut(score, weight, measure * (wanted / measure.sum()))

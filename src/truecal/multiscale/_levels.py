@@ -48,9 +48,7 @@ import numpy as np
 import scipy
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale._constants import (
-    LEVELS_TOGETHER,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._curves import Curve, cluster_scores
 from truecal.multiscale._units import BoolArray, IntArray, Units, gram, over, sum_matrices, total
 
@@ -297,7 +295,7 @@ def _parts(units: Units, by_unit: Bins) -> list[Bins]:
         rows.append(by_unit.weight2)
     rows = [units.sums(values, units.depth) for values in rows]
     parts: list[Bins] = []
-    for _ in range(units.depth - LEVELS_TOGETHER):
+    for _ in range(units.depth - const.LEVELS_TOGETHER):
         parts.append(_as_bins(rows))
         rows = [values[..., 0::2] + values[..., 1::2] for values in rows]
     n_bins = rows[0].shape[-1]
@@ -410,7 +408,7 @@ def _levels(
 ) -> Levels:
     """Return the levels; `gap2` is the sum of w (f - g)^2."""
     size, bins = units.size, parts[0]
-    starts = _starts(min(units.depth, LEVELS_TOGETHER))
+    starts = _starts(min(units.depth, const.LEVELS_TOGETHER))
     levels = _divide(bins, starts, None)
     sums, above = _sums(bins, starts[:-1], None)
     if len(parts) > 1:

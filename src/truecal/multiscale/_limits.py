@@ -38,12 +38,7 @@ import scipy
 from truecal._lib.numeric import IntArray, find_root
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.multiscale._constants import (
-    BAND_CELLS,
-    LARGEST_FACTOR,
-    LIMIT_EVIDENCE,
-    SMALLEST_FACTOR,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._levels import Level
 from truecal.multiscale._units import over
 from truecal.multiscale._upper import UpperLimit
@@ -115,7 +110,7 @@ class Limits:
     def evident(self, tail: float) -> bool:
         """Return whether there is enough evidence of error for a positive lower limit."""
         shown = self.reliable and self.above.dependence_shown
-        return shown and self.pvalue <= LIMIT_EVIDENCE * tail
+        return shown and self.pvalue <= const.LIMIT_EVIDENCE * tail
 
     def lower(self, tail: float) -> float:
         """Return the limit below which the error lies with probability `tail` at most."""
@@ -133,7 +128,7 @@ class Limits:
         if bound > self.error or not self.reliable or not self.above.dependence_shown:
             return 1.0
         chance = 1 - below(self._statistic(self.square), self._freedom, bound**2 / self._scale)
-        return min(max(chance, self.pvalue / LIMIT_EVIDENCE), 1.0)
+        return min(max(chance, self.pvalue / const.LIMIT_EVIDENCE), 1.0)
 
     def interval(self, confidence_level: float) -> tuple[float, float]:
         """Return both ends, each of which the error lies beyond with half of the probability that is left."""
@@ -157,9 +152,9 @@ class Limits:
 
         if not self.reliable or self.error == bound:
             return None
-        low, high = math.log(SMALLEST_FACTOR), math.log(LARGEST_FACTOR)
+        low, high = math.log(const.SMALLEST_FACTOR), math.log(const.LARGEST_FACTOR)
         if margin(low) >= 0:
-            return SMALLEST_FACTOR
+            return const.SMALLEST_FACTOR
         return None if margin(high) < 0 else math.exp(find_root(margin, low, high, xtol=1e-2))
 
 
@@ -391,10 +386,10 @@ def band(sample: Sample, tail: float, *, simultaneous: bool = True) -> tuple[Flo
 
 def _cells(sample: Sample) -> IntArray:
     """Return the number of the cell of each score group: cells of equal mass, one for each group if there are few."""
-    if len(sample) <= BAND_CELLS:
+    if len(sample) <= const.BAND_CELLS:
         return np.arange(len(sample))
     rank = (np.cumsum(sample.count) - sample.count / 2) / sample.n
-    place = np.minimum((rank * BAND_CELLS).astype(np.intp), BAND_CELLS - 1)
+    place = np.minimum((rank * const.BAND_CELLS).astype(np.intp), const.BAND_CELLS - 1)
     return np.cumsum(np.diff(place, prepend=place[0]) > 0)
 
 

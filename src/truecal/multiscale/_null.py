@@ -52,21 +52,7 @@ from truecal._lib.numeric import draw_binomials
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.data.pseudo_labels import Gold
-from truecal.multiscale._constants import (
-    BINOMIALS_AT_ONCE,
-    CLEAR_PVALUE,
-    FEWEST_SIGNS,
-    FLIP_FEWEST,
-    FLIP_MOST,
-    FLIP_POWER,
-    FLIP_USUAL,
-    LABELS_AT_ONCE,
-    MOST_DRAWN_ROWS,
-    MOST_TRIALS,
-    ROWS_PER_BIN,
-    TEST_CELLS,
-    TRIALS_AT_ONCE,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._units import gram, hardly_sparse, in_blocks
 
 #: Gold rows in a cell, on average, from which on their sum is taken to be normal.
@@ -99,9 +85,13 @@ class Trials:
 
     def merged(self) -> Trials:
         """Merge trials into a few thousand, each less than 1/512 wide and with less than 1/2048 of the mass."""
-        if self.weight is not None or len(self.score) <= MOST_TRIALS or self.count.sum() <= MOST_DRAWN_ROWS:
+        if (
+            self.weight is not None
+            or len(self.score) <= const.MOST_TRIALS
+            or self.count.sum() <= const.MOST_DRAWN_ROWS
+        ):
             return self
-        edge = np.arange(TEST_CELLS) * (self.count.sum() / TEST_CELLS)
+        edge = np.arange(const.TEST_CELLS) * (self.count.sum() / const.TEST_CELLS)
         by_mass = self._first_beyond(edge)
         by_score = np.searchsorted(self.score, np.arange(1, 513) / 512)
         above_zero = np.searchsorted(self.score, [0.0], side="right")
@@ -132,7 +122,7 @@ class Trials:
 
         Several runs at a time, whose products stay in the cache.
         """
-        sums, step = np.empty((4, len(start))), max(1, TRIALS_AT_ONCE * len(start) // len(self.score))
+        sums, step = np.empty((4, len(start))), max(1, const.TRIALS_AT_ONCE * len(start) // len(self.score))
         single = self._single
         sums[0] = np.diff(start, append=len(self.score)) if single else np.add.reduceat(self.count, start)
         for first in range(0, len(start), step):
@@ -182,7 +172,7 @@ class FlipScale:
         pvalue : float
             With too little information it allows for any dependence, and counts if it is small.
         """
-        return "" if pvalue <= CLEAR_PVALUE else self.too_little
+        return "" if pvalue <= const.CLEAR_PVALUE else self.too_little
 
 
 class Null(ABC):
@@ -307,7 +297,7 @@ class LabelNull(_IndependentNull):
         """Yield blocks of residuals of labels drawn from the scores."""
         chance = self.trials.score if chance is None else chance
         rows = int(self.trials.count.sum())
-        if rows <= MOST_DRAWN_ROWS or self._weight is not None:
+        if rows <= const.MOST_DRAWN_ROWS or self._weight is not None:
             return self._draw_rows(n_resamples, rows, rng, chance)
         return self._draw_trials(n_resamples, rng, chance)
 
@@ -338,9 +328,9 @@ class LabelNull(_IndependentNull):
         self, n_resamples: int, rng: np.random.Generator, chance: FloatArray
     ) -> Iterator[FloatArray]:
         count = self.trials.count
-        for size in _blocks(n_resamples, len(count), BINOMIALS_AT_ONCE):
+        for size in _blocks(n_resamples, len(count), const.BINOMIALS_AT_ONCE):
             drawn = draw_binomials(count, chance, size, rng)
-            for some in np.array_split(drawn, drawn.nbytes // LABELS_AT_ONCE + 1):
+            for some in np.array_split(drawn, drawn.nbytes // const.LABELS_AT_ONCE + 1):
                 yield self.expected - (
                     some if len(self._start) == len(count) else np.add.reduceat(some, self._start, axis=1)
                 )
@@ -492,8 +482,8 @@ class ClusterNull(Null):
     def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
         """Whether there are six clusters for each bin or term."""
         if start is None:
-            return count == 1 or self.n_clusters >= ROWS_PER_BIN * count
-        return bool(self._by_bin(start).nnz >= ROWS_PER_BIN * count)
+            return count == 1 or self.n_clusters >= const.ROWS_PER_BIN * count
+        return bool(self._by_bin(start).nnz >= const.ROWS_PER_BIN * count)
 
     def _by_bin(self, start: NDArray[np.intp]) -> scipy.sparse.csr_array:
         """Return the residual sums of the clusters in bins of cells; those that are 0 are among its entries."""
@@ -553,23 +543,7 @@ def _sign_moments(sums: scipy.sparse.csr_array) -> tuple[float, float]:
     return mean, variance if variance > 1e-12 * mean**2 else 0.0
 
 
-class JointNull(ABC):
-    """Several classes of the same rows, which are resampled together.
-
-    Attributes
-    ----------
-    nulls : sequence of Null
-        The classes one by one.
-    """
-
-    nulls: Sequence[Null]
-
-    @abstractmethod
-    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
-        """Yield the residuals of each class, for blocks of draws."""
-
-
-class JointLabelNull(JointNull):
+class JointLabelNull:
     """Independent rows: one class is drawn for each row from its probabilities.
 
     Parameters
@@ -616,7 +590,7 @@ class JointLabelNull(JointNull):
             yield [null.expected - part for null, part in zip(self.nulls, parts, strict=True)]
 
 
-class JointClusterNull(JointNull):
+class JointClusterNull:
     """Rows in clusters: the sums of a cluster have the same sign in all classes.
 
     Parameters
@@ -634,6 +608,10 @@ class JointClusterNull(JointNull):
         for size in _blocks(n_resamples, max(width, self.nulls[0].n_clusters)):
             signs = _random_signs(size, self.nulls[0].n_clusters, rng)
             yield [null.signed(signs) for null in self.nulls]
+
+
+#: Several classes of the same rows, which are resampled together.
+JointNull = JointLabelNull | JointClusterNull
 
 
 def _weights(trials: Trials) -> FloatArray:
@@ -654,21 +632,23 @@ def _between(mean: FloatArray, score: FloatArray, start: NDArray[np.intp]) -> Fl
 def _cell_starts(score: FloatArray, mass: FloatArray) -> NDArray[np.intp]:
     """Return where cells begin: at every distinct score, or if these are too many at every 1/2048 of the mass."""
     start = np.concatenate([[0], np.flatnonzero(score[1:] != score[:-1]) + 1])
-    if len(start) <= TEST_CELLS:
+    if len(start) <= const.TEST_CELLS:
         return start
     # Scores of exactly 0 and 1 are cells of their own: a residual there is impossible.
     if mass.strides == (0,) and len(start) == len(score):  # by their numbers, without a pass over all rows
-        edge = -((TEST_CELLS - 2 * len(score) * np.arange(1, TEST_CELLS)) // (2 * TEST_CELLS))
+        edge = -(
+            (const.TEST_CELLS - 2 * len(score) * np.arange(1, const.TEST_CELLS)) // (2 * const.TEST_CELLS)
+        )
         ends = [0, np.searchsorted(score, 0.0, side="right"), np.searchsorted(score, 1.0)]
         first = np.unique(np.concatenate([edge, ends]))
         return first[first < len(score)]
     group = np.add.reduceat(mass, start)
-    place = np.floor(TEST_CELLS * (np.cumsum(group) - group / 2) / group.sum())
+    place = np.floor(const.TEST_CELLS * (np.cumsum(group) - group / 2) / group.sum())
     certain = (score[start] > 0).astype(np.float64) + (score[start] == 1)
     return start[np.flatnonzero(np.diff(place, prepend=-1) + np.diff(certain, prepend=0))]
 
 
-def _blocks(n_resamples: int, width: int, most: int = LABELS_AT_ONCE) -> Iterator[int]:
+def _blocks(n_resamples: int, width: int, most: int = const.LABELS_AT_ONCE) -> Iterator[int]:
     size = max(1, most // width)
     for first in range(0, n_resamples, size):
         yield min(size, n_resamples - first)
@@ -720,7 +700,7 @@ def flip_scale(
     elif effective < _needed(count):
         about = counted(max(round(effective), 1), "cluster")
         reason = reason or f"about {about} of {count:,} have nearly all that shows how much clusters differ"
-    power = FLIP_POWER[0] + FLIP_POWER[1] / min(count, FLIP_MOST)
+    power = const.FLIP_POWER[0] + const.FLIP_POWER[1] / min(count, const.FLIP_MOST)
     between = squares / min(max(ratio, 1e-9), 1.0) ** power * count / max(count - 1, 1)
     variance = max(most if reason else min(max(noise, between), most), own)
     doubt = max(1 / effective - 3 / (count + 2), 1 / count)
@@ -735,10 +715,12 @@ def far_tail(pvalue: float, doubt: float) -> float:
 
 
 def _needed(count: int) -> float:
-    return (FLIP_FEWEST[0] + FLIP_FEWEST[1] / max(count, FLIP_USUAL)) * min(1.0, count / FLIP_USUAL)
+    return (const.FLIP_FEWEST[0] + const.FLIP_FEWEST[1] / max(count, const.FLIP_USUAL)) * min(
+        1.0, count / const.FLIP_USUAL
+    )
 
 
 def _few(count: int) -> str:
-    if count >= FEWEST_SIGNS:
+    if count >= const.FEWEST_SIGNS:
         return ""
     return f"with {counted(count, 'cluster')} no p-value can be below 1/{2 ** max(count - 1, 0)}"

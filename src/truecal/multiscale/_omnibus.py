@@ -36,19 +36,7 @@ import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale._constants import (
-    FEWEST_DEGREES,
-    MIN_CLUSTERS,
-    MOST_TEST_LEVELS,
-    ONE_THREAD,
-    ROWS_PER_BIN,
-    SMALLEST_PVALUE,
-    SMOOTH_TERMS,
-    TAIL_DRAWS,
-    TAIL_INDEX,
-    TEST_WEIGHTS,
-    WAVE_TERMS,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._null import ClusterNull, JointNull, LabelNull, Null
 from truecal.multiscale._units import place_of
 from truecal.results import Result
@@ -129,19 +117,19 @@ class Omnibus:
         self._spread = 1 - 2 * null.score[:, np.newaxis]
         # One row's worth of noise, spread over all, limits what a single surprising label near 0 or 1 can do.
         noise = np.where(null.information > 0, null.information + null.mass / null.mass.sum(), 0.0)
-        self._terms = _orthonormal_terms(null.score, noise, max(SMOOTH_TERMS))
+        self._terms = _orthonormal_terms(null.score, noise, max(const.SMOOTH_TERMS))
         self._nested = [
             count
-            for count in (1, 2, *SMOOTH_TERMS)
+            for count in (1, 2, *const.SMOOTH_TERMS)
             if count <= self._terms.shape[1] and null.resolves(None, count)
         ]
-        self._waves = WAVE_TERMS.stop in self._nested
+        self._waves = const.WAVE_TERMS.stop in self._nested
         self._levels = _levels(null) if self._nested else []
         # Family, number of terms, and mean and variance of the sum of squares, for each component in this order.
         moments = null.moments(self._terms, self._nested)
         rows = [(_NESTED.get(c, "smooth"), c, *m) for c, m in zip(self._nested, moments, strict=True)]
         if self._waves:
-            waves = self._terms[:, WAVE_TERMS]
+            waves = self._terms[:, const.WAVE_TERMS]
             rows.append(("waves", waves.shape[1], *null.moments(waves, [waves.shape[1]])[0]))
         rows += [
             ("bins", len(level.scale), *null.bin_moments(level.start, level.scale)) for level in self._levels
@@ -150,11 +138,11 @@ class Omnibus:
         self._components = [row for row in rows if row[3] > 0]
         self._varies = np.array([row[3] > 0 for row in rows])
         families = [row[0] for row in self._components]
-        weight = np.array([TEST_WEIGHTS[family] / families.count(family) for family in families])
+        weight = np.array([const.TEST_WEIGHTS[family] / families.count(family) for family in families])
         self._weight = weight / weight.sum() if families else weight
         self._mean = np.array([row[2] for row in self._components])
         degrees = 2 * self._mean**2 / np.array([row[3] for row in self._components])
-        self._degrees = np.maximum(degrees, FEWEST_DEGREES)
+        self._degrees = np.maximum(degrees, const.FEWEST_DEGREES)
 
     def _squares(self, residual: FloatArray) -> FloatArray:
         """Return the sum of squares of each component, of shape (draws, components)."""
@@ -163,7 +151,7 @@ class Omnibus:
             squares = np.square(_product(residual, self._terms))
             found.append(np.cumsum(squares, axis=1)[:, np.array(self._nested) - 1].T)
             if self._waves:
-                found.append(squares[:, WAVE_TERMS].sum(axis=1)[np.newaxis])
+                found.append(squares[:, const.WAVE_TERMS].sum(axis=1)[np.newaxis])
         sums, by_level = residual, []
         for level in reversed(self._levels):  # from fine to coarse, each from the sums of the one before
             sums = level.sums(sums)
@@ -180,7 +168,7 @@ class Omnibus:
         ):  # next to scores of 0 a mean can be so small that the ratio is infinite
             relative = np.maximum(self._squares(residual) / self._mean, 1e-9)
         return np.asarray(
-            np.maximum(scipy.special.chdtrc(self._degrees, relative * self._degrees), SMALLEST_PVALUE)
+            np.maximum(scipy.special.chdtrc(self._degrees, relative * self._degrees), const.SMALLEST_PVALUE)
         )
 
     def statistic(self, residual: FloatArray) -> FloatArray:
@@ -232,10 +220,10 @@ class Omnibus:
                 self.null.mass, level.start
             )
             return f"local deviations around {middle[worst]:.2g}"
-        if best.family == "smooth" and best.terms == SMOOTH_TERMS[0]:
+        if best.family == "smooth" and best.terms == const.SMOOTH_TERMS[0]:
             return "the shape of the curve"
         if best.family in ("smooth", "waves"):
-            chosen = WAVE_TERMS if best.family == "waves" else slice(best.terms)
+            chosen = const.WAVE_TERMS if best.family == "waves" else slice(best.terms)
             fitted = np.abs(self._terms[:, chosen] @ coefficient[chosen]) * score * (1 - score)
             return f"local deviations around {score[int(np.argmax(fitted))]:.2g}"
         if best.family == "logistic":
@@ -327,15 +315,15 @@ def tail_pvalue(statistic: float, drawn: FloatArray, pvalue: float) -> float:
     The reciprocal roots of p-values have a tail of index 2, and so has T if they are exact. As they are approximate
     the index 1.65 is used, which was conservative down to p = 0.0005 for n from 50 to 20,000 and eight kinds of scores.
     """
-    if len(drawn) < 2 * TAIL_DRAWS or (drawn >= statistic).sum() >= TAIL_DRAWS:
+    if len(drawn) < 2 * const.TAIL_DRAWS or (drawn >= statistic).sum() >= const.TAIL_DRAWS:
         return pvalue
-    start = float(np.partition(drawn, -TAIL_DRAWS)[-TAIL_DRAWS])
-    share = TAIL_DRAWS / (len(drawn) + 1)
-    return min(pvalue, float(share * (start / statistic) ** TAIL_INDEX))
+    start = float(np.partition(drawn, -const.TAIL_DRAWS)[-const.TAIL_DRAWS])
+    share = const.TAIL_DRAWS / (len(drawn) + 1)
+    return min(pvalue, float(share * (start / statistic) ** const.TAIL_INDEX))
 
 
 def _few_clusters(null: ClusterNull) -> tuple[str, ...]:
-    if null.n_clusters >= MIN_CLUSTERS:
+    if null.n_clusters >= const.MIN_CLUSTERS:
         return ()
     smallest = f"the smallest possible p-value is 1/{null.patterns}"
     return (
@@ -372,7 +360,7 @@ def _levels(null: Null) -> list[_Level]:
     """Return the levels of bins from coarse to fine; a level with the same bins as the one before is left out."""
     total, n_cells = float(null.mass.sum()), len(null.score)
     rank = (np.cumsum(null.mass) - null.mass / 2) / total
-    finest = min(MOST_TEST_LEVELS, max(2, math.floor(math.log2(max(total, 1) / ROWS_PER_BIN))))
+    finest = min(const.MOST_TEST_LEVELS, max(2, math.floor(math.log2(max(total, 1) / const.ROWS_PER_BIN))))
     starts = [
         np.flatnonzero(np.diff(place_of(rank, null.score, 2**level), prepend=-1))
         for level in range(2, finest + 1)
@@ -395,7 +383,7 @@ def _product(residual: FloatArray, terms: FloatArray) -> FloatArray:
 
     Threads would not make such a narrow product faster; they would only wait for each other.
     """
-    product, step = np.empty((len(residual), terms.shape[1])), max(1, ONE_THREAD // max(terms.size, 1))
+    product, step = np.empty((len(residual), terms.shape[1])), max(1, const.ONE_THREAD // max(terms.size, 1))
     for first in range(0, len(residual), step):
         piece = slice(first, first + step)
         np.matmul(residual[piece], terms, out=product[piece])

@@ -31,19 +31,9 @@ from numpy.typing import NDArray
 from truecal._lib.numeric import run_ends
 from truecal._lib.types import FloatArray
 from truecal.data.cells import LARGEST_CELL, Cells, cell_of
-from truecal.data.clusters import Clusters
+from truecal.data.clusters import Clusters, variance_factor
 from truecal.data.sample import Sample
-from truecal.multiscale._constants import (
-    DENSE_ROWS,
-    MIN_CLUSTERS,
-    MIN_EFFECTIVE_CLUSTERS,
-    MOST_BLOCKS,
-    MOST_LEVELS_CLUSTERED,
-    MOST_SINGLE_SCORES,
-    PIECE_ROWS,
-    ROWS_PER_BIN,
-    SPARSE_SHARE,
-)
+from truecal.multiscale import _constants as const
 
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
@@ -94,7 +84,7 @@ class ClusterUnits:
     @property
     def variance_factor(self) -> float:
         """G / (G - 1): makes a sum over clusters of squared deviations an unbiased variance."""
-        return self.effective_number / max(self.effective_number - 1, 1.0)
+        return variance_factor(self.effective_number)
 
     def squares(self, units: Units) -> tuple[float, float]:
         """Return the sums over clusters of their squared weight and their squared residual sum."""
@@ -112,13 +102,13 @@ class ClusterUnits:
 
 def enough_clusters(n_clusters: float, effective_number: float) -> bool:
     """Return whether there are enough clusters, of sufficiently equal weight, to estimate how much they differ."""
-    return n_clusters >= MIN_CLUSTERS and effective_number > MIN_EFFECTIVE_CLUSTERS
+    return n_clusters >= const.MIN_CLUSTERS and effective_number > const.MIN_EFFECTIVE_CLUSTERS
 
 
 def inflation(effective_number: float) -> float:
     """Return the variance of Student's t that belongs to an effective number of clusters; 1 if it has none."""
     freedom = effective_number - 1
-    return 1 + 2 / (freedom - 2) if effective_number > MIN_EFFECTIVE_CLUSTERS else 1.0
+    return 1 + 2 / (freedom - 2) if effective_number > const.MIN_EFFECTIVE_CLUSTERS else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +219,7 @@ def _below_its_edge(rank: FloatArray, score: FloatArray) -> BoolArray:
 
 def hardly_sparse(n_entries: int, shape: tuple[int, ...]) -> bool:
     """Return whether products are quicker if a matrix is dense."""
-    return n_entries >= SPARSE_SHARE * math.prod(shape)
+    return n_entries >= const.SPARSE_SHARE * math.prod(shape)
 
 
 def sum_matrices(row: IntArray, column: IntArray, shape: tuple[int, int], *values: FloatArray) -> list[Any]:
@@ -249,8 +239,8 @@ def gram(matrix: scipy.sparse.csr_array | FloatArray) -> FloatArray:
     if not hardly_sparse(matrix.nnz, matrix.shape):
         return np.asarray((matrix.T @ matrix).toarray())
     products = np.zeros((n_columns, n_columns))
-    for first in range(0, n_rows, DENSE_ROWS):
-        dense = matrix[first : first + DENSE_ROWS].toarray()
+    for first in range(0, n_rows, const.DENSE_ROWS):
+        dense = matrix[first : first + const.DENSE_ROWS].toarray()
         products += dense.T @ dense
     return products
 
@@ -268,7 +258,7 @@ def make_units(sample: Sample) -> Units:
         discrete = _n_scores(cells, size / sample.n) <= size / 2
         if discrete and len(cells) < n_groups:
             return _units_of_cells(sample, cells)
-    if not discrete and n_groups > MOST_SINGLE_SCORES:
+    if not discrete and n_groups > const.MOST_SINGLE_SCORES:
         return _units_of_bins(sample, depth)
     units = _units_of_groups(sample, depth)
     saturated = discrete and depth >= 2 and len(first_of_runs(units.bin[0])) < n_groups
@@ -314,7 +304,7 @@ def _units_of_clusters(sample: Sample, clusters: Clusters, depth: int) -> Units:
 def _units_of_bins(sample: Sample, depth: int) -> Units:
     """Return the bins of the finest level as units, in pieces of rows that fit into the cache of a processor."""
     place, start = _bins(sample, depth)
-    step = max(1, PIECE_ROWS * len(start) // len(sample))
+    step = max(1, const.PIECE_ROWS * len(start) // len(sample))
     pieces = []
     for first in range(0, len(start), step):
         begin = start[first : first + step]
@@ -415,7 +405,7 @@ def _units_of_cells(sample: Sample, cells: Sample) -> Units:
 
 def _depth(size: float) -> int:
     """Return the finest level at which bins hold enough rows on average; 0, one bin, if there are very few rows."""
-    return max(math.floor(math.log2(max(size, 1) / ROWS_PER_BIN)), 0)
+    return max(math.floor(math.log2(max(size, 1) / const.ROWS_PER_BIN)), 0)
 
 
 def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
@@ -428,7 +418,7 @@ def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
     depth = _depth(n)
     new = np.ones(score.shape, dtype=np.bool_)
     np.not_equal(score[:, 1:], score[:, :-1], out=new[:, 1:])
-    if depth < 2 or n > MOST_SINGLE_SCORES or np.count_nonzero(new, axis=1).min() <= n / 2:
+    if depth < 2 or n > const.MOST_SINGLE_SCORES or np.count_nonzero(new, axis=1).min() <= n / 2:
         return None
     place = np.arange(n)
     first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
@@ -452,9 +442,9 @@ def units_of_samples(score: FloatArray, label: FloatArray) -> Units | None:
 
 def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray) -> int:
     """Return the finest level at which bins hold rows of six different clusters, on average."""
-    most = 2**MOST_LEVELS_CLUSTERED
-    if clusters.n_clusters >= ROWS_PER_BIN * most:
-        return MOST_LEVELS_CLUSTERED
+    most = 2**const.MOST_LEVELS_CLUSTERED
+    if clusters.n_clusters >= const.ROWS_PER_BIN * most:
+        return const.MOST_LEVELS_CLUSTERED
     place = np.minimum(place_of(rank, score, most), most - 1).astype(np.int16)
     order, bounds = clusters.by_cluster
     place = place[clusters.group][order]
@@ -463,9 +453,9 @@ def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray)
     change[bounds[1:-1] - 1] = 0  # not of the same cluster
     changes = np.bincount(change, minlength=most)
     n_clusters, depth = clusters.n_clusters, 1
-    while depth < MOST_LEVELS_CLUSTERED:
+    while depth < const.MOST_LEVELS_CLUSTERED:
         pairs = n_clusters + changes[most >> (depth + 1) :].sum()
-        if pairs < ROWS_PER_BIN * 2 ** (depth + 1):
+        if pairs < const.ROWS_PER_BIN * 2 ** (depth + 1):
             break
         depth += 1
     return depth
@@ -474,9 +464,9 @@ def _depth_for_clusters(clusters: Clusters, rank: FloatArray, score: FloatArray)
 def in_blocks(cluster: IntArray, n_clusters: int, n_single: int = 0) -> tuple[IntArray, int]:
     """Return clusters, or blocks of whole clusters if these are many, and their number; the last `n_single` stay."""
     n_merged = n_clusters - n_single
-    if n_merged <= 2 * MOST_BLOCKS:
+    if n_merged <= 2 * const.MOST_BLOCKS:
         return cluster, n_clusters
-    block = cluster % MOST_BLOCKS
+    block = cluster % const.MOST_BLOCKS
     if n_single:
-        block = np.where(cluster < n_merged, block, cluster - n_merged + MOST_BLOCKS)
-    return block, MOST_BLOCKS + n_single
+        block = np.where(cluster < n_merged, block, cluster - n_merged + const.MOST_BLOCKS)
+    return block, const.MOST_BLOCKS + n_single

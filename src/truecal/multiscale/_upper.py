@@ -49,26 +49,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.numeric import find_root
 from truecal._lib.types import FloatArray
-from truecal.multiscale._constants import (
-    CURVES_KEPT,
-    CURVES_KEPT_FEW,
-    DAMPING,
-    EVENT_POINTS,
-    EVENT_REACH,
-    FEW_EFFECTIVE_ROWS,
-    FEW_INTERVALS,
-    GRID_STEPS,
-    GUESS_QUANTILE,
-    GUESS_SLOPE,
-    INTERVAL_RATE,
-    LIMIT_MARGIN,
-    LIMIT_MOST_STEPS,
-    LIMIT_TOLERANCE,
-    LUCKY_QUANTILE,
-    MOST_CONVOLVED,
-    MOST_ENUMERATED,
-    RATES_BY_INTERVALS,
-)
+from truecal.multiscale import _constants as const
 from truecal.multiscale._units import IntArray
 
 #: Number of equally probable parts of a normal law, whose middles stand for it.
@@ -146,7 +127,7 @@ class UpperLimit:
         mean, variance, *_ = self._moments(np.zeros(len(self))).sum(axis=1)
         if mean <= 0 or variance <= sys.float_info.min:
             return 0.0
-        return float(scipy.special.gammaincinv(mean**2 / variance, LUCKY_QUANTILE) * variance / mean)
+        return float(scipy.special.gammaincinv(mean**2 / variance, const.LUCKY_QUANTILE) * variance / mean)
 
     @cached_property
     def statistic(self) -> float:
@@ -260,15 +241,15 @@ class UpperLimit:
             return float(rough.max())
         kept = np.argsort(-rough)
         if (
-            len(self) <= FEW_INTERVALS
+            len(self) <= const.FEW_INTERVALS
         ):  # all with one interval moved, and some others, that may be the largest
-            kept = np.concatenate([np.arange(len(self)), kept[kept >= len(self)][:CURVES_KEPT_FEW]])
+            kept = np.concatenate([np.arange(len(self)), kept[kept >= len(self)][: const.CURVES_KEPT_FEW]])
             kept = kept[rough[kept] > rough.max() / 4]
         else:
-            kept = kept[:CURVES_KEPT]
+            kept = kept[: const.CURVES_KEPT]
             kept = kept[rough[kept] > 0]
         one, more = kept[kept < len(self)], kept[kept >= len(self)]
-        if len(self) > MOST_CONVOLVED:
+        if len(self) > const.MOST_CONVOLVED:
             found = [self._mixed(k, float(gap[k]), law[:, k]) for k in one] + list(rough[more])
         else:
             spread = np.sqrt(law[2])
@@ -278,7 +259,7 @@ class UpperLimit:
             ]
             if self._can_enumerate:
                 found.append(self._enumerated(others))
-        if self.extra is None and not self._counted and self.rows.min() < FEW_EFFECTIVE_ROWS:
+        if self.extra is None and not self._counted and self.rows.min() < const.FEW_EFFECTIVE_ROWS:
             found.append(rough)
         return min(max((float(np.max(part, initial=0.0)) for part in found), default=0.0), 1.0)
 
@@ -314,7 +295,7 @@ class UpperLimit:
     @cached_property
     def _can_enumerate(self) -> bool:
         """Whether every possible sample can be looked at: two or three scores, with few rows."""
-        few = len(self) <= 3 and float(np.prod(self.rows + 1)) <= MOST_ENUMERATED
+        few = len(self) <= 3 and float(np.prod(self.rows + 1)) <= const.MOST_ENUMERATED
         return few and self._counted and not self.within.any() and self.extra is None
 
     def _enumerated(self, gap: FloatArray) -> FloatArray:
@@ -343,7 +324,7 @@ class UpperLimit:
         energy = self._rough**2 - self.inside
         *_, law = self._curves(max(energy, self.energy * (1 + 1e-9)))
         spread = float(np.nan_to_num(law[2]).max())
-        return max(self.statistic + 3 * math.sqrt(spread), 1e-6 * self.largest**2) / GRID_STEPS
+        return max(self.statistic + 3 * math.sqrt(spread), 1e-6 * self.largest**2) / const.GRID_STEPS
 
     def _convolved(self, moved: IntArray | None, gap: FloatArray, spread: FloatArray) -> FloatArray:
         """Return P(T <= t) with normal errors of these standard deviations; all intervals move if `moved` is None."""
@@ -365,7 +346,7 @@ class UpperLimit:
             product = self._transform(moved, self.score[moved] - gap, size)
             product *= np.where(others, base, 1.0).prod(axis=1)
         grid = np.arange(last + 1)
-        law = np.fft.irfft(product, size, axis=1)[:, : last + 1] * np.exp(DAMPING / size * grid)
+        law = np.fft.irfft(product, size, axis=1)[:, : last + 1] * np.exp(const.DAMPING / size * grid)
         distance = (at + 0.5 - grid) * h / np.maximum(spread, h / 8)[:, np.newaxis]
         # A normal error would give half of a large atom at t away.
         smeared = np.sum(law * scipy.special.ndtr(distance), axis=1)
@@ -383,7 +364,7 @@ class UpperLimit:
         cell = np.rint(value / h).astype(np.intp)
         kept = cell < size // 2
         cell, row = cell[kept], row[kept]
-        damped = probability[kept] * np.exp(-DAMPING / size * cell)
+        damped = probability[kept] * np.exp(-const.DAMPING / size * cell)
         laws = np.bincount(row * size + cell, damped, len(interval) * size).reshape(-1, size)
         return np.fft.rfft(laws, axis=1)
 
@@ -421,10 +402,10 @@ class UpperLimit:
         trials = np.concatenate([whole, whole[mixed] + 1])
         factor = np.concatenate([1 - part, part[mixed]])
         mean, sd = trials * chance[row], np.sqrt(trials * (chance * (1 - chance))[row])
-        reach, spread = np.sqrt(most / share[row]) * rows[row], EVENT_REACH * sd + 15
+        reach, spread = np.sqrt(most / share[row]) * rows[row], const.EVENT_REACH * sd + 15
         first = np.maximum(np.maximum(np.ceil(middle[row] - reach), np.floor(mean - spread)), 0.0)
         last = np.minimum(np.minimum(np.floor(middle[row] + reach), np.ceil(mean + spread)), trials)
-        stride = np.maximum(np.floor(sd / EVENT_POINTS), 1.0)
+        stride = np.maximum(np.floor(sd / const.EVENT_POINTS), 1.0)
         count = np.maximum((last - first) // stride + 1, 0).astype(np.intp)
         of = np.repeat(np.arange(len(row)), count)
         events = first[of] + stride[of] * (np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count))
@@ -438,13 +419,15 @@ class UpperLimit:
     def limit(self, tail: float) -> float:
         """Return the limit that the error exceeds with probability `tail` at most."""
         target = float(scipy.special.ndtri(tail))
-        return self._search(target, self._rough * (1 - GUESS_SLOPE * (target - GUESS_QUANTILE)), exact=True)
+        return self._search(
+            target, self._rough * (1 - const.GUESS_SLOPE * (target - const.GUESS_QUANTILE)), exact=True
+        )
 
     @cached_property
     def _rough(self) -> float:
         """The limit at 5%, by the gamma law."""
         guess = math.sqrt(self.inside + self.energy + 2 * self.statistic)
-        return self._search(GUESS_QUANTILE, guess, exact=False)
+        return self._search(const.GUESS_QUANTILE, guess, exact=False)
 
     def _search(self, target: float, guess: float, *, exact: bool) -> float:
         """Return the error at which the normal quantile of the p-value falls to `target`."""
@@ -465,13 +448,13 @@ class UpperLimit:
                 guess = (low + high) / 2
             change = height(guess)
             low, high = (guess, high) if change > 0 else (low, guess)
-            if high - low <= 0.5 * high or len(known) > 3 + LIMIT_MOST_STEPS:
+            if high - low <= 0.5 * high or len(known) > 3 + const.LIMIT_MOST_STEPS:
                 break
-            guess *= 1 + math.copysign(max(1.5 * GUESS_SLOPE * abs(change), step), change)
+            guess *= 1 + math.copysign(max(1.5 * const.GUESS_SLOPE * abs(change), step), change)
             step *= 2
-        tolerance = (LIMIT_TOLERANCE if exact else 1e-2) * high
+        tolerance = (const.LIMIT_TOLERANCE if exact else 1e-2) * high
         root = find_root(height, low, high, xtol=tolerance)
-        step = LIMIT_MARGIN * root if exact else tolerance
+        step = const.LIMIT_MARGIN * root if exact else tolerance
         while (found := min(root + step, high)) < high and exact and height(found) > 0:
             step *= 4
         return found
@@ -483,7 +466,7 @@ class UpperLimit:
 
         The number of intervals grows with the number of rows, unless every score is one.
         """
-        pieces = max(round(factor**INTERVAL_RATE), 1) if self.within.any() else 1
+        pieces = max(round(factor**const.INTERVAL_RATE), 1) if self.within.any() else 1
         more = self._repeated(pieces, factor)
         truth = max(error**2 - more.inside, 0.0)
         gap = more.base * math.sqrt(truth / more.energy) if more.energy > 0 else more._everywhere(truth)
@@ -555,7 +538,10 @@ def _directions(share: FloatArray, score: FloatArray, energy: float) -> FloatArr
     reach = np.sqrt(energy / share)
     low, high = np.maximum(score - reach, 0.0), np.minimum(score + reach, 1.0)
     n = len(share)
-    grid = low + (high - low) * np.sin(np.linspace(0, np.pi / 2, RATES_BY_INTERVALS[n]))[:, np.newaxis] ** 2
+    grid = (
+        low
+        + (high - low) * np.sin(np.linspace(0, np.pi / 2, const.RATES_BY_INTERVALS[n]))[:, np.newaxis] ** 2
+    )
     rates = np.concatenate([grid, score[np.newaxis]])
     found = []
     for free in range(n):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truecal.multiscale._error import Scale, absolute_error, analyse
+from truecal.multiscale._error import absolute_error, analyse
 
 
 def test_without_error_the_bounds_have_mean_zero_or_less(draw):
@@ -11,9 +11,7 @@ def test_without_error_the_bounds_have_mean_zero_or_less(draw):
     for seed in range(300):
         found = analyse(draw(500, seed=seed)).found
         units, gap = found.units, found.gaps[1]
-        levels = [
-            Scale(1.0, found.levels.levels[2], units.bin[0] >> (units.depth - 4), found.levels.square[2, 0])
-        ]
+        levels = [(1.0, found.levels.levels[2], units.bin[0] >> (units.depth - 4), found.levels.square[2, 0])]
         smooth = absolute_error(units, [], gap, found.beta.sd(units.score), (1.0, 0.0))
         binned = absolute_error(units, levels, gap, np.ones((1, 500)), (0.0, 0.0))
         values.append([smooth.value, binned.below])

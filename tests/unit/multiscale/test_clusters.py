@@ -89,7 +89,7 @@ def test_very_many_clusters_are_blocks_of_them(monkeypatch):
     label = (rng.random(6000) < 1 / (1 + np.exp(-np.log(score / (1 - score)) - effect))).astype(int)
     sample = Sample.from_rows(label, score, clusters=np.arange(6000) // 3)
     alone = analyse(sample)
-    monkeypatch.setattr("truecal.multiscale._units.MOST_BLOCKS", 500)
+    monkeypatch.setattr("truecal.multiscale._constants.MOST_BLOCKS", 500)
     blocks = analyse(replace(sample))
     assert (alone.units.clusters.n_clusters, blocks.units.clusters.n_clusters) == (2000, 500)
     assert blocks.reliable
@@ -99,7 +99,7 @@ def test_very_many_clusters_are_blocks_of_them(monkeypatch):
 
 
 def test_clusters_without_weight_are_not_merged(monkeypatch):
-    monkeypatch.setattr("truecal.multiscale._units.MOST_BLOCKS", 3)
+    monkeypatch.setattr("truecal.multiscale._constants.MOST_BLOCKS", 3)
     block, number = in_blocks(np.arange(12), 12, 2)
     assert (block.tolist(), number) == ([0, 1, 2] * 3 + [0, 3, 4], 5)
     assert in_blocks(np.arange(6), 6) == (pytest.approx(np.arange(6)), 6)

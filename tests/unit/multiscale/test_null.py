@@ -114,7 +114,7 @@ def test_very_many_clusters_have_the_signs_of_blocks_of_them(monkeypatch):
     label = rng.random(6000) < score
     rows = score, score - label, np.ones(6000), cluster
     alone = ClusterNull(*rows)
-    monkeypatch.setattr("truecal.multiscale._units.MOST_BLOCKS", 500)
+    monkeypatch.setattr("truecal.multiscale._constants.MOST_BLOCKS", 500)
     blocks = ClusterNull(*rows)
     merged = ClusterNull(*rows[:3], cluster % 500)
     assert blocks.n_clusters == 500

@@ -12,8 +12,8 @@ from scipy.stats import beta, binom
 import truecal
 from support.grouped import sample_of
 from truecal.data.sample import Sample
+from truecal.multiscale import _constants
 from truecal.multiscale import _intervals as intervals
-from truecal.multiscale import _upper as upper
 from truecal.multiscale._error import analyse
 from truecal.multiscale._intervals import combined
 from truecal.multiscale._upper import UpperLimit
@@ -93,10 +93,10 @@ def test_many_intervals_agree_with_the_convolution(monkeypatch):
     p = rng.random(4000)
     sample = Sample.from_rows((rng.random(4000) < p**1.05).astype(int), p)
     mixed = analyse(sample).upper_limit()
-    assert len(mixed) > upper.MOST_CONVOLVED
+    assert len(mixed) > _constants.MOST_CONVOLVED
     error = mixed.limit(0.05)
-    monkeypatch.setattr(upper, "MOST_CONVOLVED", 1000)
-    monkeypatch.setattr(upper, "GRID_STEPS", 8000)
+    monkeypatch.setattr(_constants, "MOST_CONVOLVED", 1000)
+    monkeypatch.setattr(_constants, "GRID_STEPS", 8000)
     assert analyse(sample).upper_limit().pvalue(error) == pytest.approx(0.05, abs=0.003)
 
 

@@ -213,9 +213,9 @@ def tally(score: FloatArray, count: FloatArray, positives: FloatArray) -> FloatA
     return np.stack([np.bincount(cell, column, N_CELLS) for column in (count, positives, count * score)])
 
 
-def weigh(cells: FloatArray, rows: float | None = None) -> Evidence:
+def weigh(cells: FloatArray) -> Evidence:
     """Return the evidence of independent rows from their `tally`, or of many streams with `rows` rows each."""
-    total = float(cells[..., 0, :].sum()) if rows is None else rows
+    total = float(cells[0].sum())
     squares = _apply(cells[..., :1, :], *_SQUARE_TABLES)
     return Evidence(_apply(cells, *_RATIO_TABLES), squares, total, total)
 
