@@ -14,7 +14,7 @@ import numpy as np
 
 # --- Constants that change results --------------------------------------------------------------------------
 
-# Bins (`units`, `levels`, the components of the test).
+# Bins (`_units`, `_levels`, the components of the test).
 
 #: Rows per bin, on average, at the finest level: with fewer, a bin says little about its own noise. Clusters per bin
 #: where rows depend on each other. Chosen on: prototype.
@@ -22,7 +22,7 @@ ROWS_PER_BIN = 6
 #: The test has at most 2**10 bins. Convention.
 MOST_TEST_LEVELS = 10
 
-# Smooth curves (`curves`).
+# Smooth curves (`_curves`).
 
 #: Cells of equal mass that the curves are fitted to. Convention: finer ones change fits by less than their noise.
 CURVE_CELLS = 256
@@ -36,7 +36,7 @@ RIDGE_ROWS = 0.5
 #: Convention.
 CERTAIN = 1e-8
 
-# Evidence (`evidence`).
+# Evidence (`_evidence`).
 
 #: Energy of a block that holds error, in units of the noise of one degree of freedom times the root of their number.
 #: Chosen on: A, B and C1 with 200 and 800 rows, among some 230 settings.
@@ -51,32 +51,32 @@ MOST_FREEDOM = 1.5
 #: Chosen on: with the prior odds.
 UNSEEN_SHARE = 0.5
 #: Under calibration P(Z > 0.13 / alpha) was about alpha or less, so that 0.13 / Z is a p-value. Chosen on: calibrated
-#: samples of six kinds of scores with 100 to 2,000 rows (benchmarks/agreement).
+#: samples of six kinds of scores with 100 to 2,000 rows (experiments/agreement).
 EVIDENCE_SCALE = 0.13
 
-# The l1 error (`absolute`).
+# The l1 error (`_error`).
 
 #: Sharpness a of the smooth sign: 2 standard deviations count as nearly certain. Chosen on: prototype.
 SHARPNESS = 2.0
 
-# Lower limits (`intervals`).
+# Lower limits (`_limits`).
 
 #: A lower limit is positive only if the closed-form p-value of calibration is at most this many times its tail. Chosen
 #: on: A, B and C1, so that the test does not reject beside a positive lower limit in fewer than 1 of 1,000 samples.
 LIMIT_EVIDENCE = 0.5
 
-# Upper limits (`partition`, `upper`).
+# Upper limits (`_intervals`, `_upper`).
 
 #: Exponent of the number of intervals of scores: the rate at which curves of smoothness 1 can be told from the
-#: identity (Ingster).
+#: identity (Ingster). Chosen on: theory.
 INTERVAL_RATE = 0.4
 #: Every distinct score is an interval if each has this many rows on average, and if they are not more than this many
-#: times the number of intervals of continuous scores. Chosen on: the populations of benchmarks/honest.
+#: times the number of intervals of continuous scores. Chosen on: the populations of experiments/honest.
 ROWS_PER_SCORE, MOST_SCORES = 9, 7
 #: There are at least this many intervals. Chosen on: with the two before.
 FEWEST_INTERVALS = 4
 #: Energy between the halves of intervals counts as far as it exceeds this many standard deviations of its noise. Chosen
-#: on: the populations of benchmarks/honest.
+#: on: the populations of experiments/honest.
 CLEAR_ENERGY = 0.7
 #: Quantile of the statistic of a calibrated model below which an observed one does not count. Chosen on: the same.
 LUCKY_QUANTILE = 0.2
@@ -89,11 +89,11 @@ FEW_EFFECTIVE_ROWS = 8
 #: of 0.5. With 0, 1 and 4 they were shown to be smaller in up to 36%, 10% and 7% of 150 samples, at a level of 5%.
 FEWEST_HOLDERS = 4
 
-# Clusters (`clusters`, `flips`).
+# Clusters (`_units`, `_null`).
 
 #: Fewer clusters say too little about how much clusters differ. Convention.
 MIN_CLUSTERS = 15
-#: So do clusters whose effective number is no larger: Student's t has no variance then.
+#: So do clusters whose effective number is no larger: Student's t has no variance then. Chosen on: theory.
 MIN_EFFECTIVE_CLUSTERS = 3.0
 #: Effective number of clusters, out of G, that is needed to show how much clusters differ: the sum of the first and of
 #: the second divided by G, which is 4 for 15 clusters and 3 for 45. Of fewer than 15 clusters it is that share, because
@@ -104,16 +104,16 @@ FLIP_FEWEST, FLIP_USUAL = (2.5, 22.5), 15
 #: by G, up to 40 clusters. With a power of 1 and 40 clusters the test hardly finds risks of twice the rate of events;
 #: with 0 it finds them, at a level of up to 0.09. Chosen on: the same designs.
 FLIP_POWER, FLIP_MOST = (0.5, 10.0), 40
-#: With random signs for fewer clusters than this no p-value is 0.05 or less.
+#: With random signs for fewer clusters than this no p-value is 0.05 or less. Chosen on: theory.
 FEWEST_SIGNS = 6
 #: A p-value up to this counts although the clusters hold little information, as it allows for any dependence.
 #: Convention.
 CLEAR_PVALUE = 0.05
 
-# The test of calibration (`omnibus`, `null`).
+# The test of calibration (`_omnibus`, `_null`).
 
 #: Weights of the families of components; those of smooth tests and of levels of bins are shared among their members.
-#: Chosen on: the cases of benchmarks/power that are named "tuned".
+#: Chosen on: the cases of experiments/power that are named "tuned".
 TEST_WEIGHTS = {"level": 1.0, "spread": 1.1, "logistic": 0.4, "smooth": 0.4, "waves": 0.8, "bins": 0.5}
 #: Number of terms of the smooth tests, and which of them are those of waves. Chosen on: the same.
 SMOOTH_TERMS, WAVE_TERMS = (4, 8, 16), slice(2, 8)
@@ -130,15 +130,18 @@ TEST_CELLS = 2048
 #: narrow cells and drawn as binomials, which makes variances too large by less than 1%. Convention, for speed.
 MOST_DRAWN_ROWS, MOST_TRIALS = 1 << 17, 4096
 #: More than twice as many clusters are merged into so many blocks, which are independent too and tell the variance of a
-#: sum to within 2%, so that neither estimates nor draws take longer the more clusters there are.
+#: sum to within 2%, so that neither estimates nor draws take longer the more clusters there are. Convention.
 MOST_BLOCKS = 4096
 
-# The band of rising curves (`monotone`).
+#: With a judge: gold rows in a cell, on average, from which on their sum is taken to be normal. Convention.
+GOLD_PER_CELL = 20
+
+# The band of rising curves (`_limits`).
 
 #: Number of cells of equal mass beyond which scores are grouped. Chosen on: width for n from 300 to 100,000.
 BAND_CELLS = 400
 
-# Comparison of two models (`difference`).
+# Comparison of two models (`_combine`).
 
 #: Fewer rows may be ordered alike by chance. Convention.
 FEWEST_ORDERED_ROWS = 20
@@ -167,6 +170,8 @@ MOST_ENUMERATED = 2**12
 #: Curves whose exact probability is computed, by their approximate one. With up to so many intervals, whose few rows
 #: may make it poor, these are all with one interval moved, and the last number of others.
 CURVES_KEPT, FEW_INTERVALS, CURVES_KEPT_FEW = 3, 8, 12
+#: With labels that are not the truth: equally probable parts of a normal law, whose middles stand for it.
+NORMAL_PARTS = 256
 #: What the transform of the convolution is damped by at the end of the grid, so that nothing wraps around.
 DAMPING = 20.0
 #: Standard deviations of a number of events that are looked at, and at most how many points for each of them.
@@ -198,3 +203,5 @@ GUESS_QUANTILE, GUESS_SLOPE = -1.645, 0.2
 TRIALS_AT_ONCE, LABELS_AT_ONCE, BINOMIALS_AT_ONCE = 1 << 15, 1 << 21, 1 << 22
 #: Multiplications up to which OpenBLAS uses one thread.
 ONE_THREAD = 1 << 18
+#: Up to so many clusters sums of products over runs of scores are made from a full table.
+FULL_TABLE_CLUSTERS = 2000

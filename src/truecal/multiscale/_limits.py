@@ -219,9 +219,6 @@ def jensen_limit(size: float, levels: list[Level], spread: list[FloatArray], tai
 
 # --- Rising curves ---------------------------------------------------------------------------------------
 
-#: Up to so many clusters sums of products are made from a full table, which is faster.
-_FEW_CLUSTERS = 2000
-
 
 class Runs:
     r"""Runs of cells of scores: the observed rate of each, and how well it is known.
@@ -328,7 +325,7 @@ class Runs:
             scipy.sparse.csr_array((values, (table.cluster, place)), shape=shape)
             for values in (table.positives, table.weight)
         ]
-        if table.n_clusters <= _FEW_CLUSTERS:
+        if table.n_clusters <= const.FULL_TABLE_CLUSTERS:
             tables = [values.toarray() for values in tables]
         labels, weight = tables
         totals = []

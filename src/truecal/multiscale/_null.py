@@ -55,9 +55,6 @@ from truecal.data.pseudo_labels import Gold
 from truecal.multiscale import _constants as const
 from truecal.multiscale._units import gram, hardly_sparse, in_blocks
 
-#: Gold rows in a cell, on average, from which on their sum is taken to be normal.
-_GOLD_PER_CELL = 20
-
 
 @dataclass(frozen=True, eq=False)
 class Trials:
@@ -381,7 +378,7 @@ class GoldNull(_IndependentNull):
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield blocks of residuals of gold labels that were drawn again."""
         cells, first = np.unique(self._cell, return_index=True)
-        many = len(self._cell) > _GOLD_PER_CELL * len(cells)
+        many = len(self._cell) > const.GOLD_PER_CELL * len(cells)
         centre, sd = np.zeros(len(self._sd)), self._sd
         if many:  # sums over the rows of a cell are nearly normal
             centre[cells] = np.add.reduceat(self._weight * (self._chance - self._mean), first)

@@ -52,9 +52,6 @@ from truecal._lib.types import FloatArray
 from truecal.multiscale import _constants as const
 from truecal.multiscale._units import IntArray
 
-#: Number of equally probable parts of a normal law, whose middles stand for it.
-_NORMAL_PARTS = 256
-
 
 @dataclass(frozen=True, eq=False)
 class UpperLimit:
@@ -384,7 +381,7 @@ class UpperLimit:
         )
         if self.extra is not None:
             sd = np.sqrt(self.noise(rate, interval) / rows)
-            normal = scipy.special.ndtri((np.arange(_NORMAL_PARTS) + 0.5) / _NORMAL_PARTS)
+            normal = scipy.special.ndtri((np.arange(const.NORMAL_PARTS) + 0.5) / const.NORMAL_PARTS)
             row = np.repeat(np.arange(len(interval)), len(normal))
             gap = (score - rate)[row] + sd[row] * np.tile(normal, len(interval))
             return row, share[row] * gap**2, np.full(len(row), 1 / len(normal))
