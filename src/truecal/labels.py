@@ -8,19 +8,20 @@ belongs to that class.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_count, check_real
-from truecal._lib.text import counted
+from truecal._lib.text import counted, listing
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import check_length, refuse_missing, to_array, to_numbers
 from truecal.data.faults import bad_values
 from truecal.data.labels import number_values
 from truecal.data.pseudo_labels import FEWEST_GOLD, FEWEST_OF_CLASS, Censored, Judged, Misclassified, Soft
-from truecal.exceptions import InputError
+from truecal.exceptions import InputError, warn_user
 
 __all__ = ["censored", "judged", "misclassified", "soft"]
 
@@ -28,6 +29,45 @@ __all__ = ["censored", "judged", "misclassified", "soft"]
 _LEAST_INFORMATION = 1.1
 #: Standard errors by which a rate must lie outside [0, 1] to contradict sensitivity and specificity.
 _CLEAR = 3.0
+#: What is wrong with a value of each argument, in words, and what to do.
+_RULES: dict[str, tuple[Callable[[FloatArray], Any], str, str]] = {
+    "judge": (
+        lambda v: (v < 0) | (v > 1),
+        "outside [0, 1]",
+        "Pass 0 and 1, such as verdict == 'right', or probabilities; a rating from 1 to 10 as (rating - 1) / 9.",
+    ),
+    "gold": (
+        lambda v: ~np.isnan(v) & (v != 0) & (v != 1),
+        "other than 0, 1 and NaN",
+        "Pass 0 and 1, and NaN or None where no human labelled.",
+    ),
+    "probability": (
+        lambda v: ~((v > 0) & (v <= 1)),
+        "outside (0, 1]",
+        "Every row must have had a chance of a gold label.",
+    ),
+    "fraction": (lambda v: (v < 0) | (v > 1), "outside [0, 1]", "Divide votes by annotators."),
+    "n_annotators": (
+        lambda v: ~((v >= 1) & (v == np.floor(v))),
+        "other than whole numbers of at least 1",
+        "Pass the number of votes of each row.",
+    ),
+    "label": (
+        lambda v: (v != 0) & (v != 1),
+        "other than 0 and 1",
+        "Pass the labels as 0 and 1; a model's probabilities go to truecal.labels.judged, with gold labels.",
+    ),
+    "time": (
+        lambda v: ~((v >= 0) & np.isfinite(v)),
+        "below 0 or infinite",
+        "Pass the time from the start, as a number.",
+    ),
+    "event": (
+        lambda v: ~((v >= 0) & (v == np.floor(v))),
+        "other than 0, 1, 2, ...",
+        "0 is censored; 1, 2, ... are causes.",
+    ),
+}
 
 
 def judged(judge: ArrayLike, gold: ArrayLike, probability: ArrayLike | float | None = None) -> Judged:
@@ -69,44 +109,25 @@ def judged(judge: ArrayLike, gold: ArrayLike, probability: ArrayLike | float | N
     >>> 0.0 in truecal.confidence_interval(truecal.labels.judged(judge, gold), p)
     True
     """
-    said = _numbers(judge, "judge", columns=True)
-    refuse_missing(said, "judge")
-    if (outside := (said < 0) | (said > 1)).any():
-        raise bad_values(
-            outside, said, "judge", "value", "outside [0, 1]", remedy="Pass 0 and 1, or probabilities."
-        )
-    human = _numbers(gold, "gold")
-    check_length(human, "gold", len(said), "judge")
+    said = _column(judge, "judge", columns=True)
+    human = _column(gold, "gold", beside=("judge", len(said)))
     known = ~np.isnan(human)
-    odd = known & (human != 0) & (human != 1)
-    if odd.any():
-        rule, remedy = "other than 0, 1 and NaN", "NaN means: not labelled by a human."
-        raise bad_values(odd, human, "gold", "value", rule, remedy=remedy)
     n_gold, ones = int(known.sum()), int(human[known].sum())
     if n_gold < len(human) and (n_gold < FEWEST_GOLD or min(ones, n_gold - ones) < FEWEST_OF_CLASS):
         raise InputError(
-            f"has {counted(n_gold, 'label')}, of which {ones} are 1: too few to tell how the judge errs. At least "
-            f"{FEWEST_GOLD}, and {FEWEST_OF_CLASS} of each class, are needed",
+            f"has {counted(n_gold, 'label')}, {n_gold - ones} of them 0 and {ones} of them 1: too few to tell how the "
+            f"judge errs. At least {FEWEST_GOLD}, and {FEWEST_OF_CLASS} of each class, are needed",
             argument="gold",
             count=n_gold,
-            remedy="Label more rows, or pass the gold rows alone as y_true.",
+            remedy="Label more rows, or use the rows with gold labels alone.",
         )
-    return Judged(said.reshape(len(said), -1), human, _probability(probability, human))
-
-
-def _probability(probability: ArrayLike | float | None, gold: FloatArray) -> FloatArray | None:
-    """Return the probabilities of gold labels, which lie in (0, 1]."""
-    if probability is None:
-        return None
-    given = _numbers(probability, "probability", len(gold))
-    check_length(given, "probability", len(gold), "gold")
-    refuse_missing(given, "probability")
-    if (outside := ~((given > 0) & (given <= 1))).any():
-        remedy = "Every row must have had a chance of a gold label."
-        raise bad_values(outside, given, "probability", "value", "outside (0, 1]", remedy=remedy)
-    if (never := (given == 1) & np.isnan(gold)).any():
-        raise bad_values(never, given, "probability", "value", "of 1 in a row without a gold label")
-    return given
+    pi = None
+    if probability is not None:
+        pi = _column(probability, "probability", beside=("gold", len(human)), one_for_all=True)
+        if (never := (pi == 1) & ~known).any():
+            rule, remedy = "of 1 in a row without a gold label", "Pass the probability of being chosen."
+            raise bad_values(never, pi, "probability", "value", rule, remedy=remedy)
+    return Judged(said.reshape(len(said), -1), human, pi)
 
 
 def soft(fraction: ArrayLike, n_annotators: ArrayLike | int | None = None) -> Soft:
@@ -134,23 +155,14 @@ def soft(fraction: ArrayLike, n_annotators: ArrayLike | int | None = None) -> So
     >>> truecal.weak_calibration(votes, [0.1, 0.3, 0.8, 0.9]).observed_expected.value
     0.9523809523809523
     """
-    share = _numbers(fraction, "fraction")
-    refuse_missing(share, "fraction")
-    if (outside := (share < 0) | (share > 1)).any():
-        remedy = "Divide votes by annotators."
-        raise bad_values(outside, share, "fraction", "value", "outside [0, 1]", remedy=remedy)
+    share = _column(fraction, "fraction")
     if n_annotators is None:
         return Soft(share)
-    number = _numbers(n_annotators, "n_annotators", len(share))
-    check_length(number, "n_annotators", len(share), "fraction")
-    if (wrong := ~((number >= 1) & (number == np.floor(number)))).any():
-        raise bad_values(wrong, number, "n_annotators", "value", "that is not a whole number of at least 1")
+    number = _column(n_annotators, "n_annotators", beside=("fraction", len(share)), one_for_all=True)
     votes = share * number
     if (part := np.abs(votes - np.rint(votes)) > 0.01 * number + 1e-9).any():
-        remedy = "Fractions are votes divided by annotators."
-        raise bad_values(
-            part, share, "fraction", "value", "that so many annotators cannot give", remedy=remedy
-        )
+        rule, remedy = "that so many annotators cannot give", "Fractions are votes divided by annotators."
+        raise bad_values(part, share, "fraction", "value", rule, remedy=remedy)
     return Soft(share, number)
 
 
@@ -189,10 +201,7 @@ def misclassified(
     >>> round(truecal.weak_calibration(seen, [0.2, 0.7, 0.4, 0.3]).observed_expected.value, 4)
     1.0714
     """
-    seen = _numbers(label, "label")
-    refuse_missing(seen, "label")
-    if (odd := (seen != 0) & (seen != 1)).any():
-        raise bad_values(odd, seen, "label", "value", "other than 0 and 1")
+    seen = _column(label, "label")
     a = check_real("sensitivity", sensitivity, above=0, at_most=1)
     b = check_real("specificity", specificity, above=0, at_most=1)
     if a + b <= _LEAST_INFORMATION:
@@ -201,6 +210,7 @@ def misclassified(
             f"{_LEAST_INFORMATION:g} is needed",
             argument="sensitivity",
             value=sensitivity,
+            remedy="Label some rows by hand, and pass them with truecal.labels.judged.",
         )
     counts = None
     if validated is not None:
@@ -220,6 +230,7 @@ def misclassified(
             f"which is guessing",
             argument="validated",
             value=validated,
+            remedy="Validate more rows.",
         )
     _refuse_contradiction(labels)
     return labels
@@ -291,24 +302,20 @@ def censored(
     >>> 0.0 in truecal.confidence_interval(seen, p)
     True
     """
-    when = _numbers(time, "time")
-    refuse_missing(when, "time")
-    if (wrong := ~((when >= 0) & np.isfinite(when))).any():
-        raise bad_values(wrong, when, "time", "value", "that is negative or infinite")
-    what = _numbers(event, "event")
-    check_length(what, "event", len(when), "time")
-    refuse_missing(what, "event")
-    if (odd := ~((what >= 0) & (what == np.floor(what)))).any():
-        raise bad_values(
-            odd,
-            what,
-            "event",
-            "value",
-            "other than 0, 1, 2, ...",
-            remedy="0 is censored; 1, 2, ... are causes.",
-        )
+    when = _column(time, "time")
+    what = _column(event, "event", beside=("time", len(when)))
     number = check_count("cause", cause)
     until = check_real("horizon", horizon, above=0)
+    causes = sorted({int(one) for one in np.unique(what)} - {0})
+    if causes and number not in causes:
+        raise InputError(
+            f"{number} does not occur in event, which holds {listing(causes)}",
+            argument="cause",
+            value=cause,
+            remedy="Choose one of these.",
+        )
+    if causes == [1, 2] and what.all():  # as R codes them
+        warn_user("event holds 1 and 2 and no 0: no row is censored. If 1 means censored, pass event - 1.")
     stratum: Any = strata
     if strata is not None and np.ndim(strata) > 0:
         column = to_array(strata, "strata")[0]
@@ -320,13 +327,22 @@ def censored(
     return Censored(when, what, until, stratum, number)
 
 
-def _numbers(values: Any, name: str, n: int | None = None, *, columns: bool = False) -> FloatArray:
-    """Return one number for each row, missing ones as NaN.
+def _column(
+    values: Any,
+    name: str,
+    *,
+    beside: tuple[str, int] | None = None,
+    columns: bool = False,
+    one_for_all: bool = False,
+) -> FloatArray:
+    """Return one number for each row, or refuse those that break the rule of their name; gold labels may be missing.
 
-    With `n` a single number stands for all rows; with `columns`, several for each row are possible.
+    There must be as many rows as the argument `beside` has. With `columns`, several numbers for each row are possible;
+    with `one_for_all` a single number stands for all rows.
     """
-    if n is not None and np.ndim(values) == 0:
-        return np.full(n, check_real(name, values))
+    if one_for_all and beside is not None and np.ndim(values) == 0:
+        values = np.full(beside[1], check_real(name, values))
+    wrong, rule, remedy = _RULES[name]
     array = to_array(values, name)[0]
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -338,4 +354,11 @@ def _numbers(values: Any, name: str, n: int | None = None, *, columns: bool = Fa
         )
     if array.size == 0:
         raise InputError("is empty", argument=name)
-    return to_numbers(array, name).astype(np.float64)
+    numbers = to_numbers(array, name, remedy).astype(np.float64)
+    if beside is not None:
+        check_length(numbers, name, beside[1], beside[0])
+    if name != "gold":
+        refuse_missing(numbers, name)
+    if (odd := wrong(numbers)).any():
+        raise bad_values(odd, numbers, name, "value", rule, remedy=remedy)
+    return numbers

@@ -79,22 +79,6 @@ def test_the_order_of_rows_does_not_matter(data, kind):
     np.testing.assert_allclose(one.noise, other.noise, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda y: labels.judged(1 - y, y),
-        lambda y: labels.soft(y.astype(float)),
-        lambda y: labels.misclassified(y, sensitivity=1, specificity=1),
-        lambda y: labels.censored(np.where(y == 1, 0.5, 2.0), y, horizon=1.0),
-    ],
-)
-def test_true_labels_give_the_ordinary_result(data, make):
-    p, y = data["p"] ** 1.3, data["y"]
-    plain, made = (truecal.estimate(one, p, confidence_level=0.95) for one in (y, make(y)))
-    assert (plain.value, plain.interval) == (made.value, made.interval)
-    assert made.label_kind is None
-
-
 def test_gold_rows_alone_if_the_judge_is_useless(data):
     rng = np.random.default_rng(3)
     gold = np.where(rng.random(N) < 0.2, data["y"], np.nan)
@@ -170,7 +154,17 @@ def test_what_is_refused(data):
         ),
         (
             lambda: labels.censored([1.0, -2.0], [True, False], horizon=1.0),
-            "time has 1 value that is negative",
+            "time has 1 value below 0",
+        ),
+        (lambda: labels.judged([3, 10], [0, 1]), r"\(rating - 1\) / 9"),
+        (lambda: labels.judged(["right", "wrong"], [0, 1]), "non-numeric.*verdict =="),
+        (lambda: labels.judged([0, 1], ["", "yes"]), "non-numeric.*NaN or None"),
+        (lambda: labels.misclassified([0.2, 1], sensitivity=0.9, specificity=0.9), "labels.judged"),
+        (lambda: labels.censored([1.0, 2.0], [0, 2], horizon=1.0), "cause 1 does not occur.*holds 2"),
+        (lambda: truecal.estimate(seen, (p > 0.5) * 1.0), "only 0 and 1"),
+        (
+            lambda: truecal.estimate(seen, p, sample_weight=np.full(N, 2), weighting="counts"),
+            "Repeat each row",
         ),
         (lambda: truecal.estimate(seen, p[1:]), "same length"),
         (lambda: truecal.estimate(seen, classes, multiclass="classwise"), "needs true labels"),
@@ -182,6 +176,11 @@ def test_what_is_refused(data):
     for call, words in refusals:
         with pytest.raises(InputError, match=words):
             call()
+
+
+def test_events_of_1_and_2_may_be_censored_and_events():
+    with pytest.warns(truecal.CalibrationWarning, match="event - 1"):
+        labels.censored([1.0, 2.0], [1, 2], horizon=3.0)
 
 
 def test_a_horizon_beyond_the_follow_up_is_refused():

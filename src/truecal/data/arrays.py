@@ -165,7 +165,9 @@ def _plain_array(data: Any) -> NDArray[Any]:
     return np.array([np.asarray(row) for row in array]) if lists else array
 
 
-def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:
+def to_numbers(
+    array: NDArray[Any], name: str, remedy: Remedy | str | None = None
+) -> NDArray[np.floating[Any]]:
     """Return real numbers in their own floating type, missing ones as NaN, or refuse anything else."""
     if array.dtype.kind == "f":
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -173,7 +175,7 @@ def to_numbers(array: NDArray[Any], name: str) -> NDArray[np.floating[Any]]:
         raise InputError("must be real numbers. Complex data not supported", argument=name)
     odd = _not_numbers(array)
     if odd is not None:
-        raise bad_values(odd, array, name, "non-numeric value")
+        raise bad_values(odd, array, name, "non-numeric value", remedy=remedy)
     if array.dtype.kind == "O":
         array = np.where(find_missing(array), np.nan, array)
     return array.astype(np.float64)

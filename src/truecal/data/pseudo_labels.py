@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +42,8 @@ FEWEST_GOLD, FEWEST_OF_CLASS = 30, 5
 _FOLDS = 5
 #: A judge is described by about as many gold rows at most: more say the same.
 _MOST_FITTED = 10_000
+#: Rows whose probabilities are computed at a time, so that they stay in the cache.
+_STEP = 1 << 15
 #: Its probabilities are moved to calibrated scores by about as many rows at most.
 _MOST_MOVED = 100_000
 #: What `Gold` knows row by row.
@@ -61,6 +63,9 @@ _ROWS_PER_STRATUM, _MOST_STRATA = 50, 10
 _FEWEST_AT_RISK, _LEAST_UNCENSORED = 10, 0.05
 #: P-value below which gold rows are reported not to be a random sample.
 _NOT_RANDOM = 1e-3
+
+
+_NONE: FloatArray = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +175,8 @@ class PseudoLabels:
         Parameters that were estimated from other rows.
     may_vary_less : bool
         Whether they may vary less than true labels, as means of several annotators do.
-    score, weight : ndarray of shape (n,), or None
-        Scores and weights of the rows, in a sample.
+    score, weight : ndarray of shape (n,)
+        Scores and weights of the rows, in a sample; before that they are empty.
     """
 
     value: FloatArray
@@ -181,8 +186,8 @@ class PseudoLabels:
     gold: Gold | None = None
     nuisance: Nuisance | None = None
     may_vary_less: bool = False
-    score: FloatArray | None = None
-    weight: FloatArray | None = None
+    score: FloatArray = field(default_factory=lambda: _NONE)
+    weight: FloatArray = field(default_factory=lambda: _NONE)
 
     @cached_property
     def exact(self) -> bool:
@@ -193,8 +198,6 @@ class PseudoLabels:
     @cached_property
     def n_noisy(self) -> float:
         """Number of rows with equal residuals r that would be as uncertain, (sum r^2)^2 / sum r^4, in a sample."""
-        assert self.score is not None
-        assert self.weight is not None
         square = (self.weight * (self.score - self.value)) ** 2
         return float(square.sum()) ** 2 / max(float(square @ square), 1e-300)
 
@@ -220,8 +223,8 @@ class PseudoLabels:
 class ImperfectLabels(ABC):
     """Labels of one of the kinds of `truecal.labels`, which take the place of ``y_true``."""
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(next(iter(vars(self).values())))  # the first column
 
     def at(self, score: FloatArray, cluster: IntArray | None = None) -> PseudoLabels:
         """Return the pseudo-labels for scores; rows of the same cluster may depend on each other.
@@ -265,9 +268,6 @@ class Judged(ImperfectLabels):
     gold: FloatArray
     probability: FloatArray | None = None
 
-    def __len__(self) -> int:
-        return len(self.gold)
-
     def _at(self, score: FloatArray, cluster: IntArray | None) -> PseudoLabels:
         """Return :math:`z = m + (G / pi) (y - m)`."""
         rows = np.flatnonzero(~np.isnan(self.gold))
@@ -278,7 +278,7 @@ class Judged(ImperfectLabels):
         judge = (self.judge[:, 0] > 0.5).astype(np.int8)
         pi = len(rows) / len(score) if self.probability is None else self.probability
         logit = _logit(score, _SCORE_END)
-        gold = Gold(label, judge, pi, np.empty(0), 1.0, 1.0)
+        gold = Gold(label, judge, pi, _NONE, 1.0, 1.0)
         own = np.broadcast_to(gold.pi, len(rows))
         chance = _chance_given_judge(self.judge, score, logit, gold, own, cluster)
         y, f, q, w = self.gold[rows], score[rows], chance[rows], 1 / own**2
@@ -366,16 +366,19 @@ def _chance_given_judge(
         )
         own[fold == number] = (start + design @ fitted)[fold == number]
         mean += fitted / _FOLDS
-    # A line in the logit of the score, whose level and slope depend on the judges.
-    level, slope = np.full(len(score), mean[0]), np.full(len(score), mean[1])
-    for (said, middle, width), first, second in zip(judges, mean[2::2], mean[3::2], strict=True):
-        level += (first / width) * (said - middle)
-        slope += (second / width) * (said - middle)
-    slope *= (offset - centre) / spread
-    level += slope
-    level += offset
-    level[rows] = own
-    return _inside(expit(level), _CHANCE_END)
+    chance = np.empty(len(score))
+    for first in range(
+        0, len(score), _STEP
+    ):  # a line in the logit, whose level and slope depend on the judges
+        some = slice(first, first + _STEP)
+        level, slope = mean[0], mean[1]
+        for number, (said, middle, width) in enumerate(judges, start=1):
+            column = (said[some] - middle) / width
+            level = level + mean[2 * number] * column
+            slope = slope + mean[2 * number + 1] * column
+        chance[some] = expit(offset[some] + level + slope * ((offset[some] - centre) / spread))
+    chance[rows] = expit(own)
+    return np.clip(chance, _CHANCE_END, 1 - _CHANCE_END, out=chance)
 
 
 def _folds(score: FloatArray, judge: FloatArray, label: FloatArray, cluster: IntArray | None) -> IntArray:
@@ -418,12 +421,14 @@ def _gold_at_random(
     """Return the p-value of a score test that gold rows were drawn with their probabilities."""
     from scipy.special import chdtrc
 
-    x = np.vstack([np.ones_like(logit), logit, judge.T])
+    columns = [logit, *judge.T]
     if probability is None:
-        x = x[1:] - x[1:].mean(axis=1, keepdims=True)
-        share = len(rows) / len(logit)
-        total, covariance = x[:, rows].sum(axis=1), share * (1 - share) * (x @ x.T)
+        share, mean = len(rows) / len(logit), np.array([one.mean() for one in columns])
+        total = np.array([one[rows].sum() for one in columns]) - len(rows) * mean
+        products = np.array([[one @ other for other in columns] for one in columns])
+        covariance = share * (1 - share) * (products - len(logit) * np.outer(mean, mean))
     else:
+        x = np.vstack([np.ones_like(logit), *columns])
         total = x[:, rows].sum(axis=1) - x @ probability
         covariance = (x * (probability * (1 - probability))) @ x.T
     found, _, rank, _ = np.linalg.lstsq(covariance, total, rcond=1e-9)
@@ -463,9 +468,6 @@ class Soft(ImperfectLabels):
     fraction: FloatArray
     n_annotators: FloatArray | None = None
 
-    def __len__(self) -> int:
-        return len(self.fraction)
-
     def _at(self, score: FloatArray, cluster: IntArray | None) -> PseudoLabels:
         """Return the fractions themselves."""
         note = (
@@ -501,9 +503,6 @@ class Misclassified(ImperfectLabels):
     sensitivity: float
     specificity: float
     validated: tuple[float, float] | None = None
-
-    def __len__(self) -> int:
-        return len(self.label)
 
     @property
     def youden(self) -> float:
@@ -563,9 +562,6 @@ class Censored(ImperfectLabels):
     strata: int | IntArray | None = None
     cause: int = 1
 
-    def __len__(self) -> int:
-        return len(self.time)
-
     @cached_property
     def seen(self) -> BoolArray:
         """Which rows have a known outcome at the horizon."""
@@ -599,8 +595,8 @@ class Censored(ImperfectLabels):
         lost = self.time[rows][~self.seen[rows]]
         at_risk = int(np.count_nonzero(self.time[rows] >= lost.max()))
         return InputError(
-            f"is too late for these data: {counted(at_risk, 'row')} of {len(rows):,} in a stratum were followed until "
-            f"{float(lost.max()):g}, where rows are still censored, and too few beyond",
+            f"is too late for these data: {counted(at_risk, 'row')} of {len(rows):,} in a stratum had a follow-up "
+            f"until {float(lost.max()):g}, where rows are still censored, and too few beyond",
             argument="horizon",
             value=self.horizon,
             remedy="Choose an earlier horizon, or fewer strata.",

@@ -505,6 +505,19 @@ def _rows_of_pseudo_labels(
     pseudo = truth.at(score.astype(np.float64), common["cluster"])
     if pseudo.exact:
         return _rows(pseudo.value == 1, score, target, common)
+    if common["counts"]:
+        raise InputError(
+            "'counts' needs true labels: rows that count several times would share the noise of one label",
+            argument="weighting",
+            value="counts",
+            remedy="Repeat each row as often as it counts, if these are different rows.",
+        )
+    if not ((score > 0) & (score < 1)).any():
+        raise InputError(
+            f"holds only 0 and 1, and {pseudo.kind} need probabilities between them",
+            argument="y_proba",
+            remedy="Pass probabilities, or true labels.",
+        )
     return replace(_rows(pseudo.value, score, target, common), pseudo=pseudo)
 
 

@@ -209,8 +209,6 @@ def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
 
 def _null_of_pseudo_labels(pseudo: PseudoLabels, scale: float) -> Null:
     """Return how to resample labels that are not the truth: gold labels are drawn again, others get random signs."""
-    assert pseudo.score is not None
-    assert pseudo.weight is not None
     if pseudo.gold is not None:
         return GoldNull(pseudo.score, pseudo.weight, pseudo.gold)
     weight = pseudo.weight if scale == 1 else pseudo.weight * scale

@@ -243,8 +243,6 @@ def label_notes(sample: Sample, norm: float, confidence_level: float | None) -> 
     from truecal.inference.interval import interval_of
     from truecal.multiscale import analyse
 
-    assert pseudo.score is not None
-    assert pseudo.weight is not None
     if (pseudo.weight == 1).all():
         alone = group_sorted(pseudo.score, pseudo.gold.judge.astype(float), pseudo.score.dtype)
     else:
