@@ -80,7 +80,8 @@ class _Rules:
             return
         rows = self.frame.lazy.select(label=labels.values).drop_nulls().group_by("label").len()
         counts = self.frame.table.collect(rows.sort("len", "label", descending=True))
-        counts = counts.filter(pl.col("label").is_in(seen))
+        named = pl.Series(seen, dtype=counts.schema["label"])  # 0 and 0.25 are of one type there
+        counts = counts.filter(pl.col("label").is_in(named.implode()))
         strays, n = counts["label"][2:], int(counts["len"][2:].sum())
         if _FEW * n > counts["len"].sum():
             return
