@@ -88,7 +88,7 @@ def report() -> None:
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = Path(folder, "report.html")
         assessment.to_html(page, source="flights")
-        browser.view(920, height=1040)
+        browser.view(920, height=1165)
         browser.open(page)
         (HERE / "report.png").write_bytes(base64.b64decode(browser.screenshot(full=False)))
 
