@@ -10,22 +10,8 @@ import numpy as np
 from truecal._lib.checks import check_choice, check_flag
 from truecal._lib.text import counted, level
 from truecal.assessment._plotdata import CalibrationPlot, calibration_plot
+from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
-from truecal.display._style import (
-    BLUE,
-    GREEN,
-    INK,
-    RED,
-    axes_or_new,
-    count_axis,
-    draw_diagonal,
-    ink,
-    legend_below,
-    legend_inside,
-    percent_axis,
-    split_below,
-    tidy,
-)
 from truecal.inference.thresholds import NetBenefit, net_benefit
 from truecal.inference.weak_calibration import Parameter
 
@@ -105,7 +91,7 @@ class CalibrationPlotDisplay(Display):
         self,
         ax: Any = None,
         *,
-        color: Any = BLUE,
+        color: Any = draw.BLUE,
         groups: bool = True,
         logistic: bool = True,
         outcomes: bool = True,
@@ -140,11 +126,11 @@ class CalibrationPlotDisplay(Display):
             With its axes in `ax_` and `outcomes_ax_`, and its figure in `figure_`.
         """
         data, curve = self.data, self.data.groups
-        ax = axes_or_new(ax, figsize=(4.8, 5.4) if outcomes else (4.8, 4.6))
-        below = split_below(ax, 0.22) if outcomes else None
-        draw_diagonal(ax)
+        ax = draw.axes_or_new(ax, figsize=(4.8, 5.4) if outcomes else (4.8, 4.6))
+        below = draw.split_below(ax, 0.22) if outcomes else None
+        draw.draw_diagonal(ax)
         if logistic and np.isfinite(data.logistic).any():
-            style = {"color": GREEN, "linewidth": 1.4, "linestyle": "--", "label": "logistic curve"}
+            style = {"color": draw.GREEN, "linewidth": 1.4, "linestyle": "--", "label": "logistic curve"}
             ax.plot(data.score, data.logistic, **style)
         options = {"color": color, "linewidth": 1.8, "label": "flexible curve", **line}
         ax.plot(data.score, data.flexible, **options)
@@ -152,34 +138,34 @@ class CalibrationPlotDisplay(Display):
             x, y = curve.bins.mean_score, curve.bins.mean_label
             ends = np.maximum([y - curve.interval_lower, curve.interval_upper - y], 0)
             name = f"{counted(len(x), 'group')}, {level(curve.confidence_level)} intervals"
-            ax.errorbar(x, y, ends, fmt="^", color=INK, markersize=5, linewidth=1.0, label=name)
+            ax.errorbar(x, y, ends, fmt="^", color=draw.INK, markersize=5, linewidth=1.0, label=name)
         for axis in (ax.xaxis, ax.yaxis):
-            percent_axis(axis)
+            draw.percent_axis(axis)
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
         title = f"{curve.target}, n = {curve.n:,.10g}"
-        tidy(ax, xlabel="" if below else "predicted risk (%)", ylabel="observed risk (%)", title=title)
+        draw.tidy(ax, xlabel="" if below else "predicted risk (%)", ylabel="observed risk (%)", title=title)
         if below is not None:
             middle, width = (data.edges[:-1] + data.edges[1:]) / 2, 0.8 * float(data.edges[1])
-            below.bar(middle, data.events, width, color=RED, label="event")
-            below.bar(middle, -data.others, width, color=INK, label="no event")
-            below.axhline(0, color=INK, linewidth=0.8)
+            below.bar(middle, data.events, width, color=draw.RED, label="event")
+            below.bar(middle, -data.others, width, color=draw.INK, label="no event")
+            below.axhline(0, color=draw.INK, linewidth=0.8)
             below.set_xlim(0, 1)
-            percent_axis(below.xaxis)
-            count_axis(below.yaxis)
+            draw.percent_axis(below.xaxis)
+            draw.count_axis(below.yaxis)
             below.yaxis.set_major_formatter(_unsigned)
-            tidy(below, xlabel="predicted risk (%)", ylabel="rows")
+            draw.tidy(below, xlabel="predicted risk (%)", ylabel="rows")
             ax.tick_params(labelbottom=False)
             ax.figure.align_ylabels([ax, below])
             if legend:
                 side: dict[str, Any] = {"transform": below.transAxes, "fontsize": "small", "rotation": 90}
-                below.text(1.02, 1.0, "event", color=RED, va="top", **side)
-                below.text(1.02, 0.0, "none", color=ink(), va="bottom", **side)
+                below.text(1.02, 1.0, "event", color=draw.RED, va="top", **side)
+                below.text(1.02, 0.0, "none", color=draw.ink(), va="bottom", **side)
         if legend:
-            legend_inside(ax, "lower right")
+            draw.legend_inside(ax, "lower right")
         if text:
             box: dict[str, Any] = {
-                "color": ink(),
+                "color": draw.ink(),
                 "fontsize": "small",
                 "va": "top",
                 "transform": ax.transAxes,
@@ -271,7 +257,7 @@ class DecisionCurveDisplay(Display):
         *,
         quantity: str = "net_benefit",
         name: str = "model",
-        color: str = BLUE,
+        color: str = draw.BLUE,
         band: bool = True,
         recalibrated: bool = True,
         legend: bool = True,
@@ -300,7 +286,7 @@ class DecisionCurveDisplay(Display):
         {drawn}
         """
         check_choice("quantity", quantity, tuple(_QUANTITIES))
-        ax = axes_or_new(ax, figsize=(4.6, 3.6))
+        ax = draw.axes_or_new(ax, figsize=(4.6, 3.6))
         curve, x = self.curve, self.curve.thresholds
         value = getattr(curve, quantity)
         ends = {"net_benefit": (curve.low, curve.high), "cost": (curve.cost_low, curve.cost_high)}.get(
@@ -310,14 +296,14 @@ class DecisionCurveDisplay(Display):
             label = f"{level(curve.confidence_level)} interval, pointwise"
             ax.fill_between(x, *ends, color=color, alpha=0.2, linewidth=0, label=label)
         if quantity == "net_benefit":
-            ax.plot(x, curve.treat_all, color=RED, linewidth=1.2, label="act always")
+            ax.plot(x, curve.treat_all, color=draw.RED, linewidth=1.2, label="act always")
             if recalibrated:
-                style = {"color": GREEN, "linewidth": 1.2, "linestyle": "--", "label": "recalibrated"}
+                style = {"color": draw.GREEN, "linewidth": 1.2, "linestyle": "--", "label": "recalibrated"}
                 ax.plot(x, curve.recalibrated, **style)
-        ax.axhline(0, color=INK, linewidth=1.0, label="act never" if quantity == "net_benefit" else None)
+        ax.axhline(0, color=draw.INK, linewidth=1.0, label="act never" if quantity == "net_benefit" else None)
         ax.plot(x, value, **{"color": color, "linewidth": 1.8, "label": name, **line})
-        tidy(ax, xlabel="threshold probability (%)", ylabel=_QUANTITIES[quantity], title=curve.target)
-        percent_axis(ax.xaxis)
+        draw.tidy(ax, xlabel="threshold probability (%)", ylabel=_QUANTITIES[quantity], title=curve.target)
+        draw.percent_axis(ax.xaxis)
         ax.set_xlim(float(x.min()), float(x.max()) if len(x) > 1 else float(x.min()) + 0.01)
         if quantity == "net_benefit":
             # Acting always falls without limit as the threshold rises; the part near the model matters.
@@ -325,5 +311,5 @@ class DecisionCurveDisplay(Display):
             low = float(min(curve.low.min(), 0.0)) if band else float(min(value.min(), 0.0))
             ax.set_ylim(min(-0.15 * top, max(1.1 * low, -0.5 * top)), 1.08 * top)
         if legend:
-            legend_below([ax], columns=2)
+            draw.legend_below([ax], columns=2)
         return self._drawn(ax)

@@ -16,20 +16,9 @@ from truecal.data import as_sample, read_rows
 from truecal.data.arrays import warn_of_other_order
 from truecal.data.groups import split_rows, split_sample
 from truecal.data.sample import Sample
+from truecal.display import _style as draw
 from truecal.display._base import Display, check_rows, column, describe_plot
 from truecal.display._reliability import ReliabilityDisplay
-from truecal.display._style import (
-    INK,
-    RED,
-    axes_or_new,
-    estimator_style,
-    label_outer,
-    legend_below,
-    panels,
-    percent_axis,
-    short_count,
-    tidy,
-)
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError
 from truecal.inference.audit import Audit
@@ -237,7 +226,7 @@ class ComparisonDisplay(Display):
             return self._plot_overlay(ax, legend, options)
         names, estimators = column(self.rows, "name"), column(self.rows, "estimator")
         labels = ["\n".join(textwrap.wrap(self._label(name), _LETTERS)) for name in names]
-        ax = axes_or_new(
+        ax = draw.axes_or_new(
             ax, figsize=(4.2, 1.3 + sum(0.15 + 0.17 * (1 + label.count("\n")) for label in labels))
         )
         spread = np.linspace(-0.16, 0.16, len(estimators)) if len(estimators) > 1 else [0.0]
@@ -245,12 +234,16 @@ class ComparisonDisplay(Display):
             rows = [row for row in self.rows if row["name"] == name]
             if rows[0].get("low") is not None:
                 ax.plot(
-                    [rows[0]["low"], rows[0]["high"]], [place, place], color=INK, linewidth=2.5, alpha=0.55
+                    [rows[0]["low"], rows[0]["high"]],
+                    [place, place],
+                    color=draw.INK,
+                    linewidth=2.5,
+                    alpha=0.55,
                 )
             for row in rows:
                 index = estimators.index(row["estimator"])
                 style = {
-                    **estimator_style(row["estimator"], index),
+                    **draw.estimator_style(row["estimator"], index),
                     "linestyle": "none",
                     "clip_on": False,
                     "markersize": 6,
@@ -258,35 +251,39 @@ class ComparisonDisplay(Display):
                 }
                 label = row["estimator"] if place == 0 else None
                 ax.plot([row["value"]], [place + spread[index]], label=label, **style)
-        tidy(ax, xlabel=f"calibration error, l{self.rows[0].get('norm', 2):g} (%)")
+        draw.tidy(ax, xlabel=f"calibration error, l{self.rows[0].get('norm', 2):g} (%)")
         ax.set_yticks(range(len(names)), labels)
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.grid(False, axis="y")
         ax.set_xlim(left=0)
-        percent_axis(ax.xaxis)
+        draw.percent_axis(ax.xaxis)
         if legend:
             confidence = self.rows[0].get("confidence_level")
             title = f"bars: {100 * confidence:g}% intervals" if confidence else ""
-            legend_below([ax], columns=min(4, len(estimators)), handlelength=1, title=title)
+            draw.legend_below([ax], columns=min(4, len(estimators)), handlelength=1, title=title)
         return self._drawn(ax)
 
     def _label(self, name: str) -> str:
         """Return a name with the number of rows where these differ."""
         sizes = {row["name"]: row.get("n") for row in self.rows}
         size = sizes[name]
-        return str(name) if size is None or len(set(sizes.values())) == 1 else f"{name} ({short_count(size)})"
+        return (
+            str(name)
+            if size is None or len(set(sizes.values())) == 1
+            else f"{name} ({draw.short_count(size)})"
+        )
 
     def _plot_overlay(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
         self._require_curves()
-        ax = axes_or_new(ax, figsize=(4.2, 4.4))
+        ax = draw.axes_or_new(ax, figsize=(4.2, 4.4))
         for name, curve in self.curves.items():
             ReliabilityDisplay(replace(curve, has_band=False)).plot(
                 ax, name=self._label(name), legend=False, **options
             )
-        tidy(ax, xlabel="score", ylabel="observed frequency")
+        draw.tidy(ax, xlabel="score", ylabel="observed frequency")
         ax.set_title("", loc="left")
         if legend:
-            legend_below([ax], columns=3)
+            draw.legend_below([ax], columns=3)
         return self._drawn(ax)
 
     def _require_curves(self) -> None:
@@ -297,13 +294,13 @@ class ComparisonDisplay(Display):
 
     def _plot_curves(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
         self._require_curves()
-        axes = panels(ax, len(self.curves))
+        axes = draw.panels(ax, len(self.curves))
         for one, (name, curve) in zip(axes, self.curves.items(), strict=True):
             ReliabilityDisplay(curve).plot(one, legend=False, **options)
-            tidy(one, title=self._label(name))
-        label_outer(axes, "score", "observed frequency")
+            draw.tidy(one, title=self._label(name))
+        draw.label_outer(axes, "score", "observed frequency")
         if legend:
-            legend_below(axes)
+            draw.legend_below(axes)
         return self._drawn(*axes)
 
 
@@ -367,12 +364,12 @@ class AuditDisplay(Display):
         {drawn}
         """
         audit, shown = self.audit, self.audit.segments[: check_count("most", most)]
-        ax = axes_or_new(ax, figsize=(5.6, 1.6 + 0.24 * len(shown)))
-        ax.axvline(0, color=INK, linewidth=0.8, linestyle="--")
+        ax = draw.axes_or_new(ax, figsize=(5.6, 1.6 + 0.24 * len(shown)))
+        ax.axvline(0, color=draw.INK, linewidth=0.8, linestyle="--")
         named = set()
         for place, segment in enumerate(shown):
             found = segment in audit.found
-            color, text = (RED, "found (level or slope)") if found else (INK, "not found")
+            color, text = (draw.RED, "found (level or slope)") if found else (draw.INK, "not found")
             ends = [segment.low, segment.high]
             ax.plot(ends, [place, place], color=color, linewidth=2.5, alpha=0.45, solid_capstyle="butt")
             style = {"color": color, "marker": "o", "linestyle": "none", "markersize": 5, **options}
@@ -380,15 +377,15 @@ class AuditDisplay(Display):
             named.add(text)
         ax.set_yticks(range(len(shown)), [_label(segment.name, segment.n) for segment in shown])
         ax.set_ylim(len(shown) - 0.5, -0.5)
-        tidy(ax, xlabel="observed less predicted (%)")
+        draw.tidy(ax, xlabel="observed less predicted (%)")
         ax.grid(False, axis="y")
-        percent_axis(ax.xaxis, sign=True)
+        draw.percent_axis(ax.xaxis, sign=True)
         if legend:
             title = f"{len(shown)} of {audit.n_searched:,} segments\n{level(1 - audit.alpha)} simultaneous intervals"
-            legend_below([ax], columns=1, title=title)
+            draw.legend_below([ax], columns=1, title=title)
         return self._drawn(ax)
 
 
 def _label(name: str, n: int) -> str:
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-    return f"{short} ({short_count(n)})"
+    return f"{short} ({draw.short_count(n)})"

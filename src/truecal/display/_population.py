@@ -11,20 +11,8 @@ from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray, NormLike
 from truecal.assessment._plotdata import SCALES, ScoreHistogram, score_histogram
 from truecal.data import as_sample
+from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
-from truecal.display._style import (
-    BLUE,
-    INK,
-    RED,
-    axes_or_new,
-    axis_floor,
-    draw_diagonal,
-    legend_below,
-    percent_axis,
-    score_axis,
-    text_handle,
-    tidy,
-)
 from truecal.estimators._binning import EqualMass, partition, summarize_bins
 from truecal.exceptions import InputError
 from truecal.results import BinTable
@@ -162,7 +150,7 @@ class CurveDisplay(Display):
         ax: Any = None,
         *,
         name: str | None = None,
-        color: str = RED,
+        color: str = draw.RED,
         scale: str = "linear",
         legend: bool = True,
         **line: Any,
@@ -184,8 +172,8 @@ class CurveDisplay(Display):
         {drawn}
         """
         check_choice("scale", scale, SCALES)
-        ax = axes_or_new(ax, figsize=(4.2, 3.9))
-        draw_diagonal(ax)
+        ax = draw.axes_or_new(ax, figsize=(4.2, 3.9))
+        draw.draw_diagonal(ax)
         score, complement = _grid()
         value = self.population.curve(score, complement)
         options = {"color": color, "linewidth": 1.8, "label": self.name or "curve", **line}
@@ -196,16 +184,16 @@ class CurveDisplay(Display):
         ax.plot(np.where(bold, score, np.nan), value, **options)
         if self.bins is not None:
             self._draw_bins(ax, self.bins)
-        tidy(ax, xlabel="score", ylabel="observed frequency", title=name or self.target)
-        score_axis(ax, scale, self._floor(score, complement, below))
+        draw.tidy(ax, xlabel="score", ylabel="observed frequency", title=name or self.target)
+        draw.score_axis(ax, scale, self._floor(score, complement, below))
         rows = 1e4 if self.bins is None else max(float(self.bins.count.sum()), 10)
-        score_axis(ax, scale, 10.0 ** -math.ceil(math.log10(rows)), "y")
+        draw.score_axis(ax, scale, 10.0 ** -math.ceil(math.log10(rows)), "y")
         if legend:
             handles = ax.get_legend_handles_labels()[0]
             if self.true_error is not None:
                 what = "true error" if self.bins is None else "error of the fit"
-                handles.append(text_handle(f"{what} {100 * self.true_error:.2f}%"))
-            legend_below([ax], columns=1, handles=handles)
+                handles.append(draw.text_handle(f"{what} {100 * self.true_error:.2f}%"))
+            draw.legend_below([ax], columns=1, handles=handles)
         return self._drawn(ax)
 
     def _floor(self, score: FloatArray, complement: FloatArray, below: FloatArray) -> float:
@@ -225,7 +213,7 @@ class CurveDisplay(Display):
             [np.minimum(2 * spread, bins.mean_label), np.minimum(2 * spread, 1 - bins.mean_label)]
         )
         ax.errorbar(
-            bins.mean_score, bins.mean_label, yerr=bars, fmt="o", color=BLUE, ecolor=INK, markersize=3.5,
+            bins.mean_score, bins.mean_label, yerr=bars, fmt="o", color=draw.BLUE, ecolor=draw.INK, markersize=3.5,
             elinewidth=1, clip_on=False, label=f"data, {len(bins)} bins", zorder=3,
         )  # fmt: skip
 
@@ -346,7 +334,13 @@ class ScoreDisplay(Display):
 
     @describe_plot
     def plot(
-        self, ax: Any = None, *, name: str | None = None, color: str = BLUE, legend: bool = True, **line: Any
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        color: str = draw.BLUE,
+        legend: bool = True,
+        **line: Any,
     ) -> Self:
         """Draw the histogram and the fit.
 
@@ -363,21 +357,21 @@ class ScoreDisplay(Display):
         {drawn}
         """
         shown = self.histogram
-        ax = axes_or_new(ax)
+        ax = draw.axes_or_new(ax)
         edges, height = _outline(shown, shown.share, shown.at_zero, shown.at_one)
         ax.stairs(height, edges, fill=True, color=color, alpha=0.5, label="scores")
         top = float(height.max())
         if shown.expected is not None:
             edges, height = _outline(shown, shown.expected, shown.expected_at_zero, shown.expected_at_one)
-            options = {"color": RED, "linewidth": 1.5, "label": self.name or "fit", **line}
+            options = {"color": draw.RED, "linewidth": 1.5, "label": self.name or "fit", **line}
             ax.stairs(height, edges, baseline=None, **options)
             top = max(top, float(height.max()))
         title = f"{name or shown.target}, n = {shown.n:,.10g}"
-        tidy(ax, xlabel=_AXES[shown.scale], ylabel=_UNITS[shown.scale], title=title)
-        score_axis(ax, shown.scale, axis_floor(shown))
+        draw.tidy(ax, xlabel=_AXES[shown.scale], ylabel=_UNITS[shown.scale], title=title)
+        draw.score_axis(ax, shown.scale, draw.axis_floor(shown))
         ax.set_ylim(0, 1.05 * top)
         if shown.scale != "linear":
-            percent_axis(ax.yaxis)
+            draw.percent_axis(ax.yaxis)
         if legend:
             self._draw_legend(ax)
         return self._drawn(ax)
@@ -392,8 +386,8 @@ class ScoreDisplay(Display):
             for end, share, expected in ends
             if share
         ]
-        handles = [*ax.get_legend_handles_labels()[0], *map(text_handle, notes)]
-        legend_below([ax], handles=handles)
+        handles = [*ax.get_legend_handles_labels()[0], *map(draw.text_handle, notes)]
+        draw.legend_below([ax], handles=handles)
 
 
 def _outline(histogram: ScoreHistogram, share: Any, at_zero: float, at_one: float) -> tuple[Any, Any]:

@@ -15,23 +15,8 @@ from truecal.assessment._plotdata import ScoreHistogram, axis_top, score_histogr
 from truecal.data.arrays import AGAINST_THE_REST
 from truecal.data.question import ask
 from truecal.data.sample import Sample
+from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
-from truecal.display._style import (
-    CYCLE,
-    INK,
-    axes_or_new,
-    axis_floor,
-    count_axis,
-    draw_diagonal,
-    label_outer,
-    legend_below,
-    panels,
-    score_axis,
-    split_below,
-    text_handle,
-    tidy,
-    wrapped,
-)
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
 from truecal.inference.reliability import (
@@ -339,22 +324,22 @@ class ReliabilityDisplay(Display):
             return self._plot_classes(ax, self.name if name is None else name, options)
         shown = self.histogram if histogram else None
         name = self.name if name is None else name
-        ax = axes_or_new(ax, figsize=(4.2, 5.0) if shown else (4.2, 4.3))
+        ax = draw.axes_or_new(ax, figsize=(4.2, 5.0) if shown else (4.2, 4.3))
         before = sum(other.get_gid() == _CURVE for other in ax.lines)
-        color = CYCLE[before % len(CYCLE)] if color is None else color
+        color = draw.CYCLE[before % len(draw.CYCLE)] if color is None else color
         self.histogram_ax_ = below = self._histogram_axes(ax, before, shown)
         if not before:
-            draw_diagonal(ax)
+            draw.draw_diagonal(ax)
         if self.confidence is not None:
             self._draw_confidence(ax, self.confidence, color, name)
         self._draw_curve(
-            ax, color, {} if name is None else {"label": wrapped(name, ax)}, line, band=not before
+            ax, color, {} if name is None else {"label": draw.wrapped(name, ax)}, line, band=not before
         )
         self._label(ax, below, before, name)
         self._set_scales(ax, shown, max(self._largest, ax.get_xlim()[1] if before else 0.0))
         if shown and below:
             draw_counts(below, shown, color, fill=not before)
-            tidy(below, xlabel="score", ylabel="rows")
+            draw.tidy(below, xlabel="score", ylabel="rows")
             ax.tick_params(labelbottom=False)
             ax.figure.align_ylabels([ax, below])
         if legend:
@@ -364,17 +349,17 @@ class ReliabilityDisplay(Display):
     def _plot_classes(self, ax: Any, name: str | None, options: dict[str, Any]) -> Self:
         """Draw one diagram for each class, without histograms."""
         axes, legend = (
-            panels(ax, len(self.classes), columns=5 if len(self.classes) > 9 else 3),
+            draw.panels(ax, len(self.classes), columns=5 if len(self.classes) > 9 else 3),
             options.pop("legend"),
         )
         for one, display in zip(axes, self.classes, strict=True):
             display.plot(one, histogram=False, legend=False, **options)
-            title = wrapped(display.curve.target.removesuffix(AGAINST_THE_REST), one)
-            tidy(one, title=title if name is None else f"{name}, {title}")
+            title = draw.wrapped(display.curve.target.removesuffix(AGAINST_THE_REST), one)
+            draw.tidy(one, title=title if name is None else f"{name}, {title}")
             display._set_scales(one, None, max(each._largest for each in self.classes))
-        label_outer(axes, "score", "observed frequency")
+        draw.label_outer(axes, "score", "observed frequency")
         if legend:
-            legend_below(axes)
+            draw.legend_below(axes)
         self.histogram_ax_ = None
         return self._drawn(*axes)
 
@@ -382,7 +367,7 @@ class ReliabilityDisplay(Display):
     def _histogram_axes(ax: Any, before: int, histogram: ScoreHistogram | None) -> Any:
         """Return the axes below a diagram: the ones that its first curve made, or new ones for a histogram."""
         if not before:
-            ax._truecal_histogram = split_below(ax, 0.26) if histogram else None
+            ax._truecal_histogram = draw.split_below(ax, 0.26) if histogram else None
         return getattr(ax, "_truecal_histogram", None)
 
     def _draw_curve(
@@ -398,9 +383,11 @@ class ReliabilityDisplay(Display):
         few = len(score) <= _FEW
         if curve.has_band and band:
             text = f"{level(curve.confidence_level)} consistency band, if calibrated"
-            ax.fill_between(score, lower, upper, color=INK, alpha=0.25, linewidth=0, label=text, gid=_BAND)
+            ax.fill_between(
+                score, lower, upper, color=draw.INK, alpha=0.25, linewidth=0, label=text, gid=_BAND
+            )
             if few:  # no score lies between two others, so draw the band at the scores
-                ax.vlines(score, lower, upper, color=INK, alpha=0.35, linewidth=2.5, gid=_BAND)
+                ax.vlines(score, lower, upper, color=draw.INK, alpha=0.35, linewidth=2.5, gid=_BAND)
         names = {"isotonic": "isotonic (CORP)", "sweep": f"{curve.n_bins} bins of the sweep"}
         options = {"linewidth": 1.6, "label": names.get(self.kind, f"{curve.n_bins} bins"), "gid": _CURVE}
         if few:
@@ -411,8 +398,8 @@ class ReliabilityDisplay(Display):
         """Label the axes; the title and the band are those of one model, and are removed if there are several."""
         worth = self.curve.effective_size
         size = f"n = {self.curve.n:,.10g}" if worth is None else f"effective n = {worth:,.0f}"
-        title = "" if before else wrapped(f"{name or self.curve.target}, {size}", ax)
-        tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
+        title = "" if before else draw.wrapped(f"{name or self.curve.target}, {size}", ax)
+        draw.tidy(ax, xlabel="" if below else "score", ylabel="observed frequency", title=title)
         if before:
             ax.set_title("", loc="left")
             for artist in [artist for artist in ax.collections if artist.get_gid() == _BAND]:
@@ -428,20 +415,20 @@ class ReliabilityDisplay(Display):
     def _set_scales(self, ax: Axes, histogram: ScoreHistogram | None, largest: float) -> None:
         scale, floor, top = (
             histogram.scale if histogram else "linear",
-            axis_floor(histogram),
+            draw.axis_floor(histogram),
             axis_top(largest),
         )
-        score_axis(ax, scale, floor, top=top)
+        draw.score_axis(ax, scale, floor, top=top)
         # A frequency nearer to an end than one row in n cannot be told from it.
         nearest = max(10.0 ** -math.ceil(math.log10(max(self.curve.n, 10))), floor)
-        score_axis(ax, scale, nearest, "y", top=top)
+        draw.score_axis(ax, scale, nearest, "y", top=top)
 
     def _draw_confidence(self, ax: Axes, band: ConfidenceBand, color: Any, name: str | None) -> None:
         """Draw where the true curve may lie, in the colour of the curve."""
         what = "confidence band" if self.kind == "isotonic" else "confidence intervals"
         label = f"{level(band.confidence_level)} {what}, {band.kind}"
         if name is not None:
-            label = wrapped(f"{name}: {label}", ax)
+            label = draw.wrapped(f"{name}: {label}", ax)
         if self.kind == "isotonic":
             ax.fill_between(
                 band.score, band.lower, band.upper, color=color, alpha=0.3, linewidth=0, label=label
@@ -455,20 +442,16 @@ class ReliabilityDisplay(Display):
             old.remove()
         handles = ax.get_legend_handles_labels()[0]
         if self.estimate is not None:
-            handles.append(text_handle(f"{self.estimate.estimator} {self.estimate.value:.4f}"))
-        legend_below([below or ax], handles=handles)
+            handles.append(draw.text_handle(f"{self.estimate.estimator} {self.estimate.value:.4f}"))
+        draw.legend_below([below or ax], handles=handles)
 
 
 def draw_counts(ax: Axes, histogram: ScoreHistogram, color: Any, *, fill: bool = True) -> None:
     """Draw rows in each bin of scores; those of exactly 0 and 1 with the outermost bins, or beyond them."""
-    rows = histogram.share * histogram.n
-    edges, at_zero, at_one = histogram.edges, histogram.at_zero * histogram.n, histogram.at_one * histogram.n
-    if histogram.scale == "linear":
-        rows[0] += at_zero
-        rows[-1] += at_one
-    else:
-        rows, edges = np.append(at_zero, rows), np.append(0.0, edges)
-        rows, edges = np.append(rows, at_one), np.append(np.minimum(edges, 1 - 2.0**-53), 1.0)
+    rows, edges = histogram.rows, histogram.edges
+    if histogram.scale != "linear":
+        rows = np.concatenate([[histogram.at_zero], histogram.share, [histogram.at_one]]) * histogram.n
+        edges = np.concatenate([[0.0], np.minimum(edges, 1 - 2.0**-53), [1.0]])
     ax.stairs(rows, edges, fill=fill, color=color, alpha=0.55 if fill else 0.9)
     drawn = 0.0 if fill else ax.get_ylim()[1] / (2 if ax.get_yscale() == "log" else 1.08)
     top = max(float(rows.max()), drawn)
@@ -479,4 +462,4 @@ def draw_counts(ax: Axes, histogram: ScoreHistogram, color: Any, *, fill: bool =
         ax.set_ylim(0.7, 2 * top)
     else:
         ax.set_ylim(0, 1.08 * top)
-    count_axis(ax.yaxis)
+    draw.count_axis(ax.yaxis)

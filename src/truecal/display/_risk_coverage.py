@@ -104,36 +104,41 @@ class RiskCoverageDisplay(Display):
         if ax is None:
             pyplot = require("matplotlib.pyplot", extra="app", purpose="Drawing")
             ax = pyplot.subplots(1, 2, figsize=(7.2, 3.4), layout="constrained")[1]
-        axes = (
-            list(np.ravel(np.asarray(ax, dtype=object)))[:2]
-            if isinstance(ax, Sequence | np.ndarray)
-            else [ax]
-        )
-        curve, before = self.curve, sum(other.get_gid() == _CURVE for other in axes[0].lines)
-        color = CYCLE[before % len(CYCLE)] if color is None else color
-        name = name or self.name or curve.target
-        style = {"color": color, "linewidth": 1.6, "gid": _CURVE, **line}
-        if len(curve.threshold) <= _FEW:
+        axes = list(np.ravel(np.asarray(ax, dtype=object)))[:2]
+        before = sum(other.get_gid() == _CURVE for other in axes[0].lines)
+        style = {
+            "color": CYCLE[before % len(CYCLE)] if color is None else color,
+            "linewidth": 1.6,
+            "gid": _CURVE,
+        }
+        if len(self.curve.threshold) <= _FEW:
             style = {"marker": "o", "markersize": 4, **style}
-        x = {0: curve.coverage, 1: curve.threshold}
-        for k, one in enumerate(axes):
-            value, ends = curve.accuracy, (curve.lower, curve.upper)
-            if k == 0:
-                value, ends = curve.risk, (1 - curve.upper, 1 - curve.lower)
-            if check_flag("band", band):
-                label = "" if before else f"{level(curve.confidence_level)} interval, pointwise"
-                one.fill_between(x[k], *ends, color=color, alpha=0.2, linewidth=0, label=label)
-            if k == 1:
-                label = "" if before else "accuracy if calibrated"
-                dashes = {"linewidth": 1.0, "linestyle": (0, (4, 2)), "label": label}
-                one.plot(x[k], curve.mean_score, color=color, **dashes)
-            one.plot(x[k], value, **{"label": wrapped(name, one), **style})
+        self._draw(
+            axes, name or self.name or self.curve.target, check_flag("band", band), before, style | line
+        )
         self._label(axes, before)
         if legend:
-            for old in [old for old in (*axes[0].figure.legends, *(one.get_legend() for one in axes)) if old]:
+            for old in filter(None, (*axes[0].figure.legends, *(one.get_legend() for one in axes))):
                 old.remove()
             legend_below(axes, columns=3, handles=_handles(axes))
         return self._drawn(*axes)
+
+    def _draw(self, axes: Sequence[Any], name: str, band: bool, before: int, style: dict[str, Any]) -> None:
+        """Draw the curve in one or two panels; what is there before already has the labels of the others."""
+        curve, color = self.curve, style["color"]
+        panels = (
+            (curve.coverage, curve.risk, 1 - curve.upper, 1 - curve.lower),
+            (curve.threshold, curve.accuracy, curve.lower, curve.upper),
+        )
+        for one, (x, value, low, high) in zip(axes, panels, strict=False):
+            if band:
+                label = "" if before else f"{level(curve.confidence_level)} interval, pointwise"
+                one.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0, label=label)
+            if one is not axes[0]:
+                label = "" if before else "accuracy if calibrated"
+                dashes = {"linewidth": 1.0, "linestyle": (0, (4, 2)), "label": label}
+                one.plot(x, curve.mean_score, color=color, **dashes)
+            one.plot(x, value, **{"label": wrapped(name, one), **style})
 
     def _label(self, axes: Sequence[Any], before: int) -> None:
         title = f"AURC {self.curve.aurc:.4f}, n = {self.curve.n:,.10g}"

@@ -12,21 +12,8 @@ from truecal._lib.checks import check_choice
 from truecal._lib.types import NormLike
 from truecal.assessment._plotdata import BinCounts, bin_counts, bin_counts_of_study
 from truecal.data import as_sample
+from truecal.display import _style as draw
 from truecal.display._base import Display, check_rows, column, describe_plot
-from truecal.display._style import (
-    BLUE,
-    INK,
-    axes_or_new,
-    estimator_legend,
-    estimator_style,
-    label_outer,
-    legend_below,
-    panels,
-    percent_axis,
-    short_count,
-    size_axis,
-    tidy,
-)
 from truecal.exceptions import InputError
 from truecal.simulation import Study
 
@@ -118,25 +105,32 @@ class BiasDisplay(Display):
         known = [row for row in self.rows if row.get(quantity) is not None]
         if not known:
             raise InputError(f"These estimators do not estimate the true error, so there is no {quantity}.")
-        populations, estimators = column(known, "population"), column(known, "estimator")
-        axes = panels(ax, len(populations))
+        populations, signed = column(known, "population"), quantity.endswith("bias")
+        axes = draw.panels(ax, len(populations))
         for panel, population in zip(axes, populations, strict=True):
-            if quantity.endswith("bias"):
-                panel.axhline(0, color=INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
+            if signed:
+                panel.axhline(0, color=draw.INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
             shown = [row for row in known if row["population"] == population]
-            for name, rows, style in _lines(shown, estimators, "n", line):
-                values = np.array([row[quantity] for row in rows])
-                error = 2 * np.array([row["bias_se"] for row in rows]) if quantity == "bias" else None
-                panel.errorbar([row["n"] for row in rows], values, yerr=error, label=name, **style)
-            tidy(panel, title=str(population) if len(populations) > 1 or population else "")
-            size_axis(panel, column(known, "n"))
-            percent_axis(panel.yaxis, sign=quantity.endswith("bias"))
-        if quantity in ("sd", "rmse"):
-            for panel in axes:  # after all are drawn: panels share their scale, and this fixes its upper end
-                panel.set_ylim(bottom=0)
-        label_outer(axes, "n (rows)", _LABELS[quantity])
+            for name, rows, style in _lines(shown, column(known, "estimator"), "n", line):
+                n, values, errors = (
+                    np.array([row[key] for row in rows]) for key in ("n", quantity, "bias_se")
+                )
+                panel.errorbar(
+                    n, values, yerr=2 * errors if quantity == "bias" else None, label=name, **style
+                )
+            draw.tidy(panel, title=str(population) if len(populations) > 1 or population else "")
+            draw.size_axis(panel, column(known, "n"))
+            draw.percent_axis(panel.yaxis, sign=signed)
+        return self._finish(axes, quantity, signed, legend)
+
+    def _finish(self, axes: list[Any], quantity: str, signed: bool, legend: bool) -> Self:
+        for panel in (
+            () if signed else axes
+        ):  # after all are drawn: they share their scale, and this fixes its upper end
+            panel.set_ylim(bottom=0)
+        draw.label_outer(axes, "n (rows)", _LABELS[quantity])
         if legend:
-            estimator_legend(axes, _BARS if quantity == "bias" else "")
+            draw.estimator_legend(axes, _BARS if quantity == "bias" else "")
         return self._drawn(*axes)
 
 
@@ -201,7 +195,7 @@ class MissRateDisplay(Display):
         check_choice("x", x, ("n", "true_error"))
         other = "true_error" if x == "n" else "n"
         values, estimators = sorted(column(self.rows, other)), column(self.rows, "estimator")
-        axes = panels(ax, len(values))
+        axes = draw.panels(ax, len(values))
         for panel, value in zip(axes, values, strict=True):
             shown = [row for row in self.rows if row[other] == value]
             for name, rows, style in _lines(shown, estimators, x, line):
@@ -209,19 +203,19 @@ class MissRateDisplay(Display):
                 # Error bars are clipped to [0, 1].
                 bars = np.array([np.minimum(2 * error, rate), np.minimum(2 * error, 1 - rate)])
                 panel.errorbar([row[x] for row in rows], rate, yerr=bars, label=name, **style)
-            title = f"true error {100 * value:g}%" if x == "n" else f"n = {short_count(value)}"
-            tidy(panel, title=title)
+            title = f"true error {100 * value:g}%" if x == "n" else f"n = {draw.short_count(value)}"
+            draw.tidy(panel, title=title)
             if x == "n":
-                size_axis(panel, column(self.rows, "n"))
+                draw.size_axis(panel, column(self.rows, "n"))
             else:
                 panel.set_xlim(left=0)
-                percent_axis(panel.xaxis)
+                draw.percent_axis(panel.xaxis)
             panel.set_ylim(-0.03, 1.03)
             panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
-            percent_axis(panel.yaxis)
-        label_outer(axes, "n (rows)" if x == "n" else "true error (%)", "miss rate (%)")
+            draw.percent_axis(panel.yaxis)
+        draw.label_outer(axes, "n (rows)" if x == "n" else "true error (%)", "miss rate (%)")
         if legend:
-            estimator_legend(axes, _BARS)
+            draw.estimator_legend(axes, _BARS)
         return self._drawn(*axes)
 
 
@@ -323,8 +317,8 @@ class BinCountDisplay(Display):
         {drawn}
         """
         curve = self.curve
-        ax = axes_or_new(ax)
-        style = estimator_style(f"{curve.binning}_bin")
+        ax = draw.axes_or_new(ax)
+        style = draw.estimator_style(f"{curve.binning}_bin")
         simulated = bool(curve.value_se.any())
         few = len(curve.n_bins) <= 12
         options = {
@@ -340,26 +334,32 @@ class BinCountDisplay(Display):
             ax.fill_between(curve.n_bins, low, high, color=style["color"], alpha=0.2, linewidth=0)
         if curve.true_error is not None:
             ax.axhline(
-                curve.true_error, color=INK, linewidth=1.2, linestyle=(0, (1, 1.5)), label="true error"
+                curve.true_error, color=draw.INK, linewidth=1.2, linestyle=(0, (1, 1.5)), label="true error"
             )
         if not math.isnan(curve.sweep_bins):
             text = f"{curve.binning}_sweep, {curve.sweep_bins:.3g} bins"
-            ax.vlines(curve.sweep_bins, 0, curve.sweep_value, color=BLUE, linewidth=1, alpha=0.6)
+            ax.vlines(curve.sweep_bins, 0, curve.sweep_value, color=draw.BLUE, linewidth=1, alpha=0.6)
             ax.plot(
-                [curve.sweep_bins], [curve.sweep_value], "o", color=BLUE, markersize=6, label=text, zorder=4
+                [curve.sweep_bins],
+                [curve.sweep_value],
+                "o",
+                color=draw.BLUE,
+                markersize=6,
+                label=text,
+                zorder=4,
             )
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         ax.set_ylim(bottom=0)
-        tidy(
+        draw.tidy(
             ax,
             xlabel="number of bins",
             ylabel=f"{'mean ' if simulated else 'calibration '}error, l{curve.norm:g} (%)",
             title=f"{name or curve.target}, n = {curve.n:,.10g}",
         )
-        percent_axis(ax.yaxis)
+        draw.percent_axis(ax.yaxis)
         if legend:
-            legend_below([ax])
+            draw.legend_below([ax])
         return self._drawn(ax)
 
 
@@ -370,4 +370,4 @@ def _lines(
     style = {"linewidth": 1.3, "markersize": 4, "elinewidth": 1}
     for number, name in enumerate(estimators):
         ordered = sorted((row for row in rows if row["estimator"] == name), key=lambda row: float(row[x]))
-        yield name, ordered, {**style, **estimator_style(name, number), **line}
+        yield name, ordered, {**style, **draw.estimator_style(name, number), **line}

@@ -272,12 +272,11 @@ def legend_table(names: Sequence[str], *, wide: bool) -> tuple[list[str], int]:
     >>> legend_table(["em_sweep", "kde", "em_bin"], wide=False)
     (['em_sweep', 'kde', 'em_bin'], 2)
     """
-    pairs: list[tuple[str, str]] = []
-    for family in dict.fromkeys(family_of(name)[1] for name in names):
-        members = [name for name in names if family_of(name)[1] == family]
-        width = [name for name in members if family_of(name)[0] == "ew"]
-        others = [name for name in members if name not in width]
-        pairs += zip_longest(width, others, fillvalue="")
+    families: dict[str, tuple[list[str], list[str]]] = {}
+    for name in names:
+        binning, family = family_of(name)
+        families.setdefault(family, ([], []))[binning != "ew"].append(name)
+    pairs = [pair for members in families.values() for pair in zip_longest(*members, fillvalue="")]
     if not any(left and right for left, right in pairs):
         return sorted(names, key=lambda name: family_of(name)[0] != "ew"), min(len(names), 4 if wide else 2)
     if wide:
@@ -368,15 +367,13 @@ def score_axis(ax: Axes, scale: str, floor: float, which: str = "x", *, top: flo
 def _marks(scale: str, floor: float, room: float) -> list[tuple[float, str]]:
     """Return ticks and their labels; a tick closer than `room` to a more important one has none."""
     depth = round(-np.log10(floor))
-    high = [(1 - 10.0**-k, _nines(k)) for k in range(1, depth)]
-    low = [(10.0**-k, _small(k)) for k in range(1, depth)]
-    marks = [(1.0, "1"), (0.0, "0"), *([] if scale == "complement" else [(0.5, "0.5")])]
+    step, both = -(-depth // 4), scale != "complement"
+    marks = [(1.0, "1"), (0.0, "0"), *[(0.5, "0.5")] * both]
     # Those that divide the depth evenly come first; of the others only short ones have a label.
-    step = -(-depth // 4)
-    even = [k for k in range(depth - 1) if (k + 1) % step == 0]
-    for k in [*even, *(k for k in range(depth - 1) if k not in even)]:
-        for value, text in [high[k]] if scale == "complement" else [high[k], low[k]]:
-            marks.append((value, text if k in even or k < 3 else ""))
+    for k in sorted(range(1, depth), key=lambda k: k % step != 0):
+        named = k % step == 0 or k <= 3
+        marks.append((1 - 10.0**-k, _power_of_ten(k, "1\N{MINUS SIGN}", 1 - 10.0**-k) if named else ""))
+        marks += [(10.0**-k, _power_of_ten(k, "", 10.0**-k) if named else "")] * both
     ends = scaled(np.array([0.0, 1.0]), scale, floor)
     taken: list[tuple[float, float]] = []
     shown = []
@@ -390,12 +387,9 @@ def _marks(scale: str, floor: float, room: float) -> list[tuple[float, str]]:
     return sorted(shown)
 
 
-def _nines(k: int) -> str:
-    return f"{1 - 10.0**-k:.{k}f}" if k <= 3 else f"1\N{MINUS SIGN}$10^{{-{k}}}$"
-
-
-def _small(k: int) -> str:
-    return f"{10.0**-k:.{k}f}" if k <= 3 else f"$10^{{-{k}}}$"
+def _power_of_ten(k: int, before: str, value: float) -> str:
+    """Return 10^-k, or its complement, as a number if that is short."""
+    return f"{value:.{k}f}" if k <= 3 else f"{before}$10^{{-{k}}}$"
 
 
 def draw_diagonal(ax: Axes) -> None:
