@@ -14,8 +14,7 @@ from truecal._lib.text import counted, format_pvalue, level, p_equals, percent, 
 from truecal.assessment._groups import breakdowns
 from truecal.assessment._verdict import CONTRADICTED, NOT_CONTRADICTED
 from truecal.estimators._registry import get_estimator
-from truecal.report._curves import decision_curve, timeline
-from truecal.report._diagram import by_rank, by_score, thumbnail
+from truecal.report._diagram import by_rank, by_score, decision_curve, thumbnail, timeline
 
 if TYPE_CHECKING:
     from truecal.assessment._assess import Assessment

@@ -11,7 +11,7 @@ import pytest
 import truecal
 from truecal.assessment._sections import assess_over_time
 from truecal.data import read_rows
-from truecal.report._curves import decision_curve, timeline
+from truecal.report._diagram import decision_curve, timeline
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +102,12 @@ def test_dates_do_not_collide():
         text.text for text in texts if text.get("class") == "tick" and (text.text or "").startswith("2026")
     ]
     assert dates == ["2026-03-01", "2026-03-31"]
+
+
+def test_evidence_beyond_the_scale_from_the_first_window_on():
+    part = assess_over_time(CHANGED, DAY, 0.05)
+    looks = tuple(replace(look, log_evalue=60.0 * math.log(10)) for look in part.history)
+    svg = str(timeline(replace(part, history=looks)))
+    alarm = float(re.search(r'<path class="alarm" d="M\S+ ([\d.]+)H', svg)[1])
+    assert 18 < alarm < 18 + 120  # within its panel
+    assert "nan" not in svg
