@@ -255,7 +255,7 @@ class PlattScaling(PerClassRecalibrator):
             total = float(len(label)) if weight is None else float(weight.sum())
             positive = float(label.sum()) if weight is None else float(weight @ label)
             target = np.where(label, (positive + 1) / (positive + 2), 1 / (total - positive + 2))
-        slope, intercept = _fit_curve([column.logit], target, weight, identity=[1.0, 0.0], lowest=-_FAR)
+        slope, intercept = _fit_curve([column.logit], target, weight, lowest=-_FAR)
         return LogisticMap(slope, intercept)
 
 
@@ -312,11 +312,7 @@ class BetaCalibration(PerClassRecalibrator):
 
     def _fit_map(self, column: Column, label: NDArray[np.bool_], weight: FloatArray | None) -> BetaMap:
         log_score, log_complement = column.logs
-        target = label.astype(np.float64)
-        a, b, c = _fit_curve(
-            [log_score, -log_complement], target, weight, identity=[1.0, 1.0, 0.0], lowest=0.0
-        )
-        return BetaMap(a, b, c)
+        return BetaMap(*_fit_curve([log_score, -log_complement], label.astype(np.float64), weight))
 
 
 @dataclass(frozen=True)
@@ -378,11 +374,7 @@ class SplineCalibration(PerClassRecalibrator):
     def _fit_map(self, column: Column, label: NDArray[np.bool_], weight: FloatArray | None) -> SplineMap:
         parts = np.arange(1, self.n_pieces) / self.n_pieces
         knots = tuple(np.unique(np.quantile(column.logit, parts)).tolist())
-        pieces = _pieces(column.logit, knots)
-        identity = [1.0] * len(pieces) + [0.0]
-        *slopes, intercept = _fit_curve(
-            pieces, label.astype(np.float64), weight, identity=identity, lowest=0.0
-        )
+        *slopes, intercept = _fit_curve(_pieces(column.logit, knots), label.astype(np.float64), weight)
         return SplineMap(knots, tuple(slopes), intercept)
 
 
@@ -393,15 +385,13 @@ def _pieces(logit: FloatArray, knots: tuple[float, ...]) -> list[FloatArray]:
 
 
 def _fit_curve(
-    features: list[FloatArray],
-    target: FloatArray,
-    weight: FloatArray | None,
-    *,
-    identity: list[float],
-    lowest: float,
+    features: list[FloatArray], target: FloatArray, weight: FloatArray | None, lowest: float = 0.0
 ) -> list[float]:
-    """Return the slopes, each at least `lowest`, and the intercept of a logistic regression on the features."""
-    start, lower = np.array(identity), np.array([lowest] * len(features) + [-_FAR])
+    """Return the slopes, each at least `lowest`, and the intercept of a logistic regression on the features.
+
+    Slopes of 1 and an intercept of 0 are the identity.
+    """
+    start, lower = np.array([1.0] * len(features) + [0.0]), np.array([lowest] * len(features) + [-_FAR])
     design = np.stack([*features, np.ones(len(target))]).T
     data = (design, 0.0, *((1.0, target) if weight is None else (weight, weight * target)))
     fit = fit_logistic(*data, start=start, lower=lower, upper=_FAR)

@@ -420,30 +420,30 @@ def _read_candidates(candidates: Mapping[str, Any] | Iterable[Any], given: str) 
                 remedy="Pass a mapping from names to recalibrators.",
             )
         candidates = dict(zip(names, parts, strict=True))
-    entrants = {}
-    for name, part in candidates.items():
-        if name == IDENTITY:
-            raise InputError(
-                "must not be called 'identity', which is the model unchanged", argument="candidates"
-            )
-        if isinstance(part, str):
-            part = BY_NAME[check_choice("a candidate", part, BY_NAME)]
-        if isinstance(part, type):
-            part = part(input=given)
-        if not hasattr(part, "transform") and hasattr(part, "predict_proba"):
-            part = PredictsProba(part)
-        if not (hasattr(part, "fit") and hasattr(part, "transform")):
-            raise InputError(
-                f"must have fit, and transform or predict_proba. Got {part!r} instead", argument="candidates"
-            )
-        if getattr(part, "input", given) != given:
-            raise InputError(
-                f"{name!r} takes {part.input}, but input={given!r} was passed", argument="candidates"
-            )
-        entrants[name] = part
-    if not entrants:
+    if IDENTITY in candidates:
+        raise InputError("must not be called 'identity', which is the model unchanged", argument="candidates")
+    if not candidates:
         raise InputError("must not be empty", argument="candidates")
-    return entrants
+    return {name: _read_candidate(name, part, given) for name, part in candidates.items()}
+
+
+def _read_candidate(name: str, part: Any, given: str) -> Any:
+    """Return an object with `fit` and `transform`, for a name, a class or an object of another package."""
+    if isinstance(part, str):
+        part = BY_NAME[check_choice("a candidate", part, BY_NAME)]
+    if isinstance(part, type):
+        part = part(input=given)
+    if not hasattr(part, "transform") and hasattr(part, "predict_proba"):
+        part = PredictsProba(part)
+    if not (hasattr(part, "fit") and hasattr(part, "transform")):
+        raise InputError(
+            f"must have fit, and transform or predict_proba. Got {part!r} instead", argument="candidates"
+        )
+    if getattr(part, "input", given) != given:
+        raise InputError(
+            f"{name!r} takes {part.input}, but input={given!r} was passed", argument="candidates"
+        )
+    return part
 
 
 def _read_validation(
