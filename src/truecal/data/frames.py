@@ -192,7 +192,7 @@ def _select(
         **{f"_c{k}": nw.col(name) for k, name in enumerate(units)},
         **{f"_p{k}": nw.col(name).cast(nw.Float64) for k, name in enumerate(scores)},
         _y=expressions.as_label(label, data.collect_schema()[label]),
-        _w=nw.lit(1.0) if weight is None else nw.col(weight).cast(nw.Float64),
+        **({} if weight is None else {"_w": nw.col(weight).cast(nw.Float64)}),
     )
 
 
@@ -315,7 +315,8 @@ def _rows_in_cells(
         cell = nw.when(where).then(nw.lit(float(-k))).otherwise(cell)
 
     weigh = [nw.col("_hit") * weight, score * weight] if weighted else [nw.col("_hit"), score]
-    return data.select(*groups, "_s", "_w", _cell=cell.cast(nw.Int32), _hits=weigh[0], _scores=weigh[1])
+    weights = {"_w": weight if weighted else nw.lit(1.0)}  # not before: Dask would read it as a frame to align
+    return data.select(*groups, "_s", **weights, _cell=cell.cast(nw.Int32), _hits=weigh[0], _scores=weigh[1])
 
 
 def _collect_sums(rows: Frame, groups: list[str], *, weighted: bool, squares: bool) -> nw.DataFrame[Any]:
