@@ -315,7 +315,9 @@ def _rows_in_cells(
         cell = nw.when(where).then(nw.lit(float(-k))).otherwise(cell)
 
     weigh = [nw.col("_hit") * weight, score * weight] if weighted else [nw.col("_hit"), score]
-    weights = {"_w": weight if weighted else nw.lit(1.0)}  # not before: Dask would read it as a frame to align
+    weights = {
+        "_w": weight if weighted else nw.lit(1.0)
+    }  # not before: Dask would read it as a frame to align
     return data.select(*groups, "_s", **weights, _cell=cell.cast(nw.Int32), _hits=weigh[0], _scores=weigh[1])
 
 

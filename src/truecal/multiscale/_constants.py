@@ -62,7 +62,7 @@ SHARPNESS = 2.0
 # Lower limits (`_limits`).
 
 #: A lower limit is positive only if the closed-form p-value of calibration is at most this many times its tail. Chosen
-#: on: A, B and C1, so that the test does not reject beside a positive lower limit in fewer than 1 of 1,000 samples.
+#: on: A, B and C1, so that the test rejects beside a positive lower limit but in about 1 of 1,000 samples.
 LIMIT_EVIDENCE = 0.5
 
 # Upper limits (`_intervals`, `_upper`).
@@ -159,6 +159,9 @@ SMALLEST_PVALUE = 1e-300
 #: Upper limits are exact to this share of themselves, and bracketed in this many steps at most; then the last share is
 #: added, so that rounding in p-values does not lift them above the tail again.
 LIMIT_TOLERANCE, LIMIT_MOST_STEPS, LIMIT_MARGIN = 1e-9, 40, 1e-7
+#: With fewer effective rows than this the p-value may rise with the error. It is looked at beyond the error too: at
+#: ratios to the largest error that are powers of the second number, up to the third one times the error.
+RISING_ROWS, RISING_RATIO, RISING_REACH = 50, 1.02, 1.4
 #: Steps of the grid of the convolution up to the observed statistic; changes of p with more are below 0.01 of it.
 GRID_STEPS = 448
 #: Up to this many intervals all are convolved; beyond, all but the one that is varied have a gamma law.

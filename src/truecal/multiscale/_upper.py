@@ -222,7 +222,18 @@ class UpperLimit:
 
     def pvalue(self, error: float) -> float:
         """Return the p-value of the hypothesis that the error is `error` or more."""
-        return self._pvalue(error, exact=True)
+        return max(self._pvalue(one, exact=True) for one in [error, *self._beyond(error)])
+
+    def _beyond(self, error: float) -> list[float]:
+        """Return larger errors at which p may rise again, because samples of few rows are a coarse grid."""
+        if len(self) == 1 or self.size >= const.RISING_ROWS or error <= 0:
+            return []
+        least, most = (
+            math.log(self.largest / (factor * error)) / math.log(const.RISING_RATIO)
+            for factor in (const.RISING_REACH, 1.0)
+        )
+        steps = range(max(math.ceil(least), 1), math.ceil(most))
+        return [self.largest * const.RISING_RATIO**-step for step in steps]
 
     def _pvalue(self, error: float, *, exact: bool) -> float:
         if error >= self.largest:
@@ -416,9 +427,14 @@ class UpperLimit:
     def limit(self, tail: float) -> float:
         """Return the limit that the error exceeds with probability `tail` at most."""
         target = float(scipy.special.ndtri(tail))
-        return self._search(
-            target, self._rough * (1 - const.GUESS_SLOPE * (target - const.GUESS_QUANTILE)), exact=True
-        )
+        guess = self._rough * (1 - const.GUESS_SLOPE * (target - const.GUESS_QUANTILE))
+        found, rises = self._search(target, guess, exact=True), True
+        while rises:
+            higher = [one for one in self._beyond(found) if self._pvalue(one, exact=True) > tail]
+            rises = bool(higher)
+            if rises:
+                found = self._search(target, max(higher) * const.RISING_RATIO, exact=True, least=max(higher))
+        return found
 
     @cached_property
     def _rough(self) -> float:
@@ -426,9 +442,10 @@ class UpperLimit:
         guess = math.sqrt(self.inside + self.energy + 2 * self.statistic)
         return self._search(const.GUESS_QUANTILE, guess, exact=False)
 
-    def _search(self, target: float, guess: float, *, exact: bool) -> float:
-        """Return the error at which the normal quantile of the p-value falls to `target`."""
-        low, high = math.sqrt(self.inside + (0.0 if len(self) == 1 else self.energy)), self.largest
+    def _search(self, target: float, guess: float, *, exact: bool, least: float = 0.0) -> float:
+        """Return the error, above `least`, at which the normal quantile of the p-value falls to `target`."""
+        low = max(math.sqrt(self.inside + (0.0 if len(self) == 1 else self.energy)), least)
+        high = self.largest
         if low >= high:
             return high
         known: dict[float, float] = {low: 9.0, high: -9.0}

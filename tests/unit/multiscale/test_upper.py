@@ -270,6 +270,23 @@ def test_the_limit_is_where_the_p_value_falls_below_the_tail():
     assert broken <= 1
 
 
+@pytest.mark.parametrize("score", [[0.028, 0.036, 0.0087, 0.024], [0.9989, 0.9988, 0.99998, 0.9994, 0.9984]])
+def test_an_error_below_the_limit_does_not_pass_although_p_dips_there(score):
+    # In a few rows p may fall below the tail, and rise again before the limit.
+    score = sorted(score)
+    limit = limit_of(score, [1] * len(score), np.rint(score))
+    dips = 0
+    for tail in (0.05, 0.025):
+        found = limit.limit(tail)
+        assert limit.pvalue(found) <= tail
+        for error in found * np.linspace(0.72, 0.98, 14):
+            dips += limit._pvalue(error, exact=True) <= tail
+            assert (
+                limit.pvalue(error) > 0.97 * tail
+            )  # beyond the next value that is looked at, within 2% of p
+    assert dips
+
+
 def test_the_variance_of_a_judges_labels_is_not_negative_by_rounding():
     # A negative one has no root, and the convolution failed on it.
     for seed in range(22, 27):
