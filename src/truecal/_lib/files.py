@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import sys
 from collections.abc import Iterator
@@ -55,8 +56,11 @@ def whole_file(
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             _name_file(error, temporary, path)
-            if error.errno is None:  # from a library with a message of its own
-                raise OSError(errno.EIO, str(error), str(path)) from error
+        # From a library that has its own words for it; Polars also has errors of its own around that of the system.
+        system = re.search(r"([^:]*) \(os error (\d+)\)$", str(error))
+        if isinstance(error, Exception) and (system or (isinstance(error, OSError) and error.errno is None)):
+            number, words = (int(system[2]), system[1].strip()) if system else (errno.EIO, str(error))
+            raise OSError(number, words, str(path)) from error
         raise
 
 

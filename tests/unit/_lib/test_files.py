@@ -1,6 +1,7 @@
 import os
 import stat
 
+import polars as pl
 import pytest
 
 from truecal._lib.files import whole_file, write_text
@@ -54,11 +55,19 @@ def test_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"\0\1"
 
 
-def test_an_error_in_the_words_of_a_library_names_the_file(tmp_path):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("No space left on device (os error 28)"),
+        pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)"),
+    ],
+)
+def test_an_error_in_the_words_of_a_library_names_the_file(error, tmp_path):
     def fail():
         with whole_file(tmp_path / "a", "wb"):
-            raise OSError("No space left on device (os error 28)")
+            raise error
 
-    with pytest.raises(OSError, match="No space left") as caught:
+    with pytest.raises(OSError, match="No space left on device") as caught:
         fail()
-    assert caught.value.filename == str(tmp_path / "a")
+    assert (caught.value.errno, caught.value.filename) == (28, str(tmp_path / "a"))
+    assert caught.value.strerror == "No space left on device"
