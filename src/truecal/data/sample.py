@@ -532,7 +532,7 @@ class Sample(ScoreGroups):
         square = weight**2 if sampling else weight
 
         def total(values: FloatArray) -> FloatArray:
-            return values if groups is None else np.add.reduceat(values, start)
+            return np.array(values) if groups is None else np.add.reduceat(values, start)
 
         more: dict[str, Any] = {}
         if sampling or pseudo is not None:
