@@ -343,6 +343,11 @@ class Reading(TypedDict, total=False):
     multiclass: str | None
 
 
+def keywords_among(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of predictions among the arguments of a function that writes them out itself."""
+    return {name: arguments[name] for name in Reading.__annotations__ if name in arguments}
+
+
 _PREDICTIONS = """\
 y_true : array-like of shape (n,), (n, 1) or one-hot (n, K), or Sample
     Labels. A `Sample` (or `Cells`) stands for both labels and probabilities.

@@ -30,6 +30,7 @@ from truecal._lib.checks import as_generator, check_count, check_fraction
 from truecal._lib.numeric import rejects
 from truecal._lib.text import counted, counting, p_equals
 from truecal._lib.types import FloatArray, RNGLike
+from truecal.data.arrays import keywords_among
 from truecal.data.extremes import AUDIT_END, inside
 from truecal.data.groups import Feature, read_features
 from truecal.data.question import read_rows, refuse_imperfect
@@ -311,8 +312,7 @@ def audit(
     check_fraction("alpha", alpha)
     check_count("n_resamples", n_resamples)
     generator = as_generator(rng)
-    reading = {"pos_label": pos_label, "labels": labels, "multiclass": multiclass, "clusters": clusters}
-    rows, *others = read_rows(y_true, y_proba, **reading)
+    rows, *others = read_rows(y_true, y_proba, **keywords_among(locals()))
     refuse_imperfect(rows, "audit")
     if others:
         raise InputError(

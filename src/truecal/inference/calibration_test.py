@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
 from truecal._lib.types import NormLike, RNGLike
-from truecal.data.arrays import TOP_BY_CLASS
+from truecal.data.arrays import TOP_BY_CLASS, keywords_among
 from truecal.data.question import Question, ask
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE, list_estimators
@@ -204,14 +204,7 @@ def calibration_test(
     if resolution is not None and at_most is None:
         raise InputError("goes with at_most", argument="resolution", value=resolution)
     generator = as_generator(rng)
-    reading = {
-        "sample_weight": sample_weight,
-        "weighting": weighting,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-        "clusters": clusters,
-    }
+    reading = keywords_among(locals())
     if multiclass == "canonical":
         from truecal.inference import canonical  # it needs packages that are slow to import
 

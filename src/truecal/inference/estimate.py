@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from truecal._lib.checks import check_count, check_fraction
 from truecal._lib.types import NormLike, RNGLike
+from truecal.data.arrays import keywords_among
 from truecal.data.question import Question, ask
 from truecal.data.sample import Sample, group_sorted
 from truecal.data.width_bins import WidthCounting
@@ -114,14 +115,7 @@ def estimate(
     >>> print(truecal.estimate(y, p, confidence_level=0.95))
     multiscale (l2) of P(y = 1): 0.19, 0.17 to 0.21 (95%), n = 2000
     """
-    reading = {
-        "sample_weight": sample_weight,
-        "weighting": weighting,
-        "clusters": clusters,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-    }
+    reading = keywords_among(locals())
     if resolution is not None and confidence_level is None:
         raise InputError("goes with confidence_level", argument="resolution", value=resolution)
     outcome = _measure(
@@ -176,14 +170,7 @@ def calibration_error(
     >>> truecal.calibration_error([0, 1, 0, 1], [0.2, 0.6, 0.4, 0.8], estimator="ew_bin", norm=1, n_bins=2)
     0.3
     """
-    reading = {
-        "sample_weight": sample_weight,
-        "weighting": weighting,
-        "clusters": clusters,
-        "pos_label": pos_label,
-        "labels": labels,
-        "multiclass": multiclass,
-    }
+    reading = keywords_among(locals())
     if squared and get_estimator(estimator).resolve_norm(norm) != 2:
         raise InputError(
             f"is for the l2 error; {estimator} is not computed with norm=2 here", argument="squared"

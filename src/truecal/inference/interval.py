@@ -173,34 +173,19 @@ def _joint_limits(
     cores: Sequence[Multiscale], question: Question, norm: float, resolution: int | None
 ) -> Limits:
     """Return the limits of the lp mean over classes, or over parts of the rows."""
-    if question.rows is None:
-        return joint_limits(cores, norm=norm, resolution=resolution)
-    each = (
-        core.influence(rows.label, rows.score, norm=norm)
-        for core, rows in zip(cores, question.rows, strict=True)
-    )
-    if question.apart:
-        influence, dependence = np.concatenate(list(each)), 0.0
-    else:
-        influence = np.zeros(len(question.rows[0].label))
-        for values in each:
-            influence += values / len(cores)
+    influence, dependence = None, 1.0
+    if question.rows is not None:
+        pairs = zip(cores, question.rows, strict=True)
+        each = (core.influence(rows.label, rows.score, norm=norm) for core, rows in pairs)
         scores = [rows.score for rows in question.rows]
-        dependence = class_dependence(scores)
+        if question.apart:
+            influence = np.concatenate(list(each))
+        else:
+            influence = np.asarray(sum(values / len(cores) for values in each))
+            dependence = class_dependence(scores)
         if question.multilabel:
             dependence = label_dependence([rows.label for rows in question.rows], scores)
-    return joint_limits(
-        cores,
-        influence,
-        norm=norm,
-        weight=question.weight,
-        cluster=question.cluster,
-        counts=question.counts,
-        independent=question.apart,
-        share=question.share,
-        resolution=resolution,
-        dependence=dependence,
-    )
+    return joint_limits(cores, influence, question, norm=norm, resolution=resolution, dependence=dependence)
 
 
 def assumption_of(samples: Sequence[Sample], limits: Limits) -> str:

@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
 from truecal.data.clusters import variance_factor
-from truecal.data.question import Rows
+from truecal.data.question import Question, Rows
 from truecal.multiscale import _constants as const
 from truecal.multiscale._error import Multiscale, pvalue_of_evidence
 from truecal.multiscale._intervals import combined
@@ -66,18 +66,24 @@ from truecal.multiscale._units import enough_clusters, inflation
 def joint_limits(
     classes: Sequence[Multiscale],
     influence: FloatArray | None = None,
+    question: Question | None = None,
     *,
     norm: float = 2,
-    weight: FloatArray | None = None,
-    cluster: NDArray[np.intp] | None = None,
     independent: bool = False,
-    counts: bool = False,
-    share: FloatArray | None = None,
     resolution: int | None = None,
     dependence: float = 1.0,
 ) -> Limits:
-    """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2."""
-    part = np.full(len(classes), 1 / len(classes)) if share is None else share
+    """Return the confidence limits of the lp mean over classes of their errors, p being 1 or 2.
+
+    `influence` is the mean over the classes of the rows' influence for the norm; of parts with rows of their own, which
+    are `independent`, that of each row on its own part. Without it the estimates of the classes are taken to rise and
+    fall together, which is the worst case. `question` has the weights and clusters of the rows, and the share of each
+    class in the mean; without it all count the same. `dependence` is explained in `class_dependence`.
+    """
+    weight, cluster, counts, part = None, None, False, np.full(len(classes), 1 / len(classes))
+    if question is not None:
+        weight, cluster, counts, part = question.weight, question.cluster, question.counts, question.share
+        independent = question.apart
     parts = [one.limits_for(norm, resolution) for one in classes]
 
     def of(results: Sequence[Limits | Multiscale], name: str) -> FloatArray:
