@@ -320,15 +320,8 @@ def assess(
     columns = {name: reading.get(name) for name in ("sample_weight", "clusters")}
     warn_of_other_order(y_true=y_true, y_proba=y_proba, **columns, by=by, time=time)
     by_class = reading.get("multiclass")
-    parts = ask(y_true, y_proba, **reading) if by_class in ("classwise", TOP_BY_CLASS, MULTILABEL) else None
-    if parts is not None:
-        reading["multiclass"] = None if parts.multilabel else "top"
-    if parts is None or not parts.multilabel:
-        question = Question(as_samples(y_true, y_proba, **reading))
-    elif parts.single:
-        question, parts = parts, None
-    else:
-        question = parts
+    question, parts = _questions(y_true, y_proba, reading)
+    if not question.single:
         _refuse_for_labels({"by": by, "time": time, "clinical": clinical or None})
     sample = question.samples[0] if question.single else question.pooled().group()
     settings = Settings(confidence_level, check_resolution(resolution), n_resamples, as_generator(rng))
@@ -348,6 +341,18 @@ def assess(
             classes = assess_classes(parts.samples, joint, settings)
             test = test if question.single else joint
         return _assess(asked, test, groups, classes, chosen, over_time, selecting if recalibration else None)
+
+
+def _questions(y_true: Any, y_proba: Any, reading: Reading) -> tuple[Question, Question | None]:
+    """Return what is assessed, and its classes or labels if each is assessed as well; `reading` is then that of all."""
+    if reading.get("multiclass") not in ("classwise", TOP_BY_CLASS, MULTILABEL):
+        return Question(as_samples(y_true, y_proba, **reading)), None
+    parts = ask(y_true, y_proba, **reading)
+    if parts.multilabel:
+        reading["multiclass"] = None
+        return parts, None if parts.single else parts
+    reading["multiclass"] = "top"
+    return Question(as_samples(y_true, y_proba, **reading)), parts
 
 
 @dataclass(frozen=True, eq=False)
