@@ -77,23 +77,40 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
     ):  # a pipe, which can be read once only
         with paths[0].open("rb") as stream:
             return _open_stream(source, stream, format, encoding, paths[0])
-    if paths[0].suffix.lower() == ".zip":
-        return _open_zip(source, paths[0], format, encoding)
-    format = format or ("parquet" if Path(source).is_dir() else format_by_name(paths[0]))
+    return (
+        _open_file(source, paths[0], format, encoding)
+        if len(paths) == 1
+        else _open_files(source, paths, format, encoding)
+    )
+
+
+def _open_file(source: str, path: Path, format: str | None, encoding: str | None) -> Table:
+    """Open a file by its format."""
+    if path.suffix.lower() == ".zip":
+        return _open_zip(source, path, format, encoding)
+    format = format or format_by_name(path)
     if format is None:
         raise InputError(
             f"{source}: unrecognised file extension; expected one of {', '.join(SUFFIXES)} (also in a .zip file, "
             f"text with .gz or .zst). Pass --input-format"
         )
     if format == "eval":
-        return open_log(source, paths[0])
+        return open_log(source, path)
     if format == "excel":
-        return _open_sheet(source, paths[0])
-    if format not in TEXT:
-        return scan(source, paths, format)
-    if len(paths) > 1:
-        return _joined(source, [open_table(str(path), format, encoding) for path in paths])
-    return scan(source, _text_of(source, paths[0], format, encoding), format)
+        return _open_sheet(source, path)
+    return scan(source, _text_of(source, path, format, encoding) if format in TEXT else [path], format)
+
+
+def _open_files(source: str, paths: list[Path], format: str | None, encoding: str | None) -> Table:
+    """Open several files of one format as one table."""
+    known = format or format_by_name(paths[0])
+    if known in ("parquet", "arrow"):
+        return scan(source, paths, known)
+    if known in ("eval", "npz", "npy"):
+        raise InputError(
+            f"{source} matches {len(paths)} files of the format {known}", remedy="Name one of them."
+        )
+    return _joined(source, [_open_file(str(path), path, format, encoding) for path in paths])
 
 
 def _open_stream(

@@ -229,3 +229,14 @@ def test_an_archive_can_come_with_a_format(tmp_path, text, truth):
         archive.writestr("rows", text)
     (tmp_path / "a.zip").write_bytes(memory.getvalue())
     assert _value(tmp_path / "a.zip", "--input-format", "csv") == pytest.approx(truth)
+
+
+def test_several_archives_are_joined_and_several_files_of_arrays_are_refused(tmp_path, text):
+    rows = text.splitlines(keepends=True)
+    for k, part in enumerate((rows[:300], rows[:1] + rows[300:])):
+        _zip(tmp_path / f"part{k}.zip", {"part.csv": "".join(part)})
+        np.savez(tmp_path / f"part{k}.npz", **PLAIN)
+    whole = _zip(tmp_path / "whole.csv.zip", {"whole.csv": text})
+    assert _value(tmp_path / "part*.zip") == _value(whole)
+    message = refuse("measure", tmp_path / "part*.npz")
+    assert "part*.npz matches 2 files of the format npz. Name one of them." in message
