@@ -120,18 +120,21 @@ class Columns:
             label = _detect_label(table, [*others, *given.score])
         ranked = () if given.score or given.predicted else _ranked(table, [*label, *others])
         score = given.score or ranked[:1] or _detect_scores(table, label, others, logits=logits)
-        chosen = replace(
-            given, label=label, score=score, predicted=given.predicted or "".join(ranked[1:]) or None
-        )
+        chosen = replace(given, label=label, score=score, predicted=ranked[1] if ranked else given.predicted)
         chosen._refuse_conflicts()
         feature = tuple(name for name in _expand(table, self.feature) if name not in chosen.used)
-        detected = (
-            [f"{listing(score)} as the score{'s' if len(score) > 1 else ''}"] if not given.score else []
-        )
-        detected += [f"{ranked[1]!r} as the predicted class"] if ranked else []
-        detected += [f"{listing(label)} as the label"] if label and not given.label else []
-        note = (f"using {' and '.join(detected)}",) if detected else ()
-        return replace(chosen, feature=feature, detected=note)
+        return replace(chosen, feature=feature, detected=chosen._beside(given))
+
+    def _beside(self, given: Columns) -> tuple[str, ...]:
+        """Return a sentence on the columns that were not given."""
+        detected = []
+        if not given.score:
+            detected.append(f"{listing(self.score)} as the score{'s' if len(self.score) > 1 else ''}")
+        if self.predicted != given.predicted:
+            detected.append(f"{self.predicted!r} as the predicted class")
+        if self.label != given.label:
+            detected.append(f"{listing(self.label)} as the label")
+        return (f"using {' and '.join(detected)}",) if detected else ()
 
     def _refuse_conflicts(self) -> None:
         for option, names in (("label", self.label), ("score", self.score), ("group", self.group)):
@@ -197,16 +200,21 @@ def _detect_scores(
     usual = [name for name in free if name.lower() in _SCORE_NAMES]
     if len(usual) == 1:
         return (usual[0],)
-    if not usual:
-        if family := _numbered(free, logits=logits):
-            return family
-        seen = _text_labels(table, label[0]) if free and len(label) == 1 else set()
-        if len(seen) > 1 and seen <= set(free):
-            return tuple(name for name in free if name in seen)
-        named = {name: found for name in free if (found := class_named(name, sorted(seen)))}
-        if len(named) == 1 or (len(set(named.values())) == len(named) == len(seen) > 1):
-            return tuple(named)
-    raise _undetected(table, "score", usual)
+    found = () if usual else _numbered(free, logits=logits)
+    if not usual and not found and free and len(label) == 1:
+        found = _named_after(_text_labels(table, label[0]), free)
+    if not found:
+        raise _undetected(table, "score", usual)
+    return found
+
+
+def _named_after(labels: set[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns named after the labels: one for each, or the only one of them."""
+    if len(labels) > 1 and labels <= set(names):
+        return tuple(name for name in names if name in labels)
+    named = {name: found for name in names if (found := class_named(name, sorted(labels)))}
+    each = len(set(named.values())) == len(named) == len(labels) > 1
+    return tuple(named) if each or len(named) == 1 else ()
 
 
 def _numbered(names: Sequence[str], *, logits: bool) -> tuple[str, ...]:

@@ -141,19 +141,23 @@ class _Rules:
                 raise InputError(problem, argument=called([first]), remedy=Remedy.LABELS)
         found = classes_of(names, labels.seen) if labels.seen else None
         if found is None and labels.kind == "text":
-            seen = [word for word in labels.seen if word.lower() not in MARKS]
-            named = [class_named(name, seen) for name in names]
-            if set(named) >= set(seen) and len(set(named)) == len(names):
-                shown = ", ".join(f"{one!r} for {name!r}" for one, name in zip(named, names, strict=True))
-                self.notes.append(f"using the labels {shown}")
-                return named
-            return names  # which the validator refuses, with the reason
+            return self._named(names, labels)
         if found is None:
             shown = ", ".join(f"{k} for {name!r}" for k, name in list(enumerate(names))[:6])
             self.notes.append(f"using the labels by the order of the columns: {shown}")
         if len(scores) > 2 and labels.seen and set(labels.seen) <= {0, 1}:
             self.notes.append(f"only the labels {listing(labels.seen)} occur, for {len(scores)} classes")
         return found
+
+    def _named(self, names: list[str], labels: Labels) -> list[str]:
+        """Return the labels that names such as p_home stand for, or else the names, which the validator refuses."""
+        seen = [word for word in labels.seen if word.lower() not in MARKS]
+        named = [one for name in names if (one := class_named(name, seen))]
+        if not len({*named, *seen}) == len(named) == len(names):
+            return names
+        shown = ", ".join(f"{one!r} for {name!r}" for one, name in zip(named, names, strict=True))
+        self.notes.append(f"using the labels {shown}")
+        return named
 
     def _was_right(self, label: Field, predicted: Field) -> pl.Expr:
         """Return whether the predicted class is the true one."""

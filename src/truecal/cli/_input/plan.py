@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,19 +102,17 @@ def make_plan(
         weight = [columns.weight] if columns.weight else []
         frame.refuse_unused_codes([*columns.score, *columns.label, *weight])
     models = {name: frame.expand(name) for name in columns.score}
-    scores = [part for parts in models.values() for part in parts]
-    if not as_models:
-        models = {" ".join(columns.score): scores}
+    scores = list(chain.from_iterable(models.values()))
+    models = models if as_models else {" ".join(columns.score): scores}
     numbers, odd = read_scores(frame, scores, reading, as_models=as_models)
     values = dict(zip(names_in_frame(scores), numbers, strict=True))
-    own_scores = scores[:1] if as_models else scores
+    own_scores, label = scores[:1] if as_models else scores, ""
     if kind is not None:
-        label, several = "", len(own_scores) > 1
+        several = len(own_scores) > 1
         made_from, detected = kind.values(frame, columns, reading, several_scores=several)
         options = {"pos_label": reading.pos_label if several else None}
     elif reading.multiclass == MULTILABEL:
-        label, (made_from, options) = "", _several_labels(frame, columns, reading, scores)
-        detected = []
+        made_from, options, detected = _several_labels(frame, columns, reading, scores)
     else:
         label = free_name(_plain(" or ".join(columns.label)), values, " (label)")
         truth, options, detected = read_labels(frame, columns, reading, own_scores)
@@ -141,13 +140,13 @@ def make_plan(
 
 def _several_labels(
     frame: Frame, columns: Columns, reading: Reading, scores: Sequence[Field]
-) -> tuple[dict[str, pl.Expr], dict[str, Any]]:
+) -> tuple[dict[str, pl.Expr], dict[str, Any], list[str]]:
     """Return columns of 0 and 1, of which a row can have any number, in the order of the columns of scores."""
     parts, names = match_labels(frame, columns, scores)
     if columns.group or columns.predicted or reading.pos_label or reading.classes:
         problem = f"{MULTILABEL} cannot be combined with --group, --predicted, --pos-label or --classes"
         raise InputError(problem, argument="--multiclass")
-    return {f"{LABEL} {k}": value for k, value in enumerate(frame.numbers(parts))}, {"labels": names}
+    return {f"{LABEL} {k}": value for k, value in enumerate(frame.numbers(parts))}, {"labels": names}, []
 
 
 def _of_rows(frame: Frame, columns: Columns) -> dict[str, pl.Expr]:

@@ -54,16 +54,23 @@ def _on_scale(frame: Frame, fields: Sequence[Field], reading: Reading) -> tuple[
         scores = [_clipped(score) for score in scores]
     if not (scale or reading.log_probabilities or reading.logits):
         return scores, []
+    return scores, _check(frame, fields, raw, scores, reading)
+
+
+def _check(
+    frame: Frame, fields: Sequence[Field], raw: Sequence[pl.Expr], scores: Sequence[pl.Expr], reading: Reading
+) -> list[str]:
+    """Refuse values that contradict their scale; return notes on what is odd."""
     values = look_at(raw, ask=lambda questions: frame.ask(**questions))
     names = called([part.name for part in fields])
     if reading.logits:
-        return scores, _check_logits(values, names, len(fields))
+        return _check_logits(values, names, len(fields))
     _refuse_outside(frame, fields, raw, scores, values, reading)
-    if scale:
-        return scores, _check_scale(values, names, scale, reading)
+    if reading.largest:
+        return _check_scale(values, names, reading.largest, reading)
     if values.n and values.code is not None and values.code < 0:
         raise _code_error(values, names)
-    return scores, []
+    return []
 
 
 def _check_options(reading: Reading) -> None:
@@ -148,6 +155,10 @@ def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading
     if scale == 100 and values.high == 10:
         problem = "has no value above 10, and 10 itself, so they look like scores from 0 to 10"
         raise InputError(problem, argument=names, remedy=f"Use --scale 10 instead of {option}.")
+    return _doubts(values, names, scale)
+
+
+def _doubts(values: ScoreValues, names: str, scale: float) -> list[str]:
     if values.high <= 0.5:
         return [f"no value of {names} is above 0.5: are they probabilities, and not on a scale of {scale:g}?"]
     if scale == 100 and values.high <= 10:
