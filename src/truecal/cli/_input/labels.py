@@ -76,12 +76,13 @@ class _Rules:
     def _refuse_strays(self, part: Field, labels: Labels) -> None:
         """Refuse a few labels beside two others: the row of a footer, a stray class, a mark of missing values."""
         seen = [one for one in labels.seen if str(one).lower() not in MARKS]
-        if self.reading.pos_label or len(seen) < 3:
+        between = any(not isinstance(one, str) and 0 < one < 1 for one in seen)  # fractions of annotators
+        if self.reading.pos_label or len(seen) < 3 or between:
             return
         rows = self.frame.lazy.select(label=labels.values).drop_nulls().group_by("label").len()
         counts = self.frame.table.collect(rows.sort("len", "label", descending=True))
-        named = pl.Series(seen, dtype=counts.schema["label"])  # 0 and 0.25 are of one type there
-        counts = counts.filter(pl.col("label").is_in(named.implode()))
+        if labels.kind == "text":
+            counts = counts.filter(~pl.col("label").str.to_lowercase().is_in(MARKS))
         strays, n = counts["label"][2:], int(counts["len"][2:].sum())
         if _FEW * n > counts["len"].sum():
             return

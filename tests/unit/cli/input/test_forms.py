@@ -185,6 +185,14 @@ def test_many_labels_of_a_third_class_are_classes(tmp_path):
     assert "For several classes name one column for each with --score" in refuse("measure", path)
 
 
+def test_fractions_among_labels_are_those_of_annotators(tmp_path):
+    for k, every in enumerate((2, 200)):
+        label = LABEL.astype(float)
+        label[::every] = 0.25
+        path = write_csv(tmp_path / f"{k}.csv", {"label": label, "score": SCORE})
+        assert "For fractions of annotators add --soft" in refuse("measure", path)
+
+
 def test_a_footer_among_the_scores_is_named(tmp_path):
     score = [*map(str, SCORE), "Total"]
     message = refuse("measure", write_csv(tmp_path / "a.csv", {"label": [*LABEL, 300], "score": score}))
