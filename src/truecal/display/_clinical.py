@@ -9,7 +9,7 @@ import numpy as np
 
 from truecal._lib.checks import check_choice, check_flag
 from truecal._lib.text import counted, level
-from truecal.assessment._plotdata import CalibrationPlot, calibration_plot
+from truecal.assessment._plotdata import CalibrationPlot, axis_top, calibration_plot
 from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
 from truecal.inference.thresholds import NetBenefit, net_benefit
@@ -141,8 +141,9 @@ class CalibrationPlotDisplay(Display):
             ax.errorbar(x, y, ends, fmt="^", color=draw.INK, markersize=5, linewidth=1.0, label=name)
         for axis in (ax.xaxis, ax.yaxis):
             draw.percent_axis(axis)
-        ax.set_xlim(0, 1)
-        ax.set_ylim(0, 1)
+        top = axis_top(float(np.nanmax([*data.score, *data.flexible, *curve.bins.mean_label])))
+        ax.set_xlim(0, top)
+        ax.set_ylim(0, top)
         title = f"{curve.target}, n = {curve.n:,.10g}"
         draw.tidy(ax, xlabel="" if below else "predicted risk (%)", ylabel="observed risk (%)", title=title)
         if below is not None:
@@ -150,7 +151,7 @@ class CalibrationPlotDisplay(Display):
             below.bar(middle, data.events, width, color=draw.RED, label="event")
             below.bar(middle, -data.others, width, color=draw.INK, label="no event")
             below.axhline(0, color=draw.INK, linewidth=0.8)
-            below.set_xlim(0, 1)
+            below.set_xlim(0, top)
             draw.percent_axis(below.xaxis)
             draw.count_axis(below.yaxis)
             below.yaxis.set_major_formatter(_unsigned)
@@ -162,16 +163,19 @@ class CalibrationPlotDisplay(Display):
                 below.text(1.02, 1.0, "event", color=draw.RED, va="top", **side)
                 below.text(1.02, 0.0, "none", color=draw.ink(), va="bottom", **side)
         if legend:
-            draw.legend_inside(ax, "lower right")
+            draw.legend_below([below or ax], handles=ax.get_legend_handles_labels()[0], columns=3)
         if text:
+            # Where the curve is not: above the diagonal, or below it if risks are too low.
+            above = bool(np.nanmean(data.flexible - data.score) <= 0)
             box: dict[str, Any] = {
                 "color": draw.ink(),
                 "fontsize": "small",
-                "va": "top",
+                "va": "top" if above else "bottom",
+                "ha": "left" if above else "right",
                 "transform": ax.transAxes,
                 "linespacing": 1.4,
             }
-            ax.text(0.03, 0.97, "\n".join(self._lines()), **box)
+            ax.text(*((0.03, 0.97) if above else (0.98, 0.03)), "\n".join(self._lines()), **box)
         self.outcomes_ax_ = below
         return self._drawn(ax)
 
@@ -200,6 +204,8 @@ def _unsigned(value: float, position: float) -> str:
     return f"{abs(value):,.10g}"
 
 
+#: Marks the curves of models, and their colours: without red, which is acting always.
+_CURVE, _MODELS = "truecal-decision", tuple(colour for colour in draw.CYCLE if colour != draw.RED)
 #: What can be drawn against the threshold, with the label of the axis.
 _QUANTITIES = {
     "net_benefit": "net benefit",
@@ -257,13 +263,15 @@ class DecisionCurveDisplay(Display):
         *,
         quantity: str = "net_benefit",
         name: str = "model",
-        color: str = draw.BLUE,
+        color: Any = None,
         band: bool = True,
         recalibrated: bool = True,
         legend: bool = True,
         **line: Any,
     ) -> Self:
         """Draw the curve with its pointwise confidence band.
+
+        Axes that already have curves get one more in the next colour, so that several models can be compared.
 
         Parameters
         ----------
@@ -273,8 +281,8 @@ class DecisionCurveDisplay(Display):
             miscalibration costs, the net benefit that a logistic recalibration would add.
         name : str
             Name of the model in the legend.
-        color : color
-            Colour of the curve.
+        color : color, optional
+            Colour of the curve; by default the next one that the axes do not have.
         band : bool
             Whether to draw the confidence band.
         recalibrated : bool
@@ -288,28 +296,37 @@ class DecisionCurveDisplay(Display):
         check_choice("quantity", quantity, tuple(_QUANTITIES))
         ax = draw.axes_or_new(ax, figsize=(4.6, 3.6))
         curve, x = self.curve, self.curve.thresholds
+        before = sum(other.get_gid() == _CURVE for other in ax.lines)
+        color = _MODELS[before % len(_MODELS)] if color is None else color
         value = getattr(curve, quantity)
         ends = {"net_benefit": (curve.low, curve.high), "cost": (curve.cost_low, curve.cost_high)}.get(
             quantity
         )
         if check_flag("band", band) and ends is not None:
-            label = f"{level(curve.confidence_level)} interval, pointwise"
+            label = "" if before else f"{level(curve.confidence_level)} interval, pointwise"
             ax.fill_between(x, *ends, color=color, alpha=0.2, linewidth=0, label=label)
-        if quantity == "net_benefit":
+        strategies = quantity == "net_benefit" and not before
+        if strategies:
             ax.plot(x, curve.treat_all, color=draw.RED, linewidth=1.2, label="act always")
-            if recalibrated:
-                style = {"color": draw.GREEN, "linewidth": 1.2, "linestyle": "--", "label": "recalibrated"}
-                ax.plot(x, curve.recalibrated, **style)
-        ax.axhline(0, color=draw.INK, linewidth=1.0, label="act never" if quantity == "net_benefit" else None)
-        ax.plot(x, value, **{"color": color, "linewidth": 1.8, "label": name, **line})
+        if recalibrated and quantity == "net_benefit":
+            style = {"color": color, "linewidth": 1.2, "linestyle": "--"}
+            ax.plot(x, curve.recalibrated, label="" if before else "recalibrated", **style)
+        ax.axhline(0, color=draw.INK, linewidth=1.0, label="act never" if strategies else None)
+        ax.plot(x, value, **{"color": color, "linewidth": 1.8, "label": name, "gid": _CURVE, **line})
         draw.tidy(ax, xlabel="threshold probability (%)", ylabel=_QUANTITIES[quantity], title=curve.target)
         draw.percent_axis(ax.xaxis)
-        ax.set_xlim(float(x.min()), float(x.max()) if len(x) > 1 else float(x.min()) + 0.01)
+        # Above all scores nobody acts, and there is nothing to see.
+        acting = x[(curve.net_benefit != 0) | (curve.recalibrated != 0)]
+        last = min(axis_top(float(acting.max(initial=0.0))), float(x.max()))
+        last = max(last, ax.get_xlim()[1] if before else 0.0)
+        ax.set_xlim(float(x.min()), last if last > x.min() else float(x.min()) + 0.01)
         if quantity == "net_benefit":
             # Acting always falls without limit as the threshold rises; the part near the model matters.
             top = float(np.nanmax([value.max(), curve.high.max(), curve.treat_all.max(), 0.01]))
-            low = float(min(curve.low.min(), 0.0)) if band else float(min(value.min(), 0.0))
-            ax.set_ylim(min(-0.15 * top, max(1.1 * low, -0.5 * top)), 1.08 * top)
+            low = float(min((curve.low if band else value)[x <= last].min(), 0.0))
+            bottom, top = min(-0.15 * top, max(1.1 * low, -0.5 * top)), 1.08 * top
+            shown = ax.get_ylim() if before else (bottom, top)
+            ax.set_ylim(min(bottom, shown[0]), max(top, shown[1]))
         if legend:
             draw.legend_below([ax], columns=2)
         return self._drawn(ax)

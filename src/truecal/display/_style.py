@@ -164,18 +164,6 @@ def text_handle(text: str) -> Any:
     return lines.Line2D([], [], linestyle="none", label=text or " ")
 
 
-def legend_inside(ax: Axes, corner: Any, *notes: str, columns: int = 1) -> None:
-    """Put the legend into a corner, and lines of text below its entries; smaller and in more lines in narrow axes."""
-    handles, labels = ax.get_legend_handles_labels()
-    labels = [*labels, *notes]
-    handles += map(text_handle, notes)
-    options: dict[str, Any] = {"frameon": False, "labelcolor": ink(), "borderaxespad": 0.2}
-    legend = ax.legend(handles, labels, loc=corner, fontsize="small", ncols=columns, **options)
-    room = 0.95 * width_of(ax) * ax.figure.dpi
-    if legend.get_window_extent().width > room:
-        ax.legend(handles, _in_lines(labels, ax), loc=corner, fontsize="x-small", handlelength=1.6, **options)
-
-
 def _in_lines(labels: Sequence[str], ax: Axes) -> list[str]:
     """Return labels of a legend in lines as long as narrow axes allow."""
     # What is left beside the handles; a letter is about half as wide as the font is high.
@@ -188,12 +176,15 @@ def legend_below(
 ) -> None:
     """Put one legend under the axes, or under all panels, where it covers nothing; fewer columns if it is too wide."""
     ax, colour = axes[0], ink()
+    root: Any = ax.figure.figure
+    if root.get_layout_engine() is None and ax.get_subplotspec() is not None:
+        root.set_layout_engine("constrained")  # else nobody makes room for it, and a saved figure lacks it
     options: dict[str, Any] = {
         "handles": ax.get_legend_handles_labels()[0] if handles is None else handles,
         "frameon": False, "fontsize": "small", "labelcolor": colour, "title": title or None,
         "title_fontsize": "small", "handlelength": 2.6, "columnspacing": 1.4, **more,
     }  # fmt: skip
-    if len(axes) > 1 and ax.figure.figure.get_constrained_layout():
+    if len(axes) > 1 and root.get_constrained_layout():
         for ncols in range(columns, 0, -1):
             legend = ax.figure.legend(loc="outside lower center", ncols=ncols, **options)
             if legend.get_window_extent().width <= ax.figure.bbox.width or ncols == 1:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import truecal
 from truecal.display import CalibrationPlotDisplay, DecisionCurveDisplay
@@ -22,7 +23,9 @@ def test_curves_groups_and_measures(predictions, ax):
     drawn = {line.get_label(): line for line in ax.lines}
     np.testing.assert_array_equal(drawn["flexible curve"].get_ydata(), display.data.flexible)
     np.testing.assert_array_equal(drawn["logistic curve"].get_ydata(), display.data.logistic)
-    assert "6 groups, 95% intervals" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "6 groups, 95% intervals" in [
+        text.get_text() for text in display.outcomes_ax_.get_legend().get_texts()
+    ]
     weak = truecal.weak_calibration(*predictions)
     assert f"slope {weak.slope.value:.2f} (" in texts(ax)
     assert f"O:E {weak.observed_expected.value:.2f} (" in texts(ax)
@@ -81,3 +84,46 @@ def test_other_quantities(predictions, ax, quantity):
     assert len(ax.collections) == (quantity == "cost")  # the other has no interval
     with pytest.raises(ValueError, match="quantity must be one of"):
         display.plot(ax, quantity="gain")
+
+
+def low_risks():
+    rng = np.random.default_rng(0)
+    risk = rng.beta(1, 30, 2000)
+    return (rng.random(2000) < np.minimum(1.5 * risk, 1)).astype(int), risk
+
+
+def test_axes_end_where_low_risks_end(ax):
+    display = CalibrationPlotDisplay.from_predictions(*low_risks(), ax=ax)
+    assert display.ax_.get_xlim() == display.ax_.get_ylim() == display.outcomes_ax_.get_xlim()
+    assert low_risks()[1].max() <= ax.get_xlim()[1] <= 0.6
+    decisions = DecisionCurveDisplay.from_predictions(*low_risks())
+    assert decisions.ax_.get_xlim()[1] <= 0.6
+
+
+def test_the_measures_stand_where_the_curve_is_not(predictions):
+    y, p = predictions
+    for given, too_low in ((low_risks(), True), ((y, p**0.2), False)):
+        ax = Figure().subplots()
+        CalibrationPlotDisplay.from_predictions(*given, ax=ax)
+        (text,) = ax.texts
+        assert text.get_ha() == ("right" if too_low else "left")
+
+
+def test_several_decision_curves_on_one_axes(predictions, ax):
+    y, p = predictions
+    for name, risk in {"one": p, "two": p**2, "three": p**0.5}.items():
+        DecisionCurveDisplay.from_predictions(y, risk, ax=ax, name=name)
+    named = {line.get_label(): line.get_color() for line in ax.lines}
+    assert len({named[name] for name in ("one", "two", "three", "act always")}) == 4
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert sorted(texts) == sorted(set(texts))
+    assert {"one", "two", "three", "act always", "act never", "recalibrated"} <= set(texts)
+
+
+def test_a_legend_is_inside_the_saved_picture(predictions):
+    figure = Figure(figsize=(3.3, 2.6))
+    display = DecisionCurveDisplay.from_predictions(*predictions, ax=figure.subplots())
+    figure.draw_without_rendering()
+    box = display.ax_.get_legend().get_window_extent()
+    assert box.y0 >= 0
+    assert box.y1 <= display.ax_.get_window_extent().y0

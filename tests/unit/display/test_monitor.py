@@ -37,7 +37,8 @@ def test_lines_are_the_history(dated):
 
 def test_no_change_without_an_alarm():
     display = _monitor(False, drift=0.0).plot(ax=Figure().subplots())
-    assert "change" not in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    (legend,) = display.figure_.legends
+    assert "change" not in [text.get_text() for text in legend.get_texts()]
 
 
 def test_an_infinite_evalue_is_drawn():
