@@ -141,6 +141,12 @@ def _rare_events() -> list[Row]:
     return [rare.count(rare.DESIGNS[0], 1.0, 3)]
 
 
+def _recalibration() -> list[Row]:
+    data = truecal.datasets.load("flights")
+    label, proba = np.asarray(data.y_true), np.asarray(data.predictions["naive_bayes"])
+    return list(_module("recalibration").cell("flights, naive_bayes", 500, label, proba, draws=2)[:7])
+
+
 def _external_interval() -> list[Row]:
     return list(_module("external_interval")._cell(1, 0.8, 5, 1))
 
@@ -169,6 +175,7 @@ PROBES: dict[str, Callable[[], Sequence[Row]]] = {
     "monitor": _monitor,
     "power": _power,
     "rare_events": _rare_events,
+    "recalibration": _recalibration,
     **{
         name: partial(_comparison, name)
         for name in (
