@@ -302,6 +302,8 @@ def test_several_labels_have_a_joint_result_and_one_each():
     assert "Each label by itself" in page
     assert "by Holm&#39;s method" in page
     assert "(joint test)" in page
+    assert "Holm (1979)" in page
+    assert "Westfall" not in page
     assert "If one acts" not in page
 
 
