@@ -187,6 +187,13 @@ def test_without_any_confidence_the_metric_is_nan():
     assert (found["answers"], found["unparsed"]) == (0, 1)
 
 
+@pytest.mark.parametrize("metadata", [{}, {"passage": None}])
+def test_answers_without_a_cluster_are_refused(metadata):
+    score = Score(value="C", metadata={"confidence": "0.8"})
+    with pytest.raises(InputError, match="has no 'passage' in its metadata"):
+        calibration(cluster="passage")([SampleScore(score=score, sample_metadata=metadata)])
+
+
 def test_the_mean_residual_has_the_standard_error_of_inspect():
     rng = np.random.default_rng(0)
     question = rng.integers(0, 30, 200)

@@ -20,11 +20,12 @@ _SEVERAL_CLASSES = (
     "Each --score is a model of its own, with probabilities of one class; for several classes give columns of lists "
     "(Parquet, JSON lines, NPZ), or matrices to truecal.compare in Python."
 )
+_TOO_FEW = "compare needs two models. Name their columns: --score one --score two"
 
 
 @click.command("compare", cls=Command)
 @shared("table", "labels")
-@column_option("--score", multiple=True, required=True, help="Column of a model's scores; give two or more.")
+@column_option("--score", multiple=True, help="Column of a model's scores; give two or more.")
 @shared("norm")
 @option("--confidence-level", 0.95, float, "Level of the intervals.")
 @shared("resolution")
@@ -49,10 +50,12 @@ def command(
 
     check_fraction("confidence_level", confidence_level)
     check_target(out.path, file)
+    if not score:
+        raise InputError(_TOO_FEW)
     with stage("reading"):
         models = load(file, score=score, as_models=True, **reading)
     if len(models.models) < 2:
-        raise InputError("compare needs two models. Name their columns: --score one --score two")
+        raise InputError(_TOO_FEW)
     with stage("comparing"), models.naming():
         given = models.given | {"norm": norm, "confidence_level": confidence_level, "resolution": resolution}
         try:

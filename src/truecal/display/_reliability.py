@@ -374,6 +374,9 @@ class ReliabilityDisplay(Display):
         self, ax: Axes, color: Any, label: dict[str, Any], line: dict[str, Any], *, band: bool
     ) -> None:
         """Draw the curve, and if it is the first one its consistency band."""
+        from matplotlib.cbook import normalize_kwargs
+        from matplotlib.lines import Line2D
+
         curve, bins = self.curve, self.curve.bins
         score, value, lower, upper = (
             (curve.score, curve.label, curve.lower, curve.upper)
@@ -392,7 +395,7 @@ class ReliabilityDisplay(Display):
         options = {"linewidth": 1.6, "label": names.get(self.kind, f"{curve.n_bins} bins"), "gid": _CURVE}
         if few:
             options |= {"marker": "o", "markersize": 4}
-        ax.plot(score, value, color=color, **{**options, **label, **line})
+        ax.plot(score, value, color=color, **{**options, **label, **normalize_kwargs(line, Line2D)})
 
     def _label(self, ax: Axes, below: Axes | None, before: int, name: str | None) -> None:
         """Label the axes; the title and the band are those of one model, and are removed if there are several."""

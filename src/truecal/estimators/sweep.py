@@ -33,7 +33,7 @@ equation 8 and Algorithm 1."""
 
 @register_estimator(
     "ew_sweep",
-    summary="Binned error with the most equal-width bins for which labels increase.",
+    summary="Binned error with as many equal-width bins as keep the mean labels from falling.",
     reference=_REFERENCE,
     takes_blocks=True,
 )
@@ -58,7 +58,7 @@ def ew_sweep(sample: ScoreGroups, *, norm: float) -> Estimates:
 
 @register_estimator(
     "em_sweep",
-    summary="Binned error with the most equal-mass bins for which labels increase.",
+    summary="Binned error with as many equal-mass bins as keep the mean labels from falling.",
     reference=_REFERENCE,
     takes_blocks=True,
 )

@@ -103,7 +103,7 @@ def _row(sample: Any, key: str, cluster: str | None) -> Answer:
     group = None
     if cluster is not None:
         metadata = sample.sample_metadata or {}
-        if cluster not in metadata:
+        if metadata.get(cluster) is None:
             raise InputError(f"Sample {sample.sample_id} has no {cluster!r} in its metadata")
         group = str(metadata[cluster])
     return Answer(

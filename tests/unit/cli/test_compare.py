@@ -24,6 +24,7 @@ def test_compare_names_the_better_model(models):
 
 def test_compare_needs_two_models(models):
     assert "compare needs two models" in refuse("compare", models, "--score", "score")
+    assert "compare needs two models" in refuse("compare", models)
     assert "--score score is given more than once" in refuse(
         "compare", models, "--score", "score", "--score", "score"
     )

@@ -65,6 +65,12 @@ def test_reliability_without_histogram_legend_and_band(predictions, ax):
     assert labelled(ax, "mine").get_linewidth() == 7
 
 
+def test_reliability_takes_short_names_of_properties(predictions, ax):
+    ReliabilityDisplay.from_predictions(*predictions, band=False, ax=ax, name="mine", lw=3, ls="--")
+    line = labelled(ax, "mine")
+    assert (line.get_linewidth(), line.get_linestyle()) == (3, "--")
+
+
 def test_reliability_from_a_sample_and_from_predictions_agree(predictions):
     sample = as_sample(*predictions)
     one = ReliabilityDisplay.from_predictions(sample, n_resamples=10, rng=3)
