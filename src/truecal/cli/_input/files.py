@@ -135,6 +135,7 @@ def _open_zip(source: str, path: Path, format: str | None, encoding: str | None)
                 problem = f"{source} holds {counted(len(names), 'file')}"
                 remedy = "Unpack it and name one of them, or keep one in it."
                 raise InputError(f"{problem}: {listing(names)}" if names else problem, remedy=remedy)
+            _check_unpacked(source, archive)
             with archive.open(names[0]) as member:
                 return _open_stream(source, member, format, encoding, Path(names[0]))
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # damaged, or with a password
@@ -472,12 +473,16 @@ def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
 def _check_size(file: IO[bytes]) -> None:
     """Refuse an archive that unpacks to far more than a table in memory should have."""
     if zipfile.is_zipfile(file):
-        size = sum(member.file_size for member in zipfile.ZipFile(file).infolist())
-        if size > _MOST_UNPACKED:
-            raise InputError(
-                f"it unpacks to {size / 1e9:.1f} GB. Save it as Parquet, which is read in batches"
-            )
+        _check_unpacked("it", zipfile.ZipFile(file))
     file.seek(0)
+
+
+def _check_unpacked(name: str, archive: zipfile.ZipFile) -> None:
+    size = sum(member.file_size for member in archive.infolist())
+    if size > _MOST_UNPACKED:
+        raise InputError(
+            f"{name} unpacks to {size / 1e9:.1f} GB. Save it as Parquet, which is read in batches"
+        )
 
 
 def _columns_of(array: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -41,6 +41,12 @@ def test_of_several_files_in_an_archive_none_is_chosen(tmp_path, text):
     assert "holds 0 files." in refuse("measure", _zip(tmp_path / "none.zip", {}))
 
 
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, text, monkeypatch):
+    monkeypatch.setattr("truecal.cli._input.files._MOST_UNPACKED", len(text) - 1)
+    message = refuse("measure", _zip(tmp_path / "a.zip", {"a.csv": text}))
+    assert "a.zip unpacks to 0.0 GB. Save it as Parquet" in message
+
+
 def test_a_damaged_archive_is_refused(tmp_path, text):
     whole = _zip(tmp_path / "a.zip", {"a.csv": text * 50}).read_bytes()
     (tmp_path / "cut.zip").write_bytes(whole[:200])
