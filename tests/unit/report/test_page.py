@@ -149,3 +149,13 @@ def test_contents_and_cost(uniform):
     for target in re.findall(r'<a href="#([^"]+)"', page):
         assert f'id="{target}"' in page
     assert f"<strong>Is it much?</strong> {uniform.is_it_much}" in page
+
+
+def test_only_plain_labels_have_an_exact_test():
+    y, p = truecal.paper.population("resnet110_c10").sample(300, rng=0)
+    shared = {"recalibration": False, "n_resamples": 19, "rng": 0}
+    assert "exact for independent rows" in render(truecal.assess(y, p, **shared))
+    gold = np.where(np.arange(300) % 3 == 0, y, np.nan)
+    judged = render(truecal.assess(truecal.labels.judged(1 - y, gold), p, **shared))
+    assert "labels which are not the truth, and is approximate" in judged
+    assert "exact for independent rows" not in judged
