@@ -214,7 +214,7 @@ def tally(score: FloatArray, count: FloatArray, positives: FloatArray) -> FloatA
 
 
 def weigh(cells: FloatArray) -> Evidence:
-    """Return the evidence of independent rows from their `tally`, or of many streams with `rows` rows each."""
+    """Return the evidence of independent rows from their `tally`."""
     total = float(cells[0].sum())
     squares = _apply(cells[..., :1, :], *_SQUARE_TABLES)
     return Evidence(_apply(cells, *_RATIO_TABLES), squares, total, total)

@@ -117,18 +117,6 @@ def test_counts_equal_repeated_rows():
     assert (grouped.rows, grouped.units) == (700, 700)
 
 
-def test_many_streams_at_once():
-    rng = np.random.default_rng(4)
-    score = rng.random((3, 60))
-    label = (rng.random(score.shape) < score).astype(float)
-    cells = np.stack([tally(*rows, k) for *rows, k in zip(score, np.ones_like(score), label, strict=True)])
-    many = weigh(cells, 60)
-    for row, (p, y) in enumerate(zip(score, label, strict=True)):
-        assert many.log_ratio[row] == pytest.approx(_rows(p, y).log_ratio)
-        assert many.squares[row] == pytest.approx(_rows(p, y).squares)
-    assert many.rows == 60
-
-
 def test_squares_are_no_less_than_those_of_the_rows():
     score = np.random.default_rng(5).random(500)
     excess = EXCESS[cells_of(score), :N_CURVES]
