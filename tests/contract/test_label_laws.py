@@ -107,3 +107,21 @@ def test_so_they_are_on_the_command_line(tmp_path, ending, more):
         found[kind] = *(answers[0][name] for name in ("value", "interval", "test", "n")), answers[1]["result"]
     for kind in COLUMNS:
         assert found[kind] == found["label"], kind
+
+
+@pytest.mark.parametrize("kind", ["judged", "soft", "misclassified", "censored"])
+def test_scores_of_0_and_1_do_not_hide_a_wrong_slope(kind):
+    rng = np.random.default_rng(5)
+    p = np.clip(rng.uniform(-0.2, 1.2, 600), 0, 1)
+    y = (rng.random(600) < 0.5 + 0.5 * (p - 0.5)).astype(int)
+    wrong = np.where(rng.random(600) < 0.9, y, 1 - y)
+    made = {
+        "judged": lambda: labels.judged(wrong, np.where(rng.random(600) < 0.4, y, np.nan)),
+        "soft": lambda: labels.soft(rng.binomial(3, 0.5 + 0.5 * (p - 0.5)) / 3, 3),
+        "misclassified": lambda: labels.misclassified(wrong, sensitivity=0.9, specificity=0.9),
+        "censored": lambda: labels.censored(np.where(y == 1, 0.5, 2), rng.random(600) < 0.7, horizon=1),
+    }[kind]()
+    found = truecal.calibration_test(made, p, n_resamples=99, rng=0)
+    logistic = next(one for one in found.components if one.family == "logistic")
+    assert logistic.pvalue < 1e-6
+    assert found.pvalue <= 0.01

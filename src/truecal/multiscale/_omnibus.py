@@ -36,6 +36,7 @@ import scipy
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.data.extremes import shown_by
 from truecal.multiscale import _constants as const
 from truecal.multiscale._null import ClusterNull, JointNull, LabelNull, Null
 from truecal.multiscale._units import place_of
@@ -117,7 +118,10 @@ class Omnibus:
         self._spread = 1 - 2 * null.score[:, np.newaxis]
         # One row's worth of noise, spread over all, limits what a single surprising label near 0 or 1 can do.
         noise = np.where(null.information > 0, null.information + null.mass / null.mass.sum(), 0.0)
-        self._terms = _orthonormal_terms(null.score, noise, max(const.SMOOTH_TERMS))
+        # Labels that are not the truth vary also at scores of 0 and 1, which then count as what the rows can show.
+        end = shown_by((round(null.mass.sum()),))
+        score = np.select([null.score <= 0, null.score >= 1], [end, 1 - end], null.score)
+        self._terms = _orthonormal_terms(score, noise, max(const.SMOOTH_TERMS))
         self._nested = [
             count
             for count in (1, 2, *const.SMOOTH_TERMS)
