@@ -19,7 +19,7 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtri
+from scipy.special import expit
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.numeric import fit_logistic
@@ -440,7 +440,7 @@ def risk_coverage(
     >>> round(curve.at(0.7)["accuracy"], 2)
     0.75
     """
-    z = float(ndtri(0.5 + check_fraction("confidence_level", confidence_level) / 2))
+    tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
     sample = as_sample(y_true, y_proba, **reading)
     score, count, positives = sample.score[::-1], sample.count[::-1], sample.positives[::-1]
     kept = np.cumsum(count)
@@ -448,7 +448,7 @@ def risk_coverage(
     effective = kept**2 / np.cumsum(sample.weight2[::-1])
     if sample.clusters:
         effective = _effective_sizes(sample.clusters, kept, accuracy, effective)
-    below, above = _wilson(accuracy, effective, z)
+    below, above = _wilson(accuracy, effective, sample.quantile(tail))
     return RiskCoverage(
         threshold=score.astype(np.float64),
         coverage=kept / sample.n,

@@ -92,9 +92,9 @@ def test_clusters_against_a_loop():
         n_clusters = len(np.unique(question[kept]))
         variance = (sums**2).sum() * n_clusters / (n_clusters - 1) / kept.sum() ** 2
         size = min(accuracy * (1 - accuracy) / variance, kept.sum())
-        # Wilson's interval are the p with |accuracy - p| = z sqrt(p (1 - p) / size).
+        # Wilson's interval are the p with |accuracy - p| = t sqrt(p (1 - p) / size); t has 30 - 1 degrees of freedom.
         for end in (low, high):
-            assert abs(accuracy - end) == pytest.approx(1.959964 * np.sqrt(end * (1 - end) / size), rel=1e-6)
+            assert abs(accuracy - end) == pytest.approx(2.0452296 * np.sqrt(end * (1 - end) / size), rel=1e-6)
 
 
 def test_samples_cells_and_weights():
