@@ -161,7 +161,7 @@ SMALLEST_PVALUE = 1e-300
 LIMIT_TOLERANCE, LIMIT_MOST_STEPS, LIMIT_MARGIN = 1e-9, 40, 1e-7
 #: With fewer effective rows than this the p-value may rise with the error. It is looked at beyond the error too: at
 #: ratios to the largest error that are powers of the second number, up to the third one times the error.
-RISING_ROWS, RISING_RATIO, RISING_REACH = 50, 1.02, 1.4
+RISING_ROWS, RISING_RATIO, RISING_REACH = 25, 1.02, 1.4
 #: Steps of the grid of the convolution up to the observed statistic; changes of p with more are below 0.01 of it.
 GRID_STEPS = 448
 #: Up to this many intervals all are convolved; beyond, all but the one that is varied have a gamma law.

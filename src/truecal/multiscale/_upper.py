@@ -225,8 +225,8 @@ class UpperLimit:
         return max(self._pvalue(one, exact=True) for one in [error, *self._beyond(error)])
 
     def _beyond(self, error: float) -> list[float]:
-        """Return larger errors at which p may rise again, because samples of few rows are a coarse grid."""
-        if len(self) == 1 or self.size >= const.RISING_ROWS or error <= 0:
+        """Return larger errors at which p may rise again: few rows are a coarse grid, enumerated for up to three scores."""
+        if len(self) <= 3 or self.size >= const.RISING_ROWS or error <= 0:
             return []
         least, most = (
             math.log(self.largest / (factor * error)) / math.log(const.RISING_RATIO)
