@@ -225,7 +225,7 @@ class UpperLimit:
         return max(self._pvalue(one, exact=True) for one in [error, *self._beyond(error)])
 
     def _beyond(self, error: float) -> list[float]:
-        """Return larger errors at which p may rise again: few rows are a coarse grid, enumerated for up to three scores."""
+        """Return larger errors at which p may rise again: few rows are a coarse grid. Up to three scores are exact."""
         if len(self) <= 3 or self.size >= const.RISING_ROWS or error <= 0:
             return []
         least, most = (
