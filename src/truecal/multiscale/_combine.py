@@ -3,7 +3,7 @@ r"""Several classes at once: the mean of their squared errors, with the dependen
 The classes of one row share its label, so that their estimates depend on each other. To first order that is in the
 influence functions: the mean over classes of :math:`\psi_k = 2 r_k d_k - d_k^2`, row by row, has the variance of the
 mean squared error. What is left at an error of 0 is added as for independent classes. The evidence is the mean of the
-classes' Bayes factors, which needs no assumption on their dependence.
+classes' Bayes factors, which needs no assumption on their dependence: the p-value is the harmonic mean of theirs.
 
 The difference of two calibration errors.
 
@@ -57,7 +57,7 @@ from truecal._lib.types import FloatArray
 from truecal.data.clusters import variance_factor
 from truecal.data.question import Question, Rows
 from truecal.multiscale import _constants as const
-from truecal.multiscale._error import Multiscale, pvalue_of_evidence
+from truecal.multiscale._error import Multiscale
 from truecal.multiscale._intervals import combined
 from truecal.multiscale._limits import Limits
 from truecal.multiscale._units import enough_clusters, inflation
@@ -108,7 +108,7 @@ def joint_limits(
         null_variance=float(part**2 @ of(parts, "null_variance")),
         noise_variance=float(part**2 @ of(parts, "noise_variance")),
         largest=math.sqrt(mean(of(parts, "largest") ** 2)),
-        pvalue=pvalue_of_evidence(float(scipy.special.logsumexp(of(classes, "log_evidence"), b=part))),
+        pvalue=1 / float(part @ (1 / of(parts, "pvalue"))),
         above=combined(
             [one.above for one in parts], part, 0.0 if independent or len(parts) == 1 else dependence
         ),

@@ -34,6 +34,7 @@ from truecal.multiscale._evidence import Blocks, Posterior, contributions, make_
 from truecal.multiscale._intervals import cut_scores, make_upper
 from truecal.multiscale._levels import Level, Levels, make_levels, one_bin
 from truecal.multiscale._limits import Limits, jensen_limit
+from truecal.multiscale._null import FlipScale, flip_scale
 from truecal.multiscale._units import (
     IntArray,
     Units,
@@ -215,8 +216,16 @@ class Multiscale:
 
     @cached_property
     def pvalue(self) -> float:
-        """Closed-form p-value of calibration, min(1, 0.13 / Z)."""
-        return pvalue_of_evidence(self.log_evidence)
+        """Closed-form p-value of calibration, min(1, 0.13 / Z); with clusters, as the test sees them."""
+        return self.flip_scale.discounted(pvalue_of_evidence(self.log_evidence))
+
+    @cached_property
+    def flip_scale(self) -> FlipScale:
+        """How far the sums of clusters, if there are any, show how much clusters differ."""
+        table = self.units.clusters
+        if table is None or self.units.noise is not None:
+            return FlipScale(1.0, 0.0)
+        return flip_scale(self.score[table.unit], table.residual, table.weight, table.cluster)
 
     def error(self, norm: float = 2) -> float:
         """Return the calibration error."""

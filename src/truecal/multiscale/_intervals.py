@@ -149,8 +149,7 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
     most = max(factor * units.size / table.effective_number, 1.0) if limit.extra is None else math.inf
     effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
-    shown = limit.extra is not None or _holders(units, table) >= const.FEWEST_HOLDERS
-    if not shown:
+    if limit.extra is None and _holders(units, table) < const.FEWEST_HOLDERS:
         effect = most
     np.fill_diagonal(covariance, 0.0)
     centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
@@ -162,7 +161,6 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
         size=limit.size / max(spread, 1.0),
         constant=2 * float(np.sum(covariance**2)),
         slope=4 * max(float(np.linalg.eigvalsh(covariance)[-1]), 0.0),
-        dependence_shown=shown,
     )
 
 
@@ -197,7 +195,6 @@ def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float)
         largest=math.sqrt(float(share @ [one.largest**2 for one in limits])),
         resolution=min(one.resolution for one in limits),
         every_score=all(one.every_score for one in limits),
-        dependence_shown=all(one.dependence_shown for one in limits),
     )
     noise = joined.share / joined.rows * np.maximum(joined.score * (1 - joined.score) - joined.within, 0.0)
     return replace(

@@ -109,8 +109,7 @@ class Limits:
 
     def evident(self, tail: float) -> bool:
         """Return whether there is enough evidence of error for a positive lower limit."""
-        shown = self.reliable and self.above.dependence_shown
-        return shown and self.pvalue <= const.LIMIT_EVIDENCE * tail
+        return self.reliable and self.pvalue <= const.LIMIT_EVIDENCE * tail
 
     def lower(self, tail: float) -> float:
         """Return the limit below which the error lies with probability `tail` at most."""
@@ -125,7 +124,7 @@ class Limits:
 
         It is at most alpha exactly when ``lower(alpha)`` is at least `bound`.
         """
-        if bound > self.error or not self.reliable or not self.above.dependence_shown:
+        if bound > self.error or not self.reliable:
             return 1.0
         chance = 1 - below(self._statistic(self.square), self._freedom, bound**2 / self._scale)
         return min(max(chance, self.pvalue / const.LIMIT_EVIDENCE), 1.0)

@@ -17,7 +17,7 @@ events make them skewed: most clusters have none and a small negative sum, a few
 missing, the total is far below 0 *and* the sums that should show how large a total can be are small. Without any event
 every sum is negative, and the data are the most extreme pattern of signs there is, whatever the model.
 
-So the sums with random signs are scaled up to the variance that the scores imply, if their own is smaller. With
+So the sums with random signs must have the variance that the scores imply, if their own is smaller. With
 :math:`V_c = \sum f (1 - f)` the variance of independent labels, :math:`e_c = s_c - V_c \sum s / \sum V` the sums less
 what they have in common, and r the variance of a label at the observed rate of events, divided by that at the expected
 rate but at most 1, the factor is the root of
@@ -25,7 +25,9 @@ rate but at most 1, the factor is the root of
 .. math:: \lambda^2 = \frac{1}{\sum s_c^2}
     \max\Big(\sum_c s_c^2,\ \sum_c V_c,\ r^{-a} \frac{G}{G-1} \sum_c e_c^2\Big) .
 
-The second term says that what independent rows show by chance is no evidence. The third is the variance between
+The residuals of the data are divided by it, and the draws left as they are: components of the statistic, whose usual
+sizes follow from the sums, then see both on the same scale. The second term says that what independent rows show by
+chance is no evidence. The third is the variance between
 clusters that the data show, carried over from the rate that was observed to the rate that the scores expect: fewer
 events show less of it. The power a is 1 for 20 clusters and 3/4 for 40 or more. No dependence at all can give more than
 :math:`\sum_c m_c V_c` with m the rows of a cluster, which limits the factor.
@@ -46,7 +48,6 @@ from functools import cached_property
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtr
 
 from truecal._lib.numeric import draw_binomials
 from truecal._lib.text import counted
@@ -141,7 +142,7 @@ def variance_excess(binomial: FloatArray, exact: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class FlipScale:
-    """What random signs of clusters must be multiplied by, and whether they say enough.
+    """What sums with random signs of clusters must be multiplied by, or the data divided, and whether they say enough.
 
     Attributes
     ----------
@@ -161,8 +162,16 @@ class FlipScale:
     too_little: str = ""
     doubt: float = 0.0
 
+    def discounted(self, pvalue: float) -> float:
+        """Return a p-value of sums of clusters as if these were scaled, and compared with Student's t."""
+        if self.too_little:
+            return 1.0
+        return far_tail(
+            2 * float(scipy.special.ndtr(scipy.special.ndtri(pvalue / 2) / self.factor)), self.doubt
+        )
+
     def reason(self, pvalue: float) -> str:
-        """Return why a p-value from scaled signs is not a valid test; empty if it is.
+        """Return why a p-value from random signs is not a valid test; empty if it is.
 
         Parameters
         ----------
@@ -181,7 +190,7 @@ class Null(ABC):
         Mean score, sum of the weights and sum of w^2 f (1 - f) of each cell, in ascending order of score. Weights are
         scaled to sum to the effective number of rows.
     residual : ndarray of shape (n_cells,)
-        Sum of w (f - y) of each cell.
+        Sum of w (f - y) of each cell, divided by the factor of `scale`.
     """
 
     score: FloatArray
@@ -190,7 +199,7 @@ class Null(ABC):
     residual: FloatArray
     #: Whether labels are 0 and 1, so that a score of exactly 0 or 1 rules one of them out.
     binary: bool = True
-    #: How random signs are scaled, if draws are made by them.
+    #: How data are scaled before they are compared with draws that are made by random signs.
     scale: FlipScale = FlipScale(1.0, 0.0)
 
     @abstractmethod
@@ -396,7 +405,7 @@ class GoldNull(_IndependentNull):
 
 
 class ClusterNull(Null):
-    """Rows in clusters: the sums of each cluster are multiplied by random signs, and scaled where they are skewed.
+    """Rows in clusters: the sums of each cluster get random signs; the data are scaled where sums are skewed.
 
     Beyond 8,192 clusters signs are those of 4,096 blocks of whole clusters.
 
@@ -431,7 +440,7 @@ class ClusterNull(Null):
         self.mass = np.asarray(np.add.reduceat(weight, start))
         self.score = _mean_scores(score, weight, start)
         self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
-        self.residual = np.asarray(np.add.reduceat(residual, start))
+        self.residual = np.asarray(np.add.reduceat(residual, start)) / self.scale.factor
         shape = self.n_clusters, len(start)
         self._sums = scipy.sparse.csr_array((residual, (cluster, cell)), shape=shape)
 
@@ -446,8 +455,8 @@ class ClusterNull(Null):
             yield self.signed(_random_signs(size, self.n_clusters, rng))
 
     def signed(self, signs: FloatArray) -> FloatArray:
-        """Return the scaled residuals with given signs of the clusters, of shape (draws, n_clusters)."""
-        return np.asarray((self.scale.factor * signs) @ self._signed)
+        """Return the residuals with given signs of the clusters, of shape (draws, n_clusters)."""
+        return np.asarray(signs @ self._signed)
 
     @cached_property
     def _signed(self) -> FloatArray | scipy.sparse.csr_array:
@@ -511,13 +520,13 @@ class RowNull(_IndependentNull):
         self.mass = np.asarray(np.add.reduceat(weight, start))
         self.score = _mean_scores(score, weight, start)
         self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
-        self.residual = np.asarray(np.add.reduceat(residual, start))
+        self.residual = np.asarray(np.add.reduceat(residual, start)) / self.scale.factor
         self._variance = np.asarray(np.add.reduceat(square, start))
         self._kurtosis = -2 * np.asarray(np.add.reduceat(square**2, start))
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield blocks of normal residuals."""
-        sd = self.scale.factor * np.sqrt(self._variance)
+        sd = np.sqrt(self._variance)
         for size in _blocks(n_resamples, len(sd)):
             yield rng.standard_normal((size, len(sd))) * sd
 
@@ -708,7 +717,7 @@ def far_tail(pvalue: float, doubt: float) -> float:
     """Return a p-value that is used for many tests at once, with Student's t in place of the normal distribution."""
     if doubt <= 0 or not 0 < pvalue < 1:
         return pvalue
-    return 2 * float(stdtr(1 / doubt, float(ndtri(pvalue / 2))))
+    return 2 * float(scipy.special.stdtr(1 / doubt, float(scipy.special.ndtri(pvalue / 2))))
 
 
 def _needed(count: int) -> float:

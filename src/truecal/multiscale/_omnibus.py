@@ -167,9 +167,8 @@ class Omnibus:
     def pvalues(self, residual: FloatArray) -> FloatArray:
         """Return the approximate p-value of each component, of shape (draws, components)."""
         # Rounding residue of cancelling sums must not separate draws with the same labels.
-        with np.errstate(
-            over="ignore"
-        ):  # next to scores of 0 a mean can be so small that the ratio is infinite
+        # Next to scores of 0 a mean can be so small that the ratio is infinite.
+        with np.errstate(over="ignore"):
             relative = np.maximum(self._squares(residual) / self._mean, 1e-9)
         return np.asarray(
             np.maximum(scipy.special.chdtrc(self._degrees, relative * self._degrees), const.SMALLEST_PVALUE)

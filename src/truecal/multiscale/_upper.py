@@ -74,8 +74,6 @@ class UpperLimit:
         Number of intervals of one sample, or of the class that has fewest.
     every_score : bool
         Whether every distinct score is an interval.
-    dependence_shown : bool
-        Whether the rarer outcome occurs in enough clusters to show how much the labels of a cluster have in common.
     ratio, extra : ndarray of shape (n_intervals,), or None
         If labels are not the truth: their variance at the rate q is `ratio` times that of 0 and 1, and `extra`. Rates
         then have normal laws.
@@ -93,7 +91,6 @@ class UpperLimit:
     slope: float = 0.0
     resolution: int = 0
     every_score: bool = False
-    dependence_shown: bool = True
     ratio: FloatArray | None = None
     extra: FloatArray | None = None
     _transforms: dict[int, NDArray[np.complex128]] = field(default_factory=dict)
@@ -247,15 +244,7 @@ class UpperLimit:
         rough = self._approximate(law)
         if not exact:
             return float(rough.max())
-        kept = np.argsort(-rough)
-        if (
-            len(self) <= const.FEW_INTERVALS
-        ):  # all with one interval moved, and some others, that may be the largest
-            kept = np.concatenate([np.arange(len(self)), kept[kept >= len(self)][: const.CURVES_KEPT_FEW]])
-            kept = kept[rough[kept] > rough.max() / 4]
-        else:
-            kept = kept[: const.CURVES_KEPT]
-            kept = kept[rough[kept] > 0]
+        kept = self._kept(rough)
         one, more = kept[kept < len(self)], kept[kept >= len(self)]
         if len(self) > const.MOST_CONVOLVED:
             found = [self._mixed(k, float(gap[k]), law[:, k]) for k in one] + list(rough[more])
@@ -270,6 +259,16 @@ class UpperLimit:
         if self.extra is None and not self._counted and self.rows.min() < const.FEW_EFFECTIVE_ROWS:
             found.append(rough)
         return min(max((float(np.max(part, initial=0.0)) for part in found), default=0.0), 1.0)
+
+    def _kept(self, rough: FloatArray) -> IntArray:
+        """Return the curves whose exact probability may be the largest: with few intervals, more of them."""
+        order = np.argsort(-rough)
+        if len(self) > const.FEW_INTERVALS:
+            kept = order[: const.CURVES_KEPT]
+            return kept[rough[kept] > 0]
+        others = order[order >= len(self)]
+        kept = np.concatenate([np.arange(len(self)), others[: const.CURVES_KEPT_FEW]])
+        return np.asarray(kept[rough[kept] > rough.max() / 4])
 
     def _one_interval(self, gap: float) -> float:
         """Return the larger of the p-values of the two directions."""

@@ -180,6 +180,23 @@ def test_a_positive_lower_end_implies_that_the_test_rejects():
     assert positive > 20
 
 
+def test_a_positive_lower_end_implies_that_the_test_rejects_with_clusters():
+    # Few clusters of uneven sizes, of which a few have nearly all that shows how much clusters differ.
+    positive = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        size = np.maximum((20 * rng.lognormal(0, 1, int(rng.integers(15, 40)))).astype(int), 1)
+        cluster = np.repeat(np.arange(len(size)), size)
+        p = rng.random(len(cluster)) if seed % 2 else rng.beta(0.5, 30, len(cluster))
+        same = rng.random(len(cluster)) < 0.3
+        u = np.where(same, rng.random(len(size))[cluster], rng.random(len(cluster)))
+        y = (u < np.clip(p * rng.choice([0.5, 1, 1.5]), 0, 1)).astype(int)
+        if confidence_interval(y, p, clusters=cluster).low > 0:
+            positive += 1
+            assert truecal.calibration_test(y, p, clusters=cluster, rng=seed).pvalue <= 0.05, seed
+    assert positive > 20
+
+
 def test_one_row_gives_the_widest_interval():
     for y, p in ((0, 0.999), (1, 0.001)):
         interval = confidence_interval([y], [p])

@@ -5,6 +5,7 @@ import pytest
 
 from truecal.data.sample import ones
 from truecal.multiscale._null import ClusterNull, JointClusterNull, JointLabelNull, LabelNull, Trials
+from truecal.multiscale._omnibus import omnibus_test
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -26,9 +27,23 @@ def test_cluster_moments_are_those_of_all_sign_patterns():
     score = np.sort(rng.random(60))
     null = ClusterNull(score, score - (rng.random(60) < score), np.ones(60), np.arange(60) % 9)
     terms = rng.normal(size=(60, 3))
-    squares = np.square(null.all_draws() / null.scale.factor @ terms).sum(axis=1)
+    squares = np.square(null.all_draws() @ terms).sum(axis=1)
     ((mean, variance),) = null.moments(terms, [3])
     assert (squares.mean(), squares.var()) == pytest.approx((mean, variance))
+
+
+def test_skewed_sums_of_clusters_do_not_hide_an_error_in_the_slope():
+    """Data are divided by the scale: were draws multiplied by it, all their fine bins would look extreme."""
+    rng = np.random.default_rng(1)
+    score = np.sort(rng.random(1000))
+    chance = score**2 / (score**2 + (1 - score) ** 2)
+    residual = score - (rng.random(1000) < chance)
+    cluster = rng.integers(0, 20, 1000)
+    balanced = np.argsort(residual)[1::2]  # half of the rows, so that sums of clusters vary little
+    cluster[balanced] = np.arange(len(balanced)) % 20
+    null = ClusterNull(score, residual, np.ones(1000), cluster)
+    assert null.scale.factor > 1.5
+    assert omnibus_test(null, 199, rng).pvalue <= 0.05
 
 
 def test_labels_are_drawn_with_their_scores():

@@ -248,7 +248,7 @@ def test_clusters_that_all_have_one_label_give_no_positive_lower_end():
     """How much labels of a cluster have in common cannot be seen: sixteen clusters may be worth sixteen rows."""
     rng = np.random.default_rng(3)
     score, cluster = rng.uniform(0.7, 0.95, 160), np.arange(160) // 10
-    test = truecal.calibration_test(np.ones(160, int), score, clusters=cluster, n_resamples=99, rng=0)
+    test = truecal.calibration_test(np.ones(160, int), score, clusters=cluster, n_resamples=999, rng=0)
     interval = truecal.confidence_interval(np.ones(160, int), score, clusters=cluster)
     assert not test.tested
     assert interval.low == 0

@@ -72,9 +72,8 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
     if source == "-":
         return _open_stream("standard input", sys.stdin.buffer, format, encoding)
     paths = _find(source)
-    if (
-        source.startswith(("/dev/", "/proc/")) or not paths[0].is_file()
-    ):  # a pipe, which can be read once only
+    # A pipe can be read once only.
+    if source.startswith(("/dev/", "/proc/")) or not paths[0].is_file():
         with paths[0].open("rb") as stream:
             return _open_stream(source, stream, format, encoding, paths[0])
     return (
