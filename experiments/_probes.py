@@ -33,15 +33,6 @@ TIMES = ("application", "core", "engines", "peers", "study")
 STALE = (
     "clusters",
     "coverage",
-    "external_debiasing",
-    "external_efficiency",
-    "external_interval",
-    "external_lp",
-    "external_test",
-    "leaderboard",
-    "open_batch",
-    "open_families",
-    "open_tradeoff",
 )
 
 
