@@ -266,9 +266,53 @@ def closed_form_level(scores: str, n: int, draws: int) -> dict[str, Any]:
     return {"scores": scores, "n": n, "draws": draws, **shares}
 
 
+#: Kinds of rows for the lower ends of intervals beside the test.
+_KINDS = ("plain", "weights", "clusters")
+
+
+def _ordinary(kind: str, rng: np.random.Generator) -> dict[str, Any]:
+    """Draw rows as users have them: calibrated, or with an error that is about as large as can be seen."""
+    n = int(np.exp(rng.uniform(np.log(50), np.log(5000))))
+    scores = list(_NULL.values())[rng.integers(len(_NULL))]
+    sizes = np.full(n, 1)
+    if kind == "clusters":
+        sizes = np.maximum(rng.lognormal(1.5, rng.choice([0.0, 0.7, 1.2]), rng.integers(15, 100)), 1).astype(
+            int
+        )
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    score = scores(rng, (len(cluster), 1))[:, 0]
+    if kind == "clusters" and rng.random() < 0.5:  # one score for each cluster
+        score = score[np.unique(cluster, return_index=True)[1]][cluster]
+    size = rng.choice([0.0, 2.0, 4.0, 6.0]) / np.sqrt(len(score))
+    wave = np.sin(2 * np.pi * rng.integers(1, 5) * (score + rng.random()))
+    error = size * np.sqrt(score * (1 - score)) * (wave if rng.random() < 0.5 else rng.choice([-1, 1]) * 1.0)
+    same = rng.random(len(score)) < rng.choice([0.05, 0.3]) * (kind == "clusters")
+    level = np.where(same, rng.random(len(sizes))[cluster], rng.random(len(score)))
+    rows: dict[str, Any] = {"y_true": (level < np.clip(score + error, 0, 1)).astype(int), "y_proba": score}
+    if kind == "weights":
+        rows["sample_weight"] = rng.lognormal(0, rng.choice([0.5, 1.0]), len(score))
+    if kind == "clusters":
+        rows["clusters"] = cluster
+    return rows
+
+
+def lower_ends(kind: str, first: int, samples: int) -> tuple[int, int]:
+    """Return how many intervals have a positive lower end, and beside how many of these the test does not reject."""
+    positive, apart = 0, 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(first, first + samples):
+            rows = _ordinary(kind, np.random.default_rng([37, _KINDS.index(kind), number]))
+            if truecal.confidence_interval(**rows).low > 0:
+                positive += 1
+                apart += truecal.calibration_test(**rows, rng=number).pvalue > 0.05
+    return positive, apart
+
+
 def main(*, quick: bool = False, draws: int = 4000) -> Page:
     """Check the laws, and draw calibrated samples."""
     samples, draws, part = (40, 50, 20) if quick else (700, draws, 25)
+    many = 40 if quick else 10_000
     parallel = Parallel(n_jobs=2, batch_size=1)
     checked: Counter[str] = Counter()
     broken: Counter[str] = Counter()
@@ -277,11 +321,20 @@ def main(*, quick: bool = False, draws: int = 4000) -> Page:
         broken += other
     found = [{"law": law, "checked": checked[law], "broken": broken[law]} for law in checked]
     level = parallel(delayed(closed_form_level)(name, n, draws) for n in _SIZES for name in _NULL)
-    text = page(samples, found, level)
-    return Page(text, {"": [*found, *level]})
+    ends = []
+    for kind in _KINDS:
+        parts = parallel(delayed(lower_ends)(kind, first, part) for first in range(0, many, part))
+        positive, apart = np.sum(parts, axis=0)
+        ends.append(
+            {"rows": kind, "samples": many, "lower end above 0": int(positive), "and p > 0.05": int(apart)}
+        )
+    text = page(samples, found, ends, level)
+    return Page(text, {"": [*found, *ends, *level]})
 
 
-def page(samples: int, found: list[dict[str, Any]], level: list[dict[str, Any]]) -> str:
+def page(
+    samples: int, found: list[dict[str, Any]], ends: list[dict[str, Any]], level: list[dict[str, Any]]
+) -> str:
     """Return the page of the documentation."""
     draws = level[0]["draws"]
     shown = [
@@ -298,6 +351,15 @@ clusters. Intervals are those of l1 and l2, with four levels and three assumptio
 than {_ROUNDING:g}.
 
 {markdown(found)}
+
+## Lower ends beside the test
+
+The lower end is a closed form, the p-value of the test comes from draws, so that a lower end above 0 can stand beside a
+test that does not reject; both are printed then. How often, in samples of 50 to 5,000 rows with seven kinds of scores
+(those below): a quarter are calibrated, the others have a shift or waves of 2 to 6 standard errors of a mean. Weights
+are lognormal; there are 15 to 100 clusters of even or uneven sizes, with an intraclass correlation of 0.05 or 0.3.
+
+{markdown(ends)}
 
 ## The closed-form p-value
 

@@ -31,7 +31,7 @@ from truecal.data.sample import Block, Sample
 from truecal.multiscale import _constants as const
 from truecal.multiscale._curves import Curve, curves_at, fit_curves
 from truecal.multiscale._evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
-from truecal.multiscale._intervals import cut_scores, make_upper
+from truecal.multiscale._intervals import cut_scores, holders, make_upper
 from truecal.multiscale._levels import Level, Levels, make_levels, one_bin
 from truecal.multiscale._limits import Limits, jensen_limit
 from truecal.multiscale._null import FlipScale, flip_scale
@@ -225,7 +225,9 @@ class Multiscale:
         table = self.units.clusters
         if table is None or self.units.noise is not None:
             return FlipScale(1.0, 0.0)
-        return flip_scale(self.score[table.unit], table.residual, table.weight, table.cluster)
+        few = holders(self.units, table) < const.FEWEST_HOLDERS
+        known = "the rarer outcome occurs in too few clusters" if few else ""
+        return flip_scale(self.score[table.unit], table.residual, table.weight, table.cluster, known)
 
     def error(self, norm: float = 2) -> float:
         """Return the calibration error."""

@@ -149,7 +149,7 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
     most = max(factor * units.size / table.effective_number, 1.0) if limit.extra is None else math.inf
     effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
-    if limit.extra is None and _holders(units, table) < const.FEWEST_HOLDERS:
+    if limit.extra is None and holders(units, table) < const.FEWEST_HOLDERS:
         effect = most
     np.fill_diagonal(covariance, 0.0)
     centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
@@ -164,7 +164,7 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     )
 
 
-def _holders(units: Units, table: ClusterUnits) -> int:
+def holders(units: Units, table: ClusterUnits) -> int:
     """Return the number of clusters in which the rarer outcome occurs."""
     # Exact up to the differences of scores in a unit, which add up to less than half a row.
     events = table.weight * units.score[0, table.unit] - table.residual

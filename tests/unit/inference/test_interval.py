@@ -197,6 +197,17 @@ def test_a_positive_lower_end_implies_that_the_test_rejects_with_clusters():
     assert positive > 20
 
 
+def test_three_clusters_with_events_show_no_error():
+    """Their sums say next to nothing about how much clusters differ: without the rule the lower end was 0.011."""
+    size, score = np.r_[np.full(84, 8), 36, 19, 8], np.r_[np.linspace(1e-4, 0.02, 84), 0.03, 0.035, 0.073]
+    cluster = np.repeat(np.arange(87), size)
+    p, y = score[cluster], np.zeros(len(cluster), dtype=int)
+    for one in (84, 85, 86):
+        y[np.flatnonzero(cluster == one)[:2]] = 1
+    assert truecal.calibration_test(y, p, clusters=cluster, rng=0).pvalue > 0.2
+    assert confidence_interval(y, p, clusters=cluster).low == 0
+
+
 def test_one_row_gives_the_widest_interval():
     for y, p in ((0, 0.999), (1, 0.001)):
         interval = confidence_interval([y], [p])
