@@ -85,8 +85,9 @@ LUCKY_QUANTILE = 0.2
 #: limit passed in 14% of samples without; of 32 designs with clusters it changes that one.
 FEW_EFFECTIVE_ROWS = 8
 #: Clusters with the rarer outcome from which the dependence of their labels is estimated. With fewer, a cluster counts
-#: as one row, and there is no positive lower limit. Chosen on: errors of 0.02 and 0.03 in 40 to 60 clusters with one label each, or an intraclass correlation
-#: of 0.5. With 0, 1 and 4 they were shown to be smaller in up to 36%, 10% and 7% of 150 samples, at a level of 5%.
+#: as one row, and no lower limit is positive. Chosen on: errors of 0.02 and 0.03 in 40 to 60 clusters with one label
+#: each, or an intraclass correlation of 0.5. With 0, 1 and 4 they were shown to be smaller in up to 36%, 10% and 7% of
+#: 150 samples, at a level of 5%.
 FEWEST_HOLDERS = 4
 
 # Clusters (`_units`, `_null`).
