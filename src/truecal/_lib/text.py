@@ -116,6 +116,20 @@ def counted(number: float, noun: str, plural: str | None = None) -> str:
     return f"{number:,.10g} {noun if number == 1 else plural or noun + 's'}"
 
 
+def short_count(n: float) -> str:
+    """Return a number of rows in short form.
+
+    Examples
+    --------
+    >>> [short_count(n) for n in (200, 6400, 12_800, 100_000, 2_500_000)]
+    ['200', '6,400', '12.8k', '100k', '2.5M']
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if n >= max(size, 1e4):
+            return f"{n / size:.3g}{unit}"
+    return f"{n:,.4g}" if n < 1000 else f"{n:,.0f}"
+
+
 def in_clusters(number: int | None) -> str:
     """Return " in 5 clusters", or nothing if rows are independent.
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal._lib.checks import as_generator, check_choice, check_count, check_norm
-from truecal._lib.text import level
+from truecal._lib.text import level, short_count
 from truecal._lib.types import NormLike, RNGLike
 from truecal.data import as_sample, read_rows
 from truecal.data.arrays import warn_of_other_order
@@ -267,11 +267,7 @@ class ComparisonDisplay(Display):
         """Return a name with the number of rows where these differ."""
         sizes = {row["name"]: row.get("n") for row in self.rows}
         size = sizes[name]
-        return (
-            str(name)
-            if size is None or len(set(sizes.values())) == 1
-            else f"{name} ({draw.short_count(size)})"
-        )
+        return str(name) if size is None or len(set(sizes.values())) == 1 else f"{name} ({short_count(size)})"
 
     def _plot_overlay(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
         self._require_curves()
@@ -388,4 +384,4 @@ class AuditDisplay(Display):
 
 def _label(name: str, n: int) -> str:
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-    return f"{short} ({draw.short_count(n)})"
+    return f"{short} ({short_count(n)})"

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from truecal._lib.checks import check_choice
+from truecal._lib.text import short_count
 from truecal._lib.types import NormLike
 from truecal.assessment._plotdata import BinCounts, bin_counts, bin_counts_of_study
 from truecal.data import as_sample
@@ -203,7 +204,7 @@ class MissRateDisplay(Display):
                 # Error bars are clipped to [0, 1].
                 bars = np.array([np.minimum(2 * error, rate), np.minimum(2 * error, 1 - rate)])
                 panel.errorbar([row[x] for row in rows], rate, yerr=bars, label=name, **style)
-            title = f"true error {100 * value:g}%" if x == "n" else f"n = {draw.short_count(value)}"
+            title = f"true error {100 * value:g}%" if x == "n" else f"n = {short_count(value)}"
             draw.tidy(panel, title=title)
             if x == "n":
                 draw.size_axis(panel, column(self.rows, "n"))

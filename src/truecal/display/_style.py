@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truecal._lib.checks import require
+from truecal._lib.text import short_count
 from truecal._lib.types import FloatArray
 from truecal.exceptions import InputError
 
@@ -287,20 +288,6 @@ def size_axis(ax: Axes, sizes: Sequence[float]) -> None:
         last = np.log(n) if room else last
     ax.set_xticks(ordered, texts)
     ax.set_xticks([], minor=True)
-
-
-def short_count(n: float) -> str:
-    """Return a number of rows in short form.
-
-    Examples
-    --------
-    >>> [short_count(n) for n in (200, 6400, 12_800, 100_000, 2_500_000)]
-    ['200', '6,400', '12.8k', '100k', '2.5M']
-    """
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if n >= max(size, 1e4):
-            return f"{n / size:.3g}{unit}"
-    return f"{n:,.4g}" if n < 1000 else f"{n:,.0f}"
 
 
 def percent_axis(axis: Any, *, sign: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from truecal._lib.text import level, percent
+from truecal._lib.text import level, percent, short_count
 from truecal._lib.types import FloatArray
 from truecal.assessment._plotdata import ScoreHistogram, axis_top
 from truecal.assessment._sections import OverTime
@@ -28,16 +28,22 @@ _POINTS = 240
 _TIP_WIDTH, _TIP_LINE = 196.0, 14.5
 #: Width and height of the small diagrams.
 _SMALL = 88.0
+#: Values are drawn up to so many heights outside of a frame: as good as at infinity, which a path cannot have.
+_FAR = 100
+
+_Values = Sequence[float] | FloatArray
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """A rectangle of the drawing, with a vertical axis from `low` to `high`."""
+    """A rectangle of the drawing, with values from `first` to `last` across and from `low` to `high` upwards."""
 
     left: float
     top: float
     width: float
     height: float
+    first: float
+    last: float
     low: float
     high: float
 
@@ -49,17 +55,23 @@ class _Frame:
     def bottom(self) -> float:
         return self.top + self.height
 
-    @property
-    def box(self) -> str:
-        return f'x="{self.left:g}" y="{self.top:g}" width="{self.width:g}" height="{self.height:g}"'
+    def box(self, margin: float = 0) -> str:
+        place = f'x="{self.left - margin:g}" y="{self.top - margin:g}"'
+        return f'{place} width="{self.width + 2 * margin:g}" height="{self.height + 2 * margin:g}"'
 
-    def x(self, share: float) -> str:
-        return f"{self.left + self.width * share:.1f}"
+    def across(self, value: float) -> float:
+        return self.left + self.width * ((value - self.first) / (self.last - self.first))
+
+    def x(self, value: float) -> str:
+        return f"{self.across(value):.1f}"
 
     def y(self, value: float) -> str:
+        far = _FAR * (self.high - self.low)
+        value = min(max(value, self.low - far), self.high + far)
         return f"{self.bottom - self.height * (value - self.low) / (self.high - self.low):.1f}"
 
-    def x_tick(self, x: str, shown: str, anchor: str = "middle") -> list[str]:
+    def x_tick(self, value: float, shown: str, anchor: str = "middle") -> list[str]:
+        x = self.x(value)
         return [
             f'<path class="grid" d="M{x} {self.top:g}V{self.bottom:g}"/>',
             f'<text class="tick" x="{x}" y="{self.bottom + 14:g}" text-anchor="{anchor}">{shown}</text>',
@@ -80,9 +92,22 @@ class _Frame:
         turned = f'transform="translate(11 {self.top + self.height / 2:g}) rotate(-90)"'
         return f'<text class="axis" {turned} text-anchor="middle">{text}</text>'
 
+    def points(self, x: _Values, y: _Values) -> str:
+        return "L".join(f"{self.x(a)} {self.y(b)}" for a, b in zip(x, y, strict=True))
 
-#: The square of a reliability diagram, from 0 to 1.
-_SQUARE = _Frame(_LEFT, _TOP, _SIDE, _SIDE, 0.0, 1.0)
+    def line(self, kind: str, x: _Values, y: _Values) -> str:
+        return f'<path class="{kind}" d="M{self.points(x, y)}"/>'
+
+    def level(self, kind: str, value: float) -> str:
+        return f'<path class="{kind}" d="M{self.left:g} {self.y(value)}H{self.right:g}"/>'
+
+    def band(self, x: _Values, low: _Values, high: _Values) -> str:
+        return f'<path class="band" d="M{self.points(x, high)}L{self.points(x[::-1], low[::-1])}Z"/>'
+
+    def clipped(self, name: str, content: Sequence[str], margin: float = 0) -> list[str]:
+        """Return what is drawn inside of the frame only."""
+        clip = f'<clipPath id="{name}"><rect {self.box(margin)}/></clipPath>'
+        return [clip, f'<g clip-path="url(#{name})">', *content, "</g>"]
 
 
 def by_score(
@@ -96,29 +121,32 @@ def by_score(
     Both axes end where low scores and frequencies end; `notes` are written into the lower right corner.
     """
     top = axis_top(float(max(curve.score.max(), curve.bins.upper.max(), curve.bins.mean_label.max())))
-    score = curve.score / top
+    score = curve.score
     layout = _Diagram(
-        **{**vars(_SQUARE), "high": top},
-        name=name,
+        *(_LEFT, _TOP, _SIDE, _SIDE, 0.0, top, 0.0, top),
         title="score" if name == "score" else f"{name} score",
         step_edges=np.concatenate([score[:1], (score[:-1] + score[1:]) / 2, score[-1:]]),
         step_middles=score,
-        bin_middles=curve.bins.mean_score / top,
-        ticks=tuple((tick, f"{round(tick * top, 9):g}") for tick in _parts(top)),
+        bin_middles=curve.bins.mean_score,
+        ticks=tuple((tick, f"{tick:g}") for tick in _parts(top)),
     )
     place = f'class="axis" x="{_LEFT + _SIDE - 8:g}" text-anchor="end"'
-    written = [
+    below = [
         f'<text {place} y="{_BOTTOM - 10 - 16 * k:g}">{escape(note)}</text>'
         for k, note in enumerate(reversed(notes))
     ]
-    if histogram is None:
-        return _svg(curve, layout, written, height=_BOTTOM + 36)
-    return _svg(curve, layout, [*written, *_histogram(histogram, top)], height=_BOTTOM + 40 + _STRIP + 28)
+    height = _BOTTOM + 36
+    if histogram is not None:
+        below += _histogram(histogram, top)
+        height = _BOTTOM + 40 + _STRIP + 28
+    ideal = layout.line("ideal", [0, top], [0, top])
+    return layout.draw(curve, name, ideal, below, height)
 
 
-def _parts(top: float) -> tuple[float, ...]:
-    """Return the positions of the ticks of an axis up to `top`, as fractions of it: at round numbers."""
-    return (0, 0.2, 0.4, 0.6, 0.8, 1) if top == 1 else (0, 0.25, 0.5, 0.75, 1)
+def _parts(top: float) -> list[float]:
+    """Return the ticks of an axis from 0 up to `top`."""
+    shares = (0, 0.2, 0.4, 0.6, 0.8, 1) if top == 1 else (0, 0.25, 0.5, 0.75, 1)
+    return [round(share * top, 9) for share in shares]
 
 
 def by_rank(curve: Reliability, sample: Sample) -> Markup:
@@ -132,44 +160,37 @@ def by_rank(curve: Reliability, sample: Sample) -> Markup:
     edges = np.concatenate([[0.0], below, [1.0]])
     ends = np.concatenate([[0.0], np.cumsum(curve.bins.count) / curve.bins.count.sum()])
     lowest = min(float(curve.interval_lower.min()), float(curve.bins.mean_score.min()))
+    low = math.floor(10 * lowest) / 10 if lowest < 0.9 else 0.9
     layout = _Diagram(
-        **{**vars(_SQUARE), "low": math.floor(10 * lowest) / 10 if lowest < 0.9 else 0.9},
-        name="rank",
+        *(_LEFT, _TOP, _SIDE, _SIDE, 0.0, 1.0, low, 1.0),
         title="rows, from the lowest score to the highest",
         step_edges=edges,
         step_middles=(edges[:-1] + edges[1:]) / 2,
         bin_middles=(ends[:-1] + ends[1:]) / 2,
-        ticks=tuple((tick, f"{100 * tick:g}%") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
+        ticks=tuple((tick, f"{100 * tick:g}%") for tick in _parts(1)),
     )
-    return _svg(curve, layout, [], height=_BOTTOM + 36)
+    visible = layout.visible()
+    ideal = layout.line("ideal", layout.step_middles[visible], curve.score[visible])
+    return layout.draw(curve, "rank", ideal, [], height=_BOTTOM + 36)
 
 
-def _svg(curve: Reliability, draw: _Diagram, below: list[str], height: float) -> Markup:
-    name = f"by-{draw.name}"
-    inside = f'x="{_LEFT:g}" y="{_TOP - 2:g}" width="{_SIDE + 2:g}" height="{_SIDE + 4:g}"'
-    parts = [
-        f'<svg class="diagram" viewBox="0 0 {_WIDTH:g} {height:g}" role="group" aria-labelledby="{name}-t {name}-d">',
-        f'<title id="{name}-t">Reliability diagram by {draw.name}</title>',
-        f'<desc id="{name}-d">{escape(_in_words(curve))}</desc>',
-        f'<clipPath id="{name}-c"><rect {inside}/></clipPath>',
-        *draw.frame(),
-        f'<g clip-path="url(#{name}-c)">',
-        *([f'<path class="band" d="{draw.band(curve)}"/>'] if curve.has_band else []),
-        f'<path class="ideal" d="{draw.ideal(curve)}"/>',
-        f'<path class="isotonic" d="{draw.steps(curve.label)}"/>',
-        "</g>",
-        *below,
-        *draw.bins(curve),
-        "</svg>",
+def _svg(
+    name: str, size: tuple[float, float], words: tuple[str, str], parts: Sequence[str], role: str = "img"
+) -> Markup:
+    """Return a picture of this width and height, with a title and a description in words."""
+    head = f'viewBox="0 0 {size[0]:g} {size[1]:g}" role="{role}" aria-labelledby="{name}-t {name}-d"'
+    title, description = words
+    named = [
+        f'<title id="{name}-t">{title}</title>',
+        f'<desc id="{name}-d">{escape(description)}</desc>',
     ]
-    return Markup("\n".join(parts))
+    return Markup("\n".join([f'<svg class="diagram" {head}>', *named, *parts, "</svg>"]))
 
 
 @dataclass(frozen=True)
 class _Diagram(_Frame):
-    """A reliability diagram: horizontal positions, all from 0 to 1."""
+    """A reliability diagram: what lies where on its horizontal axis."""
 
-    name: str
     title: str
     #: Edges of the steps of the curve, and their middles.
     step_edges: FloatArray
@@ -177,53 +198,53 @@ class _Diagram(_Frame):
     bin_middles: FloatArray
     ticks: tuple[tuple[float, str], ...]
 
-    def frame(self) -> list[str]:
-        lines = [f'<rect class="frame" {self.box}/>']
+    def draw(self, curve: Reliability, name: str, ideal: str, below: Sequence[str], height: float) -> Markup:
+        """Return the drawing: frame, band, perfect calibration, curve, what is `below`, and bins."""
+        visible, inside = self.visible(), [ideal, self._steps(curve.label)]
+        if curve.has_band:
+            bounds = (curve.lower[visible], curve.upper[visible])
+            inside.insert(0, self.band(self.step_middles[visible], *bounds))
+        parts = [
+            *self._axes(),
+            *self.clipped(f"by-{name}-c", inside, margin=2),
+            *below,
+            *self._bins(curve),
+        ]
+        words = (f"Reliability diagram by {name}", _in_words(curve))
+        return _svg(f"by-{name}", (_WIDTH, height), words, parts, role="group")
+
+    def _axes(self) -> list[str]:
+        lines = [f'<rect class="frame" {self.box()}/>']
         for tick, shown in self.ticks:
             long = len(shown) > 3  # a long one would stick out at the right
-            anchor = {0.0: "start", 1.0: "end"}.get(tick, "middle") if long else "middle"
-            lines += self.x_tick(self.x(tick), shown, anchor)
+            anchor = {self.first: "start", self.last: "end"}.get(tick, "middle") if long else "middle"
+            lines += self.x_tick(tick, shown, anchor)
         step = 0.2 if self.low < 0.35 else 0.1 if self.low < 0.75 else 0.02
         levels = np.arange(math.ceil(self.low / step - 1e-9), round(1 / step) + 1) * step
-        if self.high < 1:
-            levels = self.high * np.array(_parts(self.high))
-        for tick in np.round(levels, 9):
+        for tick in _parts(self.high) if self.high < 1 else np.round(levels, 9):
             lines += self.y_tick(tick, f"{tick:g}")
         return [*lines, self.x_title(self.title, 30), self.y_title("observed frequency")]
 
-    def ideal(self, curve: Reliability) -> str:
-        """Return the path of perfect calibration: the score itself."""
-        if self.name != "rank":
-            return f"M{self.x(0)} {self.y(0)}L{self.x(1)} {self.y(self.high)}"
-        visible = self._visible()
-        return "M" + "L".join(f"{self.x(self.step_middles[k])} {self.y(curve.score[k])}" for k in visible)
-
-    def steps(self, label: FloatArray) -> str:
+    def _steps(self, label: FloatArray) -> str:
         """Return the path of a step curve, with a corner only where the step changes."""
         change = np.flatnonzero(np.diff(label, prepend=np.nan) != 0)
         edges = self.step_edges[np.append(change, len(label))]
         moves = [f"M{self.x(edges[0])} {self.y(label[0])}"]
         moves += [f"V{self.y(label[k])}H{self.x(end)}" for k, end in zip(change, edges[1:], strict=True)]
-        return "".join(moves)
+        return f'<path class="isotonic" d="{"".join(moves)}"/>'
 
-    def band(self, curve: Reliability) -> str:
-        visible = self._visible()
-        there = [f"{self.x(self.step_middles[k])} {self.y(curve.upper[k])}" for k in visible]
-        back = [f"{self.x(self.step_middles[k])} {self.y(curve.lower[k])}" for k in visible[::-1]]
-        return "M" + "L".join(there + back) + "Z"
-
-    def _visible(self) -> NDArray[np.intp]:
+    def visible(self) -> NDArray[np.intp]:
         """Return as many steps as can be distinguished, with the first and the last."""
-        first = np.unique(np.round(self.step_middles * _POINTS), return_index=True)[1]
+        first = np.unique(np.round(self.step_middles / self.last * _POINTS), return_index=True)[1]
         return np.unique(np.append(first, len(self.step_middles) - 1))
 
-    def bins(self, curve: Reliability) -> list[str]:
+    def _bins(self, curve: Reliability) -> list[str]:
         """Return the bins, and above all of them the strips that show the numbers of each."""
         middles = self.bin_middles.tolist()
-        edges = [0.0, *((a + b) / 2 for a, b in pairwise(middles)), 1.0]
+        edges = [self.first, *((a + b) / 2 for a, b in pairwise(middles)), self.last]
         marks, strips = [], []
-        for k, row in enumerate(curve.bin_rows()):
-            x, y = self.x(middles[k]), self.y(row["mean_label"])
+        for middle, reach, row in zip(middles, pairwise(edges), curve.bin_rows(), strict=True):
+            x, y = self.x(middle), self.y(row["mean_label"])
             low, high = row["interval_lower"], row["interval_upper"]
             end = self.y(min(high, self.high))
             marks.append(
@@ -239,10 +260,11 @@ class _Diagram(_Frame):
             ]
             if curve.has_band:
                 lines.append(f"if calibrated {row['bins_lower']:.3f} to {row['bins_upper']:.3f}")
-            width = max(_SIDE * (edges[k + 1] - edges[k]), 0.5)
+            start, stop = map(self.across, reach)
+            size = f'width="{max(stop - start, 0.5):.1f}" height="{self.height:g}"'
             strips.append(
                 f'<g class="bin" tabindex="0" role="img" aria-label="{escape("; ".join(lines))}">'
-                f'<rect class="reach" x="{self.x(edges[k])}" y="{_TOP:g}" width="{width:.1f}" height="{_SIDE:g}"/>'
+                f'<rect class="reach" x="{start:.1f}" y="{self.top:g}" {size}/>'
                 f'<circle class="mark" cx="{x}" cy="{y}" r="5.5"/>{_tip(float(x), float(y), lines)}</g>'
             )
         return [*marks, *strips]
@@ -250,49 +272,40 @@ class _Diagram(_Frame):
 
 def thumbnail(curve: Reliability, name: str) -> Markup:
     """Return a small diagram of the bins, for one row of a table."""
-
-    def at(x: float, y: float) -> str:
-        return f"{1 + _SMALL * x:.1f} {1 + _SMALL * (1 - y):.1f}"
-
-    rows = curve.bin_rows()
-    side = f"{_SMALL + 2:g}"
-    whiskers = "".join(
-        f"M{at(row['mean_score'], row['interval_lower'])}L{at(row['mean_score'], row['interval_upper'])}"
-        for row in rows
-    )
-    line = "L".join(at(row["mean_score"], row["mean_label"]) for row in rows)
+    frame = _Frame(1, 1, _SMALL, _SMALL, 0, 1, 0, 1)
+    score, rows = curve.bins.mean_score.tolist(), curve.bin_rows()
+    ends = [(row["interval_lower"], row["interval_upper"]) for row in rows]
+    whiskers = "".join(f"M{frame.points((x, x), pair)}" for x, pair in zip(score, ends, strict=True))
     dots = "".join(
-        f'<circle class="dot" cx="{1 + _SMALL * row["mean_score"]:.1f}" '
-        f'cy="{1 + _SMALL * (1 - row["mean_label"]):.1f}" r="2"/>'
+        f'<circle class="dot" cx="{frame.x(row["mean_score"])}" cy="{frame.y(row["mean_label"])}" r="2"/>'
         for row in rows
     )
+    side = f"{_SMALL + 2:g}"
     return Markup(
         f'<svg class="thumbnail" viewBox="0 0 {side} {side}" role="img" aria-label="Reliability of {escape(name)}">'
-        f'<rect class="frame" x="1" y="1" width="{_SMALL:g}" height="{_SMALL:g}"/>'
-        f'<path class="ideal" d="M{at(0, 0)}L{at(1, 1)}"/><path class="whisker" d="{whiskers}"/>'
-        f'<path class="isotonic" d="M{line}"/>{dots}</svg>'
+        f'<rect class="frame" {frame.box()}/>{frame.line("ideal", (0, 1), (0, 1))}'
+        f'<path class="whisker" d="{whiskers}"/>{frame.line("isotonic", score, curve.bins.mean_label)}{dots}</svg>'
     )
 
 
 def _histogram(histogram: ScoreHistogram, largest: float) -> list[str]:
-    top = _BOTTOM + 40
-    base, middle = top + _STRIP, _LEFT + _SIDE / 2
     rows, edges = histogram.rows.tolist(), histogram.edges.tolist()
     most = max(rows)
+    strip = _Frame(_LEFT, _BOTTOM + 40, _SIDE, _STRIP, 0, largest, 0, most)
     bars = []
-    for count, (low, high) in zip(rows, pairwise(edge / largest for edge in edges), strict=True):
+    for count, (low, high) in zip(rows, pairwise(map(strip.across, edges)), strict=True):
         if count:
             height = max(_STRIP * count / most, 0.7)  # a single row must be visible
             bars.append(
-                f'<rect class="bar" x="{_LEFT + _SIDE * low:.1f}" y="{base - height:.1f}" '
-                f'width="{max(_SIDE * (high - low) - 0.6, 0.6):.1f}" height="{height:.1f}"/>'
+                f'<rect class="bar" x="{low:.1f}" y="{strip.bottom - height:.1f}" '
+                f'width="{max(high - low - 0.6, 0.6):.1f}" height="{height:.1f}"/>'
             )
     return [
         *bars,
-        f'<path class="base" d="M{_LEFT:g} {base:g}H{_LEFT + _SIDE:g}"/>',
-        f'<text class="tick" x="{_LEFT - 6:g}" y="{top + 8:g}" text-anchor="end">{_short(most)}</text>',
-        f'<text class="tick" x="{_LEFT - 6:g}" y="{base:g}" text-anchor="end">0</text>',
-        f'<text class="axis" x="{middle:g}" y="{base + 18:g}" text-anchor="middle">number of rows by score</text>',
+        strip.level("base", 0),
+        f'<text class="tick" x="{_LEFT - 6:g}" y="{strip.top + 8:g}" text-anchor="end">{short_count(most)}</text>',
+        f'<text class="tick" x="{_LEFT - 6:g}" y="{strip.bottom:g}" text-anchor="end">0</text>',
+        strip.x_title("number of rows by score", 18),
     ]
 
 
@@ -329,13 +342,6 @@ def _score(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 or value == 0 else f"{value:.1e}"
 
 
-def _short(count: float) -> str:
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if count >= size:
-            return f"{count / (1e3 if unit == 'k' else size):.3g}{unit}"
-    return f"{count:.4g}"
-
-
 # --- The decision curve and calibration over time ---------------------------------------------------------
 
 #: Left end and width of all curves; top, height and distance of the panels over time.
@@ -347,184 +353,128 @@ _MOST = 12.0
 
 def decision_curve(curve: NetBenefit) -> Markup:
     """Return the net benefit against the threshold, with its band, treating all and treating none."""
-    t = curve.thresholds
     # Beyond the largest threshold at which someone would be treated there is nothing to see.
     acted = np.flatnonzero(curve.net_benefit != 0)
-    end = min(int(acted[-1]) + 2 if len(acted) else len(t), len(t))
-    last = float(t[end - 1])
-    top = 1.05 * max(float(curve.high[:end].max()), float(curve.treat_all[:end].max()), 0.01)
-    bottom = min(-0.12 * top, max(1.1 * float(curve.low[:end].min()), -0.5 * top))
-    frame = _Frame(_CURVE_LEFT, 10.0, _CURVE_WIDTH, 230.0, bottom, top)
-
-    def at(x: float, y: float) -> str:
-        return f"{frame.left + frame.width * x / last:.1f} {frame.y(y)}"
-
-    def line(values: FloatArray) -> str:
-        return "L".join(at(x, max(y, bottom - top)) for x, y in zip(t[:end], values[:end], strict=True))
-
-    band = "M" + line(curve.high) + "L" + "L".join(line(curve.low).split("L")[::-1]) + "Z"
-    best = int(np.argmax(curve.gain[:end]))
+    shown = slice(int(acted[-1]) + 2 if len(acted) else None)
+    t, low, high = curve.thresholds[shown], curve.low[shown], curve.high[shown]
+    last, treat_all = float(t[-1]), curve.treat_all[shown]
+    top = 1.05 * max(float(high.max()), float(treat_all.max()), 0.01)
+    bottom = min(-0.12 * top, max(1.1 * float(low.min()), -0.5 * top))
+    frame = _Frame(_CURVE_LEFT, 10.0, _CURVE_WIDTH, 230.0, 0.0, last, bottom, top)
+    best = int(np.argmax(curve.gain[shown]))
     words = (
         f"Net benefit at thresholds from {percent(float(t[0]), 0)} to {percent(last, 0)}. The gain over treating all "
         f"or none is largest at {percent(float(t[best]), 0)}, where the net benefit is {curve.net_benefit[best]:.4f}."
     )
-    size = f'viewBox="0 0 {frame.right + 14:g} {frame.bottom + 38:g}"'
-    parts = [
-        f'<svg class="diagram" {size} role="img" aria-labelledby="decision-t decision-d">',
-        '<title id="decision-t">Decision curve</title>',
-        f'<desc id="decision-d">{escape(words)}</desc>',
-        f'<clipPath id="decision-c"><rect {frame.box}/></clipPath>',
-        f'<rect class="frame" {frame.box}/>',
-    ]
+    parts = [f'<rect class="frame" {frame.box()}/>']
     for tick in _round_numbers(0.0, last, 5):
-        parts += frame.x_tick(at(tick, bottom).split()[0], percent(tick, 0))
+        parts += frame.x_tick(tick, percent(tick, 0))
     for tick in _round_numbers(bottom, top, 5):
         parts += frame.y_tick(tick, f"{round(tick, 6) + 0.0:g}".replace("-", "−"))
-    parts += [
-        '<g clip-path="url(#decision-c)">',
-        f'<path class="band" d="{band}"/>',
-        f'<path class="all" d="M{line(curve.treat_all)}"/>',
-        f'<path class="none" d="M{at(0, 0)}L{at(last, 0)}"/>',
-        f'<path class="isotonic" d="M{line(curve.net_benefit)}"/>',
-        "</g>",
-        frame.x_title("threshold probability", 31),
-        frame.y_title("net benefit"),
-        "</svg>",
+    curves = [
+        frame.band(t, low, high),
+        frame.line("all", t, treat_all),
+        frame.line("none", (0, last), (0, 0)),
+        frame.line("isotonic", t, curve.net_benefit[shown]),
     ]
-    return Markup("\n".join(parts))
+    parts += frame.clipped("decision-c", curves)
+    parts += [frame.x_title("threshold probability", 31), frame.y_title("net benefit")]
+    return _svg("decision", (frame.right + 14, frame.bottom + 38), ("Decision curve", words), parts)
 
 
 def timeline(part: OverTime) -> Markup:
     """Return the e-value, and observed less predicted in each window and in all rows so far, one below another."""
     looks = part.history
     times = [_number(look.time) for look in looks]
-    length = times[-1] - times[0]
-
-    def x(time: Any) -> float:
-        share = (_number(time) - times[0]) / length if length else 0.5
-        return _CURVE_LEFT + _CURVE_WIDTH * min(max(share, 0.0), 1.0)
-
-    at = [x(look.time) for look in looks]
-    drawn = [_evidence(part, at), _of_windows(part, at), _so_far(part, at)]
-    parts = []
-    for panel, content, above in drawn:
-        clip = f'<g clip-path="url(#time-{panel.place})">'
-        parts += [*panel.frame(), clip, *_change(part, panel, x), *content, "</g>", above]
-    last = drawn[-1][0]
-    parts += _time_labels([look.time for look in looks], at, last)
-    head = (
-        f'viewBox="0 0 {last.right + 14:g} {last.bottom + 22:g}" role="img" aria-labelledby="time-t time-d"'
-    )
-    words = f'<title id="time-t">Calibration over time</title><desc id="time-d">{escape(part.verdict)}</desc>'
-    return Markup("\n".join([f'<svg class="diagram" {head}>', words, *parts, "</svg>"]))
-
-
-#: A panel, what is drawn inside it, and what is written above it.
-_Drawn = tuple["_Panel", list[str], str]
-
-
-def _evidence(part: OverTime, at: Sequence[float]) -> _Drawn:
-    logs = [max(look.log_evalue / math.log(10), -_MOST) for look in part.history]
+    logs = [max(look.log_evalue / math.log(10), -_MOST) for look in looks]
     alarm, largest = math.log10(part.threshold), max(logs)
-    low, high = math.floor(min(*logs, alarm)), math.ceil(max(min(largest, _MOST), alarm + 0.3))
-    panel = _panel("e-value", 0, low, high)
-    lines = [panel.level("alarm", alarm), panel.line(at, logs)]
-    return panel, lines, panel.above(largest) if largest > panel.high else ""
-
-
-def _of_windows(part: OverTime, at: Sequence[float]) -> _Drawn:
-    gaps = [look.batch_gap for look in part.history]
-    widest = 1.15 * max(*map(abs, gaps), 1e-3)
-    panel = _panel("each window", 1, -widest, widest)
-    stems = "".join(f"M{a:.1f} {panel.y(0)}V{panel.y(gap)}" for a, gap in zip(at, gaps, strict=True))
-    width = min(max(0.7 * panel.width / len(gaps), 0.8), 8.0)
-    return (
-        panel,
-        [f'<path class="stem" d="{stems}" stroke-width="{width:.1f}"/>', panel.level("ideal", 0)],
-        "",
+    gaps = [look.batch_gap for look in looks]
+    lower, upper = [look.gap_low for look in looks], [look.gap_high for look in looks]
+    half = len(looks) // 2  # early bounds are wide; the scale is that of the second half
+    limits = {
+        "e-value": (math.floor(min(*logs, alarm)), math.ceil(max(min(largest, _MOST), alarm + 0.3))),
+        "each window": _around_zero(gaps),
+        "all rows so far": _around_zero([*lower[half:], *upper[half:]]),
+    }
+    single = times[0] == times[-1]  # which stands in the middle
+    span = (times[0] - single, times[-1] + single)
+    tops = (_TIME_TOP + place * (_TIME_HEIGHT + _BETWEEN) for place in range(3))
+    panels = [
+        _Frame(_CURVE_LEFT, top, _CURVE_WIDTH, _TIME_HEIGHT, *span, *ends)
+        for top, ends in zip(tops, limits.values(), strict=True)
+    ]
+    evidence, windows, so_far = panels
+    stems = "".join(f"M{windows.points((t, t), (0, gap))}" for t, gap in zip(times, gaps, strict=True))
+    width = min(max(0.7 * _CURVE_WIDTH / len(gaps), 0.8), 8.0)
+    contents = (
+        [evidence.level("alarm", alarm), evidence.line("isotonic", times, logs)],
+        [f'<path class="stem" d="{stems}" stroke-width="{width:.1f}"/>', windows.level("ideal", 0)],
+        [
+            so_far.band(times, lower, upper),
+            so_far.level("ideal", 0),
+            so_far.line("isotonic", times, [look.gap for look in looks]),
+        ],
+    )
+    parts = []
+    for place, (title, panel, content) in enumerate(zip(limits, panels, contents, strict=True)):
+        parts += _time_axis(title, panel)
+        parts += panel.clipped(f"time-{place}", [*_change(part, panel), *content])
+    if largest > evidence.high:  # written above the right end of the curve
+        shown = _power(math.floor(largest)) if math.isfinite(largest) else "infinity"
+        at = f'x="{evidence.right:g}" y="{evidence.top - 5:g}"'
+        parts.append(f'<text class="tick" {at} text-anchor="end">↑ up to {shown}</text>')
+    parts += _time_labels([look.time for look in looks], times, so_far)
+    return _svg(
+        "time", (so_far.right + 14, so_far.bottom + 22), ("Calibration over time", part.verdict), parts
     )
 
 
-def _so_far(part: OverTime, at: Sequence[float]) -> _Drawn:
-    looks = part.history
-    # Early bounds are wide; the scale is that of the second half.
-    ends = [abs(end) for look in looks[len(looks) // 2 :] for end in (look.gap_low, look.gap_high)]
-    widest = 1.15 * max(*ends, 1e-3)
-    panel = _panel("all rows so far", 2, -widest, widest)
-    band = panel.band(at, [look.gap_low for look in looks], [look.gap_high for look in looks])
-    return panel, [band, panel.level("ideal", 0), panel.line(at, [look.gap for look in looks])], ""
+def _time_axis(title: str, panel: _Frame) -> list[str]:
+    """Return a panel with about four ticks: whole powers of ten for e-values, else percent."""
+    powers = title == "e-value"
+    parts = [f'<rect class="frame" {panel.box()}/>', panel.y_title(title)]
+    for tick in _round_numbers(panel.low, panel.high, 4, at_least=1.0 if powers else 0.0):
+        percentage = f"{round(100 * tick, 6) + 0.0:g}%".replace("-", "−")
+        parts += panel.y_tick(tick, _power(tick) if powers else percentage)
+    return parts
 
 
-def _change(part: OverTime, panel: _Panel, x: Callable[[Any], float]) -> list[str]:
+def _around_zero(values: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis that has 0 in its middle and shows all values."""
+    widest = 1.15 * max(*map(abs, values), 1e-3)
+    return -widest, widest
+
+
+def _power(exponent: float) -> str:
+    """Return a power of ten, as a number if that is short."""
+    if -3 <= exponent <= 3:
+        return f"{10.0**exponent:,g}"
+    return f'10<tspan dy="-4" font-size="80%">{exponent:g}</tspan>'.replace(">-", ">−")
+
+
+def _change(part: OverTime, panel: _Frame) -> list[str]:
     """Return the beginning of the change, and its interval."""
     if part.change is None:
         return []
-    start, end = x(part.change.low_time), x(part.change.high_time)
-    size = f'width="{max(end - start, 1):.1f}" height="{_TIME_HEIGHT:g}"'
-    line = f"M{x(part.change.time):.1f} {panel.top:g}v{_TIME_HEIGHT:g}"
-    box = f'<rect class="since" x="{start:.1f}" y="{panel.top:g}" {size}/>'
-    return [box, f'<path class="alarm solid" d="{line}"/>']
+    low, start, high = (
+        panel.across(_number(time))
+        for time in (part.change.low_time, part.change.time, part.change.high_time)
+    )
+    size = f'width="{max(high - low, 1):.1f}" height="{panel.height:g}"'
+    return [
+        f'<rect class="since" x="{low:.1f}" y="{panel.top:g}" {size}/>',
+        f'<path class="alarm solid" d="M{start:.1f} {panel.top:g}v{panel.height:g}"/>',
+    ]
 
 
-def _time_labels(times: Sequence[Any], at: Sequence[float], panel: _Panel) -> list[str]:
+def _time_labels(shown: Sequence[Any], times: Sequence[float], panel: _Frame) -> list[str]:
     """Return the first and the last time below the panels, and one in the middle if there is room."""
     anchors = {0: "start", len(times) - 1: "end"} if len(times) > 1 else {0: "middle"}
-    middle = (panel.left + panel.right) / 2
-    centre = min(range(len(times)), key=lambda number: abs(at[number] - middle))
-    if abs(at[centre] - middle) < panel.width / 6:  # nearer to an end, the labels would collide
+    off = [abs(panel.across(time) - (panel.left + panel.right) / 2) for time in times]
+    centre = min(range(len(times)), key=off.__getitem__)
+    if off[centre] < panel.width / 6:  # nearer to an end, the labels would collide
         anchors.setdefault(centre, "middle")
-    texts = [escape(str(time)[:10]) for time in times]
-    return [panel.x_tick(f"{at[k]:.1f}", texts[k], anchor)[1] for k, anchor in anchors.items()]
-
-
-@dataclass(frozen=True)
-class _Panel(_Frame):
-    """One of the diagrams over time: its title, and its place from the top."""
-
-    title: str
-    place: int
-
-    def frame(self) -> list[str]:
-        # About four round numbers; of exponents, whole ones.
-        ticks = _round_numbers(self.low, self.high, 4, at_least=1.0 if self.place == 0 else 0.0)
-        return [
-            f'<clipPath id="time-{self.place}"><rect {self.box}/></clipPath><rect class="frame" {self.box}/>',
-            self.y_title(self.title),
-            *("".join(self.y_tick(tick, self._shown(tick))) for tick in ticks),
-        ]
-
-    def _shown(self, tick: float) -> str:
-        if self.place:
-            return f"{round(100 * tick, 6) + 0.0:g}%".replace("-", "−")
-        if -3 <= tick <= 3:
-            return f"{10.0**tick:,g}"
-        return f'10<tspan dy="-4" font-size="80%">{tick:g}</tspan>'.replace(">-", ">−")
-
-    def above(self, largest: float) -> str:
-        """Return the largest value of a curve that leaves the panel, written above its right end."""
-        shown = self._shown(math.floor(largest)) if math.isfinite(largest) else "infinity"
-        place = f'x="{self.right:g}" y="{self.top - 5:g}"'
-        return f'<text class="tick" {place} text-anchor="end">↑ up to {shown}</text>'
-
-    def level(self, kind: str, value: float) -> str:
-        return f'<path class="{kind}" d="M{self.left:g} {self.y(value)}H{self.right:g}"/>'
-
-    def line(self, at: Sequence[float], values: Sequence[float]) -> str:
-        return f'<path class="isotonic" d="M{self._points(at, values)}"/>'
-
-    def band(self, at: Sequence[float], low: Sequence[float], high: Sequence[float]) -> str:
-        return f'<path class="band" d="M{self._points(at, high)}L{self._points(at[::-1], low[::-1])}Z"/>'
-
-    def _points(self, at: Sequence[float], values: Sequence[float]) -> str:
-        # Far outside the panel is as good as at infinity, which a path cannot have.
-        far = 3 * (self.high - self.low)
-        inside = (min(max(value, self.low - far), self.high + far) for value in values)
-        return "L".join(f"{a:.1f} {self.y(value)}" for a, value in zip(at, inside, strict=True))
-
-
-def _panel(title: str, place: int, low: float, high: float) -> _Panel:
-    top = _TIME_TOP + place * (_TIME_HEIGHT + _BETWEEN)
-    return _Panel(_CURVE_LEFT, top, _CURVE_WIDTH, _TIME_HEIGHT, low, high, title, place)
+    return [panel.x_tick(times[k], escape(str(shown[k])[:10]), anchor)[1] for k, anchor in anchors.items()]
 
 
 def _number(time: Any) -> float:

@@ -9,6 +9,7 @@ from truecal._lib.text import (
     p_equals,
     percent,
     printable,
+    short_count,
     statistic,
 )
 
@@ -79,3 +80,9 @@ def test_tables_fit_80_columns():
     assert lines[2].split() == ["y\\u001b", "22"]
     wide = as_table(["a", "b", "n"], [["x" * 60, "y" * 60, "1234567"]], text_columns=2)
     assert max(map(len, wide.splitlines())) <= 80
+
+
+def test_counts_are_short():
+    assert [short_count(n) for n in (0, 7, 0.5, 999, 9999, 10_000, 123_456, 2e9)] == [
+        "0", "7", "0.5", "999", "9,999", "10k", "123k", "2G",
+    ]  # fmt: skip

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from truecal.display import _style
 from truecal.display._style import (
     CYCLE,
     FAMILIES,
@@ -118,9 +117,3 @@ def test_stretched_axes_name_their_ends_and_something_between(scale, depth, whic
         assert len([label for label in labels if label]) >= 4
     ax.figure.draw_without_rendering()
     assert getattr(ax, f"get_{which}lim")() == (0, 1)
-
-
-def test_counts_are_short():
-    assert [_style.short_count(n) for n in (0, 7, 0.5, 999, 9999, 10_000, 123_456, 2e9)] == [
-        "0", "7", "0.5", "999", "9,999", "10k", "123k", "2G",
-    ]  # fmt: skip
