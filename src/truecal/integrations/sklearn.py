@@ -49,8 +49,9 @@ require("sklearn", extra="sklearn", purpose="The integration with scikit-learn")
 
 from sklearn import get_config  # noqa: E402
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone  # noqa: E402
+from sklearn.frozen import FrozenEstimator  # noqa: E402
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit, check_cv  # noqa: E402
-from sklearn.utils import _safe_indexing, check_random_state, indexable  # noqa: E402
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable  # noqa: E402
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing  # noqa: E402
 from sklearn.utils.multiclass import check_classification_targets  # noqa: E402
 from sklearn.utils.parallel import Parallel, delayed  # noqa: E402
@@ -191,7 +192,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, labels, sample_weight, groups = indexable(X, labels, sample_weight, groups)
         fit_params = self._params_of_estimator(sample_weight, groups, fit_params)
         random_state = check_random_state(self.random_state)
-        if _is_frozen(self.estimator):
+        if isinstance(self.estimator, FrozenEstimator):
             self.estimators_, held_out = [self.estimator], np.arange(len(labels))
             self.classes_ = np.asarray(self.estimator.classes_)
             scores, given = _scores(self.estimator, X, self.classes_)
@@ -281,7 +282,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             given = {"sample_weight": sample_weight, "groups": groups}
             given = {name: value for name, value in given.items() if value is not None}
             return dict(process_routing(self, "fit", **given, **fit_params).estimator.fit)
-        if sample_weight is None or _is_frozen(self.estimator):
+        if sample_weight is None or isinstance(self.estimator, FrozenEstimator):
             return fit_params
         if not has_fit_parameter(self.estimator, "sample_weight"):
             warnings.warn(
@@ -355,8 +356,6 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return router
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import get_tags  # not in scikit-learn 1.5, which does not call this
-
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
@@ -370,11 +369,6 @@ def _is_fraction(cv: Any) -> bool:
             f"must be a number of folds or a fraction between 0 and 1. Got {cv} instead", argument="cv"
         )
     return True
-
-
-def _is_frozen(estimator: Any) -> bool:
-    # By name, because scikit-learn 1.5 has no such class.
-    return type(estimator).__name__ == "FrozenEstimator"
 
 
 def _fit_and_score(

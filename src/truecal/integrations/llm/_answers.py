@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -317,13 +316,9 @@ class Answers(Result):
             self.correct, self.confidence, confidence_level=confidence_level, clusters=self.clusters
         )
 
-    @cached_property
-    def _default(self) -> Estimate:
-        return self.estimate()
-
     def sentence(self) -> str:
         """Return the result in words, for a paper."""
-        found = self._default
+        found = self.estimate()
         assert found.interval is not None
         name = " on ".join(filter(None, (self.model or "The model", self.task)))
         method = "one answer per" if self.clusters is None else "clustered by"

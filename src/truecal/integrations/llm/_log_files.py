@@ -10,7 +10,6 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,17 +48,15 @@ def paths_of(paths: Any, patterns: Sequence[str]) -> list[Path]:
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     files: list[Path] = []
     for path in map(Path, given):
-        inside = (
-            [file for pattern in patterns for file in sorted(path.rglob(pattern))]
-            if path.is_dir()
-            else [path]
-        )
+        inside = [path]
+        if path.is_dir():
+            inside = [file for pattern in patterns for file in sorted(path.rglob(pattern))]
         if not inside:
             raise InputError(f"{path} has no files {' or '.join(patterns)}")
-        for file in inside:
-            if not file.is_file():
-                raise InputError(f"{file} is not a file")
         files += inside
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file} is not a file")
     return files
 
 
@@ -135,14 +132,10 @@ def refuse_repeated(rows: Iterable[tuple[str, Answer]]) -> Iterator[Answer]:
 
 def read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the JSON object of each line and its place; only a line feed ends a line."""
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    where = f"{path.name}, line {number}"
-                    yield where, read_object(line, where)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    for number, line in enumerate(read_whole(path).split(b"\n"), 1):
+        if line.strip():
+            where = f"{path.name}, line {number}"
+            yield where, read_object(line, where)
 
 
 def read_whole(path: Path) -> bytes:
@@ -275,11 +268,8 @@ def read_eval_log(
     model, task = (field(described, name, str, where) or "" for name in ("model", "task"))
     find = confidence if callable(confidence) else partial(_stated_or_written, confidence)
     judges: set[str] = set()
-    rows = list(
-        refuse_repeated(
-            (place, _answer(sample, place, scorer, find, cluster, judges)) for place, sample in samples
-        )
-    )
+    read = ((place, _answer(sample, place, scorer, find, cluster, judges)) for place, sample in samples)
+    rows = list(refuse_repeated(read))
     if not rows:
         raise InputError(f"{where} has no samples")
     incomplete = _what_is_missing(header, len(rows), where)
@@ -377,10 +367,8 @@ def _completion(sample: Mapping[str, Any]) -> str | None:
         message = choices[0].get("message") if isinstance(choices[0], Mapping) else None
         text = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(text, list):
-        texts = [
-            part.get("text") for part in text if isinstance(part, Mapping) and part.get("type") == "text"
-        ]
-        text = "\n".join(part for part in texts if isinstance(part, str))
+        parts = (part for part in text if isinstance(part, Mapping) and part.get("type") == "text")
+        text = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     return text if isinstance(text, str) and text else None
 
 
@@ -521,34 +509,35 @@ def read_lm_eval_samples(
     Answers
     """
     files = paths_of(paths, ["samples_*.jsonl"])
-    tasks = [_task(file) for file in files]
+    # The files' names are samples_TASK_TIME.jsonl.
+    tasks = [file.stem.removeprefix("samples_").rsplit("_", 1)[0] for file in files]
     find = _confidence if confidence is None else confidence
 
-    def rows(judges: set[str]) -> Iterator[tuple[str, Answer]]:
+    judges: set[str] = set()
+
+    def read() -> Iterator[tuple[str, Answer]]:
         for file, task in zip(files, tasks, strict=True):
             for where, sample in _samples(file, filter):
                 if grade is None and names_a_model(used := _metric(sample, where, metric)):
                     judges.add(used)
-                for repeat, (one, correct) in enumerate(_graded(sample, where, metric, grade), 1):
-                    yield where, _row(one, where, task, repeat, correct, find, cluster)
+                question = f"{task}/{sample['doc_id']}"
+                document = {} if cluster is None else field(sample, "doc", dict, where) or {}
+                what = f"{where}: document {show_value(sample['doc_id'])} of {task}"
+                group = _cluster(document, cluster, what)
+                for repeat, (one, value) in enumerate(_graded(sample, where, metric, grade), 1):
+                    yield where, Answer(question, repeat, right_or_wrong(value), find(one), cluster=group)
 
-    judges: set[str] = set()
     answers = Answers.from_rows(
-        refuse_repeated(rows(judges)),
+        list(refuse_repeated(read())),
         model=model,
         task=", ".join(dict.fromkeys(tasks)),
         scale=scale,
         clustered_by=cluster,
+        judge=", ".join(sorted(judges)),
     )
-    if judges:
-        answers = replace(answers, judge=", ".join(sorted(judges)))
+    if answers.doubt:
         warnings.warn(answers.doubt, CalibrationWarning, stacklevel=2)
     return answers
-
-
-def _task(file: Path) -> str:
-    """Return the name of the task; the file's name is samples_TASK_TIME.jsonl."""
-    return file.stem.removeprefix("samples_").rsplit("_", 1)[0]
 
 
 def _samples(file: Path, chosen: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -610,20 +599,6 @@ def _texts(responses: Sequence[Any]) -> list[str]:
         return []
     # A log-likelihood and whether it is the greedy choice are logged as text, too.
     return [] if len(texts) == 2 and texts[1] in ("True", "False") and _NUMBER.fullmatch(texts[0]) else texts
-
-
-def _row(
-    sample: Mapping[str, Any],
-    where: str,
-    task: str,
-    repeat: int,
-    value: Any,
-    find: Callable[[Mapping[str, Any]], Any],
-    cluster: str | None,
-) -> Answer:
-    document = {} if cluster is None else field(sample, "doc", dict, where) or {}
-    group = _cluster(document, cluster, f"{where}: document {show_value(sample['doc_id'])} of {task}")
-    return Answer(f"{task}/{sample['doc_id']}", repeat, right_or_wrong(value), find(sample), cluster=group)
 
 
 def _metric(sample: Mapping[str, Any], where: str, metric: str | None) -> str:
