@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from truecal._lib.checks import check_choice, check_flag
 from truecal._lib.text import counted, level
+from truecal._lib.types import FloatArray
 from truecal.assessment._plotdata import CalibrationPlot, axis_top, calibration_plot
 from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
 from truecal.inference.thresholds import NetBenefit, net_benefit
 from truecal.inference.weak_calibration import Parameter
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class CalibrationPlotDisplay(Display):
@@ -127,7 +132,7 @@ class CalibrationPlotDisplay(Display):
         """
         data, curve = self.data, self.data.groups
         ax = draw.axes_or_new(ax, figsize=(4.8, 5.4) if outcomes else (4.8, 4.6))
-        below = draw.split_below(ax, 0.22) if outcomes else None
+        self.outcomes_ax_ = below = draw.split_below(ax, 0.22) if outcomes else None
         draw.draw_diagonal(ax)
         if logistic and np.isfinite(data.logistic).any():
             style = {"color": draw.GREEN, "linewidth": 1.4, "linestyle": "--", "label": "logistic curve"}
@@ -145,53 +150,57 @@ class CalibrationPlotDisplay(Display):
         ax.set_xlim(0, top)
         ax.set_ylim(0, top)
         title = f"{curve.target}, n = {curve.n:,.10g}"
-        draw.tidy(ax, xlabel="" if below else "predicted risk (%)", ylabel="observed risk (%)", title=title)
+        draw.tidy(ax, xlabel="predicted risk (%)", ylabel="observed risk (%)", title=title)
         if below is not None:
-            middle, width = (data.edges[:-1] + data.edges[1:]) / 2, 0.8 * float(data.edges[1])
-            below.bar(middle, data.events, width, color=draw.RED, label="event")
-            below.bar(middle, -data.others, width, color=draw.INK, label="no event")
-            below.axhline(0, color=draw.INK, linewidth=0.8)
-            below.set_xlim(0, top)
-            draw.percent_axis(below.xaxis)
-            draw.count_axis(below.yaxis)
-            below.yaxis.set_major_formatter(_unsigned)
-            draw.tidy(below, xlabel="predicted risk (%)", ylabel="rows")
-            ax.tick_params(labelbottom=False)
-            ax.figure.align_ylabels([ax, below])
-            if legend:
-                side: dict[str, Any] = {"transform": below.transAxes, "fontsize": "small", "rotation": 90}
-                below.text(1.02, 1.0, "event", color=draw.RED, va="top", **side)
-                below.text(1.02, 0.0, "none", color=draw.ink(), va="bottom", **side)
+            self._draw_outcomes(ax, below, legend)
         if legend:
             draw.legend_below([below or ax], handles=ax.get_legend_handles_labels()[0], columns=3)
         if text:
             # Where the curve is not: above the diagonal, or below it if risks are too low.
             above = bool(np.nanmean(data.flexible - data.score) <= 0)
-            box: dict[str, Any] = {
-                "color": draw.ink(),
-                "fontsize": "small",
-                "va": "top" if above else "bottom",
-                "ha": "left" if above else "right",
-                "transform": ax.transAxes,
-                "linespacing": 1.4,
-            }
-            ax.text(*((0.03, 0.97) if above else (0.98, 0.03)), "\n".join(self._lines()), **box)
-        self.outcomes_ax_ = below
+            corner = (0.03, 0.97, "top", "left") if above else (0.98, 0.03, "bottom", "right")
+            self._write_measures(ax, *corner)
         return self._drawn(ax)
 
-    def _lines(self) -> list[str]:
-        """Return the measures with their intervals."""
-        data, index = self.data, self.data.index
-        parts = {
-            "O:E": data.weak.observed_expected,
-            "intercept": data.weak.intercept,
-            "slope": data.weak.slope,
-            "C statistic": data.c_statistic,
-        }
-        lines = [f"{name} {_shown(part)}" for name, part in parts.items()]
+    def _draw_outcomes(self, ax: Axes, below: Axes, legend: bool) -> None:
+        """Draw how many rows with the event (upwards) and without it (downwards) have each risk."""
+        data = self.data
+        middle, width = (data.edges[:-1] + data.edges[1:]) / 2, 0.8 * float(data.edges[1])
+        below.bar(middle, data.events, width, color=draw.RED)
+        below.bar(middle, -data.others, width, color=draw.INK)
+        below.axhline(0, color=draw.INK, linewidth=0.8)
+        below.set_xlim(ax.get_xlim())
+        draw.percent_axis(below.xaxis)
+        draw.count_axis(below.yaxis)
+        below.yaxis.set_major_formatter(_unsigned)
+        draw.tidy(below, xlabel="predicted risk (%)", ylabel="rows")
+        ax.set_xlabel("")
+        ax.tick_params(labelbottom=False)
+        ax.figure.align_ylabels([ax, below])
+        if legend:
+            style: dict[str, Any] = {"transform": below.transAxes, "fontsize": "small", "rotation": 90}
+            below.text(1.02, 1.0, "event", color=draw.RED, va="top", **style)
+            below.text(1.02, 0.0, "none", color=draw.ink(), va="bottom", **style)
+
+    def _write_measures(self, ax: Axes, x: float, y: float, va: str, ha: str) -> None:
+        """Write the measures with their intervals into a corner of the axes."""
+        weak, index = self.data.weak, self.data.index
         low, high = index.interval.low, index.interval.high
-        lines.insert(3, f"ICI {index.ici:.3f} ({low:.3f} to {high:.3f})")
-        return [line.replace("-", "−") for line in lines]
+        lines = [
+            f"O:E {_shown(weak.observed_expected)}",
+            f"intercept {_shown(weak.intercept)}",
+            f"slope {_shown(weak.slope)}",
+            f"ICI {index.ici:.3f} ({low:.3f} to {high:.3f})",
+            f"C statistic {_shown(self.data.c_statistic)}",
+        ]
+        style: dict[str, Any] = {
+            "color": draw.ink(),
+            "fontsize": "small",
+            "linespacing": 1.4,
+            "va": va,
+            "ha": ha,
+        }
+        ax.text(x, y, "\n".join(lines).replace("-", "−"), transform=ax.transAxes, **style)
 
 
 def _shown(part: Parameter) -> str:
@@ -298,35 +307,38 @@ class DecisionCurveDisplay(Display):
         curve, x = self.curve, self.curve.thresholds
         before = sum(other.get_gid() == _CURVE for other in ax.lines)
         color = _MODELS[before % len(_MODELS)] if color is None else color
-        value = getattr(curve, quantity)
-        ends = {"net_benefit": (curve.low, curve.high), "cost": (curve.cost_low, curve.cost_high)}.get(
-            quantity
-        )
-        if check_flag("band", band) and ends is not None:
+        benefit, value = quantity == "net_benefit", getattr(curve, quantity)
+        ends = {"net_benefit": (curve.low, curve.high), "cost": (curve.cost_low, curve.cost_high)}
+        if check_flag("band", band) and quantity in ends:
             label = "" if before else f"{level(curve.confidence_level)} interval, pointwise"
-            ax.fill_between(x, *ends, color=color, alpha=0.2, linewidth=0, label=label)
-        strategies = quantity == "net_benefit" and not before
+            ax.fill_between(x, *ends[quantity], color=color, alpha=0.2, linewidth=0, label=label)
+        strategies = benefit and not before
         if strategies:
             ax.plot(x, curve.treat_all, color=draw.RED, linewidth=1.2, label="act always")
-        if recalibrated and quantity == "net_benefit":
+        if benefit and recalibrated:
             style = {"color": color, "linewidth": 1.2, "linestyle": "--"}
             ax.plot(x, curve.recalibrated, label="" if before else "recalibrated", **style)
         ax.axhline(0, color=draw.INK, linewidth=1.0, label="act never" if strategies else None)
         ax.plot(x, value, **{"color": color, "linewidth": 1.8, "label": name, "gid": _CURVE, **line})
         draw.tidy(ax, xlabel="threshold probability (%)", ylabel=_QUANTITIES[quantity], title=curve.target)
         draw.percent_axis(ax.xaxis)
-        # Above all scores nobody acts, and there is nothing to see.
-        acting = x[(curve.net_benefit != 0) | (curve.recalibrated != 0)]
-        last = min(axis_top(float(acting.max(initial=0.0))), float(x.max()))
-        last = max(last, ax.get_xlim()[1] if before else 0.0)
-        ax.set_xlim(float(x.min()), last if last > x.min() else float(x.min()) + 0.01)
-        if quantity == "net_benefit":
-            # Acting always falls without limit as the threshold rises; the part near the model matters.
-            top = float(np.nanmax([value.max(), curve.high.max(), curve.treat_all.max(), 0.01]))
-            low = float(min((curve.low if band else value)[x <= last].min(), 0.0))
-            bottom, top = min(-0.15 * top, max(1.1 * low, -0.5 * top)), 1.08 * top
-            shown = ax.get_ylim() if before else (bottom, top)
-            ax.set_ylim(min(bottom, shown[0]), max(top, shown[1]))
+        shown = (*ax.get_xlim(), *ax.get_ylim()) if before else None
+        self._set_limits(ax, shown, curve.low if band else curve.net_benefit, benefit)
         if legend:
             draw.legend_below([ax], columns=2)
         return self._drawn(ax)
+
+    def _set_limits(self, ax: Axes, shown: Sequence[float] | None, low: FloatArray, benefit: bool) -> None:
+        """Show what can be seen of this model, and what was `shown` of others."""
+        curve, x = self.curve, self.curve.thresholds
+        # Above all scores nobody acts, and there is nothing to see.
+        acting = x[(curve.net_benefit != 0) | (curve.recalibrated != 0)]
+        first, last = float(x.min()), min(axis_top(float(acting.max(initial=0.0))), float(x.max()))
+        last = max(last, shown[1]) if shown else last
+        ax.set_xlim(first, last if last > first else first + 0.01)
+        if benefit:
+            # Acting always falls without limit as the threshold rises; the part near the model matters.
+            top = float(np.nanmax([curve.net_benefit.max(), curve.high.max(), curve.treat_all.max(), 0.01]))
+            least = min(float(low[x <= last].min()), 0.0)
+            bottom, top = min(-0.15 * top, max(1.1 * least, -0.5 * top)), 1.08 * top
+            ax.set_ylim(min(bottom, *shown[2:]) if shown else bottom, max(top, *shown[2:]) if shown else top)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -182,21 +181,13 @@ class ComparisonDisplay(Display):
     ) -> Self:
         generator, order, rows = as_generator(rng), check_norm(norm), []
         for name, sample in samples.items():
-            ends = {}
+            shared = {"n": sample.n, "norm": order}
             if confidence_level is not None:
                 interval = confidence_interval(sample, norm=norm, confidence_level=confidence_level)
-                ends = {"low": interval.low, "high": interval.high, "confidence_level": confidence_level}
+                shared |= {"low": interval.low, "high": interval.high, "confidence_level": confidence_level}
             for estimator in estimators:
                 value = get_estimator(estimator)(sample, norm=norm).value
-                row = {
-                    "name": name,
-                    "estimator": estimator,
-                    "value": value,
-                    "n": sample.n,
-                    "norm": order,
-                    **ends,
-                }
-                rows.append(row)
+                rows.append({"name": name, "estimator": estimator, "value": value, **shared})
         curves = {
             name: reliability_curve(one, n_resamples=n_resamples, rng=generator)
             for name, one in samples.items()
@@ -220,36 +211,23 @@ class ComparisonDisplay(Display):
         {panels}
         """
         check_choice("kind", kind, ("errors", "curves", "overlay"))
-        if kind == "curves":
-            return self._plot_curves(ax, legend, options)
-        if kind == "overlay":
-            return self._plot_overlay(ax, legend, options)
+        if kind != "errors":
+            return self._plot_curves(ax, kind, legend, options)
         names, estimators = column(self.rows, "name"), column(self.rows, "estimator")
         labels = ["\n".join(textwrap.wrap(self._label(name), _LETTERS)) for name in names]
-        ax = draw.axes_or_new(
-            ax, figsize=(4.2, 1.3 + sum(0.15 + 0.17 * (1 + label.count("\n")) for label in labels))
-        )
+        height = 1.3 + sum(0.15 + 0.17 * (1 + label.count("\n")) for label in labels)
+        ax = draw.axes_or_new(ax, figsize=(4.2, height))
         spread = np.linspace(-0.16, 0.16, len(estimators)) if len(estimators) > 1 else [0.0]
         for place, name in enumerate(names):
             rows = [row for row in self.rows if row["name"] == name]
             if rows[0].get("low") is not None:
-                ax.plot(
-                    [rows[0]["low"], rows[0]["high"]],
-                    [place, place],
-                    color=draw.INK,
-                    linewidth=2.5,
-                    alpha=0.55,
-                )
+                ends = [rows[0]["low"], rows[0]["high"]]
+                ax.plot(ends, [place, place], color=draw.INK, linewidth=2.5, alpha=0.55)
             for row in rows:
                 index = estimators.index(row["estimator"])
-                style = {
-                    **draw.estimator_style(row["estimator"], index),
-                    "linestyle": "none",
-                    "clip_on": False,
-                    "markersize": 6,
-                    **options,
-                }
-                label = row["estimator"] if place == 0 else None
+                style = draw.estimator_style(row["estimator"], index)
+                style |= {"linestyle": "none", "clip_on": False, "markersize": 6, **options}
+                label = None if place else row["estimator"]
                 ax.plot([row["value"]], [place + spread[index]], label=label, **style)
         draw.tidy(ax, xlabel=f"calibration error, l{self.rows[0].get('norm', 2):g} (%)")
         ax.set_yticks(range(len(names)), labels)
@@ -265,38 +243,29 @@ class ComparisonDisplay(Display):
 
     def _label(self, name: str) -> str:
         """Return a name with the number of rows where these differ."""
-        sizes = {row["name"]: row.get("n") for row in self.rows}
-        size = sizes[name]
-        return str(name) if size is None or len(set(sizes.values())) == 1 else f"{name} ({short_count(size)})"
+        sizes: dict[str, Any] = {row["name"]: row.get("n") for row in self.rows}
+        known = None not in sizes.values() and len(set(sizes.values())) > 1
+        return f"{name} ({short_count(sizes[name])})" if known else str(name)
 
-    def _plot_overlay(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
-        self._require_curves()
-        ax = draw.axes_or_new(ax, figsize=(4.2, 4.4))
-        for name, curve in self.curves.items():
-            ReliabilityDisplay(replace(curve, has_band=False)).plot(
-                ax, name=self._label(name), legend=False, **options
-            )
-        draw.tidy(ax, xlabel="score", ylabel="observed frequency")
-        ax.set_title("", loc="left")
-        if legend:
-            draw.legend_below([ax], columns=3)
-        return self._drawn(ax)
-
-    def _require_curves(self) -> None:
+    def _plot_curves(self, ax: Any, kind: str, legend: bool, options: dict[str, Any]) -> Self:
+        """Draw one diagram for each curve, or all curves in one."""
         if not self.curves:
             raise InputError(
                 "This display has no reliability curves. Make it with from_predictions, or pass curves."
             )
-
-    def _plot_curves(self, ax: Any, legend: bool, options: dict[str, Any]) -> Self:
-        self._require_curves()
-        axes = draw.panels(ax, len(self.curves))
-        for one, (name, curve) in zip(axes, self.curves.items(), strict=True):
-            ReliabilityDisplay(curve).plot(one, legend=False, **options)
-            draw.tidy(one, title=self._label(name))
-        draw.label_outer(axes, "score", "observed frequency")
+        displays = {self._label(name): ReliabilityDisplay(curve) for name, curve in self.curves.items()}
+        if kind == "overlay":
+            axes = [draw.axes_or_new(ax, figsize=(4.2, 4.4))]
+            for name, display in displays.items():
+                display.plot(axes[0], name=name, legend=False, **options)
+        else:
+            axes = draw.panels(ax, len(displays))
+            for panel, (name, display) in zip(axes, displays.items(), strict=True):
+                display.plot(panel, legend=False, **options)
+                draw.tidy(panel, title=name)
+            draw.label_outer(axes, "score", "observed frequency")
         if legend:
-            draw.legend_below(axes)
+            draw.legend_below(axes, columns=3 if kind == "overlay" else 2)
         return self._drawn(*axes)
 
 

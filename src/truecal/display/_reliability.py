@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from truecal._lib.types import RNGLike
 from truecal.assessment._plotdata import ScoreHistogram, axis_top, score_histogram
 from truecal.data.arrays import AGAINST_THE_REST
 from truecal.data.question import ask
-from truecal.data.sample import Sample
 from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
 from truecal.estimators._registry import get_estimator
@@ -157,7 +157,15 @@ class ReliabilityDisplay(Display):
         drawing, reading = cls._split(options)
         generator = as_generator(rng)
 
-        def make(sample: Sample) -> ReliabilityDisplay:
+        question = ask(y_true, y_proba, **reading)
+        if len(question.samples) > _MOST_PANELS:
+            raise InputError(
+                f"has {len(question.samples)} classes, and at most {_MOST_PANELS} are drawn",
+                argument="y_proba",
+                remedy="Choose one with pos_label, or some of the columns.",
+            )
+        displays = []
+        for sample in question.samples:
             curve = reliability_curve(
                 sample,
                 n_bins="sweep" if kind == "sweep" else n_bins,
@@ -174,21 +182,10 @@ class ReliabilityDisplay(Display):
             elif confidence is not None:
                 limits = bin_confidence_band(curve, confidence)
             shown = score_histogram(sample, scale=scale)
-            return cls(curve, shown, estimate=estimate, kind=kind, confidence=limits, name=name)
-
-        question = ask(y_true, y_proba, **reading)
-        if len(question.samples) > _MOST_PANELS:
-            raise InputError(
-                f"has {len(question.samples)} classes, and at most {_MOST_PANELS} are drawn",
-                argument="y_proba",
-                remedy="Choose one with pos_label, or some of the columns.",
-            )
-        first, *others = [make(sample) for sample in question.samples]
-        shown: dict[str, Any] = {"estimate": first.estimate, "confidence": first.confidence}
-        classes = () if question.single else (first, *others)
-        return cls(first.curve, first.histogram, kind=kind, name=name, classes=classes, **shown).plot(
-            ax, **drawing
-        )
+            displays.append(cls(curve, shown, estimate=estimate, kind=kind, confidence=limits, name=name))
+        display = copy(displays[0])
+        display.classes = () if question.single else tuple(displays)
+        return display.plot(ax, **drawing)
 
     @classmethod
     @describe_plot
@@ -319,22 +316,20 @@ class ReliabilityDisplay(Display):
         Self
             With its axes in `ax_` and `histogram_ax_`, and its figure in `figure_`.
         """
-        if self.classes:
-            options = {"color": color, "legend": legend, **line}
-            return self._plot_classes(ax, self.name if name is None else name, options)
-        shown = self.histogram if histogram else None
         name = self.name if name is None else name
+        if self.classes:
+            return self._plot_classes(ax, name, legend, {"color": color, **line})
+        shown = self.histogram if histogram else None
         ax = draw.axes_or_new(ax, figsize=(4.2, 5.0) if shown else (4.2, 4.3))
         before = sum(other.get_gid() == _CURVE for other in ax.lines)
         color = draw.CYCLE[before % len(draw.CYCLE)] if color is None else color
-        self.histogram_ax_ = below = self._histogram_axes(ax, before, shown)
         if not before:
+            ax._truecal_histogram = draw.split_below(ax, 0.26) if shown else None
             draw.draw_diagonal(ax)
+        self.histogram_ax_ = below = getattr(ax, "_truecal_histogram", None)
         if self.confidence is not None:
             self._draw_confidence(ax, self.confidence, color, name)
-        self._draw_curve(
-            ax, color, {} if name is None else {"label": draw.wrapped(name, ax)}, line, band=not before
-        )
+        self._draw_curve(ax, color, name, line, band=not before)
         self._label(ax, below, before, name)
         self._set_scales(ax, shown, max(self._largest, ax.get_xlim()[1] if before else 0.0))
         if shown and below:
@@ -346,32 +341,23 @@ class ReliabilityDisplay(Display):
             self._draw_legend(ax, below)
         return self._drawn(ax)
 
-    def _plot_classes(self, ax: Any, name: str | None, options: dict[str, Any]) -> Self:
+    def _plot_classes(self, ax: Any, name: str | None, legend: bool, options: dict[str, Any]) -> Self:
         """Draw one diagram for each class, without histograms."""
-        axes, legend = (
-            draw.panels(ax, len(self.classes), columns=5 if len(self.classes) > 9 else 3),
-            options.pop("legend"),
-        )
+        axes = draw.panels(ax, len(self.classes), columns=5 if len(self.classes) > 9 else 3)
+        largest = max(each._largest for each in self.classes)
         for one, display in zip(axes, self.classes, strict=True):
             display.plot(one, histogram=False, legend=False, **options)
             title = draw.wrapped(display.curve.target.removesuffix(AGAINST_THE_REST), one)
             draw.tidy(one, title=title if name is None else f"{name}, {title}")
-            display._set_scales(one, None, max(each._largest for each in self.classes))
+            display._set_scales(one, None, largest)
         draw.label_outer(axes, "score", "observed frequency")
         if legend:
             draw.legend_below(axes)
         self.histogram_ax_ = None
         return self._drawn(*axes)
 
-    @staticmethod
-    def _histogram_axes(ax: Any, before: int, histogram: ScoreHistogram | None) -> Any:
-        """Return the axes below a diagram: the ones that its first curve made, or new ones for a histogram."""
-        if not before:
-            ax._truecal_histogram = draw.split_below(ax, 0.26) if histogram else None
-        return getattr(ax, "_truecal_histogram", None)
-
     def _draw_curve(
-        self, ax: Axes, color: Any, label: dict[str, Any], line: dict[str, Any], *, band: bool
+        self, ax: Axes, color: Any, name: str | None, line: dict[str, Any], *, band: bool
     ) -> None:
         """Draw the curve, and if it is the first one its consistency band."""
         from matplotlib.cbook import normalize_kwargs
@@ -385,17 +371,17 @@ class ReliabilityDisplay(Display):
         )
         few = len(score) <= _FEW
         if curve.has_band and band:
+            style: dict[str, Any] = {"color": draw.INK, "gid": _BAND}
             text = f"{level(curve.confidence_level)} consistency band, if calibrated"
-            ax.fill_between(
-                score, lower, upper, color=draw.INK, alpha=0.25, linewidth=0, label=text, gid=_BAND
-            )
+            ax.fill_between(score, lower, upper, alpha=0.25, linewidth=0, label=text, **style)
             if few:  # no score lies between two others, so draw the band at the scores
-                ax.vlines(score, lower, upper, color=draw.INK, alpha=0.35, linewidth=2.5, gid=_BAND)
-        names = {"isotonic": "isotonic (CORP)", "sweep": f"{curve.n_bins} bins of the sweep"}
-        options = {"linewidth": 1.6, "label": names.get(self.kind, f"{curve.n_bins} bins"), "gid": _CURVE}
+                ax.vlines(score, lower, upper, alpha=0.35, linewidth=2.5, **style)
+        kinds = {"isotonic": "isotonic (CORP)", "sweep": f"{curve.n_bins} bins of the sweep"}
+        label = kinds.get(self.kind, f"{curve.n_bins} bins") if name is None else draw.wrapped(name, ax)
+        options: dict[str, Any] = {"color": color, "linewidth": 1.6, "label": label, "gid": _CURVE}
         if few:
             options |= {"marker": "o", "markersize": 4}
-        ax.plot(score, value, color=color, **{**options, **label, **normalize_kwargs(line, Line2D)})
+        ax.plot(score, value, **options | normalize_kwargs(line, Line2D))
 
     def _label(self, ax: Axes, below: Axes | None, before: int, name: str | None) -> None:
         """Label the axes; the title and the band are those of one model, and are removed if there are several."""
@@ -411,16 +397,12 @@ class ReliabilityDisplay(Display):
     @property
     def _largest(self) -> float:
         """The largest score, or observed frequency of a bin."""
-        return float(
-            max(self.curve.score.max(), self.curve.bins.upper.max(), self.curve.bins.mean_label.max())
-        )
+        bins = self.curve.bins
+        return float(max(self.curve.score.max(), bins.upper.max(), bins.mean_label.max()))
 
     def _set_scales(self, ax: Axes, histogram: ScoreHistogram | None, largest: float) -> None:
-        scale, floor, top = (
-            histogram.scale if histogram else "linear",
-            draw.axis_floor(histogram),
-            axis_top(largest),
-        )
+        scale, floor = histogram.scale if histogram else "linear", draw.axis_floor(histogram)
+        top = axis_top(largest)
         draw.score_axis(ax, scale, floor, top=top)
         # A frequency nearer to an end than one row in n cannot be told from it.
         nearest = max(10.0 ** -math.ceil(math.log10(max(self.curve.n, 10))), floor)
@@ -432,12 +414,11 @@ class ReliabilityDisplay(Display):
         label = f"{level(band.confidence_level)} {what}, {band.kind}"
         if name is not None:
             label = draw.wrapped(f"{name}: {label}", ax)
+        bounds = (band.score, band.lower, band.upper)
         if self.kind == "isotonic":
-            ax.fill_between(
-                band.score, band.lower, band.upper, color=color, alpha=0.3, linewidth=0, label=label
-            )
+            ax.fill_between(*bounds, color=color, alpha=0.3, linewidth=0, label=label)
         else:
-            ax.vlines(band.score, band.lower, band.upper, color=color, linewidth=1.2, label=label)
+            ax.vlines(*bounds, color=color, linewidth=1.2, label=label)
 
     def _draw_legend(self, ax: Axes, below: Axes | None) -> None:
         """Draw the legend under the diagram, where it covers nothing."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from truecal._lib.checks import check_choice
 from truecal._lib.text import short_count
-from truecal._lib.types import NormLike
+from truecal._lib.types import FloatArray, NormLike
 from truecal.assessment._plotdata import BinCounts, bin_counts, bin_counts_of_study
 from truecal.data import as_sample
 from truecal.display import _style as draw
@@ -18,12 +18,7 @@ from truecal.display._base import Display, check_rows, column, describe_plot
 from truecal.exceptions import InputError
 from truecal.simulation import Study
 
-_LABELS = {
-    "bias": "bias (% points)",
-    "median_bias": "median bias (% points)",
-    "sd": "sd (% points)",
-    "rmse": "rmse (% points)",
-}
+_QUANTITIES = ("bias", "median_bias", "sd", "rmse")
 #: What error bars show, for legends.
 _BARS = "bars: \N{PLUS-MINUS SIGN}2 Monte Carlo s.e."
 _NEEDED = ("population", "n", "estimator", "bias", "bias_se", "sd", "rmse")
@@ -102,34 +97,27 @@ class BiasDisplay(Display):
 
         {panels}
         """
-        check_choice("quantity", quantity, _LABELS)
+        check_choice("quantity", quantity, _QUANTITIES)
         known = [row for row in self.rows if row.get(quantity) is not None]
         if not known:
             raise InputError(f"These estimators do not estimate the true error, so there is no {quantity}.")
         populations, signed = column(known, "population"), quantity.endswith("bias")
         axes = draw.panels(ax, len(populations))
         for panel, population in zip(axes, populations, strict=True):
-            if signed:
-                panel.axhline(0, color=draw.INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
+            panel.axhline(0, color=draw.INK, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
             shown = [row for row in known if row["population"] == population]
             for name, rows, style in _lines(shown, column(known, "estimator"), "n", line):
-                n, values, errors = (
-                    np.array([row[key] for row in rows]) for key in ("n", quantity, "bias_se")
-                )
-                panel.errorbar(
-                    n, values, yerr=2 * errors if quantity == "bias" else None, label=name, **style
-                )
-            draw.tidy(panel, title=str(population) if len(populations) > 1 or population else "")
+                n, values, errors = (_values(rows, key) for key in ("n", quantity, "bias_se"))
+                bars = 2 * errors if quantity == "bias" else None
+                panel.errorbar(n, values, yerr=bars, label=name, **style)
+            draw.tidy(panel, title=str(population or ""))
             draw.size_axis(panel, column(known, "n"))
             draw.percent_axis(panel.yaxis, sign=signed)
-        return self._finish(axes, quantity, signed, legend)
-
-    def _finish(self, axes: list[Any], quantity: str, signed: bool, legend: bool) -> Self:
         for panel in (
             () if signed else axes
-        ):  # after all are drawn: they share their scale, and this fixes its upper end
+        ):  # after all: they share their scale, and this fixes its upper end
             panel.set_ylim(bottom=0)
-        draw.label_outer(axes, "n (rows)", _LABELS[quantity])
+        draw.label_outer(axes, "n (rows)", f"{quantity.replace('_', ' ')} (% points)")
         if legend:
             draw.estimator_legend(axes, _BARS if quantity == "bias" else "")
         return self._drawn(*axes)
@@ -156,8 +144,7 @@ class MissRateDisplay(Display):
     """
 
     def __init__(self, rows: Iterable[Any]) -> None:
-        table = [_as_row(row) for row in rows]
-        self.rows = check_rows(table, ("n", "estimator", "true_error", "miss_rate", "se"), "MissRateDisplay")
+        self.rows = check_rows(rows, ("n", "estimator", "true_error", "miss_rate", "se"), "MissRateDisplay")
         for row in self.rows:
             # Errors that were solved for differ in their last digits.
             row["true_error"] = float(f"{row['true_error']:.6g}")
@@ -175,7 +162,9 @@ class MissRateDisplay(Display):
 
         {display}
         """
-        return cls(result.rows).plot(ax, **options)
+        names = {"method": "estimator", "standard_error": "se"}
+        rows = ({names.get(key, key): value for key, value in row.items()} for row in result.to_rows())
+        return cls(rows).plot(ax, **options)
 
     @describe_plot
     def plot(self, ax: Any = None, *, x: str = "n", legend: bool = True, **line: Any) -> Self:
@@ -200,10 +189,10 @@ class MissRateDisplay(Display):
         for panel, value in zip(axes, values, strict=True):
             shown = [row for row in self.rows if row[other] == value]
             for name, rows, style in _lines(shown, estimators, x, line):
-                rate, error = (np.array([row[key] for row in rows]) for key in ("miss_rate", "se"))
+                rate, error = _values(rows, "miss_rate"), _values(rows, "se")
                 # Error bars are clipped to [0, 1].
                 bars = np.array([np.minimum(2 * error, rate), np.minimum(2 * error, 1 - rate)])
-                panel.errorbar([row[x] for row in rows], rate, yerr=bars, label=name, **style)
+                panel.errorbar(_values(rows, x), rate, yerr=bars, label=name, **style)
             title = f"true error {100 * value:g}%" if x == "n" else f"n = {short_count(value)}"
             draw.tidy(panel, title=title)
             if x == "n":
@@ -218,16 +207,6 @@ class MissRateDisplay(Display):
         if legend:
             draw.estimator_legend(axes, _BARS)
         return self._drawn(*axes)
-
-
-def _as_row(row: Any) -> dict[str, Any]:
-    """Return a row as a dictionary, under the names of this module."""
-    content: dict[str, Any] = row.to_dict() if hasattr(row, "to_dict") else dict(row)
-    if "se" not in content and "standard_error" in content:
-        content["se"] = content["standard_error"]
-    if "estimator" not in content and "method" in content:
-        content["estimator"] = content["method"]
-    return content
 
 
 class BinCountDisplay(Display):
@@ -321,43 +300,26 @@ class BinCountDisplay(Display):
         ax = draw.axes_or_new(ax)
         style = draw.estimator_style(f"{curve.binning}_bin")
         simulated = bool(curve.value_se.any())
-        few = len(curve.n_bins) <= 12
-        options = {
-            **style,
-            "marker": style["marker"] if few else "",
-            "markersize": 4,
-            "linewidth": 1.5,
-            **line,
-        }
+        marker = style["marker"] if len(curve.n_bins) <= 12 else ""
+        options = {**style, "marker": marker, "markersize": 4, "linewidth": 1.5, **line}
         ax.plot(curve.n_bins, curve.value, label=f"{curve.binning}_bin", **options)
         if simulated:
             low, high = curve.value - 2 * curve.value_se, curve.value + 2 * curve.value_se
             ax.fill_between(curve.n_bins, low, high, color=style["color"], alpha=0.2, linewidth=0)
         if curve.true_error is not None:
-            ax.axhline(
-                curve.true_error, color=draw.INK, linewidth=1.2, linestyle=(0, (1, 1.5)), label="true error"
-            )
+            dots = {"linewidth": 1.2, "linestyle": (0, (1, 1.5)), "label": "true error"}
+            ax.axhline(curve.true_error, color=draw.INK, **dots)
         if not math.isnan(curve.sweep_bins):
             text = f"{curve.binning}_sweep, {curve.sweep_bins:.3g} bins"
             ax.vlines(curve.sweep_bins, 0, curve.sweep_value, color=draw.BLUE, linewidth=1, alpha=0.6)
-            ax.plot(
-                [curve.sweep_bins],
-                [curve.sweep_value],
-                "o",
-                color=draw.BLUE,
-                markersize=6,
-                label=text,
-                zorder=4,
-            )
+            dot = {"marker": "o", "linestyle": "none", "markersize": 6, "label": text, "zorder": 4}
+            ax.plot([curve.sweep_bins], [curve.sweep_value], color=draw.BLUE, **dot)
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         ax.set_ylim(bottom=0)
-        draw.tidy(
-            ax,
-            xlabel="number of bins",
-            ylabel=f"{'mean ' if simulated else 'calibration '}error, l{curve.norm:g} (%)",
-            title=f"{name or curve.target}, n = {curve.n:,.10g}",
-        )
+        ylabel = f"{'mean' if simulated else 'calibration'} error, l{curve.norm:g} (%)"
+        title = f"{name or curve.target}, n = {curve.n:,.10g}"
+        draw.tidy(ax, xlabel="number of bins", ylabel=ylabel, title=title)
         draw.percent_axis(ax.yaxis)
         if legend:
             draw.legend_below([ax])
@@ -372,3 +334,7 @@ def _lines(
     for number, name in enumerate(estimators):
         ordered = sorted((row for row in rows if row["estimator"] == name), key=lambda row: float(row[x]))
         yield name, ordered, {**style, **draw.estimator_style(name, number), **line}
+
+
+def _values(rows: Sequence[dict[str, Any]], name: str) -> FloatArray:
+    return np.array([row[name] for row in rows])

@@ -165,48 +165,44 @@ def text_handle(text: str) -> Any:
     return lines.Line2D([], [], linestyle="none", label=text or " ")
 
 
-def _in_lines(labels: Sequence[str], ax: Axes) -> list[str]:
-    """Return labels of a legend in lines as long as narrow axes allow."""
-    # What is left beside the handles; a letter is about half as wide as the font is high.
-    letters = max(int((72 * width_of(ax) - 30) / (0.4 * _font_size())), 10)
-    return ["\n".join(textwrap.wrap(label, letters)) or label for label in labels]
-
-
 def legend_below(
     axes: Sequence[Axes], *, columns: int = 2, title: str = "", handles: Any = None, **more: Any
 ) -> None:
-    """Put one legend under the axes, or under all panels, where it covers nothing; fewer columns if it is too wide."""
-    ax, colour = axes[0], ink()
+    """Put one legend under all panels, or under the last one where no layout makes room; it covers nothing.
+
+    It has fewer columns if it is too wide, and in narrow axes small labels in several lines.
+    """
+    ax, colour, size = axes[-1], ink(), _font_size()
     root: Any = ax.figure.figure
     if root.get_layout_engine() is None and ax.get_subplotspec() is not None:
         root.set_layout_engine("constrained")  # else nobody makes room for it, and a saved figure lacks it
     options: dict[str, Any] = {
-        "handles": ax.get_legend_handles_labels()[0] if handles is None else handles,
+        "handles": axes[0].get_legend_handles_labels()[0] if handles is None else handles,
         "frameon": False, "fontsize": "small", "labelcolor": colour, "title": title or None,
         "title_fontsize": "small", "handlelength": 2.6, "columnspacing": 1.4, **more,
     }  # fmt: skip
     if len(axes) > 1 and root.get_constrained_layout():
-        for ncols in range(columns, 0, -1):
-            legend = ax.figure.legend(loc="outside lower center", ncols=ncols, **options)
-            if legend.get_window_extent().width <= ax.figure.bbox.width or ncols == 1:
-                break
-            legend.remove()
-    elif len(axes) > 1:  # no layout makes room for it, so it goes where it covers least
-        legend = ax.legend(loc="best", **options)
+        owner: Any = ax.figure
+        room = float(owner.bbox.width)
+        options["loc"] = "outside lower center"
     else:
         # Some lines of text below the axes, so that tick labels and axis label have their room at any size.
+        owner, room = ax, 1.18 * width_of(ax) * ax.figure.dpi
         transforms = require("matplotlib.transforms", extra="app", purpose="Drawing")
-        down = transforms.ScaledTranslation(0, -3.7 * _font_size() / 72, ax.figure.dpi_scale_trans)
+        down = transforms.ScaledTranslation(0, -3.7 * size / 72, ax.figure.dpi_scale_trans)
         options |= {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + down, "borderaxespad": 0}
-        room = 1.18 * width_of(ax) * ax.figure.dpi
-        for ncols in range(columns, 0, -1):
-            legend = ax.legend(loc="upper center", ncols=ncols, **options)
-            if legend.get_window_extent().width <= room:
-                break
-        else:
-            labels = _in_lines([handle.get_label() for handle in options["handles"]], ax)
-            options |= {"labels": labels, "fontsize": "x-small", "handlelength": 1.6}
-            legend = ax.legend(loc="upper center", **options)
+        options["loc"] = "upper center"
+    for ncols in range(columns, 0, -1):
+        legend = owner.legend(ncols=ncols, **options)
+        if legend.get_window_extent().width <= room:
+            break
+        legend.remove()
+    else:
+        # What is left beside the handles; a letter is less than half as wide as the font is high.
+        letters = max(int((72 * width_of(ax) - 30) / (0.4 * size)), 10)
+        labels = [str(handle.get_label()) for handle in options["handles"]]
+        options["labels"] = ["\n".join(textwrap.wrap(label, letters)) or label for label in labels]
+        legend = owner.legend(**{**options, "fontsize": "x-small", "handlelength": 1.6})
     legend.get_title().set_color(colour)
 
 
