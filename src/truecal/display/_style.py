@@ -189,7 +189,8 @@ def legend_below(
         # Some lines of text below the axes, so that tick labels and axis label have their room at any size.
         owner, room = ax, 1.18 * width_of(ax) * ax.figure.dpi
         transforms = require("matplotlib.transforms", extra="app", purpose="Drawing")
-        down = transforms.ScaledTranslation(0, -3.7 * size / 72, ax.figure.dpi_scale_trans)
+        lines = 6 if any(label.get_rotation() for label in ax.get_xticklabels()) else 3.7
+        down = transforms.ScaledTranslation(0, -lines * size / 72, ax.figure.dpi_scale_trans)
         options |= {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + down, "borderaxespad": 0}
         options["loc"] = "upper center"
     for ncols in range(columns, 0, -1):

@@ -51,3 +51,16 @@ def test_an_infinite_evalue_is_drawn():
 def test_a_monitor_without_rows_is_refused():
     with pytest.raises(truecal.InputError, match="at least one look"):
         truecal.CalibrationMonitor().plot()
+
+
+@pytest.mark.parametrize("layout", [None, "tight", "constrained"])
+def test_the_legend_covers_neither_curves_nor_dates(layout):
+    monitor = truecal.CalibrationMonitor()
+    for day in range(1, 9):
+        monitor.update([0, 1, 1], [0.2, 0.7, 0.9], time=f"2026-03-0{day}")
+    figure = Figure(figsize=(5, 5), layout=layout)
+    ax = figure.subplots() if layout else figure.add_axes((0.15, 0.3, 0.8, 0.6))
+    last = MonitorDisplay.from_monitor(monitor, ax=ax).axes_[-1]
+    figure.draw_without_rendering()
+    legend = (figure.legends or [last.get_legend()])[0].get_window_extent()
+    assert legend.y1 <= last.xaxis.get_label().get_window_extent().y0 + 1
