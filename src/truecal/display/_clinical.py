@@ -215,6 +215,8 @@ def _unsigned(value: float, position: float) -> str:
 
 #: Marks the curves of models, and their colours: without red, which is acting always.
 _CURVE, _MODELS = "truecal-decision", tuple(colour for colour in draw.CYCLE if colour != draw.RED)
+#: Where model and acting always differ by less than this share of the largest net benefit, nothing is shown.
+_SEEN = 0.02
 #: What can be drawn against the threshold, with the label of the axis.
 _QUANTITIES = {
     "net_benefit": "net benefit",
@@ -280,6 +282,8 @@ class DecisionCurveDisplay(Display):
     ) -> Self:
         """Draw the curve with its pointwise confidence band.
 
+        The axes begin where the model can be told from acting always, and end where nobody acts.
+
         Axes that already have curves get one more in the next colour, so that several models can be compared.
 
         Parameters
@@ -331,14 +335,19 @@ class DecisionCurveDisplay(Display):
     def _set_limits(self, ax: Axes, shown: Sequence[float] | None, low: FloatArray, benefit: bool) -> None:
         """Show what can be seen of this model, and what was `shown` of others."""
         curve, x = self.curve, self.curve.thresholds
-        # Above all scores nobody acts, and there is nothing to see.
+        # Below all scores everybody acts, and above them nobody, whatever the model: there is nothing to see.
+        distance = np.abs(np.array([curve.net_benefit, curve.recalibrated]) - curve.treat_all).max(axis=0)
+        differs = distance > _SEEN * float(np.abs(curve.treat_all[0]))
         acting = x[(curve.net_benefit != 0) | (curve.recalibrated != 0)]
-        first, last = float(x.min()), min(axis_top(float(acting.max(initial=0.0))), float(x.max()))
-        last = max(last, shown[1]) if shown else last
+        first = float(x[max(int(differs.argmax()) - 1, 0)])
+        last = min(axis_top(float(acting.max(initial=0.0))), float(x.max()))
+        if shown:
+            first, last = min(first, shown[0]), max(last, shown[1])
         ax.set_xlim(first, last if last > first else first + 0.01)
         if benefit:
             # Acting always falls without limit as the threshold rises; the part near the model matters.
-            top = float(np.nanmax([curve.net_benefit.max(), curve.high.max(), curve.treat_all.max(), 0.01]))
-            least = min(float(low[x <= last].min()), 0.0)
+            inside = (x >= first) & (x <= last)
+            most = np.array([curve.net_benefit, curve.high, curve.treat_all])[:, inside]
+            top, least = max(float(np.nanmax(most)), 0.01), min(float(low[inside].min()), 0.0)
             bottom, top = min(-0.15 * top, max(1.1 * least, -0.5 * top)), 1.08 * top
             ax.set_ylim(min(bottom, *shown[2:]) if shown else bottom, max(top, *shown[2:]) if shown else top)

@@ -100,6 +100,16 @@ def test_axes_end_where_low_risks_end(ax):
     assert decisions.ax_.get_xlim()[1] <= 0.6
 
 
+def test_decision_curves_begin_where_models_matter():
+    data = truecal.datasets.load("flights")
+    ax = Figure().subplots()
+    for model, first in (("boosting", 0.1), ("naive_bayes", 0.02)):  # the axes have room for both
+        curve = DecisionCurveDisplay.from_predictions(data.y_true, data.predictions[model], ax=ax).curve
+        assert ax.get_xlim()[0] == pytest.approx(first)
+        inside = curve.thresholds >= ax.get_xlim()[0]
+        assert curve.high[inside].max() < ax.get_ylim()[1] < 1.2 * curve.high[inside].max()
+
+
 def test_the_measures_stand_where_the_curve_is_not(predictions):
     y, p = predictions
     for given, too_low in ((low_risks(), True), ((y, p**0.2), False)):
