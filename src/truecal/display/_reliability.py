@@ -436,6 +436,9 @@ def draw_counts(ax: Axes, histogram: ScoreHistogram, color: Any, *, fill: bool =
     if histogram.scale != "linear":
         rows = np.concatenate([[histogram.at_zero], histogram.share, [histogram.at_one]]) * histogram.n
         edges = np.concatenate([[0.0], np.minimum(edges, 1 - 2.0**-53), [1.0]])
+    if not fill:  # of several models all are outlines; one that is filled would seem to be larger
+        for filled in (patch for patch in ax.patches if patch.get_fill()):
+            filled.set(fill=False, edgecolor=filled.get_facecolor(), alpha=0.9, linewidth=1)
     ax.stairs(rows, edges, fill=fill, color=color, alpha=0.55 if fill else 0.9)
     drawn = 0.0 if fill else ax.get_ylim()[1] / (2 if ax.get_yscale() == "log" else 1.08)
     top = max(float(rows.max()), drawn)

@@ -249,3 +249,14 @@ def test_too_many_classes_are_refused():
     proba = np.random.default_rng(0).dirichlet(np.ones(40), 60)
     with pytest.raises(truecal.InputError, match="at most 30"):
         ReliabilityDisplay.from_predictions(np.arange(60) % 40, proba, multiclass="classwise")
+
+
+def test_histograms_of_several_models_are_outlines_in_their_colours(predictions):
+    y, p = predictions
+    ax = Figure(figsize=(4, 5), layout="constrained").subplots()
+    for number, score in enumerate((p, p**2, p**0.5), 1):
+        display = ReliabilityDisplay.from_predictions(y, score, ax=ax, band=False, name=str(number))
+        bars, lines = display.histogram_ax_.patches, [line for line in ax.lines if line.get_gid()]
+        assert [patch.get_fill() for patch in bars] == ([True] if number == 1 else [False] * number)
+    for patch, line in zip(bars, lines, strict=True):
+        assert same_color(patch.get_edgecolor()[:3], line.get_color())
