@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from truecal import paper
-from truecal._lib.files import whole_file
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.estimators._registry import choose_estimators, get_estimator
@@ -69,34 +69,23 @@ def draw_estimates(
     norm: float = 2,
 ) -> dict[str, FloatArray]:
     """Return `repeats` estimates by each estimator, for parts that need the whole distribution."""
-    path = settings.work / f"{name}_n{n}_{repeats}_repeats_seed_{settings.seed}.npz"
-    if path.exists():
-        with np.load(path) as kept:
-            if set(estimators) <= set(kept.files):
-                return {estimator: kept[estimator] for estimator in estimators}
-    choices = choose_estimators(estimators)
-    jobs = [
-        (population, name, n, block, choices, norm, settings.seed)
-        for block in _study.blocks_of(range(repeats), n)
-    ]
-    blocks = list(in_parallel(settings, name, _study.draw_estimates, jobs))
-    estimates = dict(zip(estimators, np.concatenate(blocks, axis=2)[:, 0], strict=True))
-    with whole_file(path, "wb") as file:
-        np.savez(file, **estimates)
-    return estimates
+    blocks = _study.blocks_of(range(repeats), n)
+    jobs = [(tuple(estimators), norm, settings.seed, population, name, n, block) for block in blocks]
+    values = kept_in_parallel(settings, f"{name}_n{n}", _draw_block, jobs)
+    return dict(zip(estimators, np.concatenate(values, axis=1), strict=True))
 
 
-def in_parallel(
-    settings: Settings, name: str, function: Callable[..., Outcome], jobs: Sequence[tuple[Any, ...]]
-) -> Iterator[Outcome]:
-    """Yield the outcome of a function for each tuple of arguments, in order, with progress."""
-    return _study.in_parallel(function, jobs, name=name, n_jobs=settings.n_jobs, progress=settings.progress)
+def _draw_block(estimators: Sequence[str], norm: float, seed: int, *block: Any) -> FloatArray:
+    return _study.draw_estimates(*block, choose_estimators(estimators), norm, seed)[:, 0]
 
 
 def kept_in_parallel(
     settings: Settings, name: str, function: Callable[..., Outcome], jobs: Sequence[tuple[Any, ...]]
 ) -> list[Outcome]:
-    """Return the outcome of each job, in order; those of finished jobs are read from the work folder, as JSON."""
+    """Return the outcome of each job, in order; those of finished jobs are read from the work folder, as JSON.
+
+    An array that was kept is a list.
+    """
     path = settings.work / f"{name}_seed_{settings.seed}.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     lines = [line for line in lines if line.endswith("\n")]  # without one that was interrupted
@@ -105,9 +94,12 @@ def kept_in_parallel(
     with path.open("w", encoding="utf-8") as file:
         file.writelines(lines)
         file.flush()
-        for job, outcome in zip(missing, in_parallel(settings, name, function, missing), strict=True):
+        outcomes = _study.in_parallel(
+            function, missing, name=name, n_jobs=settings.n_jobs, progress=settings.progress
+        )
+        for job, outcome in zip(missing, outcomes, strict=True):
             done[repr(job)] = outcome
-            file.write(json.dumps([repr(job), outcome]) + "\n")
+            file.write(json.dumps([repr(job), outcome], default=np.ndarray.tolist) + "\n")
             file.flush()
     return [done[repr(job)] for job in jobs]
 
@@ -278,21 +270,15 @@ def published_draw(population: Population, seed: int, n: int) -> tuple[NDArray[n
 def published_estimates(
     settings: Settings, names: Sequence[str], sizes: Sequence[int], estimators: Sequence[str], repeats: int
 ) -> FloatArray:
-    """Return estimates on these samples, of shape (names, estimators, sizes, repeats); kept in ``work``."""
-    estimates = []
-    first = list(islice(seeds(), repeats))
-    for name in names:
-        path = settings.work / f"published_{name}_{repeats}_repeats.npy"
-        if not path.exists():
-            jobs = [(name, seed, tuple(sizes), tuple(estimators)) for seed in first]
-            values = in_parallel(settings, f"published draws of {name}", _estimates, jobs)
-            with whole_file(path, "wb") as file:
-                np.save(file, np.stack(list(values), axis=2))
-        estimates.append(np.load(path))
-    return np.stack(estimates)
+    """Return estimates on these samples, of shape (names, estimators, sizes, repeats)."""
+    first = islice(seeds(), repeats)
+    jobs = [(name, seed, tuple(sizes), tuple(estimators)) for name, seed in itertools.product(names, first)]
+    estimates = np.array(kept_in_parallel(settings, "published_draws", _estimates, jobs))
+    by_name = estimates.reshape(len(names), repeats, len(estimators), len(sizes))
+    return np.moveaxis(by_name, 1, -1)
 
 
-def _estimates(name: str, seed: int, sizes: tuple[int, ...], estimators: tuple[str, ...]) -> FloatArray:
+def _estimates(name: str, seed: int, sizes: Sequence[int], estimators: Sequence[str]) -> FloatArray:
     label, score = published_draw(paper.population(name), seed, max(sizes))
     samples = [Sample.from_rows(label[:n], score[:n]) for n in sizes]
     return np.array(

@@ -44,7 +44,7 @@ def test_estimates_and_studies_in_the_work_folder_are_not_drawn_again(settings, 
     first = draw_estimates(settings, "kept", population, n=50, estimators=["ks", "em_bin"], repeats=3)
     rows = run_study(settings, "kept", {"a": population}, estimators=["em_bin"], sizes=[50], repeats=3)
     monkeypatch.setattr(truecal.Population, "sample_many", None)
-    again = draw_estimates(settings, "kept", population, n=50, estimators=["ks"], repeats=3)
+    again = draw_estimates(settings, "kept", population, n=50, estimators=["ks", "em_bin"], repeats=3)
     np.testing.assert_array_equal(first["ks"], again["ks"])
     assert (
         run_study(settings, "kept", {"a": population}, estimators=["em_bin"], sizes=[50], repeats=3) == rows
