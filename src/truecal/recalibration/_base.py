@@ -17,11 +17,8 @@ from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import read_weights
 from truecal.data.extremes import Floor
-from truecal.exceptions import InputError, warn_user
+from truecal.exceptions import InputError
 from truecal.recalibration._scores import Column, Scores, check_logits, read_labels, read_scores
-
-#: Relative rounding error of a log-likelihood.
-_ROUNDING = 1e-9
 
 #: A fitted map from the scores of one class to its recalibrated probabilities.
 ScoreMap = Callable[[Column], FloatArray]
@@ -238,20 +235,6 @@ class PerClassRecalibrator(Recalibrator):
         total = values.sum(axis=1, keepdims=True)
         # If every class is mapped to 0, keep the model's probabilities.
         return np.where(total > 0, values / np.where(total > 0, total, 1), scores.probabilities)
-
-
-def unless_worse(fit: FloatArray, value: float, identity: FloatArray, value_of_identity: float) -> FloatArray:
-    """Return the parameters of a fit, or those of the identity, with a warning, if its log-likelihood is lower.
-
-    The identity is among the curves of every fit by maximum likelihood, so that the solver has failed then.
-    """
-    if value >= value_of_identity - _ROUNDING * abs(value_of_identity):
-        return fit
-    warn_user(
-        f"The fit did not find a curve that is better than the scores themselves on its own rows (log-likelihood "
-        f"{value:.6g} instead of {value_of_identity:.6g}): they are left as they are."
-    )
-    return identity
 
 
 def _not_fitted(message: str) -> Exception:

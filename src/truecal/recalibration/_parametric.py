@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from truecal._lib.checks import check_choice, check_count
-from truecal._lib.numeric import fit_logistic, logistic_objective, maximise
+from truecal._lib.numeric import fit_logistic, maximise
 from truecal._lib.types import FloatArray
 from truecal.exceptions import warn_user
-from truecal.recalibration._base import PerClassRecalibrator, Recalibrator, unless_worse
+from truecal.recalibration._base import PerClassRecalibrator, Recalibrator
 from truecal.recalibration._scores import Column, Scores
 
 
@@ -45,15 +45,6 @@ _REACH = 1e4
 
 #: Bound of the parameters of a logistic curve, which only keeps their products with logits finite.
 _FAR = 1e12
-
-
-@dataclass(frozen=True)
-class TemperatureFit:
-    """The maximum-likelihood temperature, and the number of Newton steps."""
-
-    temperature: float
-    n_steps: int
-    note: str = ""
 
 
 class TemperatureScaling(Recalibrator):
@@ -114,11 +105,7 @@ class TemperatureScaling(Recalibrator):
         logits = _logits(scores)
         # Two classes are a softmax over (0, z): one code for both.
         table = np.column_stack([np.zeros(len(scores)), logits]) if logits.ndim == 1 else logits
-        fit = fit_temperature(table, label, weight)
-        if fit.note:
-            warn_user(fit.note)
-        self.temperature_ = fit.temperature
-        self.n_iter_ = fit.n_steps
+        self.temperature_, self.n_iter_ = fit_temperature(table, label, weight)
 
     def _apply(self, scores: Scores) -> FloatArray:
         cooled = _logits(scores) / self.temperature_
@@ -138,14 +125,14 @@ def _logits(scores: Scores) -> FloatArray:
 
 def fit_temperature(
     logits: FloatArray, label: NDArray[np.intp], weight: FloatArray | None = None
-) -> TemperatureFit:
-    """Return the maximum-likelihood temperature for (n, K) logits and the numbers of the classes.
+) -> tuple[float, int]:
+    """Return the maximum-likelihood temperature for (n, K) logits and the numbers of the classes, and the Newton steps.
 
     Examples
     --------
     >>> logits = np.array([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]])
-    >>> fit = fit_temperature(logits, np.array([0, 0, 0, 1]))
-    >>> round(float(np.exp(2 / fit.temperature)), 6)  # odds of 3 to 1
+    >>> temperature, _ = fit_temperature(logits, np.array([0, 0, 0, 1]))
+    >>> round(float(np.exp(2 / temperature)), 6)  # odds of 3 to 1
     3.0
     """
     w = np.ones(len(label)) if weight is None else weight
@@ -154,14 +141,15 @@ def fit_temperature(
     true = z[np.arange(len(z)), label]
     spread = float(np.sqrt(np.average(z.var(axis=1), weights=w)))
     if spread == 0:
-        return TemperatureFit(1.0, 0)
+        return 1.0, 0
     if w @ (true - z.mean(axis=1)) <= 0:
         # The slope of the likelihood in 1/T at 0. From there on it only falls.
-        note = "The labels do not rise with the logits: no temperature is high enough to undo that."
-        return TemperatureFit(spread * _REACH, 0, note)
-    note = ""
+        warn_user("The labels do not rise with the logits: no temperature is high enough to undo that.")
+        return spread * _REACH, 0
     if not true.any():
-        note = "The largest logit is right in every row, so the optimum is at temperature 0. More rows are needed."
+        warn_user(
+            "The largest logit is right in every row, so the optimum is at temperature 0. More rows are needed."
+        )
     n_steps = -1
 
     def log_likelihood(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -182,11 +170,9 @@ def fit_temperature(
     centre = np.log(spread)
     top = maximise(log_likelihood, np.zeros(1), lower=centre - reach, upper=centre + reach)
     # The gradient and curvature there are at hand: one more step costs nothing and squares the error.
-    steps = n_steps
     flat = top.at_bound[0] or top.hessian[0, 0] == 0
     last = 0.0 if flat else float(top.gradient[0] / abs(top.hessian[0, 0]))
-    x = unless_worse(top.x + last, top.value, np.zeros(1), log_likelihood(np.zeros(1))[0])
-    return TemperatureFit(float(np.exp(x[0])), steps, note)
+    return float(np.exp(top.x[0] + last)), n_steps
 
 
 @dataclass(frozen=True)
@@ -393,6 +379,7 @@ def _fit_curve(
     """
     start, lower = np.array([1.0] * len(features) + [0.0]), np.array([lowest] * len(features) + [-_FAR])
     design = np.stack([*features, np.ones(len(target))]).T
-    data = (design, 0.0, *((1.0, target) if weight is None else (weight, weight * target)))
-    fit = fit_logistic(*data, start=start, lower=lower, upper=_FAR)
-    return list(map(float, unless_worse(fit.x, fit.value, start, logistic_objective(*data)(start)[0])))
+    count, positives = (1.0, target) if weight is None else (weight, weight * target)
+    fit = fit_logistic(design, 0.0, count, positives, start=start, lower=lower, upper=_FAR)
+    coefficients: list[float] = fit.x.tolist()
+    return coefficients

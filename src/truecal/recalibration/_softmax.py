@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from truecal._lib.checks import check_real
 from truecal._lib.numeric import maximise
 from truecal._lib.types import FloatArray
-from truecal.recalibration._base import Recalibrator, unless_worse
+from truecal.recalibration._base import Recalibrator
 from truecal.recalibration._scores import Scores
 
 #: Largest slope; labels that the scores separate without error have no finite one.
@@ -87,12 +87,10 @@ def fit_softmax(
     """
     n, classes = logs.shape
     w = np.ones(n) if weight is None else weight
-    scale = 1 / float(w.sum())
     inputs = np.column_stack([logs, np.ones(n)])  # the last column is that of the intercept
     truth = np.zeros((n, classes))
     truth[np.arange(n), label] = 1
-    diagonal = np.zeros((classes, classes + 1), dtype=bool)
-    np.fill_diagonal(diagonal, True)
+    diagonal = np.eye(classes, classes + 1, dtype=bool)
     used = np.ones_like(diagonal) if full else diagonal.copy()
     used[:, -1] = True
     strength = np.where(diagonal, 0.0, penalty)
@@ -102,17 +100,17 @@ def fit_softmax(
         values[used] = x
         return values
 
-    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+    def likelihood(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the penalised log-likelihood, its gradient, and the probabilities of the classes."""
         parameters = table(x)
         values = inputs @ parameters.T
         total = logsumexp(values, axis=1)
-        loss = float(w @ (total - values[np.arange(n), label]) + np.sum(strength * parameters**2))
-        excess = w[:, np.newaxis] * (np.exp(values - total[:, np.newaxis]) - truth)
-        return loss * scale, ((excess.T @ inputs + 2 * strength * parameters) * scale)[used]
+        share = np.exp(values - total[:, np.newaxis])
+        value = float(w @ (values[np.arange(n), label] - total) - np.sum(strength * parameters**2))
+        gradient = (w[:, np.newaxis] * (truth - share)).T @ inputs - 2 * strength * parameters
+        return value, gradient[used], share
 
-    def curvature(x: FloatArray) -> FloatArray:
-        values = inputs @ table(x).T
-        share = np.exp(values - logsumexp(values, axis=1, keepdims=True))
+    def curvature(share: FloatArray) -> FloatArray:
         size = classes + 1
         hessian = np.empty((classes, size, classes, size))
         for k in range(classes):
@@ -121,32 +119,37 @@ def fit_softmax(
                 hessian[k, :, j] = hessian[j, :, k] = inputs.T @ (bend[:, np.newaxis] * inputs)
         flat, chosen = hessian.reshape(classes * size, -1), used.ravel()
         flat[np.diag_indices_from(flat)] += 2 * strength.ravel()
-        return np.asarray(flat[np.ix_(chosen, chosen)] * scale)
+        return np.asarray(-flat[np.ix_(chosen, chosen)])
 
     start = diagonal[used].astype(np.float64)
     low, high = np.where(start == 1, 0.0, -np.inf), np.where(start == 1, _STEEPEST, np.inf)
     if classes <= FEW_CLASSES:
         steps = 0
 
-        def likelihood(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        def newton(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
             nonlocal steps
             steps += 1
-            loss, gradient = objective(x)
-            return -loss / scale, -gradient / scale, -curvature(x) / scale
+            value, gradient, share = likelihood(x)
+            return value, gradient, curvature(share)
 
-        x, steps_taken = maximise(likelihood, start, lower=low, upper=high).x, steps
+        x = maximise(newton, start, lower=low, upper=high).x
     else:
+
+        def mean_loss(x: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient, _ = likelihood(x)
+            return -value / float(w.sum()), -gradient / float(w.sum())
+
         found = minimize(
-            objective,
+            mean_loss,
             start,
             jac=True,
             method="L-BFGS-B",
             bounds=Bounds(low, high),
             options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8},
         )
-        x, steps_taken = found.x, int(found.nit)
-    parameters = table(unless_worse(x, -objective(x)[0], start, -objective(start)[0]))
-    return SoftmaxMap(parameters[:, :-1], parameters[:, -1]), steps_taken
+        x, steps = found.x, int(found.nit)
+    parameters = table(x)
+    return SoftmaxMap(parameters[:, :-1], parameters[:, -1]), steps
 
 
 class VectorScaling(SoftmaxRecalibrator):

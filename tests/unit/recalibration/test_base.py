@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
-import importlib
 import pickle
 import time
 import warnings
@@ -15,7 +13,6 @@ from scipy.special import expit, logit, softmax
 
 import truecal
 from truecal.exceptions import CalibrationWarning
-from truecal.recalibration import BetaCalibration, PlattScaling, TemperatureScaling, VectorScaling
 
 GRID = np.linspace(0, 1, 201)
 
@@ -239,30 +236,3 @@ def test_weights_of_any_size_are_fast_and_without_warnings_of_numpy(make, weight
         found = quiet_fit(make(), scores, y, sample_weight=weight).transform(scores)
         assert time.process_time() - started < 2
         assert ((found >= 0) & (found <= 1)).all()
-
-
-@pytest.mark.parametrize(
-    ("recalibrator", "name"),
-    [
-        (PlattScaling, "fit_logistic"),
-        (BetaCalibration, "fit_logistic"),
-        (TemperatureScaling, "maximise"),
-        (VectorScaling, "maximise"),
-    ],
-)
-@pytest.mark.parametrize("value", [-1e9, np.nan])
-def test_a_solver_that_fails_leaves_the_scores_as_they_are(monkeypatch, recalibrator, name, value):
-    module = importlib.import_module(recalibrator.__module__)
-    solve = getattr(module, name)
-
-    def fail(*data, **options):
-        return dataclasses.replace(
-            solve(*data, **options), x=np.full_like(options.get("start", data[1]), 7.0), value=value
-        )
-
-    monkeypatch.setattr(module, name, fail)
-    rng = np.random.default_rng(0)
-    p = rng.random(200)
-    with pytest.warns(CalibrationWarning, match="better than the scores themselves"):
-        fit = recalibrator(input="probabilities").fit(p, rng.random(200) < p**2)
-    np.testing.assert_allclose(fit.transform(p), p, atol=1e-12)
