@@ -77,10 +77,6 @@ class IdentityCurve(Curve):
     def _formula(self, score: FloatArray, complement: FloatArray) -> FloatArray:
         return score.copy()
 
-    def gap(self, score: ArrayLike, complement: ArrayLike | None = None) -> FloatArray:
-        """Return zeros."""
-        return np.zeros(np.shape(score))
-
 
 @dataclass(frozen=True)
 class PowerCurve(Curve):
@@ -191,11 +187,7 @@ class GLMCurve(Curve):
         # At an end the transform is infinite, and infinity times zero is NaN.
         if b1 == 0:
             return np.full(np.shape(score), inverse_link(self.link, np.asarray(b0)))
-        # In place: for the large blocks of a study, allocating memory costs more than the logarithm.
-        predictor = np.asarray(transform_score(self.transform, score, complement))
-        predictor *= b1
-        predictor += b0
-        return inverse_link(self.link, predictor, out=predictor)
+        return inverse_link(self.link, b0 + b1 * transform_score(self.transform, score, complement))
 
     @property
     def is_bounded(self) -> bool:
@@ -318,16 +310,14 @@ def transform_score(transform: str, score: FloatArray, complement: FloatArray) -
             return np.log(score)
         if transform == "logflip":
             return np.log(complement)
-        odds = np.asarray(np.log(score))
-        odds -= np.log(complement)
-        return odds
+        return np.asarray(np.log(score) - np.log(complement))
 
 
-def inverse_link(link: str, predictor: FloatArray, out: FloatArray | None = None) -> FloatArray:
+def inverse_link(link: str, predictor: FloatArray) -> FloatArray:
     """Return the p for which the link, log(p), logit(p) or log(1 - p), equals the predictor."""
     if link == "logit":
-        return np.asarray(expit(predictor, out=out))
+        return np.asarray(expit(predictor))
     with np.errstate(over="ignore", under="ignore"):
         if link == "log":
-            return np.exp(predictor, out=out)
-        return np.negative(np.expm1(predictor, out=out), out=out)
+            return np.asarray(np.exp(predictor))
+        return np.asarray(-np.expm1(predictor))

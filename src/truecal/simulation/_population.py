@@ -18,16 +18,13 @@ from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import InputError, warn_user
 from truecal.simulation._curves import Curve, FunctionCurve, GLMCurve, IdentityCurve, PowerCurve
-from truecal.simulation._scores import BetaScores, ScoreDistribution, UniformScores
+from truecal.simulation._scores import ScoreDistribution, UniformScores
 
 # true_error is accurate to 1e-8; the quadrature aims at this to leave a margin.
 _ACCURACY = 1e-11
 
 # Edges of the cells between 0 and 1/2 of a census: narrow near 0, where many populations have most of their scores.
 _CELLS = np.concatenate([[0.0], np.geomspace(1e-12, 2e-3, 2000)[:-1], np.linspace(2e-3, 0.5, 2**15)])
-
-# Predictions per block, so that a block and its temporary arrays fit in the cache.
-_BLOCK = 2**14
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ class Population:
     def true_error(self, norm: NormLike = 2) -> float:
         """Return the true calibration error, to within 1e-8.
 
-        By a closed form if there is one, else by quadrature (see `ScoreDistribution.expect`).
+        By quadrature (see `ScoreDistribution.expect`).
 
         Parameters
         ----------
@@ -122,12 +119,6 @@ class Population:
             A fraction, not percent.
         """
         p = check_norm(norm)
-        if isinstance(self.curve, IdentityCurve):
-            return 0.0
-        closed = self._closed_form(p)
-        return closed if closed is not None else self._error_by_quadrature(p)
-
-    def _error_by_quadrature(self, p: float) -> float:
         # In units of about the largest gap, so that a high power neither underflows nor overflows.
         unit = max(float(np.abs(self.curve.gap(*self.scores.probe())).max()), _ACCURACY)
         # |x^(1/p) - y^(1/p)| <= |x - y|^(1/p): this error before the root is _ACCURACY after it.
@@ -139,28 +130,6 @@ class Population:
 
         mean = self.scores.expect(height, points=self.curve.breakpoints, atol=atol, rtol=1e-11)
         return float(unit * max(mean, 0.0) ** (1 / p))
-
-    def _closed_form(self, p: float) -> float | None:
-        """Return the error of a curve k c^d from the moments of the scores, or None.
-
-        For p = 2 it is the root of E[c^2] - 2 k E[c^(d+1)] + k^2 E[c^(2d)]; for p = 1 and k = 1 the gap has
-        one sign and it is |E[c] - E[c^d]|. Where they cancel (d near 1) quadrature is used.
-        """
-        form = _as_power(self.curve)
-        if form is None or p not in (1, 2) or not isinstance(self.scores, BetaScores | UniformScores):
-            return None
-        k, d = form
-        if p == 1 and k != 1:
-            return None
-        if p == 2:
-            moment = self.scores.moment
-            terms = [moment(2), -2 * k * moment(d + 1), k**2 * moment(2 * d)]
-        else:
-            terms = [self.scores.mean, -self.scores.moment(d)]
-        total = abs(float(np.sum(terms)))
-        if total < 1e-4 * max(map(abs, terms)):
-            return None
-        return float(total ** (1 / p))
 
     def efficiency_limit(self, n: int, norm: NormLike = 2) -> float:
         r"""Return the smallest asymptotic standard deviation of a regular estimator of the true error.
@@ -331,29 +300,12 @@ class Population:
         score : array of float, shape (len(rngs), n)
         """
         n = check_count("n", n)
-        score, label = np.empty((len(rngs), n)), np.empty((len(rngs), n), dtype=np.bool_)
-        rows = min(max(_BLOCK // n, 1), len(rngs))
-        complement, uniform = np.empty((rows, n)), np.empty((rows, n))
-        for start in range(0, len(rngs), rows):
-            block = rngs[start : start + rows]
-            done = slice(start, start + len(block))
-            for row, rng in enumerate(block):
-                score[start + row], complement[row] = self.scores.draw(n, rng)
-                rng.random(out=uniform[row])
-            chance = self.curve(score[done], complement[: len(block)])
-            np.less(uniform[: len(block)], chance, out=label[done])
+        score, complement, uniform = (np.empty((len(rngs), n)) for _ in range(3))
+        for row, rng in enumerate(rngs):
+            score[row], complement[row] = self.scores.draw(n, rng)
+            rng.random(out=uniform[row])
+        label = uniform < self.curve(score, complement)
         return label, score.astype(self.scores.output_dtype, copy=False)
-
-
-def _as_power(curve: Curve) -> tuple[float, float] | None:
-    """Return (k, d) if the curve is k c^d with values in [0, 1], or None."""
-    if isinstance(curve, PowerCurve):
-        return 1.0, curve.d
-    if isinstance(curve, GLMCurve) and curve.link == curve.transform == "log":
-        b0, b1 = curve.b0 or 0.0, curve.b1 or 0.0
-        if b0 <= 0 <= b1:
-            return float(np.exp(b0)), b1
-    return None
 
 
 _STEPS = 4

@@ -38,7 +38,7 @@ SKEWED = BetaScores(2.7752, 0.0478)
 class TestTrueError:
     @pytest.mark.parametrize("d", [0.25, 1.5, 2.0, 7.0])
     @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (1.1, 0.1), (2.8, 0.05), (0.3, 0.2), (30.0, 10.0)])
-    def test_power_curve_in_closed_form_and_by_quadrature(self, a, b, d):
+    def test_power_curve_equals_its_closed_form(self, a, b, d):
         moments = [beta_function(a + power, b) / beta_function(a, b) for power in (1, d, 2, d + 1, 2 * d)]
         population = Population(BetaScores(a, b), PowerCurve(d))
         for norm, exact in [
@@ -46,7 +46,6 @@ class TestTrueError:
             (2, np.sqrt(moments[2] - 2 * moments[3] + moments[4])),
         ]:
             assert population.true_error(norm) == pytest.approx(exact, abs=1e-10)
-            assert population._error_by_quadrature(norm) == pytest.approx(exact, abs=1e-10)
 
     @pytest.mark.parametrize("d", [1 + 1e-3, 1 + 1e-6, 1 + 1e-12, 1 - 1e-9])
     def test_power_curve_near_the_identity_does_not_cancel(self, d):
@@ -60,13 +59,12 @@ class TestTrueError:
         exact = np.exp(betaln(norm + 1, norm + 1) / norm)
         assert Population(UniformScores(), PowerCurve(2)).true_error(norm) == pytest.approx(exact, abs=1e-10)
 
-    def test_scaled_power_in_closed_form(self):
+    def test_scaled_power_equals_its_closed_form(self):
         a, b, k, d = 1.1928, 0.2206, np.exp(-0.03), 1.27
         curve = GLMCurve("log", "log", -0.03, 1.27)
         moments = [beta_function(a + power, b) / beta_function(a, b) for power in (2, d + 1, 2 * d)]
         exact = np.sqrt(moments[0] - 2 * k * moments[1] + k**2 * moments[2])
         assert Population(BetaScores(a, b), curve).true_error() == pytest.approx(exact, abs=1e-12)
-        assert Population(BetaScores(a, b), curve)._error_by_quadrature(2) == pytest.approx(exact, abs=1e-12)
 
     def test_smooth_curve_by_gauss_jacobi(self):
         node, weight = roots_jacobi(80, SKEWED.b - 1, SKEWED.a - 1)
