@@ -23,8 +23,6 @@ from truecal.inference.resample import bootstrap, without_empty
 from truecal.results import Result
 from truecal.simulation._curves import Curve, GLMCurve
 from truecal.simulation._likelihood import (
-    PAIRS,
-    TERMS,
     BetaFit,
     GLMFit,
     fit_beta,
@@ -298,27 +296,23 @@ def fit_population(
     failures = [beta.message, best.message and f"{best.name}: {best.message}."]
     for failure in filter(None, failures):
         warn_user(failure)
-    errors = None
+    beta_se, lost = None, ""
     if standard_errors:
-        errors = _standard_errors(sample, method, n_resamples, generator)
-        for row, (b0_se, b1_se), share in zip(rows, errors.glms, errors.selected_share, strict=True):
-            row["b0_se"] = None if row["b0"] is None else b0_se
-            row["b1_se"] = None if row["b1"] is None else b1_se
-            row["selected_share"] = share
+        beta_se, lost = _add_standard_errors(rows, sample, method, n_resamples, generator)
     if best.boundary:
         clipped = f"{best.name}: the maximum lies on the boundary, where p is 0 or 1. {clipped}".rstrip()
-    messages = [*failures, clipped, _about_rounding(beta), _about_excluded(sample, beta)]
+    messages = [*failures, clipped, _about_rounding(beta), _about_excluded(sample, beta), lost]
     return PopulationFit(
         population=population,
         glm_table=tuple(rows[index] for index in order),
         beta=beta,
-        beta_se=errors.beta if errors else None,
+        beta_se=beta_se,
         goodness=_goodness(sample, inside, beta, population.curve, best.n_coefficients),
         n=sample.n,
         n_excluded=sample.n - inside.n,
         method=method,
         target=sample.target,
-        messages=tuple(filter(None, [*messages, errors.message if errors else ""])),
+        messages=tuple(filter(None, messages)),
     )
 
 
@@ -391,28 +385,17 @@ def _goodness(
     )
 
 
-@dataclass(frozen=True)
-class _BootstrapErrors:
-    """Standard errors of (a, b) and of (b0, b1) of each model, and the share of resamples that select it."""
-
-    beta: tuple[float, float]
-    glms: list[tuple[float, float]]
-    selected_share: list[float]
-    message: str
-
-
-def _standard_errors(
-    sample: Sample, method: str, n_resamples: int, rng: np.random.Generator
-) -> _BootstrapErrors:
-    """Return standard errors from fits to bootstrap samples.
+def _add_standard_errors(
+    rows: Sequence[GLMRow], sample: Sample, method: str, n_resamples: int, rng: np.random.Generator
+) -> tuple[tuple[float, float], str]:
+    """Add standard errors from bootstrap samples to the models, and return those of (a, b), with a remark on them.
 
     Resamples in which a fit has no proper maximum carry no information on its spread; they are excluded and
     counted.
     """
-    n_models = len(PAIRS) * len(TERMS)
     betas = np.full((n_resamples, 2), np.nan)
-    lines = np.full((n_resamples, n_models, 2), np.nan)
-    times_selected = np.zeros(n_models)
+    lines = np.full((n_resamples, len(rows), 2), np.nan)
+    times_selected = np.zeros(len(rows))
     for r in range(n_resamples):
         resample = bootstrap(sample, rng)
         beta = _fit_scores(resample, method)
@@ -422,16 +405,19 @@ def _standard_errors(
         if not len(inside):
             continue
         glms = fit_glms(inside.score, inside.count, inside.positives)
-        times_selected[min(range(n_models), key=lambda index: glms[index].aic)] += 1
+        times_selected[np.argmin([fit.aic for fit in glms])] += 1
         for index, fit in enumerate(glms):
             if fit.converged:
                 lines[r, index] = fit.b0 or 0.0, fit.b1 or 0.0
     lost = int(np.isnan(betas[:, 0]).sum())
-    return _BootstrapErrors(
-        beta=_spread(betas),
-        glms=[_spread(lines[:, index]) for index in range(n_models)],
-        selected_share=(times_selected / n_resamples).tolist(),
-        message=f"Beta: {lost} of {n_resamples} resamples have no fit and are excluded." if lost else "",
+    for index, row in enumerate(rows):
+        b0_se, b1_se = _spread(lines[:, index])
+        row["b0_se"] = None if row["b0"] is None else b0_se
+        row["b1_se"] = None if row["b1"] is None else b1_se
+        row["selected_share"] = float(times_selected[index] / n_resamples)
+    return (
+        _spread(betas),
+        f"Beta: {lost} of {n_resamples} resamples have no fit and are excluded." if lost else "",
     )
 
 

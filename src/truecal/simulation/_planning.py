@@ -25,7 +25,7 @@ from truecal.results import Result
 from truecal.simulation._curves import IdentityCurve
 from truecal.simulation._population import Population, describe, largest_error, population_with_error
 from truecal.simulation._power import Detection, Simulator
-from truecal.simulation._scores import ScoreDistribution, UniformScores
+from truecal.simulation._scores import AtomScores, MixtureScores, ScoreDistribution, UniformScores
 
 #: The largest sample that is considered.
 _LARGEST_SAMPLE = 10**12
@@ -541,8 +541,8 @@ def validation_sample_size(
     ratio = round((1 - prevalence) / (prevalence * error**2))
     slope = None
     if scores is not None or linear_predictor is not None:
-        moments = _moments(scores, linear_predictor, prevalence, c_statistic)
-        slope = round(_slope_variance(moments) / (width_slope / (2 * z)) ** 2)
+        expected = _expected_scores(scores, linear_predictor, prevalence, c_statistic)
+        slope = round(_slope_variance(expected) / (width_slope / (2 * z)) ** 2)
     concordance = None
     if c_statistic is not None:
         concordance = _rows_for_c(c_statistic, prevalence, width_c_statistic / (2 * z))
@@ -550,22 +550,21 @@ def validation_sample_size(
     return ValidationSize(ratio, slope, concordance, n, n * prevalence, prevalence)
 
 
-def _moments(
+def _expected_scores(
     scores: ScoreDistribution | None,
     linear_predictor: tuple[float, float] | float | None,
     prevalence: float,
     c_statistic: float | None,
-) -> tuple[float, ...]:
-    """Return the means of v, L v and L^2 v."""
+) -> ScoreDistribution:
+    """Return the distribution of the scores, after a comparison of the prevalence that it implies."""
     if scores is not None:
         _compare_prevalence("scores", scores.mean, prevalence)
-        return tuple(scores.expect(_weighted_power(power)) for power in range(3))
+        return scores
     if isinstance(linear_predictor, tuple | list):
         mean = check_real("linear_predictor", linear_predictor[0])
-        deviation = check_real("linear_predictor", linear_predictor[1], above=0)
-        predictor, weight = _normal_nodes(mean, deviation)
-        _compare_prevalence("linear_predictor", float(weight @ expit(predictor)), prevalence)
-        return _normal_moments(mean, deviation)
+        scores = _logit_normal(mean, check_real("linear_predictor", linear_predictor[1], above=0))
+        _compare_prevalence("linear_predictor", scores.mean, prevalence)
+        return scores
     mean = check_real("linear_predictor", linear_predictor)
     if c_statistic is None:
         raise InputError("is needed if linear_predictor is a mean only", argument="c_statistic")
@@ -573,8 +572,14 @@ def _moments(
     # shift = variance, and log odds of the prevalence in the middle.
     deviation = math.sqrt(2) * float(ndtri(c_statistic))
     _compare_prevalence("linear_predictor", float(expit(mean + deviation**2 / 2)), prevalence)
-    others, events = _normal_moments(mean, deviation), _normal_moments(mean + deviation**2, deviation)
-    return tuple(prevalence * a + (1 - prevalence) * b for a, b in zip(events, others, strict=True))
+    groups = _logit_normal(mean, deviation), _logit_normal(mean + deviation**2, deviation)
+    return MixtureScores(groups, [1 - prevalence, prevalence])
+
+
+def _logit_normal(mean: float, deviation: float) -> AtomScores:
+    """Return scores whose logits have a normal distribution, as the nodes of a quadrature."""
+    node, weight = np.polynomial.hermite_e.hermegauss(200)
+    return AtomScores(expit(mean + deviation * node), weight / weight.sum())
 
 
 def _compare_prevalence(argument: str, implied: float, prevalence: float) -> None:
@@ -595,21 +600,9 @@ def _weighted_power(power: int) -> ScoreFunction:
     return function
 
 
-def _normal_nodes(mean: float, deviation: float) -> tuple[FloatArray, FloatArray]:
-    """Return where a normal distribution of logits is evaluated, and the weights, which sum to 1."""
-    node, weight = np.polynomial.hermite_e.hermegauss(200)
-    return mean + deviation * node, weight / weight.sum()
-
-
-def _normal_moments(mean: float, deviation: float) -> tuple[float, ...]:
-    predictor, weight = _normal_nodes(mean, deviation)
-    weight = weight * expit(predictor) * expit(-predictor)
-    return float(weight.sum()), float(weight @ predictor), float(weight @ predictor**2)
-
-
-def _slope_variance(moments: tuple[float, ...]) -> float:
+def _slope_variance(scores: ScoreDistribution) -> float:
     """Return n times the variance of the slope."""
-    aa, ab, bb = moments
+    aa, ab, bb = (scores.expect(_weighted_power(power)) for power in range(3))
     determinant = aa * bb - ab**2
     if determinant <= 0:
         raise InputError("do not vary, so no slope can be estimated", argument="scores")

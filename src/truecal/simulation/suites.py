@@ -119,6 +119,10 @@ _OFFSETS: dict[str, Callable[..., Any]] = {
     "chirp": lambda score, height, waves: height * np.sin(2 * np.pi * waves * score**2),
     "bump": lambda score, low, high, by: by * ((score >= low) & (score < high)),
     "jump": lambda score, at, by: by * np.sign(score - at),
+    "times": lambda score, factor: (factor - 1) * score,
+    "tempered waves": lambda score, slope, height, waves: (
+        expit(slope * logit(np.clip(score, 1e-12, 1 - 1e-12))) - score + height * np.sin(2 * np.pi * waves * score)
+    ),
     "alternating": lambda score, step, by: by * (1 - 2 * (np.rint(score / step) % 2)),
     "random": lambda score, step, by: by * np.sign(
         (43758.5453 * np.sin(12.9898 * np.rint(score / step))) % 1 - 0.5
@@ -131,6 +135,8 @@ _BREAKS: dict[str, Callable[..., list[float]]] = {
     "chirp": lambda height, waves: _grid(100),
     "bump": lambda low, high, by: [low, high],
     "jump": lambda at, by: [at],
+    "times": lambda factor: [min(1 / factor, 1 - 1e-9)],
+    "tempered waves": lambda slope, height, waves: _grid(2 * waves),
 }
 
 
@@ -154,25 +160,6 @@ def _stairs(steps: int) -> Curve:
     """Return stairs: the middle of the bin in which the score lies."""
     middle = (np.arange(steps) + 0.5) / steps
     return StepCurve(_grid(steps), middle.tolist())
-
-
-def _times(factor: float) -> Curve:
-    return FunctionCurve(partial(_scaled, factor=factor), breakpoints=[min(1 / factor, 1 - 1e-9)])
-
-
-def _scaled(score: FloatArray, factor: float) -> FloatArray:
-    return np.minimum(score * factor, 1.0)
-
-
-def _over_confident_waves(slope: float, height: float, waves: int) -> Curve:
-    return FunctionCurve(
-        partial(_overfitted, slope=slope, height=height, waves=waves), breakpoints=_grid(2 * waves)
-    )
-
-
-def _overfitted(score: FloatArray, slope: float, height: float, waves: int) -> FloatArray:
-    tempered = expit(slope * logit(np.clip(score, 1e-12, 1 - 1e-12)))
-    return np.clip(tempered + height * np.sin(2 * np.pi * waves * score), 0.0, 1.0)
 
 
 def _grid(n: int) -> list[float]:
@@ -282,13 +269,13 @@ def _hard_first_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
         "falling": (_UNIFORM, _lines([0, 1], [1, 0])),
         "skewed, middle off": (BetaScores(2.8, 0.1), _off("bump", 0.50, 0.95, -0.25)),
         "skewed, barely off": (BetaScores(20, 1), _off("shift", -0.01)),
-        "rare, twice as many": (BetaScores(0.5, 50), _times(2)),
+        "rare, twice as many": (BetaScores(0.5, 50), _off("times", 2)),
         "low, saturating": (BetaScores(1, 9), _lines([0, 0.25, 1], [0, 0.25, 0.25])),
         "very central, jump": (BetaScores(50, 50), _off("jump", 0.5, 0.10)),
         "hundredths, alternating": (_HUNDREDTHS, _off("alternating", 0.01, 0.08)),
         "thousandths, random": (RoundedScores(_UNIFORM, decimals=3), _off("random", 0.001, 0.10)),
         "certain, 3% wrong": (AtomScores([0, 0.5, 1], [0.45, 0.1, 0.45]), _lines([0, 1], [0.03, 0.97])),
-        "over-fitted": (_U_SHAPED, _over_confident_waves(0.7, 0.08, 15)),
+        "over-fitted": (_U_SHAPED, _off("tempered waves", 0.7, 0.08, 15)),
         "calibrated uniform": (_UNIFORM, _lines([0, 1], [0, 1])),
         "calibrated skewed": (BetaScores(2.8, 0.1), _lines([0, 1], [0, 1])),
         "calibrated rare": (BetaScores(0.5, 50), _lines([0, 1], [0, 1])),
@@ -309,7 +296,7 @@ def _hard_second_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
         "u-shaped, falling": (_U_SHAPED, _lines([0, 1], [0.8, 0.2])),
         "skewed, low end off": (BetaScores(4, 0.3), _off("bump", 0.20, 0.80, -0.20)),
         "low, barely off": (BetaScores(1, 20), _off("shift", 0.01)),
-        "rare, half as many": (BetaScores(0.5, 30), _times(0.5)),
+        "rare, half as many": (BetaScores(0.5, 30), _off("times", 0.5)),
         "high, saturating": (BetaScores(9, 1), _lines([0, 0.75, 1], [0.75, 0.75, 1])),
         "central, jump": (BetaScores(20, 20), _off("jump", 0.55, 0.08)),
         "fiftieths, alternating": (
@@ -318,7 +305,7 @@ def _hard_second_half() -> dict[str, tuple[ScoreDistribution, Curve]]:
         ),
         "hundredths, random": (_HUNDREDTHS, _off("random", 0.01, 0.07)),
         "certain, 2% wrong": (AtomScores([0, 1], [0.6, 0.4]), _lines([0, 1], [0.02, 0.98])),
-        "under-confident waves": (_UNIFORM, _over_confident_waves(1.3, 0.07, 12)),
+        "under-confident waves": (_UNIFORM, _off("tempered waves", 1.3, 0.07, 12)),
         "calibrated u-shaped": (_U_SHAPED, _lines([0, 1], [0, 1])),
         "calibrated low": (BetaScores(1, 30), _lines([0, 1], [0, 1])),
         "calibrated central": (_VERY_CENTRAL, _lines([0, 1], [0, 1])),
