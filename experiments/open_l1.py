@@ -48,11 +48,9 @@ def _draw(fitted: Records, calibrated: Records) -> Figure:
     figure, axes = new_figure(2, 3, size=(11, 7), sharex=True, sharey="row")
     for line, (title, rows) in enumerate((("fitted", fitted), ("calibrated", calibrated))):
         means = bias_by_image_set(rows)
-        present = {image_set for image_set, _, _ in means}
         for column, image_set in enumerate(IMAGE_SETS):
             ax = axes[line, column]
-            if image_set in present:
-                draw_bias(ax, means, image_set, SEVEN)
+            draw_bias(ax, means, image_set, SEVEN)
             tidy(
                 ax,
                 x="number of samples" if line else "",

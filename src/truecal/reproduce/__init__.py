@@ -26,19 +26,14 @@ from truecal.reproduce._contract import (
 
 __all__ = ["NAMES", "Outcome", "PaperComparison", "Part", "Settings", "load_part", "run"]
 
-#: The parts in the order of the paper; each is a function of that name, in a module of that name or of `_MODULES`.
-NAMES = (
-    "fig1", "table1", "table1_classes", "monotone", "rankings", "fig2", "fig3", "table2", "table3", "table4", "fig4",
-    "statements", "ttest", "fig5", "fig6", "appendix_b", "appendix_c", "appendix_d",
-)  # fmt: skip
-#: Modules with more than one part, and their parts.
+#: The module of each part, in the order of the paper; a part is a function of that name.
 _MODULES = {
-    "bins": ("fig2", "appendix_b", "appendix_c", "appendix_d"),
-    "fits": ("fig3", "table2", "table3", "table4"),
-    "main_study": ("fig4", "fig6", "statements", "ttest"),
-    "section2": ("monotone", "rankings"),
-    "table1": ("table1_classes",),
-}
+    "fig1": "fig1", "table1": "table1", "table1_classes": "table1", "monotone": "section2", "rankings": "section2",
+    "fig2": "bins", "fig3": "fits", "table2": "fits", "table3": "fits", "table4": "fits", "fig4": "main_study",
+    "statements": "main_study", "ttest": "main_study", "fig5": "fig5", "fig6": "main_study", "appendix_b": "bins",
+    "appendix_c": "bins", "appendix_d": "bins",
+}  # fmt: skip
+NAMES = tuple(_MODULES)
 
 
 def __dir__() -> list[str]:
@@ -54,8 +49,7 @@ def load_part(name: str) -> Part:
     'Figure 4'
     """
     check_choice("part", name, NAMES)
-    home = next((module for module, parts in _MODULES.items() if name in parts), name)
-    loaded: Part = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    loaded: Part = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     return loaded
 
 

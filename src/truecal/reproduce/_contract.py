@@ -164,16 +164,6 @@ def part(where: str, title: str) -> Callable[[Callable[[Settings], Outcome]], Pa
 
 
 _COMPARISON_HEAD = "---\norphan: true\n---\n\n# Every comparison\n\n"
-_COMPARISON_COLUMNS = (
-    "part",
-    "where",
-    "quantity",
-    "published",
-    "reproduced",
-    "error",
-    "agrees",
-    "note",
-)
 
 
 def write_outcome(part: Part, outcome: Outcome, settings: Settings, *, command: str, seconds: float) -> None:
@@ -231,7 +221,7 @@ def write_summary(names: Iterable[str], settings: Settings, command: str) -> Rec
         for record in records
         for comparison in record["comparisons"]
     ]
-    write_csv(settings.out / "comparison.csv", rows, _COMPARISON_COLUMNS)
+    write_csv(settings.out / "comparison.csv", rows)
     write_text(settings.out / "comparison.md", _COMPARISON_HEAD + as_markdown(rows))
     kept = ("part", "title", "effort", "seed", "version", "command", "seconds", "files")
     manifest = {
@@ -283,15 +273,18 @@ def with_error(row: Mapping[str, Any]) -> str:
     return f"{ours} ± {error:.2g}" if number else f"{ours} (se at most {error:.2g})"
 
 
-def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = ()) -> None:
+def write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows with six digits; columns are in order of first appearance."""
     rows = list(rows)
-    names = list(columns) or list(dict.fromkeys(key for row in rows for key in row))
+    names = list(dict.fromkeys(key for row in rows for key in row))
     with whole_file(path, newline="") as file:
-        writer = csv.DictWriter(file, names, extrasaction="ignore")
+        writer = csv.DictWriter(file, names)
         writer.writeheader()
         for row in rows:
-            writer.writerow({key: _text(value) for key, value in row.items()})
+            six_digits = {
+                key: f"{value:.6g}" for key, value in row.items() if isinstance(value, float | np.floating)
+            }
+            writer.writerow({**row, **six_digits})
 
 
 def _identity(settings: Settings) -> dict[str, Any]:
@@ -311,9 +304,3 @@ def _record_path(settings: Settings, name: str) -> Path:
 
 def _write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, float | np.floating):
-        return f"{float(value):.6g}"
-    return value

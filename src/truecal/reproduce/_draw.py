@@ -10,6 +10,7 @@ import numpy as np
 
 from truecal._lib.checks import require
 from truecal.display import _style
+from truecal.display._style import size_axis as size_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,12 +66,7 @@ def new_figure(
 
 def tidy(ax: Axes, *, x: str, y: str, title: str = "") -> None:
     """Label the axes, remove the frame at the top and the right, and draw a light grid."""
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
-    ax.set_title(title, fontsize="medium", loc="left")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(True, color="#e8e8e8", linewidth=0.6)
-    ax.set_axisbelow(True)
+    _style.tidy(ax, xlabel=x, ylabel=y, title=title)
 
 
 def line(ax: Axes, x: Sequence[float], y: Any, error: Any, **style: Any) -> None:
@@ -90,25 +86,15 @@ def line_of(
     ax: Axes, rows: Sequence[Mapping[str, Any]], x: str, y: str, *, scale: float = 1, **style: Any
 ) -> None:
     """Draw a column of a study in percent against another one, which is multiplied by `scale`."""
-    columns = ([row[x] if scale == 1 else scale * row[x] for row in rows], *_percent(rows, y, "bias_se"))
-    line(ax, *columns, marker="o", **{"markersize": 3, **style})
+    values, error = ([100 * row[key] for row in rows] for key in (y, "bias_se"))
+    line(ax, [scale * row[x] for row in rows], values, error, **{"marker": "o", "markersize": 3, **style})
 
 
-def _percent(rows: Sequence[Mapping[str, Any]], *names: str) -> list[list[float]]:
-    return [[100 * row[name] for row in rows] for name in names]
-
-
-def log_axis(ax: Axes, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
+def log_axis(ax: Axes, ticks: Sequence[float]) -> None:
     """Use a logarithmic axis with these ticks only, all of them labelled."""
     ax.set_xscale("log")
-    ax.set_xticks(list(ticks), labels or [f"{tick:g}" for tick in ticks])
+    ax.set_xticks(list(ticks), [f"{tick:g}" for tick in ticks])
     ax.set_xticks([], minor=True)
-
-
-def size_axis(ax: Axes, sizes: Sequence[int]) -> None:
-    """Use a logarithmic axis of sample sizes, all of them labelled."""
-    log_axis(ax, sizes, [f"{n:,}" if n < 10_000 else f"{n / 1000:g}k" for n in sizes])
-    ax.tick_params(axis="x", labelsize="small")
 
 
 def zero_line(ax: Axes) -> None:
@@ -121,16 +107,12 @@ def legend(ax: Axes, **options: Any) -> None:
     ax.legend(**{"frameon": False, "fontsize": "small", **options})
 
 
-def legend_below(figure: Figure, of: Axes | tuple[Any, Any], columns: int, **options: Any) -> None:
-    """Draw one legend below the figure: that of an axis, or of handles and labels."""
-    handles, labels = of if isinstance(of, tuple) else of.get_legend_handles_labels()
-    place: dict[str, Any] = {
-        "loc": "outside lower center",
-        "ncols": columns,
-        "frameon": False,
-        "fontsize": "small",
-    }
-    figure.legend(handles, labels, **place, **options)
+def legend_below(figure: Figure, *axes: Axes, columns: int) -> None:
+    """Draw one legend of some axes below the figure; equal labels occur once."""
+    drawn = [ax.get_legend_handles_labels() for ax in axes]
+    entries = {label: handle for entry in drawn for handle, label in zip(*entry, strict=True)}
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2}
+    figure.legend(list(entries.values()), list(entries), frameon=False, fontsize="small", **place)
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

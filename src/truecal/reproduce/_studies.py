@@ -70,13 +70,15 @@ def draw_estimates(
 ) -> dict[str, FloatArray]:
     """Return `repeats` estimates by each estimator, for parts that need the whole distribution."""
     blocks = _study.blocks_of(range(repeats), n)
-    jobs = [(tuple(estimators), norm, settings.seed, population, name, n, block) for block in blocks]
+    jobs = [((population, name, n, block), tuple(estimators), norm, settings.seed) for block in blocks]
     values = kept_in_parallel(settings, f"{name}_n{n}", _draw_block, jobs)
     return dict(zip(estimators, np.concatenate(values, axis=1), strict=True))
 
 
-def _draw_block(estimators: Sequence[str], norm: float, seed: int, *block: Any) -> FloatArray:
-    return _study.draw_estimates(*block, choose_estimators(estimators), norm, seed)[:, 0]
+def _draw_block(
+    drawn: tuple[Population, str, int, range], estimators: Sequence[str], norm: float, seed: int
+) -> FloatArray:
+    return _study.draw_estimates(*drawn, choose_estimators(estimators), norm, seed)[:, 0]
 
 
 def kept_in_parallel(
@@ -154,24 +156,12 @@ def image_set_of(name: str) -> str:
     return next(image_set for image_set, ending in IMAGE_SETS.items() if name.endswith(ending))
 
 
-def mean_over(
-    rows: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, Any]], tuple[Any, ...]]
-) -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Return the mean bias and its standard error over groups of rows with the same `by`."""
-    groups: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
-    for row in rows:
-        groups.setdefault(by(row), []).append((row["bias"], row["bias_se"]))
-    return {key: _mean(pairs) for key, pairs in groups.items()}
-
-
-def _mean(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the mean of values with standard errors, and its own."""
-    return sum(value for value, _ in pairs) / len(pairs), math.hypot(*(se for _, se in pairs)) / len(pairs)
-
-
 def mean_absolute_bias(rows: Iterable[Mapping[str, Any]], estimator: str) -> tuple[float, float]:
     """Return the mean over populations and sizes of the absolute bias, and its Monte Carlo error."""
-    return _mean([(abs(row["bias"]), row["bias_se"]) for row in pick(rows, estimator=estimator)])
+    size, error = zip(
+        *((abs(row["bias"]), row["bias_se"]) for row in pick(rows, estimator=estimator)), strict=True
+    )
+    return float(np.mean(size)), math.hypot(*error) / len(error)
 
 
 def beta_of(population: Population) -> BetaScores:

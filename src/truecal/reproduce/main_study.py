@@ -53,7 +53,8 @@ def fig4(settings: Settings) -> Outcome:
             "estimates the square of the error, and is compared with the error itself.",
         ),
     ]
-    return Outcome({"": as_rows(means), "populations": rows}, {"": _draw_fitted(means)}, comparisons)
+    figure = _draw(means, "bias (%)", SEVEN, ("kde", studies.KDE_WITHOUT_ROOT))
+    return Outcome({"": means, "populations": rows}, {"": figure}, comparisons)
 
 
 def _sizes_of_bias(rows: Records) -> dict[str, float]:
@@ -63,36 +64,36 @@ def _sizes_of_bias(rows: Records) -> dict[str, float]:
     }
 
 
-Means = dict[tuple[str, int, str], tuple[float, float]]
-
-
-def bias_by_image_set(rows: Records) -> Means:
+def bias_by_image_set(rows: Records) -> Records:
     """Return the mean bias over architectures and its error, by image set, size and estimator."""
-    means = studies.mean_over(
-        rows, lambda row: (studies.image_set_of(row["population"]), row["n"], row["estimator"])
-    )
-    return {(key[0], key[1], key[2]): value for key, value in means.items()}
-
-
-def as_rows(means: Means) -> Records:
-    """Return the means as rows of a table."""
+    groups: dict[tuple[str, int, str], Records] = {}
+    for row in rows:
+        key = studies.image_set_of(row["population"]), row["n"], row["estimator"]
+        groups.setdefault(key, []).append(row)
     return [
-        {"image_set": image_set, "n": n, "estimator": estimator, "bias": bias, "bias_se": error}
-        for (image_set, n, estimator), (bias, error) in means.items()
+        {
+            "image_set": image_set,
+            "n": n,
+            "estimator": estimator,
+            "bias": float(np.mean([row["bias"] for row in group])),
+            "bias_se": math.hypot(*(row["bias_se"] for row in group)) / len(group),
+        }
+        for (image_set, n, estimator), group in groups.items()
     ]
 
 
-def equal_mass_against_equal_width(means: Means) -> PaperComparison:
+def equal_mass_against_equal_width(means: Records) -> PaperComparison:
     """Count the settings in which equal mass has a significantly smaller bias, and a significantly larger one."""
     better, worse = 0, []
-    settings = [key for key in means if key[2] in ("ew_bin", "ew_debias", "ew_sweep")]
-    for image_set, n, name in settings:
-        (wide, wide_se), (mass, mass_se) = means[image_set, n, name], means[image_set, n, f"em{name[2:]}"]
-        gain = abs(wide) - abs(mass)
-        if gain > 2 * math.hypot(wide_se, mass_se):
+    settings = [row for row in means if row["estimator"] in ("ew_bin", "ew_debias", "ew_sweep")]
+    for wide in settings:
+        image_set, n, binning = wide["image_set"], wide["n"], wide["estimator"].removeprefix("ew_")
+        mass = next(studies.pick(means, image_set=image_set, n=n, estimator=f"em_{binning}"))
+        gain, error = abs(wide["bias"]) - abs(mass["bias"]), math.hypot(wide["bias_se"], mass["bias_se"])
+        if gain > 2 * error:
             better += 1
-        elif gain < -2 * math.hypot(wide_se, mass_se):
-            worse.append(f"{name[3:]} at n = {n} on {image_set}")
+        elif gain < -2 * error:
+            worse.append(f"{binning} at n = {n} on {image_set}")
     return PaperComparison(
         "settings in which EM has the smaller bias",
         "consistently",
@@ -104,35 +105,29 @@ def equal_mass_against_equal_width(means: Means) -> PaperComparison:
     )
 
 
-def draw_bias(ax: Axes, means: Means, image_set: str, estimators: tuple[str, ...]) -> None:
+def draw_bias(ax: Axes, means: Records, image_set: str, estimators: tuple[str, ...]) -> None:
     """Draw bias in percent against n."""
-    sizes = sorted({n for name, n, _ in means if name == image_set})
     for name in estimators:
-        bias, error = zip(*(means[image_set, n, name] for n in sizes), strict=True)
-        draw.line(ax, sizes, [100 * b for b in bias], [100 * e for e in error], **draw.style_of(name))
+        mine = list(studies.pick(means, image_set=image_set, estimator=name))
+        draw.line_of(ax, mine, "n", "bias", **{"markersize": 4, **draw.style_of(name)})
     draw.zero_line(ax)
-    draw.size_axis(ax, sizes)
+    draw.size_axis(ax, studies.sizes_in(means))
 
 
-def _draw_fitted(means: Means) -> Figure:
-    figure, axes = draw.new_figure(2, 3, size=(11, 6.4), sharex=True, sharey="row", height_ratios=[2.6, 1])
-    for column, image_set in _columns(means):
-        draw_bias(axes[0, column], means, image_set, SEVEN)
-        draw_bias(axes[1, column], means, image_set, ("kde", studies.KDE_WITHOUT_ROOT))
-        draw.tidy(axes[0, column], x="", y="" if column else "bias (%)", title=image_set)
-        draw.tidy(axes[1, column], x="number of samples", y="" if column else "bias (%)")
-    axes[1, 0].set_title("KDE, both versions", fontsize="small", loc="left")
-    handles = [*axes[0, 0].containers, axes[1, 0].containers[1]]
-    draw.legend_below(figure, (handles, [h.get_label() for h in handles]), columns=8, columnspacing=1.2)
+def _draw(means: Records, y: str, *groups: tuple[str, ...]) -> Figure:
+    """Draw a column for each image set, and a row for each group of estimators; the first row is the main one."""
+    lines = len(groups)
+    figure, axes = draw.new_figure(
+        lines, 3, size=(11, 2.4 + 2 * lines), sharex=True, sharey="row", height_ratios=[2.6, 1][:lines]
+    )
+    for column, image_set in enumerate(studies.IMAGE_SETS):
+        for ax, estimators in zip(axes[:, column], groups, strict=True):
+            draw_bias(ax, means, image_set, estimators)
+            draw.tidy(ax, x="", y="" if column else y)
+        axes[0, column].set_title(image_set, fontsize="medium", loc="left")
+        axes[-1, column].set_xlabel("number of samples")
+    draw.legend_below(figure, *axes[:, 0], columns=8)
     return figure
-
-
-def _columns(means: Means) -> list[tuple[int, str]]:
-    """Return the image sets that occur, with the numbers of their columns."""
-    present = {image_set for image_set, _, _ in means}
-    return [
-        (column, image_set) for column, image_set in enumerate(studies.IMAGE_SETS) if image_set in present
-    ]
 
 
 @part("Figure 6", "Bias against sample size when the model is perfectly calibrated")
@@ -159,17 +154,8 @@ def fig6(settings: Settings) -> Outcome:
             "as in the definition of the true error, it is among the most biased.",
         ),
     ]
-    return Outcome({"": as_rows(means), "populations": rows}, {"": _draw_calibrated(means)}, comparisons)
-
-
-def _draw_calibrated(means: Means) -> Figure:
-    figure, axes = draw.new_figure(1, 3, size=(11, 4.4), sharey=True)
-    for column, image_set in _columns(means):
-        draw_bias(axes[0, column], means, image_set, (*SEVEN, studies.KDE_WITHOUT_ROOT))
-        y = "" if column else "bias (%), true error 0"
-        draw.tidy(axes[0, column], x="number of samples", y=y, title=image_set)
-    draw.legend_below(figure, axes[0, 0], columns=8)
-    return figure
+    figure = _draw(means, "bias (%), true error 0", (*SEVEN, studies.KDE_WITHOUT_ROOT))
+    return Outcome({"": means, "populations": rows}, {"": figure}, comparisons)
 
 
 # --- Statements of the text that no figure shows: data set and architecture, skew, few samples, spread -----
@@ -269,7 +255,6 @@ def _skew(models: Records) -> list[PaperComparison]:
     mean = {
         name: float(np.mean([model["near_one"] for model in studies.pick(models, image_set=name)]))
         for name in studies.IMAGE_SETS
-        if any(studies.pick(models, image_set=name))
     }
     order = sorted(mean, key=lambda name: -mean[name])
     ranks = spearmanr([model["accuracy"] for model in models], [model["near_one"] for model in models])
@@ -278,7 +263,7 @@ def _skew(models: Records) -> list[PaperComparison]:
             f"share of scores above {NEAR_ONE}",
             "ImageNet is least skewed, CIFAR-10 most",
             ", ".join(f"{name} {mean[name]:.0%}" for name in order),
-            agrees=order == [name for name in studies.IMAGE_SETS if name in mean],
+            agrees=order == list(studies.IMAGE_SETS),
         ),
         PaperComparison(
             "rank correlation of skew and accuracy",
@@ -326,9 +311,8 @@ def _few_samples(gains: Records) -> PaperComparison:
 
 
 def _less_pronounced(gains: Records) -> PaperComparison:
-    present = [name for name in studies.IMAGE_SETS if any(studies.pick(gains, image_set=name))]
     rows = [row for row in gains if row["from"].startswith("ew")]
-    mean = {name: _mean_gain(rows, image_set=name) for name in present}
+    mean = {name: _mean_gain(rows, image_set=name) for name in studies.IMAGE_SETS}
     return PaperComparison(
         "reduction of the absolute bias by equal mass (%)",
         "less pronounced on ImageNet",
@@ -378,12 +362,10 @@ def _draw_statements(models: Records, shares: Records, gains: Records, spreads: 
         mine = list(studies.pick(models, image_set=image_set))
         x, y = ([100 * row[key] for row in mine] for key in ("near_one", "accuracy"))
         skew.scatter(x, y, color=colour, label=image_set)
-        if any(studies.pick(gains, image_set=image_set)):
-            values = [
-                _mean_gain(gains, image_set=image_set, n=n, to="em_sweep", **{"from": "em_bin"})
-                for n in sizes
-            ]
-            few.plot(sizes, values, color=colour, marker="o", label=image_set, **line)
+        values = [
+            _mean_gain(gains, image_set=image_set, n=n, to="em_sweep", **{"from": "em_bin"}) for n in sizes
+        ]
+        few.plot(sizes, values, color=colour, marker="o", label=image_set, **line)
     for ax in (data_set, few, spread):
         draw.size_axis(ax, sizes)
     data_set.set_ylim(0, 103)

@@ -26,8 +26,8 @@ from truecal.inference.decompose import decompose
 from truecal.recalibration import HistogramBinning, IsotonicCalibration, TemperatureScaling
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce._data import LogitSplits, split_sets
-from truecal.reproduce._draw import BLACK, BLUE, GREY, RED, label_of, legend_below, new_figure, tidy
-from truecal.reproduce._studies import kept_in_parallel, quantile_grid
+from truecal.reproduce._draw import BLACK, BLUE, GREY, RED, label_of, legend_below, new_figure, points, tidy
+from truecal.reproduce._studies import SEVEN, kept_in_parallel, quantile_grid
 from truecal.simulation import Population, fit_population
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ RECALIBRATORS = {
     "isotonic": IsotonicCalibration,
     "temperature": TemperatureScaling,
 }
-ESTIMATORS = ("ew_bin", "em_bin", "ew_debias", "em_debias", "ew_sweep", "em_sweep", "kde")
-CRITERIA = (*ESTIMATORS, "brier", "log_loss", "always_temperature", "fitted")
+CRITERIA = (*SEVEN, "brier", "log_loss", "always_temperature", "fitted")
 LABELS = {
     "brier": "Brier score",
     "log_loss": "log loss",
@@ -139,7 +138,7 @@ def choices(samples: dict[str, Sample]) -> dict[str, str]:
         return list(samples)[int(np.argmin(values))]
 
     chosen = {
-        name: best([get_estimator(name)(sample).value for sample in samples.values()]) for name in ESTIMATORS
+        name: best([get_estimator(name)(sample).value for sample in samples.values()]) for name in SEVEN
     }
     chosen |= {
         name: best([decompose(s, score=name).score for s in samples.values()])
@@ -189,18 +188,28 @@ def compare_choices(rows: Records, models: str) -> list[PaperComparison]:
 
     Each repetition of all models is one experiment like the paper's.
     """
+    agreement, best = (
+        {key: np.array([row[key] == row[against] for row in rows], dtype=float) for key in COMPARED}
+        for against in ("fitted", "best")
+    )
+    after = {key: np.array([row[f"true_error_{row[key]}"] for row in rows]) for key in COMPARED}
     return [
         _counts(rows, models),
-        _shares(
-            rows,
+        _sweep_beside_bin(
             f"agreement with the fitted error (%), {models}",
             "ECE_sweep 70, ECE_bin 30",
-            against="fitted",
+            agreement,
+            digits=0,
             note="'Agrees' here means that the sweep agrees significantly more often; the size of the difference "
             "is not the paper's.",
         ),
-        _shares(rows, f"truly best recalibrator chosen (%), {models}", "not studied", against="best"),
-        _true_error_of_the_choice(rows, models),
+        _sweep_beside_bin(f"truly best recalibrator chosen (%), {models}", "not studied", best, digits=0),
+        _sweep_beside_bin(
+            f"true error after the chosen recalibration (%), {models}",
+            "smaller with the sweep (section 8)",
+            after,
+            digits=2,
+        ),
     ]
 
 
@@ -222,30 +231,20 @@ def _counts(rows: Records, models: str) -> PaperComparison:
     )
 
 
-def _shares(rows: Records, quantity: str, published: str, *, against: str, note: str = "") -> PaperComparison:
-    right = {key: np.array([row[key] == row[against] for row in rows], dtype=float) for key in COMPARED}
-    gain = right["em_sweep"] - right["ew_bin"]
+def _sweep_beside_bin(
+    quantity: str, published: str, values: dict[str, FloatArray], *, digits: int, note: str = ""
+) -> PaperComparison:
+    """Compare the means of a value over the models, in percent, by criterion: of a share, or (two digits) an error."""
+    gain = 100 * (values["em_sweep"] - values["ew_bin"])
     error = float(gain.std() / math.sqrt(len(gain)))
-    shown = ", ".join(f"{label} {100 * right[key].mean():.0f}" for key, label in COMPARED.items())
+    shown = ", ".join(f"{label} {100 * values[key].mean():.{digits}f}" for key, label in COMPARED.items())
+    advantage = gain.mean() if digits == 0 else -gain.mean()
     return PaperComparison(
         quantity,
         published,
-        f"{shown}; sweep minus bin {100 * gain.mean():+.1f} ± {100 * error:.1f}",
-        agrees=None if published == "not studied" else bool(gain.mean() > 2 * error),
+        f"{shown}; sweep minus bin {gain.mean():+.{digits + 1}f} ± {error:.{digits + 1}f}",
+        agrees=None if published == "not studied" else bool(advantage > 2 * error),
         note=note,
-    )
-
-
-def _true_error_of_the_choice(rows: Records, models: str) -> PaperComparison:
-    after = {key: np.array([row[f"true_error_{row[key]}"] for row in rows]) for key in COMPARED}
-    gain = 100 * (after["em_sweep"] - after["ew_bin"])
-    error = float(gain.std() / math.sqrt(len(gain)))
-    shown = ", ".join(f"{label} {100 * after[key].mean():.2f}" for key, label in COMPARED.items())
-    return PaperComparison(
-        f"true error after the chosen recalibration (%), {models}",
-        "smaller with the sweep (section 8)",
-        f"{shown}; sweep minus bin {gain.mean():+.3f} ± {error:.3f}",
-        agrees=bool(gain.mean() < -2 * error),
     )
 
 
@@ -273,36 +272,36 @@ AGAINST = (
 
 def _draw(simulated: Records, real: Records) -> Figure:
     figure, axes = new_figure(1, 2, size=(10, 4.6), sharey=True)
-    height = np.arange(len(CRITERIA))[::-1]
-    for key, colour, shift, label in AGAINST:
-        shown = [name for name in CRITERIA if name != key]
-        share, error = zip(*(_share(simulated, name, key) for name in shown), strict=True)
-        label = f"{label} ({len(simulated)} simulated models)"
-        _draw_shares(axes[0, 0], share, height[: len(shown)] + shift, error, colour, label)
+    height = _draw_shares(axes[0, 0], simulated, "(a) is the best recalibrator chosen?")
     if real:
         agree = [100 * np.mean([row[name] == row["fitted"] for row in real]) for name in CRITERIA[:-1]]
         label = f"agrees with the fitted ({len(real)} real sets)"
         axes[0, 0].scatter(agree, height[:-1], marker="|", s=90, color=BLACK, zorder=3, label=label)
     lost, error = zip(*(_regret(simulated, name) for name in CRITERIA), strict=True)
-    style = {"fmt": "o", "color": BLUE, "capsize": 2}
-    axes[0, 1].errorbar(100 * np.array(lost), height, xerr=200 * np.array(error), **style)
+    points(axes[0, 1], 100 * np.array(lost), height, BLUE, xerr=200 * np.array(error), capsize=2)
     axes[0, 1].axvline(0, color=GREY, linewidth=0.8)
-    _share_axis(axes[0, 0], height, "share of models (%)", "(a) is the best recalibrator chosen?")
     tidy(axes[0, 1], x="excess true error over the best choice (%)", y="", title="(b) cost of a wrong choice")
     legend_below(figure, axes[0, 0], columns=3)
     return figure
 
 
-def _draw_shares(ax: Axes, share: Any, height: NDArray[Any], error: Any, colour: str, label: str) -> None:
-    """Draw how often each criterion chooses as another one does, in percent."""
-    style: dict[str, Any] = {"fmt": "o", "color": colour, "markersize": 5, "capsize": 2, "label": label}
-    ax.errorbar(100 * np.array(share), height, xerr=200 * np.array(error), **style)
-
-
-def _share_axis(ax: Axes, height: NDArray[Any], x: str, title: str) -> None:
+def _draw_shares(ax: Axes, rows: Records, title: str) -> NDArray[Any]:
+    """Draw how often each criterion chooses the best, and as the fitted error; return the heights of the criteria."""
+    height = np.arange(len(CRITERIA))[::-1]
+    for key, colour, shift, label in AGAINST:
+        shown = [name for name in CRITERIA if name != key]
+        share, error = zip(*(_share(rows, name, key) for name in shown), strict=True)
+        style: dict[str, Any] = {
+            "label": f"{label} ({len(rows)} simulated models)",
+            "markersize": 5,
+            "capsize": 2,
+        }
+        y, xerr = height[: len(shown)] + shift, 200 * np.array(error)
+        points(ax, 100 * np.array(share), y, colour, xerr=xerr, **style)
     ax.set_yticks(height, [LABELS.get(key) or label_of(key) for key in CRITERIA])
     ax.set_xlim(0, 103)
-    tidy(ax, x=x, y="choice by smallest", title=title)
+    tidy(ax, x="share of models (%)", y="choice by smallest", title=title)
+    return height
 
 
 # --- The same on simulated logits of many classes: the paper's experiment with a known truth ----------------
@@ -385,13 +384,6 @@ def known_error(score: FloatArray, probability: FloatArray) -> float:
 
 def _draw_classes(rows: Records) -> Figure:
     figure, axes = new_figure(1, 1, size=(7, 4.6))
-    height = np.arange(len(CRITERIA))[::-1]
-    for against, colour, shift, label in AGAINST:
-        share = np.array([np.mean([row[key] == row[against] for row in rows]) for key in CRITERIA])
-        error = np.sqrt(share * (1 - share) / len(rows))
-        shown = [key != against for key in CRITERIA]
-        _draw_shares(axes[0, 0], share[shown], height[shown] + shift, error[shown], colour, label)
-    x, title = f"share of {len(rows)} simulated models (%)", "top labels of 10 and 100 classes"
-    _share_axis(axes[0, 0], height, x, title)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    _draw_shares(axes[0, 0], rows, "top labels of 10 and 100 classes")
+    legend_below(figure, axes[0, 0], columns=2)
     return figure

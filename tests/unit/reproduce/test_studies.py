@@ -12,14 +12,13 @@ import truecal
 from truecal.data.sample import Block
 from truecal.reproduce._studies import (
     draw_estimates,
-    image_set_of,
     mean_absolute_bias,
-    mean_over,
     pick,
     quantile_grid,
     run_study,
     with_kde_without_root,
 )
+from truecal.reproduce.main_study import bias_by_image_set
 from truecal.simulation import bias_study
 
 QUICKEST = "appendix_d"
@@ -80,6 +79,10 @@ def test_rows_are_picked_and_averaged():
         {"population": "b_c10", "n": 1, "estimator": "e", "bias": 0.3, "bias_se": 0.4},
     ]
     assert list(pick(rows, population="a_c10")) == rows[:1]
-    (mean,) = mean_over(rows, lambda row: (image_set_of(row["population"]), row["n"])).values()
-    assert mean == pytest.approx((0.1, 0.25))
+    (mean,) = bias_by_image_set(rows)
+    assert (mean["image_set"], mean["bias"], mean["bias_se"]) == (
+        "CIFAR-10",
+        pytest.approx(0.1),
+        pytest.approx(0.25),
+    )
     assert mean_absolute_bias(rows, "e") == pytest.approx((0.2, 0.25))
