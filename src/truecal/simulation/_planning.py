@@ -579,7 +579,7 @@ def _expected_scores(
 def _logit_normal(mean: float, deviation: float) -> AtomScores:
     """Return scores whose logits have a normal distribution, as the nodes of a quadrature."""
     node, weight = np.polynomial.hermite_e.hermegauss(200)
-    return AtomScores(expit(mean + deviation * node), weight / weight.sum())
+    return AtomScores(expit(mean + deviation * node).tolist(), (weight / weight.sum()).tolist())
 
 
 def _compare_prevalence(argument: str, implied: float, prevalence: float) -> None:
