@@ -356,6 +356,7 @@ class Optimum:
     hessian: FloatArray
     converged: bool
     at_bound: NDArray[np.bool_]
+    n_evaluations: int
 
 
 def maximise(
@@ -411,7 +412,8 @@ def maximise(
         else:
             break
         x, (value, gradient, hessian) = trial, result
-    return Optimum(x, value, gradient, hessian, converged, (x <= lower) | (x >= upper))
+    at_bound = (x <= lower) | (x >= upper)
+    return Optimum(x, value, gradient, hessian, converged, at_bound, 1 + _EVALUATIONS - left)
 
 
 def _uphill_step(

@@ -79,7 +79,7 @@ class Recalibrator(ABC):
         Self
         """
         self._check_parameters()
-        read = self._read(scores)
+        read = read_scores(scores, self.input)
         if read.are_logits:
             check_logits(read)
         label, classes = read_labels(y, read)
@@ -98,8 +98,11 @@ class Recalibrator(ABC):
             Probabilities or logits, as `input` says, with the columns that it was fitted on.
         """
         if not self.__sklearn_is_fitted__():
-            raise _not_fitted(f"This {type(self).__name__} is not fitted yet. Call fit(scores, y) first.")
-        read = self._read(scores)
+            # If scikit-learn is in use its own class is raised, which its users catch.
+            exceptions = sys.modules.get("sklearn.exceptions")
+            kind: type[Exception] = NotFittedError if exceptions is None else exceptions.NotFittedError
+            raise kind(f"This {type(self).__name__} is not fitted yet. Call fit(scores, y) first.")
+        read = read_scores(scores, self.input)
         if read.n_columns != self.n_features_in_:
             raise InputError(
                 f"X has {read.n_columns} features, but {type(self).__name__} is expecting "
@@ -118,9 +121,6 @@ class Recalibrator(ABC):
             Scores, in the same form as for `fit`.
         """
         return self.fit(scores, y, sample_weight=sample_weight).transform(scores)
-
-    def _read(self, scores: ArrayLike) -> Scores:
-        return read_scores(scores, self.input)
 
     def _fit_read(
         self, scores: Scores, label: NDArray[np.intp], weight: FloatArray | None, classes: NDArray[Any]
@@ -235,13 +235,6 @@ class PerClassRecalibrator(Recalibrator):
         total = values.sum(axis=1, keepdims=True)
         # If every class is mapped to 0, keep the model's probabilities.
         return np.where(total > 0, values / np.where(total > 0, total, 1), scores.probabilities)
-
-
-def _not_fitted(message: str) -> Exception:
-    # If scikit-learn is in use its own class is raised, which its users catch.
-    exceptions = sys.modules.get("sklearn.exceptions")
-    kind: type[Exception] = NotFittedError if exceptions is None else exceptions.NotFittedError
-    return kind(message)
 
 
 class PredictsProba:

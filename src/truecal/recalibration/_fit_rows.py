@@ -44,12 +44,10 @@ class FitRows:
         Position of each row in the input.
     n_given : int
         Number of rows in the input.
-    positive : label
-        The positive class of two.
+    target : str
+        What the scores are probabilities of.
     grouped : bool
         Whether equal predictions were put together, as in a `Sample`; each weight counts several rows.
-    named : str
-        What the scores of a `Sample` are probabilities of.
     """
 
     scores: Scores
@@ -59,9 +57,8 @@ class FitRows:
     cluster: Codes | None
     origin: Codes
     n_given: int
-    positive: Any
+    target: str
     grouped: bool = False
-    named: str = ""
 
     @classmethod
     def read(cls, y: Any, scores: Any, given: str, **reading: Any) -> FitRows:
@@ -100,7 +97,9 @@ class FitRows:
             cluster=cluster,
             origin=np.arange(len(read)),
             n_given=len(read),
-            positive=pos_label,
+            target=f"P(y = {pos_label!r})"
+            if read.n_classes == 2
+            else f"top label of {read.n_classes} classes",
         )._in_order()
 
     @classmethod
@@ -119,21 +118,13 @@ class FitRows:
         label, total = np.repeat([0, 1], len(score)), 2 * len(score)
         values = Scores(np.tile(score, 2).astype(sample.dtype), False, None, True)
         weight = np.concatenate([count - positives, positives])
-        rows = cls(values, label, weight, True, cluster, np.arange(total), total, 1, True, sample.target)
+        rows = cls(values, label, weight, True, cluster, np.arange(total), total, sample.target, grouped=True)
         return rows._in_order()
 
     @property
     def n(self) -> float:
         """Number of rows, or their total weight."""
         return len(self.label) if self.weight is None else float(self.weight.sum())
-
-    @property
-    def target(self) -> str:
-        """What the scores are probabilities of."""
-        if self.named:
-            return self.named
-        two = self.scores.n_classes == 2
-        return f"P(y = {self.positive!r})" if two else f"top label of {self.scores.n_classes} classes"
 
     @property
     def each(self) -> FloatArray:
@@ -186,16 +177,15 @@ class FitRows:
         rows = self._of_sample(blocks)
         # The means of blocks would have another floor than the rows themselves.
         scores = replace(rows.scores, floor=self.scores.floor)
-        return replace(rows, scores=scores, named=self.target), counted(total, "row") + merged
+        return replace(rows, scores=scores, target=self.target), counted(total, "row") + merged
 
     def _taken_apart(self) -> FitRows:
         """Return single rows in place of counts."""
         if self.weight is None:
             return self
         rows = self.take(np.repeat(np.arange(len(self.label)), self.weight.astype(np.intp)))
-        scores = rows.scores
-        rows = replace(rows, weight=None, counts=False, grouped=False, named=self.target)._in_order()
-        return replace(rows, scores=replace(rows.scores, floor=scores.floor))
+        rows = replace(rows, weight=None, counts=False, grouped=False)._in_order()
+        return replace(rows, scores=replace(rows.scores, floor=self.scores.floor))
 
     def _drawn(self, rng: np.random.Generator) -> FitRows:
         """Return about `MOST_ROWS` rows, drawn at random, or as many in whole clusters."""

@@ -150,11 +150,8 @@ def fit_temperature(
         warn_user(
             "The largest logit is right in every row, so the optimum is at temperature 0. More rows are needed."
         )
-    n_steps = -1
 
     def log_likelihood(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        nonlocal n_steps
-        n_steps += 1
         inverse = float(np.exp(-x[0]))
         share = np.exp(inverse * z)
         total = share.sum(axis=1)
@@ -172,7 +169,7 @@ def fit_temperature(
     # The gradient and curvature there are at hand: one more step costs nothing and squares the error.
     flat = top.at_bound[0] or top.hessian[0, 0] == 0
     last = 0.0 if flat else float(top.gradient[0] / abs(top.hessian[0, 0]))
-    return float(np.exp(top.x[0] + last)), n_steps
+    return float(np.exp(top.x[0] + last)), top.n_evaluations - 1
 
 
 @dataclass(frozen=True)

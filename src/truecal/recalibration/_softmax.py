@@ -124,15 +124,13 @@ def fit_softmax(
     start = diagonal[used].astype(np.float64)
     low, high = np.where(start == 1, 0.0, -np.inf), np.where(start == 1, _STEEPEST, np.inf)
     if classes <= FEW_CLASSES:
-        steps = 0
 
         def newton(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-            nonlocal steps
-            steps += 1
             value, gradient, share = likelihood(x)
             return value, gradient, curvature(share)
 
-        x = maximise(newton, start, lower=low, upper=high).x
+        top = maximise(newton, start, lower=low, upper=high)
+        x, steps = top.x, top.n_evaluations
     else:
 
         def mean_loss(x: FloatArray) -> tuple[float, FloatArray]:

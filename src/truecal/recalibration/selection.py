@@ -362,7 +362,12 @@ def select_recalibrator(
         z, design = _Z_FOLDS, f"{len(np.unique(fold))} folds"
     else:
         judged = _read_validation(validation, input, weighting, common)
-        _check_same_columns(rows, judged)
+        if rows.scores.n_columns != judged.scores.n_columns:
+            raise InputError(
+                f"has {judged.scores.n_columns} columns of scores, but the rows to fit have "
+                f"{rows.scores.n_columns}",
+                argument="validation",
+            )
         fold = np.zeros(len(judged.label), dtype=np.intp)
         predictions = {name: _predict(candidate, rows, judged) for name, candidate in entrants.items()}
         z, about = float(ndtri(1 - _RISK / len(entrants))), counted(len(judged.label), "validation row")
@@ -461,14 +466,6 @@ def _read_validation(
     if isinstance(y, Sample):
         common = dict.fromkeys(common)
     return FitRows.read(y, scores, given, sample_weight=weight, weighting=weighting, clusters=None, **common)
-
-
-def _check_same_columns(rows: FitRows, judged: FitRows) -> None:
-    if rows.scores.n_columns != judged.scores.n_columns:
-        raise InputError(
-            f"has {judged.scores.n_columns} columns of scores, but the rows to fit have {rows.scores.n_columns}",
-            argument="validation",
-        )
 
 
 def _fit(candidate: Any, rows: FitRows) -> Any:
