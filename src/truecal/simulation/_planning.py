@@ -23,7 +23,7 @@ from truecal.inference.interval import confidence_interval
 from truecal.multiscale import MIN_CLUSTERS, analyse
 from truecal.results import Result
 from truecal.simulation._curves import IdentityCurve
-from truecal.simulation._population import Population, describe, largest_error, population_with_error
+from truecal.simulation._population import ALTERNATIVES, Population, largest_error, population_with_error
 from truecal.simulation._power import Detection, Simulator
 from truecal.simulation._scores import AtomScores, MixtureScores, ScoreDistribution, UniformScores
 
@@ -119,7 +119,7 @@ class SamplePlan(Result):
     @property
     def description(self) -> str:
         """The alternative in words."""
-        return describe(self.alternative)
+        return ALTERNATIVES[self.alternative].description
 
     def __str__(self) -> str:
         clusters = in_clusters(self.n_clusters)
@@ -199,11 +199,12 @@ def plan_sample_size(
             "must be above 0: a calibrated model has no error to detect", argument="true_error", value=0
         )
 
-    def measure(root_n: float, repeats: int) -> tuple[float, Detection]:
+    def measure(root_n: float, repeats: int) -> _Point:
         n = max(2, round(root_n**2))  # some estimators compare pairs of rows
         if at_most is not None:
-            return math.sqrt(n), _passes(population, n, at_most, repeats, simulator)
-        return math.sqrt(n), simulator.detections(population, n, simulator.null(population, n, repeats))[0]
+            return _Point.of(math.sqrt(n), _passes(population, n, at_most, repeats, simulator))
+        null = simulator.null(population, n, repeats)
+        return _Point.of(math.sqrt(n), simulator.detections(population, n, null)[0])
 
     start, most = (2 / true_error, _LARGEST_SAMPLE) if at_most is None else (2 / at_most, _LARGEST_GATE)
     solution = _solve(measure, simulator, target, start=start, most=math.sqrt(most))
@@ -342,11 +343,11 @@ def detectable_error(
     largest = largest_error(scores, simulator.norm, alternative=alternative)
     nulls: dict[int, FloatArray] = {}
 
-    def measure(error: float, repeats: int) -> tuple[float, Detection]:
+    def measure(error: float, repeats: int) -> _Point:
         population = population_with_error(error, scores, simulator.norm, alternative=alternative)
         if repeats not in nulls:
             nulls[repeats] = simulator.null(population, n, repeats)
-        return error, simulator.detections(population, n, nulls[repeats])[0]
+        return _Point.of(error, simulator.detections(population, n, nulls[repeats])[0])
 
     start = min(2 / math.sqrt(n), largest / 2)
     solution = _solve(measure, simulator, target, start=start, most=largest)
@@ -366,7 +367,7 @@ def _check_power(power: object, alpha: float) -> float:
 
 
 def _solve(
-    measure: Callable[[float, int], tuple[float, Detection]],
+    measure: Callable[[float, int], _Point],
     simulator: Simulator,
     target: float,
     *,
@@ -375,29 +376,29 @@ def _solve(
 ) -> tuple[float, float] | None:
     """Return where the power reaches the target, with its standard error; None if it does not up to `most`.
 
-    `measure(x, repeats)` simulates the power at or near x and returns where. The probit of the power is taken as a
+    `measure(x, repeats)` simulates the power at or near x. The probit of the power is taken as a
     straight line in x that starts from the probit of alpha at 0.
     """
     wanted, floor = float(ndtri(target)), float(ndtri(simulator.alpha))
     few = min(simulator.repeats, max(simulator.repeats // 5, math.ceil(2 / simulator.alpha)))
 
     # First a bracket, with few repetitions: `low` misses the target, `high` meets it.
-    low = high = _probit(measure(min(start, most), few))
+    low = high = measure(min(start, most), few)
     while low.share >= target and low.x > _NEAR_ZERO * start:
-        low, high = _probit(measure(low.x / 2, few)), low
+        low, high = measure(low.x / 2, few), low
     while high.share < target:
         if high.x >= most:
             return None
-        low, high = high, _probit(measure(min(2 * high.x, most), few))
+        low, high = high, measure(min(2 * high.x, most), few)
     for _ in range(2):
-        middle = _probit(measure(_crossing(low, high, wanted), few))
+        middle = measure(_crossing(low, high, wanted), few)
         low, high = (low, middle) if middle.share >= target else (middle, high)
     x = _crossing(low, high, wanted)
 
     # Then the power on either side of the target, with all repetitions, and the line through the two.
     for _ in range(3):
         step = x * _APART / (wanted - floor)
-        left, right = (_probit(measure(at, simulator.repeats)) for at in (x - step, min(x + step, most)))
+        left, right = (measure(at, simulator.repeats) for at in (x - step, min(x + step, most)))
         # Noise must not flatten or reverse the line: it rises at least a third as fast as one from alpha at 0 would.
         slope = max((right.z - left.z) / (right.x - left.x), (wanted - floor) / x / 3)
         before, x = x, (left.x + right.x) / 2 + (wanted - (left.z + right.z) / 2) / slope
@@ -417,13 +418,14 @@ class _Point:
     z: float
     error: float
 
-
-def _probit(measured: tuple[float, Detection]) -> _Point:
-    x, detected = measured
-    # No closer to 0 and 1 than the simulation can tell.
-    share = min(max(detected.share, detected.standard_error / 2), 1 - detected.standard_error / 2)
-    z = float(ndtri(share))
-    return _Point(x, detected.share, z, detected.standard_error * math.sqrt(2 * math.pi) * math.exp(z**2 / 2))
+    @classmethod
+    def of(cls, x: float, detected: Detection) -> _Point:
+        """Return the point, no closer to a power of 0 or 1 than the simulation can tell."""
+        share = min(max(detected.share, detected.standard_error / 2), 1 - detected.standard_error / 2)
+        z = float(ndtri(share))
+        return cls(
+            x, detected.share, z, detected.standard_error * math.sqrt(2 * math.pi) * math.exp(z**2 / 2)
+        )
 
 
 def _crossing(low: _Point, high: _Point, wanted: float) -> float:

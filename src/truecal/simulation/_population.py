@@ -424,10 +424,5 @@ def largest_error(scores: ScoreDistribution, norm: NormLike, *, alternative: str
     return Population(scores, family.curve(family.strongest)).true_error(norm)
 
 
-def describe(alternative: str) -> str:
-    """Return in words what the curves of a family look like."""
-    return _family(alternative).description
-
-
 def _family(alternative: str) -> _Family:
     return ALTERNATIVES[check_choice("alternative", alternative, ALTERNATIVES)]
