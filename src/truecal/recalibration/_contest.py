@@ -360,11 +360,8 @@ class Contest:
                     interval=interval,
                 )
             )
-        ties = []
-        for k, one in enumerate(scores):
-            spread_of_tie = float((resampled[:, k] - resampled[:, choice]).std())
-            if k not in (0, choice) and one.passes and value[k] - value[choice] <= spread_of_tie:
-                ties.append(one.name)
+        near = value - value[choice] <= (resampled - resampled[:, [choice]]).std(axis=0)
+        ties = [one.name for k, one in enumerate(scores) if k not in (0, choice) and one.passes and near[k]]
         return names[choice], tuple(scores), tuple(ties) if choice else ()
 
     def count_impossible(self, name: str) -> float:

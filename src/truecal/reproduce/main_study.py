@@ -437,11 +437,10 @@ def summary(bias: FloatArray) -> tuple[float, float, float]:
     return float(size[0].mean()), float(size[1].mean()), float(ttest_rel(*size).statistic)
 
 
-def _monte_carlo(bias: FloatArray, error: FloatArray, seed: int) -> tuple[float, float, float]:
+def _monte_carlo(bias: FloatArray, error: FloatArray, seed: int) -> FloatArray:
     """Return the Monte Carlo standard errors of the summary."""
     noise = np.random.default_rng(seed).standard_normal((400, *bias.shape))
-    first, second, t = np.std([summary(bias + error * drawn) for drawn in noise], axis=0)
-    return float(first), float(second), float(t)
+    return np.asarray(np.std([summary(bias + error * drawn) for drawn in noise], axis=0))
 
 
 def _with_published_draws(settings: Settings) -> list[PaperComparison]:

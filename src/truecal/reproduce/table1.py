@@ -351,17 +351,17 @@ def choice_on_logits(
         return scale * signal * x + biases
 
     (x_fit, y_fit), (x_test, y_test), (x_many, _) = (draw(n) for n in sizes)
-    splits = LogitSplits(logits(x_fit), y_fit, logits(x_test), y_test)
-    chosen = real_choice(f"{classes} classes, x {scale:g}, biases {bias:g}", splits)
     posterior = softmax(signal * x_many, axis=1)
-    errors = {}
+    samples, errors = {}, {}
     for title, recalibrator_class in RECALIBRATORS.items():
-        proba = recalibrator_class(input="logits").fit(splits.val_logits, y_fit).transform(logits(x_many))
+        recalibrator = recalibrator_class(input="logits").fit(logits(x_fit), y_fit)
+        samples[title] = as_sample(y_test, recalibrator.transform(logits(x_test)), multiclass="top")
+        proba = recalibrator.transform(logits(x_many))
         top = proba.argmax(axis=1)[:, np.newaxis]
         score = np.take_along_axis(proba, top, axis=1)[:, 0]
         errors[title] = known_error(score, np.take_along_axis(posterior, top, axis=1)[:, 0])
-    kept = {key: value for key, value in chosen.items() if key in ("model", *CRITERIA)}
-    return {**kept, "repeat": repeat, **_best(errors)}
+    name = f"{classes} classes, x {scale:g}, biases {bias:g}"
+    return {"model": name, **choices(samples), "repeat": repeat, **_best(errors)}
 
 
 def known_error(score: FloatArray, probability: FloatArray) -> float:

@@ -205,7 +205,9 @@ class Population:
     def census(self) -> Sample:
         """Return the whole population as a sample: narrow cells and point masses, with their expected labels."""
         atoms, masses = self.scores.point_masses
-        lower, upper = (np.sort(np.append(_CELLS, points)) for points in self._cuts())
+        cuts = np.asarray(self.curve.breakpoints, dtype=np.float64)
+        lower = np.union1d(_CELLS, cuts[(cuts > 0) & (cuts < 0.5)])
+        upper = np.union1d(_CELLS, 1 - cuts[(cuts > 0.5) & (cuts < 1)])
         edges = np.concatenate([lower, 1 - upper[-2::-1]])
         share = np.diff(self.scores.cdf(edges))
         np.subtract.at(share, np.searchsorted(edges, atoms[atoms > 0]) - 1, masses[atoms > 0])
@@ -236,12 +238,6 @@ class Population:
         points = [*self.curve.breakpoints, edge]
         total = self.scores.expect(height, points=points)
         return total - float(np.sum(masses * height(atoms, 1 - atoms)))
-
-    def _cuts(self) -> tuple[FloatArray, FloatArray]:
-        """Return where the curve breaks, below 1/2 as scores and above as complements."""
-        points = np.asarray(self.curve.breakpoints, dtype=np.float64)
-        points = points[(points > 0) & (points < 1)]
-        return points[points < 0.5], 1 - points[points > 0.5]
 
     @property
     def mean_label(self) -> float:

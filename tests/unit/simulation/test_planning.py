@@ -18,7 +18,7 @@ from truecal.simulation import (
     population_with_error,
     required_sample_size,
 )
-from truecal.simulation._planning import _solve
+from truecal.simulation._planning import _Point, _solve
 from truecal.simulation._power import Detection, Simulator
 
 
@@ -27,7 +27,7 @@ def noiseless(effect, alpha=0.05, shift=0.0):
 
     def measure(x, repeats):
         share = float(norm.sf(norm.isf(alpha) - effect * x + shift * x**2))
-        return x, Detection(share, math.sqrt(share * (1 - share) / repeats) + 1e-9, 0.0)
+        return _Point.of(x, Detection(share, math.sqrt(share * (1 - share) / repeats) + 1e-9, 0.0))
 
     return measure
 
@@ -47,7 +47,7 @@ def test_the_search_finds_a_known_answer_from_any_start(start, target):
 def test_a_curved_probit_is_followed():
     # No straight line: it flattens as it rises.
     x, _ = _solve(noiseless(0.1, shift=0.0005), simulator(), 0.95, start=10, most=60)
-    assert noiseless(0.1, shift=0.0005)(x, 1)[1].share == pytest.approx(0.95, abs=0.003)
+    assert noiseless(0.1, shift=0.0005)(x, 1).share == pytest.approx(0.95, abs=0.003)
 
 
 @pytest.mark.slow

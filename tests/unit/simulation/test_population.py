@@ -30,7 +30,7 @@ from truecal.simulation import (
     population_with_error,
     with_atoms,
 )
-from truecal.simulation._population import ALTERNATIVES, describe, largest_error
+from truecal.simulation._population import ALTERNATIVES, largest_error
 
 SKEWED = BetaScores(2.7752, 0.0478)
 
@@ -382,6 +382,6 @@ def test_every_alternative_has_the_error_that_was_asked_for(alternative):
 
 
 def test_alternatives_are_described():
-    assert "slope" in describe("slope")
+    assert "slope" in ALTERNATIVES["slope"].description
     with pytest.raises(ValueError, match="alternative must be one of"):
-        describe("none")
+        population_with_error(0.1, alternative="none")
