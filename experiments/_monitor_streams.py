@@ -13,8 +13,8 @@ from scipy.special import expit, logit
 from truecal import CalibrationMonitor
 from truecal._lib.types import FloatArray
 from truecal.inference.monitor._evidence import (
-    _RATIO_TABLES,
-    _SQUARE_TABLES,
+    _FACTORS,
+    _SQUARES,
     DEPTH,
     LOG_PRIOR,
     N_ALTERNATIVES,
@@ -109,10 +109,10 @@ class Monitors:
         keys = np.concatenate([key, key + N_CELLS, key + 2 * N_CELLS])
         values = np.concatenate([np.ones(len(key)), y.ravel(), p.ravel()])
         cells = np.bincount(keys, values, 3 * streams * N_CELLS).reshape(streams, 3, N_CELLS)
-        gain = _apply(cells, *_RATIO_TABLES)
+        gain = _apply(cells, _FACTORS)
         if self.tolerant:
             rate = self.at_most / SENSITIVITY
-            gain -= rate / 2 * _apply(cells[:, :1], *_SQUARE_TABLES)
+            gain -= rate / 2 * _apply(cells[:, :1], _SQUARES)
             gain -= n * self.at_most**2 / (2 * rate)
         return gain
 

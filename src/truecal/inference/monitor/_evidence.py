@@ -170,18 +170,15 @@ def _tables() -> tuple[FloatArray, FloatArray]:
     factors = np.stack([CELL_SCORES[:, np.newaxis] * slope - np.log(mean), np.log1p(EXCESS), -slope])
     # The largest in the cell, so that an allowed error cannot contribute more than is taken off for it.
     ends = [EXCESS / (1 + edge[:, np.newaxis] * EXCESS) for edge in (CELL_EDGES[:-1], CELL_EDGES[1:])]
-    return factors, np.square(np.maximum(*np.abs(ends)))
+    return factors, np.square(np.maximum(*np.abs(ends)))[np.newaxis]
 
 
-def _by_leaf(table: FloatArray) -> FloatArray:
-    """Return the columns of shifts of a table of shape (k, N_CELLS, ...), as one matrix for each leaf."""
-    shifts = table[:, :, N_CURVES:].reshape(len(table), N_LEAVES, -1, len(SHIFTS))
-    return np.ascontiguousarray(np.moveaxis(shifts, 1, 0).reshape(N_LEAVES, -1, len(SHIFTS)))
+def _split(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the columns of curves and of shifts of a table of shape (k, N_CELLS, ...)."""
+    return np.ascontiguousarray(table[..., :N_CURVES]), np.ascontiguousarray(table[..., N_CURVES:])
 
 
-_FACTORS, _SQUARES = _tables()
-_RATIO_TABLES = np.ascontiguousarray(_FACTORS[:, :, :N_CURVES].reshape(-1, N_CURVES)), _by_leaf(_FACTORS)
-_SQUARE_TABLES = np.ascontiguousarray(_SQUARES[:, :N_CURVES]), _by_leaf(_SQUARES[np.newaxis])
+_FACTORS, _SQUARES = map(_split, _tables())
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,18 +213,17 @@ def tally(score: FloatArray, count: FloatArray, positives: FloatArray) -> FloatA
 def weigh(cells: FloatArray) -> Evidence:
     """Return the evidence of independent rows from their `tally`."""
     total = float(cells[0].sum())
-    squares = _apply(cells[..., :1, :], *_SQUARE_TABLES)
-    return Evidence(_apply(cells, *_RATIO_TABLES), squares, total, total)
+    return Evidence(_apply(cells, _FACTORS), _apply(cells[:1], _SQUARES), total, total)
 
 
-def _apply(cells: FloatArray, curves: FloatArray, shifts: FloatArray) -> FloatArray:
+def _apply(cells: FloatArray, tables: tuple[FloatArray, FloatArray]) -> FloatArray:
     """Return the sums over cells of tables: over all cells for curves, and over those of each node for shifts."""
-    leading, columns = cells.shape[:-2], cells.shape[-2]
-    flat = cells.reshape(-1, columns * N_CELLS)
-    by_leaf = np.moveaxis(cells.reshape(len(flat), columns, N_LEAVES, -1), 2, 0)
-    leaves = np.moveaxis(by_leaf.reshape(N_LEAVES, len(flat), -1) @ shifts, 0, 1)
-    both = [flat @ curves, _sum_nodes(leaves).reshape(len(flat), -1)]
-    return np.concatenate(both, axis=1).reshape(*leading, -1)
+    curves, shifts = np.tensordot(cells, tables[0], 2), np.einsum("...kc,kcj->...cj", cells, tables[1])
+    nodes = [shifts.reshape(*curves.shape[:-1], N_LEAVES, -1, len(SHIFTS)).sum(axis=-2)]
+    while nodes[-1].shape[-2] > 1:
+        nodes.append(nodes[-1].reshape(*curves.shape[:-1], -1, 2, len(SHIFTS)).sum(axis=-2))
+    coarsest_first = np.concatenate(nodes[::-1], axis=-2)
+    return np.concatenate([curves, coarsest_first.reshape(*curves.shape[:-1], -1)], axis=-1)
 
 
 def weigh_clusters(
@@ -259,20 +255,11 @@ def weigh_clusters(
     share: FloatArray = np.bincount(cell, (n / size[owner])[:, 0], N_CELLS).astype(np.float64)
     return Evidence(
         np.concatenate([curves, np.concatenate(tables).ravel()]),
-        _apply(share[np.newaxis], *_SQUARE_TABLES),
+        _apply(share[np.newaxis], _SQUARES),
         float(count.sum()),
         float(len(first)),
         independent=False,
     )
-
-
-def _sum_nodes(leaf: FloatArray) -> FloatArray:
-    """Return the sums over all dyadic intervals, the coarsest first, from those over the finest."""
-    tables = [leaf]
-    while tables[-1].shape[-2] > 1:
-        finer = tables[-1]
-        tables.append(finer[..., 0::2, :] + finer[..., 1::2, :])
-    return np.concatenate(tables[::-1], axis=-2)
 
 
 # --- E-process and e-detector ---------------------------------------------------------------------
