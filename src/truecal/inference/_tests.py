@@ -28,7 +28,7 @@ from truecal.inference.resample import (
     redraws,
     require_whole_counts,
 )
-from truecal.inference.spiegelhalter import SpiegelhalterResult, z_of
+from truecal.inference.spiegelhalter import z_of
 from truecal.multiscale import (
     ClusterNull,
     FlipScale,
@@ -62,8 +62,7 @@ def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generat
     if question.rows is None or question.single:
         null = _null_of(samples[0], None if question.rows is None else question.rows[0])
         return _as_result(omnibus_test(null, n_resamples, rng), samples[0])
-    joint, beside = _joint_null(question, question.rows)
-    whole, parts, adjusted = joint_test(joint, n_resamples, rng)
+    whole, parts, adjusted = joint_test(_joint_null(question, question.rows), n_resamples, rng)
     results = tuple(
         replace(_as_result(part, sample), adjusted_pvalue=1.0 if part.too_little else pvalue)
         for part, sample, pvalue in zip(parts, samples, adjusted, strict=True)
@@ -74,7 +73,7 @@ def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generat
         target=question.target,
         component=f"{worst.component} ({worst.target})",
         notes=(*whole.notes, *impossible_labels(*samples)),
-        spiegelhalter=beside,
+        spiegelhalter=z_of(question),
         classes=results,
     )
     return result.not_tested(whole.too_little)
@@ -85,34 +84,39 @@ def each_alone(question: Question, test: Callable[[Question], TestResult]) -> Te
     if not question.multilabel or question.single:
         return test(question)
     tests = corrected_by_holm([test(part) for part in question.of_each()])
+    worst, who = _worst_of(tests, question)
+    reason = f"The p-value is the smallest of the labels', by Holm's method; the statistic is that of {who}."
+    return replace(worst, notes=(reason, *(note for note in worst.notes if note != reason)))
+
+
+def _worst_of(tests: tuple[TestResult, ...], question: Question) -> tuple[TestResult, str]:
+    """Return the test with the smallest adjusted p-value as that of the whole question, and what it is a test of."""
     worst = min(tests, key=lambda one: (one.adjusted_pvalue or 0.0, one.pvalue, -one.statistic))
     pvalue = worst.adjusted_pvalue
     assert pvalue is not None
-    reason = f"The p-value is the smallest of the labels', by Holm's method; the statistic is that of {worst.target}."
-    return replace(
+    whole = replace(
         worst,
         pvalue=pvalue,
         pvalue_range=(pvalue, pvalue),
         target=question.target,
         adjusted_pvalue=None,
         spiegelhalter=None,
-        notes=(reason, *(note for note in worst.notes if note != reason)),
         classes=tests,
     )
+    return whole, worst.target
 
 
-def _joint_null(question: Question, rows: Sequence[Rows]) -> tuple[JointNull, SpiegelhalterResult]:
-    """Return how to resample all classes at once, and Spiegelhalter's test of them."""
+def _joint_null(question: Question, rows: Sequence[Rows]) -> JointNull:
+    """Return how to resample all classes at once."""
     samples = question.samples
     if samples[0].clusters:
-        nulls = [ClusterNull(*cluster_rows(sample)) for sample in samples]
-        return JointClusterNull(nulls), z_of(samples)
+        return JointClusterNull([ClusterNull(*cluster_rows(sample)) for sample in samples])
     proba, weight = question.proba, question.weight
     truth = np.column_stack([one.label for one in rows]).astype(bool)
     if weight is not None and samples[0].counted:
         each = weight.astype(np.intp)
         proba, truth, weight = np.repeat(proba, each, axis=0), np.repeat(truth, each, axis=0), None
-    return JointLabelNull(proba, truth, weight), z_of(samples, proba, weight)
+    return JointLabelNull(proba, truth, weight)
 
 
 def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generator) -> TestResult:
@@ -126,35 +130,28 @@ def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generato
     tests = adjusted_together(
         [multiscale_test(part, n_resamples, rng) for part in question.of_each()], dependent=dependent
     )
-    worst = min(tests, key=lambda test: (test.adjusted_pvalue or 0.0, -test.statistic))
-    notes = impossible_labels(*question.samples)
-    whole: dict[str, Any] = {
-        "n": sum(test.n for test in tests),
-        "n_clusters": question.size_fields["n_clusters"],
-        "target": question.target,
-        "component": f"{worst.component} ({worst.target})",
-        "components": (),
-        "spiegelhalter": None,
-        "adjusted_pvalue": None,
-        "classes": tests,
-    }
+    worst, who = _worst_of(tests, question)
+    whole = replace(
+        worst,
+        n=sum(test.n for test in tests),
+        n_clusters=question.size_fields["n_clusters"],
+        component=f"{worst.component} ({who})",
+        components=(),
+        notes=impossible_labels(*question.samples),
+    )
     if dependent:
-        pvalue = worst.adjusted_pvalue
-        assert pvalue is not None
         reason = "The p-value is the smallest of the classes', by Holm's method: clusters may join them."
-        return replace(worst, pvalue=pvalue, pvalue_range=(pvalue, pvalue), notes=(*notes, reason), **whole)
+        return replace(whole, notes=(*whole.notes, reason))
     statistic = float(np.mean([test.statistic for test in tests]))
     null = np.mean([test.null for test in tests], axis=0)
     pvalue, bounds = rank_among(statistic, null, rng)
     return replace(
-        tests[0],
+        whole,
         statistic=statistic,
         null=null,
         pvalue=pvalue,
         pvalue_range=bounds,
         tail_pvalue=pvalue,
-        notes=notes,
-        **whole,
     )
 
 
@@ -171,7 +168,7 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         target=sample.target,
         component=outcome.component,
         components=outcome.components,
-        spiegelhalter=z_of([sample]),
+        spiegelhalter=z_of(Question((sample,))),
         tail_pvalue=far_tail(tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue), outcome.doubt),
         notes=(*outcome.notes, *_notes_on_labels(sample), *([] if reversal is None else [reversal])),
         **sample.size_fields,
@@ -246,7 +243,7 @@ def estimator_test(
     spec.check_options(options)
     if spec.random:
         options = {"rng": rng, **options}
-    scales, draws, beside = _resampled(question, spec, n_resamples, rng)
+    scales, draws = _resampled(question, spec, n_resamples, rng)
 
     def measure(each: tuple[Sample, ...]) -> list[Estimate]:
         return [spec(sample, norm=norm, **options) for sample in each]
@@ -255,8 +252,8 @@ def estimator_test(
     # The axes are draws, classes, and (value, ranking value).
     null = np.array([[(one.value, one.rank_value) for one in measure(draw)] for draw in draws])
     tests = [
-        _compare(one, one.rank_value, null[:, k], rng, z_of([sample]), impossible_labels(sample))
-        for k, (one, sample) in enumerate(zip(observed, samples, strict=True))
+        _compare(part, one, one.rank_value, null[:, k], rng)
+        for k, (part, one) in enumerate(zip(question.of_each(), observed, strict=True))
     ]
     reasons = [scale.reason(test.pvalue) for scale, test in zip(scales, tests, strict=True)]
     tests = [
@@ -266,7 +263,7 @@ def estimator_test(
     outcome, notes = tests[0], observed[0].notes
     if not question.single:
         mean = question.combine(observed)
-        whole = _compare(mean, *_mean_null(mean, observed, null), rng, beside, impossible_labels(*samples))
+        whole = _compare(question, mean, *_mean_null(mean, observed, null), rng)
         whole = whole.not_tested(reasons[0] if all(reasons) else "")
         outcome, notes = replace(whole, classes=corrected_by_holm(tests)), mean.notes
     for note in notes:
@@ -276,21 +273,21 @@ def estimator_test(
 
 def _resampled(
     question: Question, spec: EstimatorSpec, n_resamples: int, rng: np.random.Generator
-) -> tuple[list[FlipScale], Iterable[tuple[Sample, ...]], SpiegelhalterResult]:
-    """Return samples under the null hypothesis, how each class of them is scaled, and Spiegelhalter's test."""
+) -> tuple[list[FlipScale], Iterable[tuple[Sample, ...]]]:
+    """Return how each class is scaled under the null hypothesis, and samples drawn under it."""
     samples = question.samples
     if samples[0].clusters and spec.limit:
         scales = [flip_scale(*cluster_rows(sample)) for sample in samples]
-        return scales, _sign_flips(samples, scales, n_resamples, rng), z_of(samples)
+        return scales, _sign_flips(samples, scales, n_resamples, rng)
     for sample in samples:
         _require_counts(sample, spec.name)
     scales = [FlipScale(1.0, 1.0)] * len(samples)
     if question.rows is None or question.single:
-        return scales, ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng)), z_of(samples[:1])
+        return scales, ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng))
     proba, weight = question.proba, question.weight
     if weight is not None:
         proba = np.repeat(proba, weight.astype(np.intp), axis=0)
-    return scales, _joint_redraws(samples, proba, n_resamples, rng), z_of(samples, proba)
+    return scales, _joint_redraws(samples, proba, n_resamples, rng)
 
 
 def _mean_null(mean: Estimate, observed: Sequence[Estimate], null: FloatArray) -> tuple[float, FloatArray]:
@@ -341,14 +338,9 @@ def _require_counts(sample: Sample, name: str) -> None:
 
 
 def _compare(
-    estimate: Estimate,
-    rank: float,
-    null: FloatArray,
-    rng: np.random.Generator,
-    beside: SpiegelhalterResult,
-    notes: tuple[str, ...],
+    question: Question, estimate: Estimate, rank: float, null: FloatArray, rng: np.random.Generator
 ) -> TestResult:
-    """Return the test of one estimate from the (value, ranking value) of each draw."""
+    """Return the test of the estimate of a question from the (value, ranking value) of each draw."""
     values, ranks = null.T
     pvalue, bounds = rank_among(rank, ranks, rng)
     return TestResult(
@@ -361,9 +353,9 @@ def _compare(
         norm=estimate.norm,
         n=estimate.n,
         target=estimate.target,
-        spiegelhalter=beside,
+        spiegelhalter=z_of(question),
         tail_pvalue=pvalue,
-        notes=(*estimate.notes, *notes),
+        notes=(*estimate.notes, *impossible_labels(*question.samples)),
         n_clusters=estimate.n_clusters,
         effective_size=estimate.effective_size,
     )

@@ -11,8 +11,8 @@ mean over all pairs of rows is unbiased, and negative about as often as positive
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
@@ -178,9 +178,10 @@ def canonical_test(
 
     observed = float(statistics(column[np.newaxis])[0])
     batch = max(_BATCH // (features.shape[1] * proba.shape[1] + n), 1)
-    null = np.concatenate(
-        [statistics(np.stack(some)) for some in _batches(redraw_classes(proba, n_resamples, rng=rng), batch)]
-    )
+    draws, drawn = redraw_classes(proba, n_resamples, rng=rng), []
+    while some := list(itertools.islice(draws, batch)):
+        drawn.append(statistics(np.stack(some)))
+    null = np.concatenate(drawn)
     pvalue, bounds = rank_among(observed, null, rng)
     impossible = int(np.sum(proba[rows, column] == 0))
     if impossible:  # no draw can have it, whatever the statistic
@@ -202,14 +203,3 @@ def canonical_test(
         tail_pvalue=pvalue,
         notes=tuple(notes),
     )
-
-
-def _batches(draws: Iterator[IntArray], size: int) -> Iterator[list[IntArray]]:
-    batch: list[IntArray] = []
-    for draw in draws:
-        batch.append(draw)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

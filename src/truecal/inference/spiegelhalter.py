@@ -12,10 +12,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from truecal._lib.text import p_equals
-from truecal._lib.types import FloatArray
 from truecal.data.arrays import Reading, check_multiclass, takes_predictions
 from truecal.data.clusters import variance_factor
-from truecal.data.question import ask
+from truecal.data.question import Question, ask
 from truecal.data.sample import Sample
 from truecal.inference.resample import cluster_rows, require_whole_counts
 from truecal.multiscale import flip_scale
@@ -107,20 +106,18 @@ def spiegelhalter_test(
     for sample in question.samples:
         if sample.counted and sample.dependence.unit == "rows":
             require_whole_counts(sample, "Spiegelhalter's test")
-    if question.rows is None or question.single:
-        return z_of(question.samples)
-    return z_of(question.samples, question.proba, question.weight)
+    return z_of(question)
 
 
-def z_of(
-    samples: Sequence[Sample], proba: FloatArray | None = None, weight: FloatArray | None = None
-) -> SpiegelhalterResult:
-    """Return the test of one sample, or of all classes together, whose rows of probabilities are `proba`."""
+def z_of(question: Question) -> SpiegelhalterResult:
+    """Return the test of one sample, or of all classes together."""
+    samples = question.samples
     if samples[0].clusters:
         return _z_of_clusters(samples)
     # The excess of a row of several classes is -2 (f_Y - sum f^2), with f_Y the probability of its class.
     excess, variance = np.sum([_sums(sample) for sample in samples], axis=0).tolist()
-    if proba is not None:
+    if question.rows is not None and not question.single:
+        proba, weight = question.proba, question.weight
         square = (proba**2).sum(axis=1)
         spread = (proba**3).sum(axis=1) - square**2
         weight2 = np.ones(len(proba)) if weight is None else weight if samples[0].counted else weight**2
