@@ -28,7 +28,7 @@ from truecal._lib.types import FloatArray
 from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.clusters import Clusters, variance_factor
 from truecal.data.question import as_sample
-from truecal.data.sample import Sample
+from truecal.data.sample import Sample, prefix_sums
 from truecal.exceptions import InputError
 from truecal.results import Result
 
@@ -147,17 +147,16 @@ def net_benefit(
     cut = read_thresholds(thresholds)
     odds = cut / (1 - cut)
     benefit = _Benefit(sample, confidence_level)
+    first, last = np.zeros(len(cut), dtype=np.intp), np.full(len(cut), len(sample))
     acting = np.searchsorted(sample.score, cut, side="left")
     after = np.searchsorted(_recalibrated(sample), cut, side="left")
-    model = benefit.estimate(acting, np.full(len(cut), len(sample)), odds)
-    all_beats_none = benefit.value(np.zeros(len(cut), dtype=np.intp), odds) > 0
+    model, everyone = benefit.estimate(acting, last, odds), benefit.value(first, last, odds)
     # The gain over acting always is lost on the rows below the threshold; over acting never it is made above it.
-    below = benefit.estimate(np.zeros(len(cut), dtype=np.intp), acting, odds)
-    gain = np.where(all_beats_none, -below[[0, 2, 1]], model)
+    below = benefit.estimate(first, acting, odds)
+    gain = np.where(everyone > 0, -below[[0, 2, 1]], model)
     # Recalibration changes what is done between the two thresholds.
     moved = benefit.estimate(np.minimum(acting, after), np.maximum(acting, after), odds, at_threshold=True)
     cost = np.where(after < acting, moved, -moved[[0, 2, 1]])
-    everyone = benefit.value(np.zeros(len(cut), dtype=np.intp), odds)
     return NetBenefit(
         thresholds=cut,
         net_benefit=model[0],
@@ -222,24 +221,23 @@ class _Benefit:
 
     def __init__(self, sample: Sample, confidence_level: float) -> None:
         self.sample = sample
-        negatives = sample.count - sample.positives
-        self.positives, self.negatives = _sums(sample.positives), _sums(negatives)
-        self.positives2, self.negatives2 = _sums(sample.positives2), _sums(sample.weight2 - sample.positives2)
-        # Of labels other than 0 and 1: w^2 z (1 - z).
-        self.both2 = _sums(sample.positives2 - sample.labels2)
+        columns = (
+            sample.positives,
+            sample.count - sample.positives,
+            sample.positives2,
+            sample.weight2 - sample.positives2,
+            sample.positives2 - sample.labels2,  # of labels other than 0 and 1: w^2 z (1 - z)
+        )
+        self.sums = [prefix_sums(column) for column in columns]
         self.squares = float(sample.weight2.sum())
         self.quantile = sample.quantile((1 - confidence_level) / 2)
         # A share of 0 or 1 has no variance; it is treated as estimated from this many rows or clusters.
         self.fewest = min(sample.degrees_of_freedom + 1, sample.n**2 / self.squares)
 
-    def value(self, start: NDArray[np.intp], odds: FloatArray) -> FloatArray:
-        """Return the net benefit of acting on the groups from `start` on."""
-        end = len(self.sample)
-        hits, misses = (
-            self.positives[end] - self.positives[start],
-            self.negatives[end] - self.negatives[start],
-        )
-        return np.asarray((hits - odds * misses) / self.sample.n)
+    def value(self, start: NDArray[np.intp], end: NDArray[np.intp], odds: FloatArray) -> FloatArray:
+        """Return the net benefit of acting on the groups from `start` up to `end`."""
+        hits, misses = ((sums[end] - sums[start]) / self.sample.n for sums in self.sums[:2])
+        return np.asarray(hits - odds * misses)
 
     def estimate(
         self, start: NDArray[np.intp], end: NDArray[np.intp], odds: FloatArray, *, at_threshold: bool = False
@@ -250,22 +248,25 @@ class _Benefit:
         all be alike: the distance to the ends is then at least that of these rows and of one more.
         """
         n = self.sample.n
-        hits = (self.positives[end] - self.positives[start]) / n
-        misses = (self.negatives[end] - self.negatives[start]) / n
-        variance, miss_variance, covariance = self._moments(start, end, hits, misses)
+        hits, misses, *squares = (sums[end] - sums[start] for sums in self.sums)
+        hits, misses = hits / n, misses / n
+        if table := self.sample.clusters:
+            moments = self._by_cluster(table, start, end, hits, misses)
+        else:
+            moments = self._by_row(hits, misses, *squares)
+        variance, miss_variance, covariance = moments / n**2
         below, above = self._wilson(hits, variance)
         miss_below, miss_above = self._wilson(misses, miss_variance)
         product = np.sqrt(variance * miss_variance)
         correlation = np.divide(covariance, product, out=np.zeros_like(product), where=product > 0)
         least = np.zeros(len(odds))
         if at_threshold:
-            squares = self.positives2 + self.negatives2
-            least = self.quantile**2 * odds * (squares[end] - squares[start] + self.squares / n) / n**2
+            least = self.quantile**2 * odds * (squares[0] + squares[1] + self.squares / n) / n**2
         halves = [
             np.sqrt(np.maximum(one**2 - 2 * correlation * one * other + other**2, least))
             for one, other in ((below, odds * miss_above), (above, odds * miss_below))
         ]
-        value = hits - odds * misses
+        value = self.value(start, end, odds)
         return np.stack([value, value - halves[0], value + halves[1]])
 
     def _wilson(self, share: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -276,24 +277,22 @@ class _Benefit:
         size = np.where(known, binomial / np.where(known, variance, 1.0), self.fewest)
         return _wilson(share, size, self.quantile)
 
-    def _moments(
-        self, start: NDArray[np.intp], end: NDArray[np.intp], hits: FloatArray, misses: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the variances of the shares of hits and of misses among all rows, and their covariance."""
-        if self.sample.clusters:
-            sums = self._by_cluster(self.sample.clusters, start, end, hits, misses)
-        else:
-            hits2 = self.positives2[end] - self.positives2[start]
-            misses2 = self.negatives2[end] - self.negatives2[start]
-            both2 = self.both2[end] - self.both2[start]
-            sums = np.stack(
-                [
-                    hits2 * (1 - 2 * hits) + hits**2 * self.squares - both2,
-                    misses2 * (1 - 2 * misses) + misses**2 * self.squares - both2,
-                    hits * misses * self.squares - hits * misses2 - misses * hits2 + both2,
-                ]
-            )
-        return tuple(sums / self.sample.n**2)
+    def _by_row(
+        self,
+        hits: FloatArray,
+        misses: FloatArray,
+        hits2: FloatArray,
+        misses2: FloatArray,
+        both2: FloatArray,
+    ) -> FloatArray:
+        """Return the sums over rows of squares and products of their part in the shares of hits and of misses."""
+        return np.stack(
+            [
+                hits2 * (1 - 2 * hits) + hits**2 * self.squares - both2,
+                misses2 * (1 - 2 * misses) + misses**2 * self.squares - both2,
+                hits * misses * self.squares - hits * misses2 - misses * hits2 + both2,
+            ]
+        )
 
     def _by_cluster(
         self,
@@ -303,7 +302,7 @@ class _Benefit:
         hits: FloatArray,
         misses: FloatArray,
     ) -> FloatArray:
-        """Return G / (G - 1) times the sums of squares and products over clusters.
+        """Return the same sums over clusters, times G / (G - 1).
 
         That is `Sample.sum_covariance`, which takes six times as long for many thresholds: entries are in the order of
         groups, so that those of a range are a slice.
@@ -327,10 +326,6 @@ def _wilson(share: FloatArray, size: FloatArray, quantile: float) -> tuple[Float
     half = quantile * np.sqrt(share * (1 - share) / size + squared / (4 * size**2))
     scale = 1 + squared / size
     return np.maximum(half - shift, 0.0) / scale, np.maximum(half + shift, 0.0) / scale
-
-
-def _sums(values: FloatArray) -> FloatArray:
-    return np.concatenate([[0.0], np.cumsum(values)])
 
 
 @dataclass(frozen=True, eq=False)
