@@ -324,11 +324,19 @@ def audit(
     found, skipped = _segments(columns, max_depth, min_rows)
     hypotheses = [*found, ({}, np.arange(len(score)))]  # all rows are the last one
     statistic = _Statistic(score, [members for _, members in hypotheses])
-    null = _LabelDraws(score) if rows.cluster is None else _SignFlips(score, label - score, rows.cluster)
-    tests = _Tests(statistic, label - score, null, n_resamples, generator)
-    half = tests.half_widths(alpha)
+    residual = label - score
+    null: _LabelDraws | _SignFlips = _LabelDraws(score, statistic)
+    if rows.cluster is not None:
+        null = _SignFlips(score, residual, rows.cluster, statistic)
+    half, tests = _test_all(statistic, residual, null, alpha, n_resamples, generator)
     segments = [
-        _segment(conditions, score[members], label[members], half[k], tests.of(k))
+        _segment(
+            conditions,
+            score[members],
+            label[members],
+            half[k],
+            {name: tests[name][k].item() for name in tests},
+        )
         for k, (conditions, members) in enumerate(hypotheses)
     ]
     whole = segments.pop()
@@ -469,112 +477,87 @@ class _Statistic:
         return np.asarray(level**2 + slope**2, dtype=np.float64), np.asarray(level), np.asarray(slope)
 
 
-@dataclass(frozen=True, eq=False)
 class _LabelDraws:
     """Rows are independent: labels are drawn from the scores."""
 
-    score: FloatArray
-
     method = "labels drawn from the scores"
 
-    def scales(self, statistic: _Statistic) -> list[FlipScale]:
-        """Return how draws are scaled in each segment: not at all."""
-        return [FlipScale(1.0, float(deviation)) for deviation in np.sqrt(statistic.information)]
+    def __init__(self, score: FloatArray, statistic: _Statistic) -> None:
+        self.chance = score.astype(np.float32)[:, np.newaxis]
+        self.scales = [FlipScale(1.0, float(deviation)) for deviation in np.sqrt(statistic.information)]
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], FloatArray]:
         """Return residuals, one replicate per column, and zeros: their variance is known."""
-        chance = self.score.astype(np.float32)[:, np.newaxis]
-        label = rng.random((len(self.score), size), dtype=np.float32) < chance
-        return label.astype(np.float32) - chance, np.zeros(size)
+        label = rng.random((len(self.chance), size), dtype=np.float32) < self.chance
+        return label.astype(np.float32) - self.chance, np.zeros(size)
 
 
-@dataclass(frozen=True, eq=False)
 class _SignFlips:
-    """Rows of a cluster depend on each other: the signs of the residuals of whole clusters are drawn."""
+    """Rows of a cluster depend on each other: the signs of the residuals of whole clusters are drawn.
 
-    score: FloatArray
-    residual: FloatArray
-    cluster: NDArray[np.intp]
+    If all rows hold too little information, so does every segment: some would seem to hold enough by chance.
+    """
 
     method = "signs of whole clusters flipped"
 
-    def scales(self, statistic: _Statistic) -> list[FlipScale]:
-        """Return how draws are scaled in each segment.
-
-        If all rows hold too little information, so does every segment: some would seem to hold enough by chance.
-        """
-        score, excess, ones, cluster = self.score, -self.residual, np.ones(len(self.score)), self.cluster
-        known = flip_scale(score, excess, ones, cluster).too_little
-        return [
-            flip_scale(score[one], excess[one], ones[one], cluster[one], known) for one in statistic.members
-        ]
+    def __init__(
+        self, score: FloatArray, residual: FloatArray, cluster: NDArray[np.intp], statistic: _Statistic
+    ) -> None:
+        self.residual, self.cluster = residual.astype(np.float32)[:, np.newaxis], cluster
+        columns = (score, -residual, np.ones(len(score)), cluster)
+        known = flip_scale(*columns).too_little
+        self.scales = [flip_scale(*(one[rows] for one in columns), known) for rows in statistic.members]
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], FloatArray]:
         """Return residuals, one replicate per column, and the uncertainty of their variance, as normal deviates."""
         sign = rng.integers(0, 2, (int(self.cluster.max()) + 1, size)).astype(np.float32) * 2 - 1
-        residual = sign[self.cluster] * self.residual.astype(np.float32)[:, np.newaxis]
-        return residual, rng.normal(size=size)
+        return sign[self.cluster] * self.residual, rng.normal(size=size)
 
 
-class _Tests:
-    """The tests of all segments, from the same draws."""
-
-    def __init__(
-        self,
-        statistic: _Statistic,
-        residual: FloatArray,
-        null: _LabelDraws | _SignFlips,
-        n_resamples: int,
-        rng: np.random.Generator,
-    ) -> None:
-        scales = null.scales(statistic)
-        self.statistic, self.scales = statistic, scales
-        self.observed, self.level, self.slope = (one[:, 0] for one in statistic.of(residual[:, np.newaxis]))
-        # The variance between clusters is uncertain in all segments alike. The largest of many statistics lies far out
-        # in the tail, where that matters most.
-        spread = np.sqrt(_DOUBT * np.array([scale.doubt for scale in scales]))[:, np.newaxis]
-        factor = np.array([scale.factor for scale in scales])
-        deviation = np.array([scale.deviation for scale in scales]) / np.sqrt(statistic.information)
-        self.deviation = np.where(deviation > 0, deviation, 1.0)
-        informed = np.array([not scale.too_little for scale in scales])
-        drawn, largest = [], []
-        step = max(1, min(n_resamples, _BLOCK // len(residual)))
-        for first in counting(range(0, n_resamples, step), "audit"):
-            block, doubt = null.draw(min(step, n_resamples - first), rng)
-            statistics, level, _ = statistic.of(block)
-            drawn.append(statistics * factor[:, np.newaxis] ** 2 * np.exp(spread * doubt))
-            scaled = np.abs(level) * (factor / self.deviation)[:, np.newaxis]
-            largest.append(scaled[informed if informed.any() else ~informed].max(axis=0))
-        self.largest = np.concatenate(largest)
-        self._compare(np.concatenate(drawn, axis=1))
-
-    def _compare(self, null: FloatArray) -> None:
-        """Set the p-values of each segment alone and of all together."""
-        reached = np.count_nonzero(null >= self.observed[:, np.newaxis] * (1 - 1e-9), axis=1)
-        pvalue = (1 + reached) / (null.shape[1] + 1)
-        self.tested = np.array([not scale.reason(p) for scale, p in zip(self.scales, pvalue, strict=True)])
-        pvalue[~self.tested] = 1.0
-        self.pvalue, self.adjusted = pvalue, pvalue.copy()
-        if (tested := self.tested).any():
-            adjusted = adjusted_pvalues(self.observed[tested], null[tested])
-            self.adjusted[tested] = np.maximum(adjusted, pvalue[tested])
-
-    def half_widths(self, alpha: float) -> FloatArray:
-        """Return half of the width of the interval of each mean difference, simultaneous over all segments."""
-        critical = float(np.quantile(self.largest, 1 - alpha, method="higher"))
-        size = [len(one) for one in self.statistic.members]
-        return critical * (self.deviation * np.sqrt(self.statistic.information)) / size
-
-    def of(self, k: int) -> dict[str, Any]:
-        """Return the results of one segment, as `Segment` has them."""
-        return {
-            "level_z": float(self.level[k]),
-            "slope_z": float(self.slope[k]),
-            "statistic": float(self.observed[k]),
-            "pvalue": float(self.pvalue[k]),
-            "adjusted_pvalue": float(self.adjusted[k]),
-            "tested": bool(self.tested[k]),
-        }
+def _test_all(
+    statistic: _Statistic,
+    residual: FloatArray,
+    null: _LabelDraws | _SignFlips,
+    alpha: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, dict[str, NDArray[Any]]]:
+    """Return half of the widths of simultaneous intervals, and the tests of all segments, as `Segment` has them."""
+    observed, level_z, slope_z = (one[:, 0] for one in statistic.of(residual[:, np.newaxis]))
+    # The variance between clusters is uncertain in all segments alike. The largest of many statistics lies far out in
+    # the tail, where that matters most.
+    spread = np.sqrt(_DOUBT * np.array([scale.doubt for scale in null.scales]))[:, np.newaxis]
+    factor = np.array([scale.factor for scale in null.scales])
+    deviation = np.array([scale.deviation for scale in null.scales])
+    deviation = np.where(deviation > 0, deviation, np.sqrt(statistic.information))
+    relative = factor * np.sqrt(statistic.information) / deviation
+    informed = np.array([not scale.too_little for scale in null.scales])
+    drawn, largest = [], []
+    step = max(1, min(n_resamples, _BLOCK // len(residual)))
+    for first in counting(range(0, n_resamples, step), "audit"):
+        block, doubt = null.draw(min(step, n_resamples - first), rng)
+        statistics, level, _ = statistic.of(block)
+        drawn.append(statistics * factor[:, np.newaxis] ** 2 * np.exp(spread * doubt))
+        scaled = np.abs(level) * relative[:, np.newaxis]
+        largest.append(scaled[informed if informed.any() else ~informed].max(axis=0))
+    draws = np.concatenate(drawn, axis=1)
+    reached = np.count_nonzero(draws >= observed[:, np.newaxis] * (1 - 1e-9), axis=1)
+    pvalue = (1 + reached) / (n_resamples + 1)
+    tested = np.array([not scale.reason(p) for scale, p in zip(null.scales, pvalue, strict=True)])
+    pvalue[~tested] = 1.0
+    adjusted = pvalue.copy()
+    if tested.any():
+        adjusted[tested] = np.maximum(adjusted_pvalues(observed[tested], draws[tested]), pvalue[tested])
+    critical = float(np.quantile(np.concatenate(largest), 1 - alpha, method="higher"))
+    results = {
+        "level_z": level_z,
+        "slope_z": slope_z,
+        "statistic": observed,
+        "pvalue": pvalue,
+        "adjusted_pvalue": adjusted,
+        "tested": tested,
+    }
+    return critical * deviation / [len(one) for one in statistic.members], results
 
 
 def _names(names: Sequence[str]) -> str:

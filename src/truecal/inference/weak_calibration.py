@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -231,10 +232,10 @@ class _Fit:
         return -1.0 if hit.max() <= miss.min() else 0.0
 
     def covariance(self, x: FloatArray, *, with_slope: bool) -> FloatArray:
-        """Return the covariance of the parameters: inverse information, or the sandwich."""
+        """Return the covariance of finite parameters: inverse information, or the sandwich."""
         free = [0, 1] if with_slope else [0]
-        if self.sample.dependence.n_clusters <= len(free):
-            # The fit makes the sums over clusters add up to 0: so few say nothing about the variance.
+        # The fit makes the sums over clusters add up to 0: so few say nothing about the variance.
+        if self.sample.dependence.n_clusters <= len(free) or not np.isfinite(x).all():
             return np.full((len(free), len(free)), math.nan)
         inverse = np.linalg.inv(-self.objective(x)[2][np.ix_(free, free)])
         if not self.robust:
@@ -268,43 +269,41 @@ class _Fit:
             return "sandwich variance" + ("" if self.sample.pseudo else " for sampling weights")
         return "profile likelihood" if self.profiled else "Wald"
 
-    def parameter(self, value: float, variance: float, profile: Callable[[float], float] | None) -> Parameter:
-        """Return a parameter with a Wald interval if robust, else with a profile-likelihood interval.
+    def profile(self, parameter: int, value: float) -> float:
+        """Return the log-likelihood at a value of one parameter, maximised over the other one."""
+        other, offset = self.design[:, [1 - parameter]], value * self.design[:, parameter]
+        return fit_logistic(other, offset, self.count, self.positives).value
+
+    def parameter(self, value: float, variance: float, profile: Callable[[float], float]) -> Parameter:
+        """Return a parameter with a profile-likelihood interval, or a Wald interval.
 
         `profile` gives the log-likelihood at a value of the parameter, maximised over the other one.
         """
         error = math.sqrt(variance) if variance >= 0 else math.nan
-        if math.isnan(value):
-            return Parameter(value, math.nan, self.interval(-math.inf, math.inf))
-        if not self.profiled or profile is None:
-            known = math.isfinite(value) and math.isfinite(error)
-            half = self.quantile * error if known else math.inf
-            ends = (value - half, value + half) if known else (-math.inf, math.inf)
-            return Parameter(value, error, self.interval(*ends))
-        drop = float(chdtri(1, 1 - self.confidence_level)) / 2
-        top = profile(value) if math.isfinite(value) else profile(math.copysign(FAR, value))
+        low, high = -math.inf, math.inf
+        if self.profiled and not math.isnan(value):
+            drop = float(chdtri(1, 1 - self.confidence_level)) / 2
+            top = profile(min(max(value, -FAR), FAR))
 
-        def excess(x: float) -> float:
-            return profile(x) - top + drop
+            def excess(x: float) -> float:
+                return profile(x) - top + drop
 
-        return Parameter(
-            value, error, self.interval(_end(excess, value, error, -1), _end(excess, value, error, 1))
-        )
+            low, high = _end(excess, value, error, -1), _end(excess, value, error, 1)
+        elif math.isfinite(value) and math.isfinite(error):
+            low, high = value - self.quantile * error, value + self.quantile * error
+        return Parameter(value, error, self.interval(low, high))
 
     def observed_expected(self) -> Parameter:
         sample = self.sample
         observed, expected = float(sample.positives.sum()), float(sample.count @ sample.score)
-        if expected == 0:
-            return Parameter(math.nan, math.nan, self.interval(0.0, math.inf))
-        ratio = observed / expected
-        if math.isinf(ratio):  # scores below the smallest normal number
-            return Parameter(ratio, math.nan, self.interval(0.0, math.inf))
-        if observed == 0:  # the exact upper end of a rate of 0, divided by the mean score
+        ratio = observed / expected if expected else math.nan
+        if ratio == 0:  # the exact upper end of a rate of 0, divided by the mean score
             tail = (1 - self.confidence_level) / 2
             size = sample.dependence.n_clusters if sample.clusters else sample.n
             high = -math.expm1(math.log(tail) / size) * sample.n / expected
             return Parameter(0.0, math.nan, self.interval(0.0, high))
-        if sample.dependence.n_clusters < 2:
+        # Scores below the smallest normal number make the ratio infinite.
+        if not math.isfinite(ratio) or sample.dependence.n_clusters < 2:
             return Parameter(ratio, math.nan, self.interval(0.0, math.inf))
         miss = ratio * sample.score[np.newaxis]
         log_error = math.sqrt(float(sample.sum_covariance(-miss, 1 - miss)[0, 0])) / observed
@@ -313,41 +312,30 @@ class _Fit:
 
     def result(self) -> WeakCalibration:
         sample, notes = self.sample, list(self.notes())
-        contradicted = count_impossible(sample) > 0
         offset = math.nan if len(self.logit) == 0 else self.best_intercept(1.0)
         sign = self.separated
-        fitted = np.array([offset, math.nan])
+        fitted = np.array([math.nan, math.nan])
         if sign:
-            fitted = np.array([math.nan, math.copysign(math.inf, sign)])
+            fitted[1] = math.copysign(math.inf, sign)
             notes.append(
                 "The scores separate the labels perfectly, so the likelihood has no maximum: the slope is infinite."
             )
         elif math.isinf(offset):
-            fitted = np.array([math.nan, math.nan])
             notes.append(
                 "All labels are equal, so the slope cannot be estimated and the intercept is infinite."
             )
         elif len(self.logit) <= 1:
-            fitted = np.array([math.nan, math.nan])
             notes.append("There are fewer than two distinct scores, so the slope cannot be estimated.")
         else:
             fitted = fit_logistic(self.design, np.zeros_like(self.logit), self.count, self.positives).x
-        finite = bool(np.isfinite(fitted).all())
-        joint = self.covariance(fitted, with_slope=True) if finite else np.full((2, 2), math.nan)
-        large = np.array([offset, 1.0])
-        own = self.covariance(large, with_slope=False)[0, 0] if math.isfinite(offset) else math.nan
-
-        def over_intercept(slope: float) -> float:
-            return self.log_likelihood(self.best_intercept(slope), slope)
-
-        intercept_test, slope_test, joint_test = self._tests(fitted, offset, joint, own, contradicted)
+        joint = self.covariance(fitted, with_slope=True)
+        own = self.covariance(np.array([offset, 1.0]), with_slope=False)[0, 0]
+        intercept_test, slope_test, joint_test = self._tests(fitted, offset, joint, own)
         return WeakCalibration(
             observed_expected=self.observed_expected(),
             intercept=self.parameter(offset, own, lambda a: self.log_likelihood(a, 1.0)),
-            slope=self.parameter(float(fitted[1]), joint[1, 1], over_intercept),
-            joint_intercept=self.parameter(
-                float(fitted[0]), joint[0, 0], self._profile_over_slope if finite else None
-            ),
+            slope=self.parameter(float(fitted[1]), joint[1, 1], partial(self.profile, 1)),
+            joint_intercept=self.parameter(float(fitted[0]), joint[0, 0], partial(self.profile, 0)),
             joint_test=joint_test,
             intercept_test=intercept_test,
             slope_test=slope_test,
@@ -358,12 +346,8 @@ class _Fit:
             label_kind=sample.label_kind,
         )
 
-    def _profile_over_slope(self, intercept: float) -> float:
-        offset = np.full_like(self.logit, intercept)
-        return fit_logistic(self.logit[:, np.newaxis], offset, self.count, self.positives).value
-
     def _tests(
-        self, fitted: FloatArray, offset: float, joint: FloatArray, own: float, contradicted: bool
+        self, fitted: FloatArray, offset: float, joint: FloatArray, own: float
     ) -> tuple[WeakTest, WeakTest, WeakTest]:
         """Return the tests of the intercept, of the slope and of both."""
         if self.robust:
@@ -378,11 +362,10 @@ class _Fit:
             large = self._limit(offset, 1.0)
             full = self._limit(float(fitted[0]), float(fitted[1])) if len(self.logit) > 1 else math.nan
             values = (2 * (large - null), 2 * (full - large), 2 * (full - null))
-        degrees = (1, 1, 2)
-        tests = [self._test(value, d) for value, d in zip(values, degrees, strict=True)]
-        if contradicted:
-            tests[2] = WeakTest(math.inf, 2, 0.0)
-        return tests[0], tests[1], tests[2]
+        joint_test = self._test(values[2], 2)
+        if count_impossible(self.sample) > 0:
+            joint_test = WeakTest(math.inf, 2, 0.0)
+        return self._test(values[0], 1), self._test(values[1], 1), joint_test
 
     def _limit(self, intercept: float, slope: float) -> float:
         """Return the log-likelihood at parameters that may be infinite."""
@@ -393,9 +376,7 @@ class _Fit:
             hits, misses = self.positives[shared], self.negatives[shared]
             rate = hits / (hits + misses)
             return float(hits @ np.log(rate) + misses @ np.log1p(-rate))
-        return (
-            0.0 if math.isinf(intercept) or not (self.positives.any() and self.negatives.any()) else math.nan
-        )
+        return 0.0  # all labels are equal
 
     def _test(self, statistic: float, degrees: int) -> WeakTest:
         if math.isnan(statistic):
@@ -446,14 +427,10 @@ def _wald(deviation: FloatArray, covariance: FloatArray) -> float:
 
 def _end(excess: Callable[[float], float], value: float, error: float, direction: int) -> float:
     """Return where the profile has dropped to the limit, going up or down from the estimate."""
-    if math.isinf(value):
-        if value * direction > 0:
-            return value
-        inner = math.copysign(FAR, value)
-        step = 1.0
-    else:
-        inner, step = value, error if error > 0 and math.isfinite(error) else 1.0
-    outer = inner
+    if math.isinf(value) and value * direction > 0:
+        return value
+    inner = outer = min(max(value, -FAR), FAR)
+    step = error if 0 < error < math.inf else 1.0
     for _ in range(60):
         outer = outer + direction * step
         if excess(outer) < 0:
