@@ -504,9 +504,12 @@ class _SignFlips:
         self, score: FloatArray, residual: FloatArray, cluster: NDArray[np.intp], statistic: _Statistic
     ) -> None:
         self.residual, self.cluster = residual.astype(np.float32)[:, np.newaxis], cluster
-        columns = (score, -residual, np.ones(len(score)), cluster)
-        known = flip_scale(*columns).too_little
-        self.scales = [flip_scale(*(one[rows] for one in columns), known) for rows in statistic.members]
+        excess, ones = -residual, np.ones(len(score))
+        known = flip_scale(score, excess, ones, cluster).too_little
+        self.scales = [
+            flip_scale(score[rows], excess[rows], ones[rows], cluster[rows], known)
+            for rows in statistic.members
+        ]
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], FloatArray]:
         """Return residuals, one replicate per column, and the uncertainty of their variance, as normal deviates."""

@@ -9,6 +9,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truecal import multiscale
 from truecal._lib.checks import check_choice, check_count, check_fraction, check_norm
 from truecal._lib.types import NormLike
 from truecal.data.arrays import Reading, takes_predictions
@@ -16,17 +17,6 @@ from truecal.data.question import Question, ask
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
 from truecal.inference.dependence import are_single_rows, warn_of_dependence
-from truecal.multiscale import (
-    MIN_CLUSTERS,
-    Limits,
-    Multiscale,
-    analyse,
-    band,
-    class_dependence,
-    joint_limits,
-    label_dependence,
-    largest_error,
-)
 from truecal.results import Interval
 
 #: Effective number of rows below which nothing is known about their variance.
@@ -159,9 +149,9 @@ def interval_of(
     return Interval(low, min(max(high, limits.error), limits.largest), level, assumption)
 
 
-def limits_of(question: Question, norm: float, resolution: int | None = None) -> Limits:
+def limits_of(question: Question, norm: float, resolution: int | None = None) -> multiscale.Limits:
     """Return the confidence limits of one sample, or of the lp mean over several."""
-    cores = [analyse(sample) for sample in question.samples]
+    cores = [multiscale.analyse(sample) for sample in question.samples]
     size = sum(core.size for core in cores) if question.apart else cores[0].size
     limits = cores[0].limits_for(norm, resolution)
     if len(cores) > 1:
@@ -170,8 +160,8 @@ def limits_of(question: Question, norm: float, resolution: int | None = None) ->
 
 
 def _joint_limits(
-    cores: Sequence[Multiscale], question: Question, norm: float, resolution: int | None
-) -> Limits:
+    cores: Sequence[multiscale.Multiscale], question: Question, norm: float, resolution: int | None
+) -> multiscale.Limits:
     """Return the limits of the lp mean over classes, or over parts of the rows."""
     influence, dependence = None, 1.0
     if question.rows is not None:
@@ -182,13 +172,15 @@ def _joint_limits(
             influence = np.concatenate(list(each))
         else:
             influence = np.asarray(sum(values / len(cores) for values in each))
-            dependence = class_dependence(scores)
+            dependence = multiscale.class_dependence(scores)
         if question.multilabel:
-            dependence = label_dependence([rows.label for rows in question.rows], scores)
-    return joint_limits(cores, influence, question, norm=norm, resolution=resolution, dependence=dependence)
+            dependence = multiscale.label_dependence([rows.label for rows in question.rows], scores)
+    return multiscale.joint_limits(
+        cores, influence, question, norm=norm, resolution=resolution, dependence=dependence
+    )
 
 
-def assumption_of(samples: Sequence[Sample], limits: Limits) -> str:
+def assumption_of(samples: Sequence[Sample], limits: multiscale.Limits) -> str:
     """Return what the limits of one sample, or of several classes, assume about the calibration curve."""
     if not limits.reliable:
         return f"none: {_too_few(samples)}"
@@ -208,9 +200,9 @@ def _too_few(samples: Sequence[Sample]) -> str:
     most = max((sample.dependence for sample in samples), key=lambda one: one.n_clusters)
     if most.unit == "rows":
         return "one row is too few for an interval"
-    if most.n_clusters < MIN_CLUSTERS:
+    if most.n_clusters < multiscale.MIN_CLUSTERS:
         few = "1 cluster is" if most.n_clusters == 1 else f"{most.n_clusters} clusters are"
-        return f"{few} too few for an interval; at least {MIN_CLUSTERS} are needed"
+        return f"{few} too few for an interval; at least {multiscale.MIN_CLUSTERS} are needed"
     return (
         f"few of the {most.n_clusters:,} clusters hold most of the rows: like {most.effective_number:.1f} clusters of "
         f"equal size, they are too few for an interval"
@@ -219,7 +211,7 @@ def _too_few(samples: Sequence[Sample]) -> str:
 
 def _any_curve(question: Question, norm: float, tail: float) -> float:
     """Return a lower limit that holds for any curve; over classes, the limit of the class that has the largest."""
-    cores = [analyse(sample) for sample in question.samples]
+    cores = [multiscale.analyse(sample) for sample in question.samples]
     square = max(
         float(share) * core.lower_limit(tail / len(cores)) ** 2
         for core, share in zip(cores, question.share, strict=True)
@@ -241,6 +233,6 @@ def _rising(question: Question, norm: float, tail: float) -> float:
                 argument="assume",
                 value="monotone",
             )
-        limits = band(sample, tail / len(question.samples))
-        total += float(share) * largest_error(sample, *limits, norm) ** norm
+        limits = multiscale.band(sample, tail / len(question.samples))
+        total += float(share) * multiscale.largest_error(sample, *limits, norm) ** norm
     return float(total ** (1 / norm))

@@ -18,31 +18,9 @@ from truecal.data.arrays import to_array, to_python
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, warn_user
 from truecal.inference.interval import confidence_interval
+from truecal.inference.monitor import _evidence, _state
 from truecal.inference.monitor._batch import Batch, span
-from truecal.inference.monitor._evidence import (
-    N_REGIONS,
-    Processes,
-    check_kinds,
-    decode,
-    encode,
-    frequency_bounds,
-    largest_error,
-    smallest_error,
-)
-from truecal.inference.monitor._state import (
-    ChangePoint,
-    Checkpoints,
-    Diagnosis,
-    History,
-    Look,
-    SeenClusters,
-    diagnose,
-    exp_or_infinity,
-    kept_evidence,
-    read_state,
-    restoring,
-    write_state,
-)
+from truecal.inference.monitor._state import ChangePoint, Diagnosis, Look
 
 _KIND = "calibration monitor"
 #: Attributes that JSON can hold as they are, with their types.
@@ -151,16 +129,16 @@ class CalibrationMonitor:
         self._clear()
 
     def _clear(self) -> None:
-        self._processes = Processes(at_most=self.at_most or 0.0)
-        self._checkpoints = Checkpoints()
-        self._history = History()
-        self._sums = np.zeros((3, N_REGIONS))
+        self._processes = _evidence.Processes(at_most=self.at_most or 0.0)
+        self._checkpoints = _state.Checkpoints()
+        self._history = _state.History()
+        self._sums = np.zeros((3, _evidence.N_REGIONS))
         self._peak = 0.0
         self._failures = 0
         self._windows = 0
         self._time: Any = None
         self._change_alarm = False
-        self._seen = SeenClusters()
+        self._seen = _state.SeenClusters()
         self._rows_left_out = 0.0
 
     # -- Batches --------------------------------------------------------------------------------------
@@ -224,7 +202,7 @@ class CalibrationMonitor:
     def _begin(self, start: Any) -> None:
         """Add a checkpoint before a batch."""
         before = self._processes
-        self._checkpoints.add(self._windows, before.rows, start, kept_evidence(before), self._sums)
+        self._checkpoints.add(self._windows, before.rows, start, _state.kept_evidence(before), self._sums)
 
     def _finish(self, rows: float, gap: float, sums: FloatArray, failures: int, end: Any) -> Look:
         """Count a batch after its evidence was added, and return the updated look."""
@@ -249,8 +227,10 @@ class CalibrationMonitor:
         if self.average_run_length is not None and log_detector >= math.log(self.average_run_length):
             self._change_alarm = True
         units, labels, scores = self._sums.sum(axis=1, keepdims=True)
-        mean, (low, high) = float((scores / units)[0]), frequency_bounds(units, labels, self.alpha)
-        smallest = smallest_error(processes.total, processes.squares, processes.units, self.alpha / 2)
+        mean, (low, high) = float((scores / units)[0]), _evidence.frequency_bounds(units, labels, self.alpha)
+        smallest = _evidence.smallest_error(
+            processes.total, processes.squares, processes.units, self.alpha / 2
+        )
         return Look(
             rows=processes.rows,
             time=self._time,
@@ -263,7 +243,7 @@ class CalibrationMonitor:
             gap_low=float(low[0]) - mean,
             gap_high=float(high[0]) - mean,
             error_low=smallest,
-            error_high=max(largest_error(self._sums, self.alpha / 2), smallest),
+            error_high=max(_evidence.largest_error(self._sums, self.alpha / 2), smallest),
             batch_rows=batch_rows,
             batch_gap=batch_gap,
         )
@@ -333,7 +313,7 @@ class CalibrationMonitor:
     @property
     def evalue(self) -> float:
         """Evidence against the null hypothesis now: its expectation under it is at most 1 at any stopping time."""
-        return exp_or_infinity(self.log_evalue)
+        return _state.exp_or_infinity(self.log_evalue)
 
     @property
     def threshold(self) -> float:
@@ -378,7 +358,7 @@ class CalibrationMonitor:
         if not self._any_alarm:
             return None
         _, since = self._locate()
-        return diagnose(self._processes.detector, since, self._contradictions)
+        return _state.diagnose(self._processes.detector, since, self._contradictions)
 
     @property
     def _any_alarm(self) -> bool:
@@ -391,7 +371,7 @@ class CalibrationMonitor:
 
     def _locate(self) -> tuple[ChangePoint, FloatArray]:
         """Return the change point, and the sums of regions since then."""
-        now = kept_evidence(self._processes)
+        now = _state.kept_evidence(self._processes)
         change, start = self._checkpoints.locate(now, self.n, self._time, self.alpha)
         return change, self._sums - self._checkpoints.sums[start]
 
@@ -430,7 +410,7 @@ class CalibrationMonitor:
         path : str or Path
             The file.
         """
-        write_state(path, _KIND, {"settings": self._settings(), "state": self.to_state()})
+        _state.write_state(path, _KIND, {"settings": self._settings(), "state": self.to_state()})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -443,8 +423,8 @@ class CalibrationMonitor:
         path : str or Path
             The file.
         """
-        content = read_state(path, _KIND)
-        with restoring(path):
+        content = _state.read_state(path, _KIND)
+        with _state.restoring(path):
             return cls.from_state(content["settings"], content["state"])
 
     def _settings(self) -> dict[str, Any]:
@@ -465,8 +445,8 @@ class CalibrationMonitor:
             "checkpoints": self._checkpoints.to_state(),
             "history": self._history.to_state(),
             "clusters": self._seen.to_state(),
-            "sums": encode(self._sums),
-            "log_peak": encode(np.array([self._peak])),
+            "sums": _evidence.encode(self._sums),
+            "log_peak": _evidence.encode(np.array([self._peak])),
             "time": self._time,
             **{name: getattr(self, f"_{name}") for name in _PLAIN},
         }
@@ -486,15 +466,15 @@ class CalibrationMonitor:
         if spent not in (0, monitor.alpha / 2):
             raise ValueError(f"spent cannot be {spent!r}")
         monitor._spent = spent
-        monitor._target = check_kinds(state, {"target": str | None})["target"]
-        monitor._processes = Processes.from_state(monitor.at_most or 0.0, state["processes"])
-        monitor._checkpoints = Checkpoints.from_state(state["checkpoints"])
-        monitor._history = History.from_state(state["history"])
-        monitor._seen = SeenClusters.from_state(state["clusters"])
-        monitor._sums = decode(state["sums"], 3, N_REGIONS)
-        monitor._peak = float(decode(state["log_peak"], 1)[0])
+        monitor._target = _evidence.check_kinds(state, {"target": str | None})["target"]
+        monitor._processes = _evidence.Processes.from_state(monitor.at_most or 0.0, state["processes"])
+        monitor._checkpoints = _state.Checkpoints.from_state(state["checkpoints"])
+        monitor._history = _state.History.from_state(state["history"])
+        monitor._seen = _state.SeenClusters.from_state(state["clusters"])
+        monitor._sums = _evidence.decode(state["sums"], 3, _evidence.N_REGIONS)
+        monitor._peak = float(_evidence.decode(state["log_peak"], 1)[0])
         monitor._time = state["time"]
-        for name, value in check_kinds(state, _PLAIN).items():
+        for name, value in _evidence.check_kinds(state, _PLAIN).items():
             setattr(monitor, f"_{name}", value)
         return monitor
 
