@@ -454,6 +454,8 @@ def _assess(
     clusters = clusters_of(asked.question.samples[0])
     pooled = clusters_of(sample)  # of several labels, the rows
     design_effect = _design_effect(sample, pooled)
+    # The variance of the labels must be known.
+    has_band = pooled is not None or sample.noise is not None or (sample.whole and sample.counted)
     estimators = ESTIMATORS if sample.pseudo is None else ESTIMATORS[:1]
     samples = asked.question.samples
     estimates = [asked.question.combine([*map(get_estimator(name), samples)]) for name in estimators]
@@ -471,9 +473,7 @@ def _assess(
         estimates=tuple(estimates),
         interval=interval,
         test=test,
-        reliability=reliability_curve(
-            sample, band=_has_band(sample, pooled), confidence_level=level, rng=asked.settings.rng
-        ),
+        reliability=reliability_curve(sample, band=has_band, confidence_level=level, rng=asked.settings.rng),
         histogram=score_histogram(sample, n_bins=50),
         scores=summarize_scores(sample),
         weak=weak,
@@ -501,11 +501,6 @@ def _design_effect(sample: Sample, clusters: ClusterSummary | None) -> float:
     if clusters:
         return max(1.0, clusters.design_effect)  # NaN, for a single cluster, is not above 1
     return 1.0 if sample.pseudo is None else max(1.0, sample.n / sample.effective_size)
-
-
-def _has_band(sample: Sample, clusters: ClusterSummary | None) -> bool:
-    """Return whether the variance of labels is known, so that the diagram can have a band."""
-    return bool(clusters) or sample.noise is not None or (sample.whole and sample.counted)
 
 
 def _limitations(sample: Sample, test: TestResult | None, clusters: ClusterSummary | None) -> list[str]:

@@ -391,9 +391,9 @@ class _SharedFit:
             return None
         rate = expit(line[0] + line[1] * logit(score[rows]))
         expected = [np.bincount(group[rows], count[rows] * one, n_groups) for one in (rate, 1 - rate)]
-        kept, number = np.unique(group[rows], return_inverse=True)
-        large = np.minimum(*expected)[kept] >= 5
-        rows, number = rows[large[number]], (np.cumsum(large) - 1)[number[large[number]]]
+        large = np.minimum(*expected) >= 5
+        rows = rows[large[group[rows]]]
+        number = (np.cumsum(large) - 1)[group[rows]]
         line = _fit_shared(score[rows], count[rows], positives[rows]) if large.sum() > 1 else None
         if line is None:
             return None

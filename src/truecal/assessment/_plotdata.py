@@ -156,8 +156,11 @@ def score_histogram(
     n_bins = check_count("n_bins", n_bins)
     inside = (sample.score > 0) & (sample.score < 1)
     resolution = resolution_of(sample.score, sample.dtype)
-    edges, complement = _EDGES[scale](sample.score[inside], resolution, n_bins)
     score = sample.score[inside]
+    if scale == "linear":
+        edges, complement = _linear_edges(resolution.parts, n_bins)
+    else:
+        edges, complement = _log_edges(scale, score, resolution, n_bins)
     place = np.searchsorted(
         _place(edges, complement, scale)[1:-1], _place(score, 1 - score, scale), side="right"
     )
@@ -243,8 +246,8 @@ def _share_at(sample: Sample, score: float) -> float:
     return float(sample.count[sample.score == score].sum() / sample.n)
 
 
-def _linear_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tuple[FloatArray, FloatArray]:
-    parts = resolution.parts
+def _linear_edges(parts: int, n_bins: int) -> tuple[FloatArray, FloatArray]:
+    """Return edges between 0 and 1; those of `parts` intervals between possible scores lie between them."""
     if 1 < parts <= 25 * n_bins:
         # The possible scores strictly inside are 1/N ... (N - 1)/N. Prefer a width that divides their number.
         smallest = math.ceil(parts / n_bins)
@@ -256,24 +259,19 @@ def _linear_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tup
     return edges, 1 - edges
 
 
-def _complement_edges(
-    score: FloatArray, resolution: Resolution, n_bins: int
+def _log_edges(
+    scale: str, score: FloatArray, resolution: Resolution, n_bins: int
 ) -> tuple[FloatArray, FloatArray]:
-    smallest = max(float((1 - score).min()), _DEEPEST) if len(score) else 0.1
-    steps = np.linspace(0, _decades(smallest), n_bins + 1)
-    complement = _snapped(10.0**-steps, resolution.at_one)
-    complement = complement[np.diff(complement, prepend=2.0) < 0]
-    return 1 - complement, complement
-
-
-def _logit_edges(score: FloatArray, resolution: Resolution, n_bins: int) -> tuple[FloatArray, FloatArray]:
-    lowest = max(float(score.min()), _DEEPEST) if len(score) else 0.1
-    highest = max(float((1 - score).min()), _DEEPEST) if len(score) else 0.1
-    steps = np.linspace(-_decades(lowest), _decades(highest), n_bins + 1) * math.log(10)
-    low = _snapped(expit(steps), resolution.at_zero)
-    high = _snapped(expit(-steps), resolution.at_one)
-    edges, complement = np.where(steps < 0, low, 1 - high), np.where(steps < 0, 1 - low, high)
-    apart = np.diff(_place(edges, complement, "logit"), prepend=-np.inf) > 0
+    """Return edges in equal steps of log(c / (1 - c)), or of -log(1 - c), that begin and end at powers of ten."""
+    first, last = (_decades(float(end.min(initial=1.0))) for end in (score, 1 - score))
+    if scale == "complement":
+        complement = _snapped(10.0 ** -np.linspace(0, last, n_bins + 1), resolution.at_one)
+        edges = 1 - complement
+    else:
+        steps = np.linspace(-first, last, n_bins + 1) * math.log(10)
+        low, high = _snapped(expit(steps), resolution.at_zero), _snapped(expit(-steps), resolution.at_one)
+        edges, complement = np.where(steps < 0, low, 1 - high), np.where(steps < 0, 1 - low, high)
+    apart = np.diff(_place(edges, complement, scale), prepend=-np.inf) > 0
     return edges[apart], complement[apart]
 
 
@@ -295,7 +293,7 @@ def _place(score: FloatArray, complement: FloatArray, scale: str) -> FloatArray:
 
 def _decades(smallest: float) -> int:
     """Return how many powers of ten below 1 the values span, at least one."""
-    return max(1, math.ceil(-math.log10(smallest) - 1e-9))
+    return max(1, math.ceil(-math.log10(max(smallest, _DEEPEST)) - 1e-9))
 
 
 def _snapped(edges: FloatArray, spacing: float) -> FloatArray:
@@ -303,9 +301,6 @@ def _snapped(edges: FloatArray, spacing: float) -> FloatArray:
     near = edges < N_INTERVALS * spacing
     edges[near] = (np.ceil(edges[near] / spacing) - 0.5) * spacing
     return edges
-
-
-_EDGES = {"linear": _linear_edges, "complement": _complement_edges, "logit": _logit_edges}
 
 
 #: How many numbers of bins are tried by default, up to how many times that of the sweep.

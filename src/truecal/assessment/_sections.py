@@ -17,6 +17,7 @@ from truecal.exceptions import InputError
 from truecal.inference.c_statistic import c_statistic
 from truecal.inference.monitor import CalibrationMonitor, ChangePoint, Diagnosis, Look
 from truecal.inference.monitor._batch import last_by_cluster, read_moments
+from truecal.inference.monitor._monitor import finding
 from truecal.inference.thresholds import NetBenefit, net_benefit, read_thresholds
 from truecal.inference.weak_calibration import (
     CalibrationIndex,
@@ -204,9 +205,7 @@ def _verdict(monitor: CalibrationMonitor) -> str:
             f"be an alarm at {monitor.threshold:.4g}."
         )
     first = next(look for look in looks if look.alarm)
-    begun = "" if monitor.change is None else f"{monitor.change.sentence} "
-    what = str(monitor.diagnosis)
     return (
         f"Alarm at {first.time}: the e-value against perfect calibration reached {first.evalue:.3g}, and is "
-        f"{monitor.evalue:.3g} in the last of {windows}. {begun}{what[0].upper()}{what[1:]}."
+        f"{monitor.evalue:.3g} in the last of {windows}. {finding(monitor)}"
     )

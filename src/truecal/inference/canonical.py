@@ -39,6 +39,11 @@ ALL_PAIRS, BLOCK = 4096, 1024
 LANDMARKS = 512
 #: Rows whose distances give the default bandwidth.
 _MEDIAN_ROWS = 500
+#: What cannot be combined with several classes at once, and why.
+_REFUSED = {
+    "pos_label": "cannot be combined with multiclass='canonical', which has no positive class",
+    "clusters": "are not supported with multiclass='canonical', which takes rows to be independent",
+}
 #: Numbers that a batch of resamples may hold.
 _BATCH = 2**23
 
@@ -50,16 +55,9 @@ def read_vectors(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Fl
             "'canonical' needs the probabilities of all classes, and a Sample has one column",
             argument="multiclass",
         )
-    if reading.get("pos_label") is not None:
-        raise InputError(
-            "cannot be combined with multiclass='canonical', which has no positive class",
-            argument="pos_label",
-        )
-    if reading.get("clusters") is not None:
-        raise InputError(
-            "are not supported with multiclass='canonical', which takes rows to be independent",
-            argument="clusters",
-        )
+    for argument, problem in _REFUSED.items():
+        if reading.get(argument) is not None:
+            raise InputError(problem, argument=argument)
     classes = [rows.kept() for rows in read_rows(y_true, y_proba, **{**reading, "multiclass": "classwise"})]
     proba = np.column_stack([rows.score for rows in classes]).astype(np.float64)
     column = np.column_stack([rows.label for rows in classes]).argmax(axis=1)

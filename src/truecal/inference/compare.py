@@ -17,7 +17,7 @@ from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError, Remedy
 from truecal.inference._test_result import holm
-from truecal.inference.c_statistic import placements
+from truecal.inference.c_statistic import c_statistic
 from truecal.inference.dependence import warn_of_dependence
 from truecal.inference.interval import check_interval_norm, check_resolution, interval_of
 from truecal.multiscale import analyse, difference
@@ -362,7 +362,7 @@ def _compare(
         paired=pair is not None,
         n=(one.samples[0].n, other.samples[0].n),
         norm=norm,
-        c_statistics=(_c_statistic(one), _c_statistic(other)),
+        c_statistics=(c_statistic(one.samples[0]).value, c_statistic(other.samples[0]).value),
         names=(first, second),
     )
 
@@ -381,15 +381,9 @@ def _rank(models: Sequence[_Named], norm: float, level: float, resolution: int |
             name=name,
             error=errors[name],
             interval=interval_of(model, norm, own, resolution=resolution),
-            c_statistic=_c_statistic(model),
+            c_statistic=c_statistic(model.samples[0]).value,
             not_separated_from_best=name in tied,
         )
         for name, model in models
     ]
     return Ranking(tuple(ranked), tuple(pairs), level)
-
-
-def _c_statistic(model: Question) -> float:
-    """Return the C statistic; NaN if only one outcome occurs."""
-    found = placements(model.samples[0])
-    return float("nan") if found is None else found.value

@@ -35,7 +35,7 @@ from truecal.inference.dependence import are_single_rows
 from truecal.inference.resample import redraws
 from truecal.multiscale import Runs, analyse, enough_clusters
 from truecal.multiscale import band as rising_band
-from truecal.results import BinTable, Result
+from truecal.results import BinTable, Result, rows_of
 
 #: Samples with more distinct scores are merged into this many blocks of equal mass and as many of equal width.
 #: Finer ones take time and cannot be seen in a picture.
@@ -112,11 +112,9 @@ class Reliability(Result):
     def bin_rows(self) -> list[dict[str, float]]:
         """Return one plain dictionary for each bin: its numbers, interval and band."""
         names = ("bins_lower", "bins_upper", "interval_lower", "interval_upper")
-        columns = [getattr(self, name).tolist() for name in names]
-        return [
-            {**row, **dict(zip(names, ends, strict=True))}
-            for row, *ends in zip(self.bins.to_rows(), *columns, strict=True)
-        ]
+        return rows_of(
+            {**vars(self.bins), "gap": self.bins.gap, **{name: getattr(self, name) for name in names}}
+        )
 
 
 @takes_predictions

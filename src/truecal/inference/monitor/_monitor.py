@@ -392,10 +392,7 @@ class CalibrationMonitor:
             left_out += f" There are too many clusters to remember, and one in {share} counts by now."
         if not self._any_alarm:
             return f"No alarm: {evidence} (alarm at {self.threshold:.4g}).{left_out}"
-        change = None if self._contradictions else self.change
-        began = "" if change is None else f" {change.sentence}"
-        diagnosis = str(self.diagnosis)
-        return f"ALARM: {evidence}.{began} {diagnosis[0].upper()}{diagnosis[1:]}.{left_out}"
+        return f"ALARM: {evidence}. {finding(self)}{left_out}"
 
     def __repr__(self) -> str:
         return f"CalibrationMonitor(n={self.n:.10g}, evalue={self.evalue:.3g}, alarm={self.alarm})"
@@ -495,6 +492,13 @@ class CalibrationMonitor:
         from truecal.display import MonitorDisplay
 
         return MonitorDisplay.from_monitor(self, ax=ax, **options)
+
+
+def finding(monitor: CalibrationMonitor) -> str:
+    """Return when the change began and what changed, after an alarm; an impossible label has no time before it."""
+    change, what = None if monitor._contradictions else monitor.change, str(monitor.diagnosis)
+    began = "" if change is None else f"{change.sentence} "
+    return f"{began}{what[0].upper()}{what[1:]}."
 
 
 def _pair(reference: Any) -> tuple[Any, Any]:
