@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal._lib.numeric import lp_norm
 from truecal._lib.text import as_html, counted, level, sample_size
 from truecal._lib.types import FloatArray
 
@@ -432,25 +433,18 @@ def mean_over_classes(outcomes: Sequence[Estimate], share: Sequence[float] | Non
     >>> mean_over_classes([Estimate(0.1, norm=2.0), Estimate(0.7, norm=2.0)]).value
     0.5
     """
-    order = outcomes[0].norm or 1.0
-
-    part = [1.0] * len(outcomes) if share is None else share
-    total = math.fsum(part)
-
-    def combine(values: Sequence[float]) -> float:
-        largest = max(values)
-        if order == 1 or largest == 0:
-            return math.fsum(a * value for a, value in zip(part, values, strict=True)) / total
-        # Relative to the largest, so a large order does not round powers to 0.
-        powers = (a * (value / largest) ** order for a, value in zip(part, values, strict=True))
-        return largest * math.pow(math.fsum(powers) / total, 1 / order)
-
+    values, norm = np.array([outcome.value for outcome in outcomes]), outcomes[0].norm
+    weight = None if share is None else np.array(share)
+    if norm is None:
+        value = float(np.average(values, weights=weight))
+    else:
+        value = float(lp_norm(values, weight, norm, np.array([0, len(values)]))[0])
     notes = Counter(note for outcome in outcomes for note in outcome.notes)
     return Estimate(
-        combine([outcome.value for outcome in outcomes]),
+        value,
         notes=tuple(f"in {times} of {len(outcomes)} classes {note}" for note, times in notes.items()),
         estimator=outcomes[0].estimator,
-        norm=outcomes[0].norm,
+        norm=norm,
         n=outcomes[0].n,
         target=classes_target(len(outcomes)),
         classes=tuple(outcomes),
