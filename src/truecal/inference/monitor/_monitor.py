@@ -495,7 +495,7 @@ class CalibrationMonitor:
 
 
 def finding(monitor: CalibrationMonitor) -> str:
-    """Return when the change began and what changed, after an alarm; an impossible label has no time before it."""
+    """Return what changed and, unless a label contradicted a score of exactly 0 or 1, when the change began."""
     change, what = None if monitor._contradictions else monitor.change, str(monitor.diagnosis)
     began = "" if change is None else f"{change.sentence} "
     return f"{began}{what[0].upper()}{what[1:]}."
