@@ -41,18 +41,6 @@ def jsonable(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def rows_of(columns: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return one plain dictionary for each element of the arrays among columns of equal length.
-
-    Examples
-    --------
-    >>> rows_of({"score": np.array([0.1, 0.7]), "label": np.array([0.0, 1.0]), "n": 2})
-    [{'score': 0.1, 'label': 0.0}, {'score': 0.7, 'label': 1.0}]
-    """
-    arrays = {name: column.tolist() for name, column in columns.items() if isinstance(column, np.ndarray)}
-    return [dict(zip(arrays, values, strict=True)) for values in zip(*arrays.values(), strict=True)]
-
-
 #: Most characters of the fields of a result in its repr.
 _LONGEST_REPR = 1200
 
@@ -84,6 +72,12 @@ class Result:
 
     def _repr_html_(self) -> str | None:
         return as_html(*self._notebook())
+
+    @staticmethod
+    def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, float]]:
+        """Return one plain dictionary for each element of the arrays among columns of equal length."""
+        arrays = {name: column.tolist() for name, column in columns.items() if isinstance(column, np.ndarray)}
+        return [dict(zip(arrays, values, strict=True)) for values in zip(*arrays.values(), strict=True)]
 
     def _notebook(self) -> tuple[str, list[list[str]]]:
         """Return what notebooks show: text, whose columns become tables, and one more table, or no rows."""
@@ -160,7 +154,7 @@ class BinTable(Result):
 
     def to_rows(self) -> list[dict[str, float]]:
         """Return one plain dictionary for each bin."""
-        return rows_of({**vars(self), "gap": self.gap})
+        return self._rows_of({**vars(self), "gap": self.gap})
 
     def __str__(self) -> str:
         lines = ["   lower    upper     count  score  label     gap"]

@@ -35,7 +35,7 @@ from truecal.inference.dependence import are_single_rows
 from truecal.inference.resample import redraws
 from truecal.multiscale import Runs, analyse, enough_clusters
 from truecal.multiscale import band as rising_band
-from truecal.results import BinTable, Result, rows_of
+from truecal.results import BinTable, Result
 
 #: Samples with more distinct scores are merged into this many blocks of equal mass and as many of equal width.
 #: Finer ones take time and cannot be seen in a picture.
@@ -112,7 +112,7 @@ class Reliability(Result):
     def bin_rows(self) -> list[dict[str, float]]:
         """Return one plain dictionary for each bin: its numbers, interval and band."""
         names = ("bins_lower", "bins_upper", "interval_lower", "interval_upper")
-        return rows_of(
+        return self._rows_of(
             {**vars(self.bins), "gap": self.bins.gap, **{name: getattr(self, name) for name in names}}
         )
 

@@ -30,7 +30,7 @@ from truecal.data.clusters import Clusters, variance_factor
 from truecal.data.question import as_sample
 from truecal.data.sample import Sample, prefix_sums
 from truecal.exceptions import InputError
-from truecal.results import Result, rows_of
+from truecal.results import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class NetBenefit(Result):
 
     def to_rows(self) -> list[dict[str, float]]:
         """Return one plain dictionary for each threshold."""
-        return rows_of(vars(self))
+        return self._rows_of(vars(self))
 
     def __str__(self) -> str:
         interval = f"{level(self.confidence_level)} interval"
