@@ -7,7 +7,6 @@ adds up also counts what is wrong; if there are any, a second one looks at their
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, overload
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from truecal._lib.checks import check_choice
 from truecal.data import _expressions as expressions
 from truecal.data._expressions import Fault, Frame, collect
-from truecal.data.arrays import WEIGHT_KINDS, check_multiclass, class_target, to_python
+from truecal.data.arrays import WEIGHT_KINDS, check_multiclass, to_python
 from truecal.data.cells import (
     GREATEST_INSIDE,
     LEAST_INSIDE,
@@ -32,8 +31,8 @@ from truecal.data.cells import (
 from truecal.data.clusters import MOST_PAIRS, N_BLOCKS, cluster_keys, make_clusters, number_clusters
 from truecal.data.faults import no_weight, warn_of_classes
 from truecal.data.groups import keyed, listed, rows_by_key
-from truecal.data.labels import check_pos_label
-from truecal.data.question import EQUAL_CLUSTERS, refuse_shift
+from truecal.data.labels import event_of
+from truecal.data.question import EQUAL_CLUSTERS, refuse_counted_from_one
 from truecal.exceptions import InputError, Remedy, first_of
 
 #: The cell of rows whose weight is zero. Those of faults count down from -1.
@@ -41,6 +40,9 @@ _LEFT_OUT = -1000
 
 #: Rows whose sums by group Polars forms at once.
 _ROWS_AT_ONCE = 10**7
+
+#: Rows that show whether labels are counted from 1.
+_ENOUGH_ROWS = 10**5
 
 _SUMS = ("count", "score_sum", "positives", "lower")
 _SQUARES = ("squares", "positive_squares")
@@ -171,7 +173,7 @@ def summarize(
     rows = _rows_in_cells(data, [*groups, *units], event.hit, event.score, checks, weighted=weighted)
     sums = _collect_sums(rows, groups, weighted=weighted, squares=sampling)
     _refuse(sums, rows, faults, weight)
-    if event.numbered:
+    if event.numbered > 2:
         _refuse_counted_from_one(data, label, event.numbered)
     parts = _split(sums, groups, _type_of_scores(schema, scores), event.target)
     if not logits:
@@ -230,9 +232,12 @@ def _read_event(
         data = data.with_columns(_top=nw.max_horizontal("_p0", "_p1"))
     whole = expressions.is_whole(kind)
     data, fault = expressions.read_classes(data, label, classes, missing=missing, whole=whole)
-    event = _choose(classes, pos_label, top=multiclass == "top")
-    if labels is None and len(classes) > 2 and classes == list(range(len(classes))):
-        event = event._replace(numbered=len(classes))
+    k, target = event_of(classes, multiclass, pos_label)
+    numbered = len(classes) if labels is None and classes == list(range(len(classes))) else 0
+    if k is None:
+        event = _Event(expressions.is_top(len(classes)), nw.col("_top"), target, numbered)
+    else:
+        event = _Event((nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), target, numbered)
     return data, event, [*faults, fault]
 
 
@@ -266,16 +271,6 @@ def _check_columns(
             raise InputError(
                 f"holds {schema[name]}, which cannot be a group", argument=expressions.name_column(name)
             )
-
-
-def _choose(classes: list[Any], pos_label: Any, *, top: bool) -> _Event:
-    """Return the event of the top label, or of one class."""
-    if top or (pos_label is None and len(classes) > 2):
-        return _Event(
-            expressions.is_top(len(classes)), nw.col("_top"), f"top label of {len(classes)} classes"
-        )
-    k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
-    return _Event((nw.col("_true") == k).cast(nw.Float64), nw.col(f"_p{k}"), class_target(classes, k))
 
 
 def _rows_in_cells(
@@ -373,29 +368,12 @@ def _refuse(sums: nw.DataFrame[Any], rows: Frame, faults: list[Fault], weight: s
 
 
 def _refuse_counted_from_one(data: Frame, label: str, n_classes: int) -> None:
-    """Refuse labels without 0 if the class of the column before is clearly the more probable one."""
-    true, gain = nw.col("_true"), nw.col("_gain")
-    if expressions.collect(data.select(low=true.min()))["low"].item() < 1:
-        return
-
-    def at(shift: int) -> nw.Expr:
-        """Return the probability of the class of the label, or of another one."""
-        ours = [
-            nw.when(true == k).then(nw.col(f"_p{k - shift}")).otherwise(0.0).alias(f"_at{k}")
-            for k in range(1, n_classes)
-        ]
-        return nw.max_horizontal(*ours)
-
-    data = data.with_columns(_given=at(0), _before=at(1))
-    data = data.with_columns(_gain=nw.col("_before") - nw.col("_given"))
-    data = data.with_columns(_square=gain * gain, _one=nw.lit(1.0))
-    names = ("_one", "_given", "_before", "_square")
-    n, given, before, square = (
-        float(column.item())
-        for column in expressions.collect(data.select(nw.col(*names).sum())).iter_columns()
-    )
-    spread = math.sqrt(max(square / n - ((before - given) / n) ** 2, 0.0))
-    refuse_shift(int(n), given / n, before / n, spread, expressions.name_column(label))
+    """Refuse labels without 0 if the first rows show that they are counted from 1."""
+    true, names = nw.col("_true"), [f"_p{k}" for k in range(n_classes)]
+    if collect(data.select(low=true.min()))["low"].item() >= 1:
+        rows = collect(data.select("_true", *names).head(_ENOUGH_ROWS))
+        proba = np.column_stack([rows[name].to_numpy() for name in names])
+        refuse_counted_from_one(rows["_true"].to_numpy(), proba, expressions.name_column(label))
 
 
 def _range_of_scores(rows: Frame, cell: int) -> str:

@@ -14,6 +14,7 @@ from truecal._lib.text import counted, listing
 from truecal.data.arrays import (
     NUMBERS,
     check_length,
+    class_target,
     refuse_missing,
     to_array,
     to_python,
@@ -266,6 +267,14 @@ def check_pos_label(pos_label: Any, classes: list[Any]) -> Any:
     if to_python(pos_label) not in classes:
         raise _not_among("classes", to_python(pos_label), classes)
     return to_python(pos_label)
+
+
+def event_of(classes: list[Any], multiclass: str | None, pos_label: Any) -> tuple[int | None, str]:
+    """Return the column of the class that is asked for, or None for the top label; and the event in words."""
+    if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
+        return None, f"top label of {len(classes)} classes"
+    k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
+    return k, class_target(classes, k)
 
 
 def classes_of(names: Sequence[Any], seen: Sequence[Any]) -> list[Any] | None:

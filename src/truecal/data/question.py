@@ -13,10 +13,10 @@ and Ramdas 2022). With :math:`e_k` the error among rows with the predicted class
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +42,15 @@ from truecal.data.arrays import (
     weights_are_counts,
 )
 from truecal.data.faults import warn_of_classes
-from truecal.data.labels import Codes, Labels, check_classes, check_pos_label, read_clusters
+from truecal.data.labels import Codes, Labels, check_classes, event_of, read_clusters
 from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
 from truecal.data.sample import Sample
-from truecal.data.width_bins import WidthCounting
+from truecal.data.width_bins import bins_to_count
 from truecal.exceptions import InputError, Remedy
 from truecal.results import Estimate, classes_target, mean_over_classes
+
+#: Probabilities of K classes, and the number of each row's true class.
+Table = tuple[NDArray[Any], NDArray[Any]]
 
 #: How a target says that clusters count the same, and not rows.
 EQUAL_CLUSTERS = ", every cluster counted once"
@@ -102,18 +105,18 @@ class Rows:
         """Whether there are neither weights nor clusters, and labels are the truth."""
         return self.weight is None and self.cluster is None and self.pseudo is None
 
-    def group(self, *, counting: WidthCounting | None = None) -> Sample:
+    def group(self, *, n_bins: int | None = None) -> Sample:
         """Return the sample; rows of weight 0 are left out.
 
         Parameters
         ----------
-        counting : WidthCounting, optional
-            How rows can be counted in bins, if the purpose only needs sums over them. Where that is quicker, a group
-            of the sample then has all rows of a bin or of a part of it, with their mean score.
+        n_bins : int, optional
+            Number of equal-width bins, if the purpose only needs sums over them. Where that is quicker, a group of the
+            sample then has all rows of a bin, with their mean score.
         """
-        counted = counting.count(self.label, self.score, self.target) if counting and self.plain else None
-        if counted is not None:
-            return counted
+        bins = bins_to_count(n_bins, self.score) if n_bins and self.plain else None
+        if bins is not None:
+            return bins.count(self.label, self.score, self.target)
         rows = self.kept()
         sampling = rows.weight is not None and not rows.counts
         if rows.pseudo is not None and rows.weight is None and rows.cluster is None:
@@ -136,41 +139,6 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassRows(Sequence[Rows]):
-    """The rows of each class against the rest, created on demand.
-
-    Attributes
-    ----------
-    column : ndarray of shape (n,)
-        Number of the true class of each row.
-    proba : ndarray of shape (n, K)
-        Probabilities of the classes.
-    targets : list of str
-        What the score of each class is the probability of, in words.
-    common : dict
-        The other attributes of `Rows`, which are the same for all classes.
-    """
-
-    column: NDArray[Any]
-    proba: NDArray[Any]
-    targets: list[str]
-    common: dict[str, Any]
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-    @overload
-    def __getitem__(self, k: int) -> Rows: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Rows]: ...
-    def __getitem__(self, k: int | slice) -> Rows | Sequence[Rows]:
-        if isinstance(k, slice):
-            return [self[one] for one in range(*k.indices(len(self)))]
-        k = range(len(self))[k]
-        return Rows(self.column == k, self.proba[:, k], target=self.targets[k], **self.common)
-
-
-@dataclass(frozen=True, eq=False)
 class Question:
     """What is asked of predictions, with the samples that answer it.
 
@@ -178,7 +146,7 @@ class Question:
     ----------
     samples : tuple of Sample
         One, one for each class of the same rows, or one for each part of the rows.
-    rows : sequence of Rows, or None
+    rows : tuple of Rows, or None
         Their rows; None for a Sample, whose rows are gone.
     apart : bool
         Whether the samples have different rows, those of each predicted class, and count by their numbers.
@@ -187,7 +155,7 @@ class Question:
     """
 
     samples: tuple[Sample, ...]
-    rows: Sequence[Rows] | None = None
+    rows: tuple[Rows, ...] | None = None
     apart: bool = False
     multilabel: bool = False
 
@@ -242,7 +210,7 @@ class Question:
         return self.rows is not None and self.rows[0].counts
 
     @property
-    def _own_rows(self) -> Sequence[Rows]:
+    def _own_rows(self) -> tuple[Rows, ...]:
         """All rows, each once."""
         return () if self.rows is None else self.rows if self.apart else self.rows[:1]
 
@@ -254,10 +222,9 @@ class Question:
 
     def of_each(self) -> list[Question]:
         """Return the question about each class or part by itself."""
-        rows: Sequence[Sequence[Rows] | None] = [None] * len(self.samples)
-        if self.rows is not None:
-            rows = [(one,) for one in self.rows]
-        return [Question((sample,), one) for sample, one in zip(self.samples, rows, strict=True)]
+        if self.rows is None:
+            return [Question((sample,)) for sample in self.samples]
+        return [Question((sample,), (rows,)) for sample, rows in zip(self.samples, self.rows, strict=True)]
 
     def pooled(self) -> Rows:
         """Return the rows of all labels as one: each row is a cluster."""
@@ -281,16 +248,14 @@ class Question:
         return replace(mean, target=self.target, **self.size_fields)
 
 
-def ask(
-    y_true: Any, y_proba: Any = None, *, counting: WidthCounting | None = None, **reading: Any
-) -> Question:
+def ask(y_true: Any, y_proba: Any = None, *, n_bins: int | None = None, **reading: Any) -> Question:
     """Check predictions, and return what is asked of them.
 
     Parameters
     ----------
     y_true, y_proba, **reading
         As for `truecal.Sample.from_predictions`; or a `Sample` alone.
-    counting : WidthCounting, optional
+    n_bins : int, optional
         As for `Rows.group`.
 
     Examples
@@ -298,27 +263,23 @@ def ask(
     >>> ask([2, 0], [[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]], multiclass="classwise").target
     'mean over 3 classes, each against the rest'
     """
-    if reading.get("multiclass") == TOP_BY_CLASS:
-        rows: Sequence[Rows] = _parts(y_true, y_proba, reading)
-        return Question(tuple(part.group(counting=counting) for part in rows), rows, apart=True)
-    if reading.get("multiclass") == MULTILABEL:
+    multiclass, table = reading.get("multiclass"), None
+    if multiclass == TOP_BY_CLASS:
+        rows = _parts(y_true, y_proba, reading)
+    elif multiclass == MULTILABEL:
         rows = _labels(y_true, y_proba, reading)
-        return Question(tuple(part.group(counting=counting) for part in rows), rows, multilabel=True)
-    if isinstance(y_true, Sample):
+    elif isinstance(y_true, Sample):
         return Question(as_samples(y_true, y_proba, **reading))
-    rows = read_rows(y_true, y_proba, **reading)
-    if rows[0].weight is not None:
-        rows = [one.kept() for one in rows]
-    return Question(_group(rows, counting), rows)
-
-
-def _group(rows: Sequence[Rows], counting: WidthCounting | None = None) -> tuple[Sample, ...]:
-    """Return the sample of each set of rows; classes may be counted all at once."""
-    if counting is not None and len(rows) > 1 and isinstance(rows, ClassRows) and rows[0].plain:
-        counted = counting.count_classes(rows.column, rows.proba, rows.targets)
-        if counted is not None:
-            return tuple(counted)
-    return tuple(one.group(counting=counting) for one in rows)
+    else:
+        rows, table = _read(y_true, y_proba, **reading)
+        rows = tuple(one.kept() for one in rows)
+    bins = bins_to_count(n_bins, table[0]) if n_bins and table is not None and rows[0].plain else None
+    if bins is not None and table is not None:
+        samples: Iterable[Sample] = bins.count_classes(*table, [one.target for one in rows])
+    else:
+        samples = (one.group(n_bins=n_bins) for one in rows)
+    apart, multilabel = multiclass == TOP_BY_CLASS, multiclass == MULTILABEL
+    return Question(tuple(samples), rows, apart=apart, multilabel=multilabel)
 
 
 def as_samples(
@@ -334,7 +295,7 @@ def as_samples(
     (Sample(n=2, groups=2, target='top label of 3 classes'),)
     """
     if not isinstance(y_true, Sample):
-        return _group(read_rows(y_true, y_proba, logits=logits, **reading))
+        return tuple(rows.group() for rows in read_rows(y_true, y_proba, logits=logits, **reading))
     given = [name for name, value in {"y_proba": y_proba, **reading}.items() if value is not None]
     if given:
         raise InputError(
@@ -396,7 +357,19 @@ def no_use_for_clusters(clusters: Any, function: str) -> None:
 # --- From arrays to rows ---------------------------------------------------------------------------
 
 
-def read_rows(
+def read_rows(y_true: Any, y_proba: Any, **reading: Any) -> tuple[Rows, ...]:
+    """Check predictions, and return their rows in the order in which they came; K of them for classwise.
+
+    Examples
+    --------
+    >>> (rows,) = read_rows([2, 0], [[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    >>> rows.score.tolist(), rows.label.tolist()
+    ([0.7, 0.5], [True, False])
+    """
+    return _read(y_true, y_proba, **reading)[0]
+
+
+def _read(
     y_true: Any,
     y_proba: Any,
     *,
@@ -408,15 +381,8 @@ def read_rows(
     clusters: Any = None,
     logits: bool = False,
     **unknown: Any,
-) -> Sequence[Rows]:
-    """Check predictions, and return their rows in the order in which they came; K of them for classwise.
-
-    Examples
-    --------
-    >>> (rows,) = read_rows([2, 0], [[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
-    >>> rows.score.tolist(), rows.label.tolist()
-    ([0.7, 0.5], [True, False])
-    """
+) -> tuple[tuple[Rows, ...], Table | None]:
+    """Return the rows, and for classwise the table that they were read from."""
     _refuse_unknown(unknown)
     if y_proba is None:
         raise InputError(
@@ -425,16 +391,17 @@ def read_rows(
     warn_of_other_order(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight, clusters=clusters)
     check_multiclass(multiclass, pos_label)
     proba, names = _read_scores(y_proba, logits=logits)
+    classes = None if labels is None else _names_of_classes(labels)
     if isinstance(y_true, ImperfectLabels):
         common = _weights_and_clusters(sample_weight, weighting, clusters, len(proba))
-        return (_rows_of_pseudo_labels(y_true, proba, names, multiclass, pos_label, labels, common),)
+        chosen = _choose_score(y_true, proba, classes or names, multiclass, pos_label)
+        return (_rows_of_pseudo_labels(y_true, *chosen, common),), None
     truth = Labels(y_true, len(proba))
     _refuse_other_order(names, truth.column_names)
     common = _weights_and_clusters(sample_weight, weighting, clusters, len(proba))
-    classes = None if labels is None else to_array(labels, "labels")[0].ravel().tolist()
     if proba.ndim == 1 and classes is None and (multiclass is None or pos_label is not None):
         target = f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
-        return (_rows(truth.binary(pos_label), proba, target, common),)
+        return (_rows(truth.binary(pos_label), proba, target, common),), None
     if proba.ndim == 1:
         proba = np.column_stack([1 - proba, proba])
         if classes is not None and pos_label is not None:  # the one column is that of pos_label
@@ -442,42 +409,29 @@ def read_rows(
     column, found = truth.columns(proba.shape[1], pos_label=pos_label, classes=classes, names=names)
     if classes is None and found == list(range(len(found))):
         refuse_counted_from_one(column, proba)
-    positive = None if pos_label is None else found.index(truth.as_label(pos_label))
-    return _rows_of_classes(proba, column, found, multiclass, positive, common)
-
-
-def _rows_of_classes(
-    proba: NDArray[np.floating[Any]],
-    column: NDArray[Any],
-    classes: list[Any],
-    multiclass: str | None,
-    positive: int | None,
-    common: dict[str, Any],
-) -> Sequence[Rows]:
-    """Return the rows for probabilities of several classes."""
+    if multiclass == "classwise" and pos_label is None:
+        each = [(column == k, proba[:, k], class_target(found, k)) for k in range(len(found))]
+        return tuple(_rows(*one, common) for one in each), (proba, column)
     if multiclass is not None and multiclass.startswith("top_"):
-        return (Rows(**_top_k(proba, column, multiclass), **common),)
-    if multiclass == "top" or (multiclass is None and positive is None and len(classes) > 2):
-        top = proba.argmax(axis=1)
-        score = np.take_along_axis(proba, top[:, np.newaxis], axis=1)[:, 0]
-        return (_rows(top == column, score, f"top label of {len(classes)} classes", common),)
-    if multiclass == "classwise" and positive is None:
-        targets = [class_target(classes, k) + _suffix(common) for k in range(len(classes))]
-        return ClassRows(column, proba, targets, common)
-    k = 1 if positive is None else positive
-    return (_rows(column == k, proba[:, k], class_target(classes, k), common),)
+        return (_rows(*_top_k(proba, column, multiclass), common),), None
+    k, target = event_of(found, multiclass, None if pos_label is None else truth.as_label(pos_label))
+    if k is None:
+        return (_rows(proba.argmax(axis=1) == column, proba.max(axis=1), target, common),), None
+    return (_rows(column == k, proba[:, k], target, common),), None
 
 
-def _rows_of_pseudo_labels(
+def _names_of_classes(labels: Any) -> list[Any]:
+    return to_array(labels, "labels")[0].ravel().tolist()
+
+
+def _choose_score(
     truth: ImperfectLabels,
     proba: NDArray[np.floating[Any]],
     names: list[Any] | None,
     multiclass: str | None,
     pos_label: Any,
-    labels: Any,
-    common: dict[str, Any],
-) -> Rows:
-    """Return rows whose labels are of one of the kinds of `truecal.labels`."""
+) -> tuple[NDArray[np.floating[Any]], str]:
+    """Return the scores that labels of one of the kinds of `truecal.labels` are compared with, and their target."""
     if len(truth) != len(proba):
         raise InputError(
             f"has {len(truth):,} rows, y_proba has {len(proba):,}. They must have the same length",
@@ -491,17 +445,18 @@ def _rows_of_pseudo_labels(
             value=multiclass,
             remedy="Use 'top', or choose a class with pos_label.",
         )
-    score, target = proba, "P(y = 1)"
-    if proba.ndim == 2:
-        n_classes = proba.shape[1]
-        given = names or list(range(n_classes))
-        classes = given if labels is None else to_array(labels, "labels")[0].ravel().tolist()
-        check_classes(classes, n_classes)
-        if pos_label is None and (n_classes > 2 or multiclass == "top"):
-            score, target = proba.max(axis=1), f"top label of {n_classes} classes"
-        else:
-            k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
-            score, target = proba[:, k], class_target(classes, k)
+    if proba.ndim == 1:
+        return proba, "P(y = 1)"
+    classes = names or list(range(proba.shape[1]))
+    check_classes(classes, proba.shape[1])
+    k, target = event_of(classes, multiclass, pos_label)
+    return proba.max(axis=1) if k is None else proba[:, k], target
+
+
+def _rows_of_pseudo_labels(
+    truth: ImperfectLabels, score: NDArray[np.floating[Any]], target: str, common: dict[str, Any]
+) -> Rows:
+    """Return rows whose labels are of one of the kinds of `truecal.labels`."""
     pseudo = truth.at(score.astype(np.float64), common["cluster"])
     if pseudo.exact:
         return _rows(pseudo.value == 1, score, target, common)
@@ -599,9 +554,8 @@ def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, .
             argument="y_true",
         )
     named = columns or names or list(range(truth.shape[1]))
-    named = (
-        named if reading.get("labels") is None else to_array(reading["labels"], "labels")[0].ravel().tolist()
-    )
+    if reading.get("labels") is not None:
+        named = _names_of_classes(reading["labels"])
     check_classes(named, truth.shape[1])
     options = {**reading, "multiclass": None, "labels": None}
     found = []
@@ -635,29 +589,20 @@ def refuse_counted_from_one(
         return
     rows, column = np.arange(len(column)), column.astype(np.intp)
     given, before = proba[rows, column].astype(np.float64), proba[rows, column - 1].astype(np.float64)
-    spread = float((before - given).std())
-    refuse_shift(len(rows), float(given.mean()), float(before.mean()), spread, argument, remedy)
-
-
-def refuse_shift(
-    n: int, given: float, before: float, spread: float, argument: str, remedy: str | Remedy = Remedy.LABELS
-) -> None:
-    """Refuse `n` labels without 0 if they are clearly counted from 1.
-
-    `given` and `before` are mean probabilities of the class of the label and of the one before, and `spread` is the
-    standard deviation of their differences.
-    """
-    if n >= _FEW_ROWS and before - given > _CLEAR * spread / math.sqrt(n):
+    gain = before - given
+    if len(rows) >= _FEW_ROWS and gain.mean() > _CLEAR * gain.std() / math.sqrt(len(rows)):
         raise InputError(
             f"has no label 0, and the probabilities fit labels that are counted from 1: the mean probability of the "
-            f"true class is then {before:.3g}, and {given:.3g} if the first column is class 0",
+            f"true class is then {before.mean():.3g}, and {given.mean():.3g} if the first column is class 0",
             argument=argument,
             remedy=remedy,
         )
 
 
-def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str) -> dict[str, Any]:
-    """Return whether the true class is among the k most probable ones, and their total probability."""
+def _top_k(
+    proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str
+) -> tuple[NDArray[Any], FloatArray, str]:
+    """Return whether the true class is among the k most probable ones, their total probability, and the target."""
     classes = proba.shape[1]
     k = min(5, classes - 1) if multiclass == "top_k" else int(multiclass.removeprefix("top_"))
     if not 1 <= k < classes:
@@ -670,4 +615,4 @@ def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: s
     best = np.argsort(-proba, axis=1, kind="stable")[:, :k]
     score = np.minimum(np.take_along_axis(proba, best, axis=1).sum(axis=1, dtype=np.float64), 1.0)
     label = (best == column[:, np.newaxis]).any(axis=1)
-    return {"label": label, "score": score, "target": f"top {k} of {classes} classes"}
+    return label, score, f"top {k} of {classes} classes"

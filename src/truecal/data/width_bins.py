@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,6 @@ from numpy.typing import NDArray
 from truecal._lib.numeric import IntArray, run_ends
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-
-#: Labels and scores of rows.
-Columns = tuple[NDArray[Any], NDArray[Any]]
 
 #: Fewer scores than this are faster to sort than to count.
 _FEWEST_SCORES = 1 << 13
@@ -35,32 +31,11 @@ def width_edges(k: NDArray[Any], n_bins: Any, dtype: np.dtype[Any]) -> FloatArra
     return np.asarray((k / n_bins).astype(dtype, copy=False), dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class WidthCounting:
-    """How to count rows in `n_bins` equal-width bins, where that is exact and faster than sorting."""
-
-    n_bins: int
-
-    def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> Sample | None:
-        """Return the sample whose groups are the bins that have rows; None if there are too few rows or too many."""
-        bins = self._bins(len(score), score)
-        return None if bins is None else bins.count(label, score, target)
-
-    def count_classes(
-        self, column: NDArray[Any], proba: NDArray[Any], targets: Sequence[str]
-    ) -> Iterator[Sample] | None:
-        """Return the same for all classes, each against the rest."""
-        bins = self._bins(len(proba), proba)
-        return None if bins is None else bins.count_classes(column, proba, targets)
-
-    def _bins(self, n_rows: int, scores: NDArray[Any]) -> WidthBins | None:
-        exact = (
-            scores.size >= _FEWEST_SCORES
-            and self.n_bins <= n_rows <= _MOST_ROWS
-            # The edges must be far apart in the type of the scores.
-            and self.n_bins * float(np.finfo(scores.dtype).eps) < 0.25
-        )
-        return WidthBins(self.n_bins, scores.dtype) if exact else None
+def bins_to_count(n_bins: int, scores: NDArray[Any]) -> WidthBins | None:
+    """Return the bins in which scores of shape (n,) or (n, K) are counted; None if they are better sorted."""
+    edges_differ = n_bins * float(np.finfo(scores.dtype).eps) < 0.25  # in the type of the scores, and by far
+    exact = edges_differ and n_bins <= len(scores) <= _MOST_ROWS
+    return WidthBins(n_bins, scores.dtype) if exact and scores.size >= _FEWEST_SCORES else None
 
 
 class WidthBins:
@@ -82,101 +57,79 @@ class WidthBins:
             k += score >= self.upper[k]
         return k
 
-    def count(self, label: NDArray[Any], score: NDArray[Any], target: str) -> CountedSample:
+    def count(self, label: NDArray[Any], score: NDArray[Any], target: str = "P(y = 1)") -> CountedSample:
         """Return the sample whose groups are the bins that have rows."""
-        sums = CellSums(2 * self.n_bins)
+        sums = np.zeros((3, 2 * self.n_bins))  # bin k has the columns 2k and 2k + 1, for the two labels
         bin_of = np.empty(len(score), dtype=np.min_scalar_type(self.n_bins))
         for first in range(0, len(score), _STEP):
             step = slice(first, first + _STEP)
-            values = score[step].astype(np.float64, copy=False)
-            bin_of[step] = place = self.index(values)
-            sums.add_labelled(place, label[step], values)
-        return self._sample(*sums.by_label(), target, lambda: (label, score), bin_of)
+            values = np.ascontiguousarray(score[step], dtype=np.float64)
+            bin_of[step] = cell = self.index(values)
+            cell <<= 1
+            cell |= label[step].astype(np.intp, copy=False)
+            add_exactly(sums, cell, values)
+        by_label = sums.reshape(3, -1, 2)
+        return self._sample(by_label.sum(axis=2), by_label[0, :, 1], target, bin_of, score, label)
 
     def count_classes(
-        self, column: NDArray[Any], proba: NDArray[Any], targets: Sequence[str]
+        self, proba: NDArray[Any], column: NDArray[Any], targets: Iterable[str]
     ) -> Iterator[CountedSample]:
-        """Return the same for all classes, each against the rest."""
-        n_classes = proba.shape[1]
-        offset = np.arange(n_classes) * self.n_bins
-        n_cells = n_classes * self.n_bins
-        sums = CellSums(n_cells)
-        step = max(_STEP, 2 * n_cells) // n_classes
+        """Return the same for each class against the rest; `column` has the number of each row's class."""
+        n_classes, n_bins = proba.shape[1], self.n_bins
+        sums = np.zeros((3, n_classes * n_bins))
+        bin_of = np.empty(proba.shape, dtype=np.min_scalar_type(n_bins))
+        step = max(_STEP, 2 * sums.shape[1]) // n_classes
         for first in range(0, len(proba), step):
-            values = proba[first : first + step].astype(np.float64, copy=False)
-            cell = self.index(values)
-            cell += offset
-            sums.add(cell.ravel(), values.ravel())
-        own = np.take_along_axis(proba, column[:, np.newaxis], axis=1)[:, 0].astype(np.float64, copy=False)
-        positives = np.bincount(self.index(own) + column * self.n_bins, minlength=n_cells).astype(np.float64)
+            rows = slice(first, first + step)
+            values = proba[rows].astype(np.float64, copy=False)
+            bin_of[rows] = cell = self.index(values)
+            cell += np.arange(n_classes) * n_bins
+            add_exactly(sums, cell.ravel(), values.ravel())
+        table = sums.reshape(3, n_classes, n_bins)
         for k, target in enumerate(targets):
-            bins = slice(k * self.n_bins, (k + 1) * self.n_bins)
-            rows = partial(_class_rows, column, proba, k)
-            yield self._sample(sums.table[:, bins], positives[bins], target, rows)
+            label = column == k
+            positives = np.bincount(bin_of[label, k], minlength=n_bins).astype(np.float64)
+            yield self._sample(table[:, k], positives, target, bin_of[:, k], proba[:, k], label)
 
     def _sample(
         self,
         table: FloatArray,
         positives: FloatArray,
         target: str,
-        columns: Callable[[], Columns],
-        bin_of: NDArray[Any] | None = None,
+        row_bin: NDArray[Any],
+        row_score: NDArray[Any],
+        row_label: NDArray[Any],
     ) -> CountedSample:
-        """Return the sample of bins with these sums, as those of `CellSums`; a mean is kept inside its bin."""
+        """Return the sample of bins with these sums, as those of `add_exactly`; a mean is kept inside its bin."""
         kept = np.flatnonzero(table[0])
-        mean = mean_in_cell(table[:, kept], self.lower[kept], self.upper[kept])
-
-        def by_row(value: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-            of_bin = np.zeros(self.n_bins)
-            of_bin[kept] = value
-            _, score = columns()
-            for first in range(0, len(score), _STEP):
-                step = slice(first, first + _STEP)
-                values = score[step].astype(np.float64, copy=False)
-                yield values, of_bin.take(self.index(values) if bin_of is None else bin_of[step])
-
+        rows, coarse, fine = table[:, kept]
+        lower, upper = self.lower[kept], self.upper[kept]
         return CountedSample(
-            score=mean,
-            count=table[0, kept],
+            score=np.clip((coarse + fine) / rows, lower, np.nextafter(upper, 0)),
+            count=rows,
             positives=positives[kept],
             dtype=self.dtype,
             target=target,
-            lower=self.lower[kept],
+            lower=lower,
             width=float((self.upper - self.lower).max()),
-            columns=columns,
-            by_row=by_row,
+            bin=kept,
+            row_bin=row_bin,
+            row_score=row_score,
+            row_label=row_label,
         )
 
 
-def _class_rows(column: NDArray[Any], proba: NDArray[Any], k: int) -> Columns:
-    return column == k, proba[:, k]
+def add_exactly(sums: FloatArray, cell: IntArray, score: FloatArray) -> None:
+    """Add rows to the sums of their cells: numbers of rows, and scores in a coarse and a fine part.
 
-
-class CellSums:
-    """Sums by cell that are exact for any order of rows: rows, and their scores in a coarse and a fine part."""
-
-    def __init__(self, n_cells: int) -> None:
-        self.table = np.zeros((3, n_cells))
-
-    def add(self, cell: IntArray, score: FloatArray) -> None:
-        """Add rows; `cell` is the number of the cell of each."""
-        rows, coarse, fine = self.table
-        rows += np.bincount(cell, minlength=len(rows))
-        part = rounded(score, _COARSE)
-        coarse += np.bincount(cell, part, len(rows))
-        np.subtract(score, part, out=part)
-        fine += np.bincount(cell, rounded(part, _FINE, out=part), len(rows))
-
-    def add_labelled(self, cell: IntArray, label: NDArray[Any], score: FloatArray) -> None:
-        """Add rows to cells that are split by label: cell c has the numbers 2c and 2c + 1."""
-        cell <<= 1
-        cell |= label.astype(np.intp, copy=False)
-        self.add(cell, score)
-
-    def by_label(self) -> tuple[FloatArray, FloatArray]:
-        """Return the table of cells that were split by label, and the positive labels of each cell."""
-        table = self.table.reshape(3, -1, 2)
-        return table.sum(axis=2), table[0, :, 1]
+    The two parts are exact for any order of the rows.
+    """
+    rows, coarse, fine = sums
+    rows += np.bincount(cell, minlength=len(rows))
+    part = rounded(score, _COARSE)
+    coarse += np.bincount(cell, part, len(rows))
+    np.subtract(score, part, out=part)
+    fine += np.bincount(cell, rounded(part, _FINE, out=part), len(rows))
 
 
 def rounded(values: FloatArray, unit: float, out: FloatArray | None = None) -> FloatArray:
@@ -187,15 +140,9 @@ def rounded(values: FloatArray, unit: float, out: FloatArray | None = None) -> F
     return np.asarray(multiple)
 
 
-def mean_in_cell(table: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return mean scores, which rounding must not move out of their cells [lower, upper)."""
-    rows, coarse, fine = table
-    return np.asarray(np.clip((coarse + fine) / rows, lower, np.nextafter(upper, 0)))
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CountedSample(Sample):
-    """A sample with groups of different scores: their mean, off by at most 2^-53, rows and labels.
+    """A sample whose groups are bins of different scores: their mean, off by at most 2^-53, rows and labels.
 
     Attributes
     ----------
@@ -203,17 +150,18 @@ class CountedSample(Sample):
         No score of a group is below this, and all of the group before are.
     width : float
         No score of a group is farther above `lower`.
-    columns : callable
-        Returns the labels and the scores of all rows.
-    by_row : callable
-        Given a value for each group, yields the scores of some rows, and the values of their groups, until all rows had
-        their turn.
+    bin : ndarray of shape (n_groups,)
+        Number of the bin of each group.
+    row_bin, row_score, row_label : ndarray of shape (n,)
+        Bins, scores and labels of the rows.
     """
 
-    lower: FloatArray = field(kw_only=True)
-    width: float = field(kw_only=True)
-    columns: Callable[[], Columns] = field(kw_only=True)
-    by_row: Callable[[FloatArray], Iterator[tuple[FloatArray, FloatArray]]] = field(kw_only=True)
+    lower: FloatArray
+    width: float
+    bin: IntArray
+    row_bin: NDArray[Any]
+    row_score: NDArray[Any]
+    row_label: NDArray[Any]
 
     def distance(self, level: FloatArray, start: IntArray, p: float) -> FloatArray:
         """Return the l_p distance of the scores of the rows from the level of their run of groups."""
@@ -222,15 +170,19 @@ class CountedSample(Sample):
         largest = 2.0 ** math.ceil(p * math.log2(farthest))  # the largest power of a distance
         mean = self._mean_power(level_of, p, largest) if largest > _SMALLEST_POWER else 0.0
         if mean <= _SMALLEST_MEAN * largest:
-            ordered = Sample.from_rows(*self.columns())
+            ordered = Sample.from_rows(self.row_label, self.row_score)
             return ordered.distance(level, ordered.score.searchsorted(self.lower[start]), p)
         return np.array([mean ** (1 / p)])
 
     def _mean_power(self, level_of: FloatArray, p: float, largest: float) -> float:
         """Return the mean of the distances to the power of p."""
+        of_bin = np.zeros(int(self.bin[-1]) + 1)
+        of_bin[self.bin] = level_of
         sums = []
-        for score, gap in self.by_row(level_of):
-            np.subtract(score, gap, out=gap)
+        for first in range(0, len(self.row_score), _STEP):
+            step = slice(first, first + _STEP)
+            gap = of_bin.take(self.row_bin[step])
+            np.subtract(self.row_score[step], gap, out=gap)
             np.abs(gap, out=gap)
             gap **= p
             high = rounded(gap, _HIGH * largest)

@@ -20,7 +20,6 @@ from truecal.results import Estimates
 
 if TYPE_CHECKING:
     from truecal.data.sample import Sample, ScoreGroups
-    from truecal.data.width_bins import WidthCounting
     from truecal.results import Estimate
 
 #: A function of a census and the estimator's arguments; or the estimator itself.
@@ -74,9 +73,9 @@ class EstimatorSpec:
         Other names of the estimator.
     options : dict
         Its keyword parameters other than `norm`, with their defaults.
-    counting : callable or None
-        `WidthCounting`, if the estimator depends on the rows only through their sums over `n_bins` equal-width bins, so
-        that they can be counted and need not be sorted.
+    counting : bool
+        Whether the estimator depends on the rows only through their sums over `n_bins` equal-width bins, so that they
+        can be counted and need not be sorted.
     takes_blocks : bool
         Whether the function takes a `Sample` or a `Block` of many, and returns `Estimates`.
     truth : callable, "plug-in" or None
@@ -101,7 +100,7 @@ class EstimatorSpec:
     range: tuple[float, float]
     aliases: tuple[str, ...]
     options: dict[str, Any]
-    counting: Callable[[int], WidthCounting] | None = None
+    counting: bool = False
     takes_blocks: bool = False
     truth: Truth = None
     limit: Callable[[float], float] | None = None
@@ -291,7 +290,7 @@ def register_estimator(
     range: tuple[float, float] = (0.0, 1.0),
     aliases: tuple[str, ...] = (),
     alias_norms: Mapping[str, float] = MappingProxyType({}),
-    counting: Callable[[int], WidthCounting] | None = None,
+    counting: bool = False,
     takes_blocks: bool = False,
     truth: Truth = None,
     limit: Callable[[float], float] | None = None,
@@ -321,8 +320,8 @@ def register_estimator(
         Other names of the estimator.
     alias_norms : mapping of str to float
         Order of the norm of those aliases that imply one.
-    counting : callable, optional
-        `WidthCounting`, if sums over `n_bins` equal-width bins are all that it needs.
+    counting : bool
+        Whether sums over `n_bins` equal-width bins are all that it needs.
     takes_blocks : bool
         Whether the function is written for `ScoreGroups` of one sample or many, and returns `Estimates`. Others are
         applied to the samples of a block one by one.

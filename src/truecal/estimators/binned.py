@@ -7,7 +7,6 @@ import numpy as np
 from truecal._lib.lazy import fill_docstring
 from truecal._lib.numeric import lp_norm, run_maxima
 from truecal.data.sample import Sample, ScoreGroups
-from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, cut
 from truecal.estimators._registry import register_estimator
 from truecal.results import Estimates
@@ -56,7 +55,7 @@ def _true_largest_gap(census: Sample, *, n_bins: int) -> float:
     alias_norms={"ece": 1.0},
     largest="ew_mce",
     takes_blocks=True,
-    counting=WidthCounting,
+    counting=True,
 )
 def ew_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     r"""Return the binned calibration error over equal-width bins.
@@ -124,7 +123,7 @@ def em_bin(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
     summary="Gap between each score and the mean label of its equal-width bin.",
     reference="Roelofs et al. (2022), AISTATS, eq. 3",
     takes_blocks=True,
-    counting=WidthCounting,
+    counting=True,
 )
 @fill_docstring(formula=_LABEL_FORMULA, references=_LABEL_REFERENCES)
 def ew_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates:
@@ -178,7 +177,7 @@ def em_label(sample: ScoreGroups, *, norm: float, n_bins: int = 15) -> Estimates
     estimand=_LARGEST_ESTIMAND,
     norms="none",
     aliases=("mce",),
-    counting=WidthCounting,
+    counting=True,
     takes_blocks=True,
     truth=_true_largest_gap,
 )

@@ -11,7 +11,6 @@ from truecal._lib.lazy import fill_docstring
 from truecal._lib.numeric import run_maxima, run_sums
 from truecal._lib.types import FloatArray
 from truecal.data.sample import ScoreGroups
-from truecal.data.width_bins import WidthCounting
 from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, cut
 from truecal.estimators._registry import register_estimator
 from truecal.exceptions import InputError
@@ -51,7 +50,7 @@ A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS."""
     "ew_debias",
     summary="Binned error minus its noise, equal-width bins.",
     reference=_REFERENCE,
-    counting=WidthCounting,
+    counting=True,
     takes_blocks=True,
 )
 @fill_docstring(formula=_FORMULA, references=_REFERENCES)

@@ -13,7 +13,6 @@ from truecal._lib.types import NormLike, RNGLike
 from truecal.data.arrays import keywords_among
 from truecal.data.question import Question, ask
 from truecal.data.sample import Sample, group_sorted
-from truecal.data.width_bins import WidthCounting
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, EstimatorSpec, get_estimator
 from truecal.exceptions import InputError, warn_user
 from truecal.results import Estimate
@@ -203,7 +202,7 @@ def _measure(
     if confidence_level is not None:
         order = _check_interval(spec, norm, confidence_level)
     options = _options(spec, n_bins, rng, options)
-    question = ask(y_true, y_proba, counting=_counting(spec, options), **reading)
+    question = ask(y_true, y_proba, n_bins=_bins_to_count(spec, options), **reading)
     estimates = [spec(sample, norm=norm, **options) for sample in question.samples]
     if spec.name == DEFAULT_ESTIMATOR:  # it, and its interval, take rows to be independent
         from truecal.inference.dependence import warn_of_dependence
@@ -253,11 +252,9 @@ def _options(
     return options if n_bins is None else {"n_bins": n_bins, **options}
 
 
-def _counting(spec: EstimatorSpec, options: dict[str, Any]) -> WidthCounting | None:
-    """Return how rows can be counted for an estimator that only needs sums over bins."""
-    if spec.counting is None:
-        return None
-    return spec.counting(check_count("n_bins", {**spec.options, **options}["n_bins"]))
+def _bins_to_count(spec: EstimatorSpec, options: dict[str, Any]) -> int | None:
+    """Return the number of equal-width bins of an estimator that only needs sums over them."""
+    return check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.counting else None
 
 
 def _with_intervals(
