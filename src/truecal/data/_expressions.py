@@ -23,8 +23,6 @@ from truecal.data.faults import (
     LARGE_LABEL,
     MISSING,
     MISSING_LABEL,
-    NARWHALS,
-    NARWHALS_EXACT,
     NOT_FINITE,
     OUTSIDE,
     TWO_LABELS,
@@ -76,8 +74,13 @@ def _fault(
     def problem(n: int, values: str) -> str:
         return words(n) + (f" ({range_of}{values})" if range_of is not None else "")
 
-    where = rule.broken(column, NARWHALS_EXACT if exact else NARWHALS)
+    where = rule.broken(column, nw.Expr.is_null if exact else _is_missing)
     return Fault(named, where, problem, remedy or rule.remedy, shown)
+
+
+def _is_missing(column: nw.Expr) -> nw.Expr:
+    """Return where a column of floats is null or NaN."""
+    return column.is_null() | column.is_nan()
 
 
 def as_lazy(frame: Any) -> Frame:

@@ -1,7 +1,6 @@
 """Validation rules with their messages and remedies: one table for arrays, frames and databases.
 
-A rule has one condition, written with comparisons and ``& | ~``. NumPy arrays, expressions of narwhals and `Sql` all
-have these; what they spell differently is in a `Language`.
+A rule has one condition, written with comparisons and ``& | ~``, which NumPy arrays and expressions of narwhals have.
 """
 
 from __future__ import annotations
@@ -27,24 +26,17 @@ MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100
 EXACT_INTEGERS = 2.0**53
 
 
-class Language(NamedTuple):
-    """Operations that rules need for one kind of column."""
-
-    missing: Callable[[Any], Any]
-    finite: Callable[[Any], Any]
-    floor: Callable[[Any], Any]
-
-
 @dataclass(frozen=True)
 class Rule:
     """A rule that single values may break: which do, what a message calls them, and what to do about them.
 
-    `words` follow the number of values; ``{noun}`` is what they are, in the singular or the plural.
+    `words` follow the number of values; ``{noun}`` is what they are, in the singular or the plural. `broken` takes
+    values, and the function that finds missing ones among them.
     """
 
     words: str
     remedy: Remedy | str
-    broken: Callable[[Any, Language], Any]
+    broken: Callable[[Any, Callable[[Any], Any]], Any]
     noun: str = "value"
 
     def problem(self, n: int, noun: str | None = None) -> str:
@@ -76,41 +68,40 @@ class Rule:
 
     def refuse(self, array: NDArray[Any], name: str, *, noun: str | None = None) -> None:
         """Refuse an array some of whose values break the rule."""
-        wrong = self.broken(array, NUMPY)
+        wrong = self.broken(array, find_missing)
         if wrong.any():
             raise self.error(wrong, array, name, noun=noun)
 
-    def in_sql(self, column: str) -> str:
-        """Return the condition of rows that break the rule, as SQL."""
-        text = str(self.broken(Sql(column), SQL))
-        return text[1:-1] if text.startswith("(") else text
 
-
-MISSING = Rule("missing (NaN) {noun}", Remedy.DROP_ROWS, lambda x, its: its.missing(x))
+MISSING = Rule("missing (NaN) {noun}", Remedy.DROP_ROWS, lambda x, missing: missing(x))
 MISSING_LABEL = replace(MISSING, remedy=Remedy.UNLABELLED, noun="label")
-NOT_FINITE = Rule("infinite or NaN {noun}", Remedy.DROP_ROWS, lambda x, its: its.missing(x) | ~its.finite(x))
+NOT_FINITE = Rule(
+    "infinite or NaN {noun}",
+    Remedy.DROP_ROWS,
+    lambda x, missing: missing(x) | ~((x > -math.inf) & (x < math.inf)),
+)
 #: Scores outside [0, 1]; `fitting_remedy` looks for a better remedy.
-OUTSIDE = Rule("{noun} outside [0, 1]", Remedy.LOGITS, lambda p, its: ~((p >= 0) & (p <= 1)))
+OUTSIDE = Rule("{noun} outside [0, 1]", Remedy.LOGITS, lambda p, _: ~((p >= 0) & (p <= 1)))
 UNEVEN = Rule(
     "{noun} whose sum is not 1",
     Remedy.NORMALIZE,
-    lambda total, its: ~((total >= 1 - SUM_TOLERANCE) & (total <= 1 + SUM_TOLERANCE)),
+    lambda total, _: ~((total >= 1 - SUM_TOLERANCE) & (total <= 1 + SUM_TOLERANCE)),
     "row",
 )
 WEIGHT = Rule(
     f"{{noun}} missing or outside [{MIN_WEIGHT:g}, {MAX_WEIGHT:g}]",
     "A weight of 2 counts a row twice, and 0 leaves it out.",
-    lambda w, its: its.missing(w) | ~((w == 0) | ((w >= MIN_WEIGHT) & (w <= MAX_WEIGHT))),
+    lambda w, missing: missing(w) | ~((w == 0) | ((w >= MIN_WEIGHT) & (w <= MAX_WEIGHT))),
 )
 FRACTION = Rule(
     "{noun} with a fractional part, which cannot count rows",
     Remedy.SAMPLING,
-    lambda w, its: w != its.floor(w),
+    lambda w, _: w % 1 != 0,
 )
 LARGE_LABEL = Rule(
     "{noun} beyond 2^53, which are not exact in float64",
     "Cast the column to text or to Int64.",
-    lambda y, its: (y <= -EXACT_INTEGERS) | (y >= EXACT_INTEGERS),
+    lambda y, _: (y <= -EXACT_INTEGERS) | (y >= EXACT_INTEGERS),
     "label",
 )
 
@@ -182,49 +173,6 @@ def find_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     if array.dtype.kind in "mM":
         return np.asarray(np.isnat(array))
     return np.asarray(np.isnan(array)) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
-
-
-@dataclass(frozen=True)
-class Sql:
-    """A condition or a column as SQL text."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __eq__(self, other: object) -> Any:
-        return Sql(f"{self} = {other!r}")
-
-    def __ge__(self, other: object) -> Sql:
-        return Sql(f"{self} >= {other!r}")
-
-    def __le__(self, other: object) -> Sql:
-        return Sql(f"{self} <= {other!r}")
-
-    def __and__(self, other: Sql) -> Sql:
-        return Sql(f"({self} AND {other})")
-
-    def __or__(self, other: Sql) -> Sql:
-        return Sql(f"({self} OR {other})")
-
-    def __invert__(self) -> Sql:
-        return Sql(f"NOT {self}")
-
-
-NUMPY = Language(find_missing, np.isfinite, np.floor)
-NARWHALS = Language(
-    lambda column: column.is_null() | column.is_nan(),
-    lambda column: column.is_finite(),
-    lambda column: column.floor(),
-)
-#: Columns of narwhals that are no floats have no NaN.
-NARWHALS_EXACT = NARWHALS._replace(missing=lambda column: column.is_null())
-SQL = Language(
-    lambda column: Sql(f"{column} IS NULL"),
-    lambda column: Sql(f"ABS({column}) < 9e999"),
-    lambda column: Sql(f"FLOOR({column})"),
-)
 
 
 # --- The scale of scores outside [0, 1] --------------------------------------------------------------

@@ -93,30 +93,30 @@ CLUSTER = "cluster"
 _IN_TABLE = "Remove or fix these rows in the table."
 #: In a database NULL is missing, and NaN is a number outside [0, 1].
 _NULL = replace(MISSING, words="missing {noun}", remedy=_IN_TABLE)
-#: Cells of rows at fault: the argument, its column in the query, and the rule. Labels are coded by `_hit`.
-_FAULTS: dict[int, tuple[str, str, Rule]] = {
-    -1: ("score", "p", _NULL),
-    -2: (
-        "score",
-        "p",
-        replace(
-            OUTSIDE,
-            remedy="Probabilities are needed; divide percentages by 100, and apply the sigmoid to logits, in a view.",
-        ),
+_OUTSIDE = replace(
+    OUTSIDE,
+    remedy="Probabilities are needed; divide percentages by 100, and apply the sigmoid to logits, in a view.",
+)
+_OTHER_LABEL = Rule(
+    "other {noun}, neither the positive nor the negative one",
+    "Remove or fix these rows, or name the labels in the query: --pos-label and --neg-label.",
+    lambda code, _: code == -2,
+    "label",
+)
+#: Cells of rows at fault: the argument, its column in the query, the condition in SQL and the rule. Labels are coded by
+#: `_hit`.
+_FAULTS: dict[int, tuple[str, str, str, Rule]] = {
+    -1: ("score", "p", "p IS NULL", _NULL),
+    -2: ("score", "p", "NOT (p >= 0 AND p <= 1)", _OUTSIDE),
+    -3: ("label", "y", "y = -1", replace(_NULL, noun="label")),
+    -4: ("label", "y", "y = -2", _OTHER_LABEL),
+    -5: (
+        "weight",
+        "w",
+        f"w IS NULL OR NOT (w = 0 OR (w >= {MIN_WEIGHT} AND w <= {MAX_WEIGHT}))",
+        WEIGHT,
     ),
-    -3: ("label", "y", Rule("missing {noun}", _IN_TABLE, lambda y, its: y == -1, "label")),
-    -4: (
-        "label",
-        "y",
-        Rule(
-            "other {noun}, neither the positive nor the negative one",
-            "Remove or fix these rows, or name the labels in the query: --pos-label and --neg-label.",
-            lambda y, its: y == -2,
-            "label",
-        ),
-    ),
-    -5: ("weight", "w", WEIGHT),
-    -6: (CLUSTER, "truecal_cluster", _NULL),
+    -6: (CLUSTER, "truecal_cluster", "truecal_cluster IS NULL", _NULL),
 }
 
 _MADE_BY_TRUECAL = "Was it made with truecal sql?"
@@ -254,9 +254,9 @@ def _names_of(groups: list[str]) -> list[str]:
 
 def _faults(columns: Container[str]) -> Iterator[str]:
     """Yield the branches of the query that put rows at fault, and those of weight 0, into their cells."""
-    for number, (_, column, rule) in _FAULTS.items():
+    for number, (_, column, condition, _) in _FAULTS.items():
         if column in columns:
-            yield f"WHEN {rule.in_sql(column)} THEN {number}"
+            yield f"WHEN {condition} THEN {number}"
             if column == "w":
                 yield f"WHEN w = 0 THEN {LEFT_OUT}"
 
@@ -485,7 +485,7 @@ def _refuse(sums: dict[str, NDArray[Any]]) -> None:
             remedy=_MADE_BY_TRUECAL,
         )
     errors = []
-    for number, (argument, _, rule) in _FAULTS.items():
+    for number, (argument, _, _, rule) in _FAULTS.items():
         where = cell == number
         if where.any():
             n, least = int(rows[where].sum()), sums["lower"][where].min()
