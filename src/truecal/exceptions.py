@@ -6,6 +6,7 @@ import numbers
 import sys
 import warnings
 from enum import Enum
+from functools import partial
 from typing import Any
 
 
@@ -217,10 +218,6 @@ class InputError(ValueError):
         text = text if text.endswith((".", "?")) else f"{text}."
         return f"{text} {advice}" if advice else text
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = (self.problem, self.argument, self.count, self.first_row, self.value, self.remedy)
-        return _rebuild_input_error, fields
-
 
 def first_of(errors: list[InputError]) -> InputError:
     """Return the first of several errors about the same input, with the others as notes.
@@ -235,14 +232,6 @@ def first_of(errors: list[InputError]) -> InputError:
     for other in others:
         first.add_note(str(other))
     return first
-
-
-def _rebuild_input_error(
-    problem: str, argument: Any, count: Any, first_row: Any, value: Any, remedy: Any
-) -> InputError:
-    return InputError(
-        problem, argument=argument, count=count, first_row=first_row, value=value, remedy=remedy
-    )
 
 
 def show_value(value: Any) -> str:
@@ -280,8 +269,4 @@ class MissingExtraError(ImportError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_missing_extra, (self.package, self.extra, self.purpose)
-
-
-def _rebuild_missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
-    return MissingExtraError(package, extra=extra, purpose=purpose)
+        return partial(MissingExtraError, self.package, extra=self.extra, purpose=self.purpose), ()
