@@ -347,17 +347,21 @@ def _chance_given_judge(
     """
     rows = gold.rows
     label, start = gold.label[rows].astype(np.float64), offset[rows]
-    centre, spread = _standards(start)
-    line = (start - centre) / spread
-    columns, judges = [np.ones(len(rows)), line], []
-    for one in judge.T:
-        said = one if ((one == 0) | (one == 1)).all() else _logit(one, _JUDGE_END)
-        standards = _standards(said[rows])
-        column = (said[rows] - standards[0]) / standards[1]
-        columns += [column, column * line]
-        judges.append((said, *standards))
+    said = [one if ((one == 0) | (one == 1)).all() else _logit(one, _JUDGE_END) for one in judge.T]
+    standards = [_standards(values[rows]) for values in (offset, *said)]
+
+    def design_of(some: IntArray | slice) -> FloatArray:
+        """Return the columns of some rows: a line in the logit, whose level and slope depend on the judges."""
+        line, *judges = (
+            (values[some] - mean) / spread
+            for values, (mean, spread) in zip((offset, *said), standards, strict=True)
+        )
+        pairs = [product for column in judges for product in (column, column * line)]
+        return np.vstack([np.ones_like(line), line, *pairs])
+
     fold = _folds(score[rows], judge[rows], label, None if cluster is None else cluster[rows])
-    design, own, mean = np.column_stack(columns), np.empty(len(rows)), np.zeros(len(columns))
+    design = np.ascontiguousarray(design_of(rows).T)
+    own, mean = np.empty(len(rows)), np.zeros(design.shape[1])
     for number in range(_FOLDS):
         others = np.flatnonzero(fold != number)
         others = others[:: max(1, len(others) // _MOST_FITTED)]
@@ -367,16 +371,9 @@ def _chance_given_judge(
         own[fold == number] = (start + design @ fitted)[fold == number]
         mean += fitted / _FOLDS
     chance = np.empty(len(score))
-    for first in range(
-        0, len(score), _STEP
-    ):  # a line in the logit, whose level and slope depend on the judges
+    for first in range(0, len(score), _STEP):
         some = slice(first, first + _STEP)
-        level, slope = mean[0], mean[1]
-        for number, (said, middle, width) in enumerate(judges, start=1):
-            column = (said[some] - middle) / width
-            level = level + mean[2 * number] * column
-            slope = slope + mean[2 * number + 1] * column
-        chance[some] = expit(offset[some] + level + slope * ((offset[some] - centre) / spread))
+        chance[some] = expit(offset[some] + mean @ design_of(some))
     chance[rows] = expit(own)
     return np.clip(chance, _CHANCE_END, 1 - _CHANCE_END, out=chance)
 
@@ -421,16 +418,14 @@ def _gold_at_random(
     """Return the p-value of a score test that gold rows were drawn with their probabilities."""
     from scipy.special import chdtrc
 
-    columns = [logit, *judge.T]
-    if probability is None:
-        share, mean = len(rows) / len(logit), np.array([one.mean() for one in columns])
-        total = np.array([one[rows].sum() for one in columns]) - len(rows) * mean
-        products = np.array([[one @ other for other in columns] for one in columns])
-        covariance = share * (1 - share) * (products - len(logit) * np.outer(mean, mean))
+    if probability is None:  # a constant, which is estimated
+        share, x = len(rows) / len(logit), np.vstack([logit, *judge.T])
+        x -= x.mean(axis=1, keepdims=True)
+        expected, covariance = 0.0, share * (1 - share) * (x @ x.T)
     else:
-        x = np.vstack([np.ones_like(logit), *columns])
-        total = x[:, rows].sum(axis=1) - x @ probability
-        covariance = (x * (probability * (1 - probability))) @ x.T
+        x = np.vstack([np.ones_like(logit), logit, *judge.T])
+        expected, covariance = x @ probability, (x * (probability * (1 - probability))) @ x.T
+    total = x[:, rows].sum(axis=1) - expected
     found, _, rank, _ = np.linalg.lstsq(covariance, total, rcond=1e-9)
     return float(chdtrc(max(int(rank), 1), max(float(total @ found), 0.0)))
 
