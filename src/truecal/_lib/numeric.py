@@ -188,16 +188,11 @@ def sum_pairs(
     start = first_of_pairs(minor, major)
     if len(start) == n:
         return minor, major, [np.ones(n) if column is None else column for column in columns]
-    sums = [_lengths(start, n) if column is None else np.add.reduceat(column, start) for column in columns]
+    lengths = run_ends(start, n) - start
+    sums = [
+        lengths.astype(np.float64) if column is None else np.add.reduceat(column, start) for column in columns
+    ]
     return minor[start], major[start], sums
-
-
-def _lengths(start: IntArray, n: int) -> FloatArray:
-    """Return the lengths of runs that follow one another up to `n`, without copies of what may be large."""
-    lengths = np.empty(len(start))
-    np.subtract(start[1:], start[:-1], out=lengths[:-1])
-    lengths[-1] = n - start[-1]
-    return lengths
 
 
 def _sort_pairs(minor: NDArray[Any], major: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

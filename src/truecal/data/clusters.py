@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib import numeric
-from truecal._lib.numeric import order_of, sum_pairs
+from truecal._lib.numeric import order_of
 from truecal._lib.types import FloatArray
 from truecal.data.labels import cluster_columns, number_values
 from truecal.data.pseudo_labels import Nuisance
@@ -106,24 +106,24 @@ def make_clusters(
     present = np.bincount(number, filled) > 0
     cluster = (np.cumsum(present) - 1)[number][cluster]
     keys, n_clusters = keys[present], int(present.sum())
-    given = [weight, scores, positives, *([] if rows is None else [rows])]
-    cluster, group, columns = sum_pairs(cluster, group, given)
-    if len(cluster) > MOST_PAIRS:
+    columns = {"weight": weight, "scores": scores, "positives": positives}
+    table = _sum_pairs(cluster, group, n_clusters, columns if rows is None else {**columns, "rows": rows})
+    if len(table.cluster) > MOST_PAIRS:
         raise InputError(
-            f"have {len(cluster):,} pairs of a cluster and a cell, more than the {MOST_PAIRS:,} kept in memory",
+            f"have {len(table.cluster):,} pairs of a cluster and a cell, more than the {MOST_PAIRS:,} kept in memory",
             argument="clusters",
             remedy="Summarise all rows at once with truecal.summarize, which merges clusters into blocks.",
         )
-    return Clusters(
-        cluster=cluster,
-        group=group,
-        weight=columns[0],
-        scores=columns[1],
-        positives=columns[2],
-        rows=None if rows is None else columns[3],
-        n_clusters=n_clusters,
-        **{"keys": keys, **others},
-    )
+    return replace(table, **{"keys": keys, **others})
+
+
+def _sum_pairs(
+    cluster: NDArray[np.intp], group: NDArray[np.intp], n_clusters: int, columns: dict[str, FloatArray | None]
+) -> Clusters:
+    """Return the sums of columns over the rows of each cluster in each group; None stands for a column of ones."""
+    cluster, group, sums = numeric.sum_pairs(cluster, group, list(columns.values()))
+    named: dict[str, Any] = dict(zip(columns, sums, strict=True))
+    return Clusters(cluster, group, n_clusters=n_clusters, **named)
 
 
 def _check_mergeable(known: list[Clusters], n_parts: int) -> None:
@@ -351,16 +351,8 @@ def sum_by_cluster(
     """Sum rows, sorted by score, over each cluster in each group."""
     kept, cluster = numeric.number_values(cluster)
     group = np.repeat(np.arange(len(start)), np.diff(start, append=len(cluster)))
-    columns = [weight, positives, *([] if counted else [np.ones(len(weight))])]
-    cluster, group, columns = sum_pairs(cluster, group, columns)
-    return Clusters(
-        cluster=cluster,
-        group=group,
-        weight=columns[0],
-        positives=columns[1],
-        n_clusters=len(kept),
-        rows=None if counted else columns[2],
-    )
+    columns: dict[str, FloatArray | None] = {"weight": weight, "positives": positives}
+    return _sum_pairs(cluster, group, len(kept), columns if counted else {**columns, "rows": None})
 
 
 def with_nuisance(
