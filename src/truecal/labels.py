@@ -8,7 +8,6 @@ belongs to that class.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from truecal._lib.checks import check_count, check_real
 from truecal._lib.text import counted, listing
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import check_length, refuse_missing, to_array, to_numbers
-from truecal.data.faults import bad_values
+from truecal.data.faults import Rule, bad_values
 from truecal.data.labels import number_values
 from truecal.data.pseudo_labels import FEWEST_GOLD, FEWEST_OF_CLASS, Censored, Judged, Misclassified, Soft
 from truecal.exceptions import InputError, warn_user
@@ -29,43 +28,43 @@ __all__ = ["censored", "judged", "misclassified", "soft"]
 _LEAST_INFORMATION = 1.1
 #: Standard errors by which a rate must lie outside [0, 1] to contradict sensitivity and specificity.
 _CLEAR = 3.0
-#: What is wrong with a value of each argument, in words, and what to do.
-_RULES: dict[str, tuple[Callable[[FloatArray], Any], str, str]] = {
-    "judge": (
-        lambda v: (v < 0) | (v > 1),
-        "outside [0, 1]",
+#: What values of each argument must not be.
+_RULES = {
+    "judge": Rule(
+        "{noun} outside [0, 1]",
         "Pass 0 and 1, such as verdict == 'right', or probabilities; a rating from 1 to 10 as (rating - 1) / 9.",
+        lambda v, _: (v < 0) | (v > 1),
     ),
-    "gold": (
-        lambda v: ~np.isnan(v) & (v != 0) & (v != 1),
-        "other than 0, 1 and NaN",
+    "gold": Rule(
+        "{noun} other than 0, 1 and NaN",
         "Pass 0 and 1, and NaN or None where no human labelled.",
+        lambda v, missing: ~missing(v) & (v != 0) & (v != 1),
     ),
-    "probability": (
-        lambda v: ~((v > 0) & (v <= 1)),
-        "outside (0, 1]",
+    "probability": Rule(
+        "{noun} outside (0, 1]",
         "Every row must have had a chance of a gold label.",
+        lambda v, _: ~((v > 0) & (v <= 1)),
     ),
-    "fraction": (lambda v: (v < 0) | (v > 1), "outside [0, 1]", "Divide votes by annotators."),
-    "n_annotators": (
-        lambda v: ~((v >= 1) & (v == np.floor(v))),
-        "other than whole numbers of at least 1",
+    "fraction": Rule("{noun} outside [0, 1]", "Divide votes by annotators.", lambda v, _: (v < 0) | (v > 1)),
+    "n_annotators": Rule(
+        "{noun} other than whole numbers of at least 1",
         "Pass the number of votes of each row.",
+        lambda v, _: ~((v >= 1) & (v == np.floor(v))),
     ),
-    "label": (
-        lambda v: (v != 0) & (v != 1),
-        "other than 0 and 1",
+    "label": Rule(
+        "{noun} other than 0 and 1",
         "Pass the labels as 0 and 1; a model's probabilities go to truecal.labels.judged, with gold labels.",
+        lambda v, _: (v != 0) & (v != 1),
     ),
-    "time": (
-        lambda v: ~((v >= 0) & np.isfinite(v)),
-        "below 0 or infinite",
+    "time": Rule(
+        "{noun} below 0 or infinite",
         "Pass the time from the start, as a number.",
+        lambda v, _: ~((v >= 0) & np.isfinite(v)),
     ),
-    "event": (
-        lambda v: ~((v >= 0) & (v == np.floor(v))),
-        "other than 0, 1, 2, ...",
+    "event": Rule(
+        "{noun} other than 0, 1, 2, ...",
         "0 is censored; 1, 2, ... are causes.",
+        lambda v, _: ~((v >= 0) & (v == np.floor(v))),
     ),
 }
 
@@ -342,7 +341,6 @@ def _column(
     """
     if one_for_all and beside is not None and np.ndim(values) == 0:
         values = np.full(beside[1], check_real(name, values))
-    wrong, rule, remedy = _RULES[name]
     array = to_array(values, name)[0]
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -354,11 +352,10 @@ def _column(
         )
     if array.size == 0:
         raise InputError("is empty", argument=name)
-    numbers = to_numbers(array, name, remedy).astype(np.float64)
+    numbers = to_numbers(array, name, _RULES[name].remedy).astype(np.float64)
     if beside is not None:
         check_length(numbers, name, beside[1], beside[0])
     if name != "gold":
         refuse_missing(numbers, name)
-    if (odd := wrong(numbers)).any():
-        raise bad_values(odd, numbers, name, "value", rule, remedy=remedy)
+    _RULES[name].refuse(numbers, name)
     return numbers
