@@ -74,12 +74,11 @@ def check_real(
 ) -> float:
     """Return `value` as a float, or say that `name` must be a finite number within the bounds."""
     bounds = [(above, ">"), (at_least, ">="), (at_most, "<=")]
-    if isinstance(value, _REAL) and not isinstance(value, bool):
-        number = float(value)
-        low_enough = at_most is None or number <= at_most
-        high_enough = (above is None or number > above) and (at_least is None or number >= at_least)
-        if math.isfinite(number) and low_enough and high_enough:
-            return number
+    number = _as_float(value)
+    low_enough = at_most is None or number <= at_most
+    high_enough = (above is None or number > above) and (at_least is None or number >= at_least)
+    if math.isfinite(number) and low_enough and high_enough:
+        return number
     wanted = " and ".join(f"{sign} {bound:g}" for bound, sign in bounds if bound is not None)
     raise _wrong(name, f"a finite number{wanted and ' ' + wanted}", value)
 

@@ -223,30 +223,28 @@ def fitted(text: str, width: int) -> str:
     return "\n".join(parts)
 
 
-def _continued(lines: list[str], width: int) -> list[str]:
-    """Return a table whose last columns stand below the others, with the first column again."""
+def _cut(lines: list[str]) -> list[list[str]]:
+    """Return the cells of a table, whose columns have two blanks between them in every line."""
     longest = max(map(len, lines))
     letters = zip(*(line.ljust(longest) for line in lines), strict=True)
     blank = "".join(" " if {*column} == {" "} else "x" for column in letters)
     starts = [0, *(match.end() for match in re.finditer(r"  +(?=\S)", blank))]
     starts[1:2] = starts[1:2] if starts[1:2] > [4] else []  # a mark belongs to the name beside it
-    cells = [[line[i:j].rstrip() for i, j in zip(starts, [*starts[1:], None], strict=True)] for line in lines]
+    return [[line[i:j].rstrip() for i, j in zip(starts, [*starts[1:], None], strict=True)] for line in lines]
+
+
+def _continued(lines: list[str], width: int) -> list[str]:
+    """Return a table whose last columns stand below the others, with the first column again."""
+    cells = _cut(lines)
     sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sizes[0] = min(sizes[0], max(_NARROWEST, width - max(sizes[1:], default=0) - 2))
-    blocks: list[list[int]] = [[]]
-    for k in range(1, len(sizes)):
-        if blocks[-1] and sizes[0] + 2 + sum(sizes[i] + 2 for i in [*blocks[-1], k]) - 2 > width:
-            blocks.append([])
-        blocks[-1].append(k)
-    found: list[str] = []
-    for block in blocks:
-        found += [""] if found else []
-        for row in cells:
-            first = _shortened(row[0], sizes[0])
-            found.append(
-                "  ".join([f"{first:<{sizes[0]}}", *(f"{row[k]:<{sizes[k]}}" for k in block)]).rstrip()
-            )
-    return found
+    names = [_shortened(row[0], sizes[0]).ljust(sizes[0]) for row in cells]
+    blocks = [names]
+    for k, size in enumerate(sizes[1:], start=1):
+        if blocks[-1] is not names and len(blocks[-1][0]) + 2 + size > width:
+            blocks.append(names)
+        blocks[-1] = [f"{line}  {row[k]:<{size}}" for line, row in zip(blocks[-1], cells, strict=True)]
+    return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks).split("\n")
 
 
 def as_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1) -> str:
