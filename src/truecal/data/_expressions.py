@@ -42,40 +42,35 @@ Frame = nw.LazyFrame[Any]
 
 
 class Fault(NamedTuple):
-    """Rows that break a rule: which, what is wrong given their number and the range of `shown`, and what to do."""
+    """Rows that break a rule: which, what is wrong given their number, and what to do.
+
+    A message has the range of `shown` in these rows after `range_of`, if that is not None. A remedy may depend on the
+    data, and on a value in them.
+    """
 
     column: str
     where: nw.Expr
-    problem: Callable[[int, str], str]
+    problem: Callable[[int], str]
     remedy: Remedy | str | Callable[[], tuple[Remedy, Any]]
     shown: nw.Expr | None = None
+    range_of: str | None = None
 
     def error(self, count: int, values: str) -> InputError:
-        """Return the error for `count` such rows; a remedy may depend on the data, and on a value in them."""
+        """Return the error for `count` such rows with these values."""
         remedy, value = self.remedy() if callable(self.remedy) else (self.remedy, None)
-        problem = self.problem(count, values)
-        return InputError(problem, argument=self.column, count=count, value=value, remedy=remedy)
+        shown = "" if self.range_of is None else f" ({self.range_of}{values})"
+        return InputError(
+            self.problem(count) + shown, argument=self.column, count=count, value=value, remedy=remedy
+        )
 
 
 def _fault(
-    rule: Rule,
-    named: str,
-    column: nw.Expr,
-    *,
-    several: bool = False,
-    exact: bool = False,
-    remedy: Callable[[], tuple[Remedy, Any]] | None = None,
-    shown: nw.Expr | None = None,
-    range_of: str | None = None,
+    rule: Rule, named: str, column: nw.Expr, *, several: bool = False, exact: bool = False, **more: Any
 ) -> Fault:
-    """Return the fault of a column, or of `several`, that breaks a rule; `range_of` describes the values shown."""
-    words = rule.problem_of_rows if several else rule.problem
-
-    def problem(n: int, values: str) -> str:
-        return words(n) + (f" ({range_of}{values})" if range_of is not None else "")
-
+    """Return the fault of a column, or of `several`, that breaks a rule; an `exact` one holds no NaN."""
     where = rule.broken(column, nw.Expr.is_null if exact else _is_missing)
-    return Fault(named, where, problem, remedy or rule.remedy, shown)
+    problem = rule.problem_of_rows if several else rule.problem
+    return Fault(named, where, problem, **{"remedy": rule.remedy, **more})
 
 
 def _is_missing(column: nw.Expr) -> nw.Expr:
@@ -277,7 +272,7 @@ def read_two_labels(
         must = f"{TWO_LABELS}, {' and '.join(map(repr, [positive, *other]))}"
         remedy = Remedy.ONE_VERSUS_REST
 
-    def problem(n: int, _: str) -> str:
+    def problem(n: int) -> str:
         return f"{must}. It has {counted(n, 'other label')} ({listing(_examples(data, ~known & ~missing))})"
 
     return hit.cast(nw.Float64), Fault(name, ~known, problem, remedy)
@@ -327,7 +322,7 @@ def read_classes(
         columns = [_mark(y == name, k, -1) for k, name in enumerate(classes)]
         data, known = data.with_columns(_true=nw.max_horizontal(*columns)), true >= 0
 
-    def problem(n: int, _: str) -> str:
+    def problem(n: int) -> str:
         others = listing(_examples(data, ~known & ~missing))
         return f"has {counted(n, 'label')} ({others}) {outside_classes(classes, 'the scores')}"
 

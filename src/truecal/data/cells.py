@@ -18,7 +18,7 @@ Scores of exactly 0 and 1 have cells of their own. A cell is at most 0.00004 wid
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ LARGEST_CELL = 1 / SCORE_STEPS
 
 _FILE_VERSION = 1
 _COLUMNS = ("score", "count", "positives", "lower")
-_SQUARES = ("squares", "positive_squares")
+SQUARES = ("squares", "positive_squares")
 #: Means this close to the smallest score are that score: relative to it, and to the width of the cell, as sums of
 #: very many equal scores may be less exact.
 _ROUNDING, _SAME = 2e-15, 1e-4
@@ -119,15 +119,9 @@ class Cells(Sample):
     Cells(n=4, cells=3, target='P(y = 1)')
     """
 
-    cell: CellArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    lower: FloatArray = field(default_factory=lambda: np.empty(0))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("cell", "lower"):
-            array = getattr(self, name).view()
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+    cell: CellArray
+    lower: FloatArray
+    _read_only = ("score", "count", "positives", "cell", "lower")
 
     def __repr__(self) -> str:
         return f"Cells(n={self.n:.10g}, cells={len(self)}, target={self.target!r})"
@@ -230,10 +224,10 @@ class Cells(Sample):
         if table is None:
             return cells
         keys = np.arange(table.n_clusters, dtype=np.uint64) if keys is None else keys
-        clusters = make_clusters(
+        return cells.with_clusters(
             keys,
             table.cluster,
-            cells.groups_of(cell[table.group]),
+            cell[table.group],
             weight=table.weight,
             scores=table.weight * sample.score[table.group],
             positives=table.positives,
@@ -241,7 +235,12 @@ class Cells(Sample):
             equal=table.equal,
             **({} if known else {"keys": None}),
         )
-        return replace(cells, clusters=clusters)
+
+    def with_clusters(
+        self, keys: NDArray[np.uint64], cluster: NDArray[np.intp], cell: NDArray[Any], /, **columns: Any
+    ) -> Cells:
+        """Return these cells with the sums of their clusters, which `make_clusters` makes."""
+        return replace(self, clusters=make_clusters(keys, cluster, self.groups_of(cell), **columns))
 
     def groups_of(self, cell: NDArray[Any]) -> NDArray[np.intp]:
         """Return the positions of cells of given numbers, all of which must be here."""
@@ -291,7 +290,7 @@ class Cells(Sample):
         return np.where(same, self.score, np.clip(end, self.score, 1.0))
 
     def _columns(self) -> tuple[str, ...]:
-        return _COLUMNS if self.counted else (*_COLUMNS, *_SQUARES)
+        return _COLUMNS if self.counted else (*_COLUMNS, *SQUARES)
 
     # -- Files ----------------------------------------------------------------------------------------
 
@@ -340,7 +339,7 @@ class Cells(Sample):
                     raise ValueError(
                         f"version {version} of the layout is not known; was it written by a later truecal?"
                     )
-                names = [*_COLUMNS, *(name for name in _SQUARES if name in file)]
+                names = [*_COLUMNS, *(name for name in SQUARES if name in file)]
                 columns: dict[str, Any] = {name: _numbers(file[name]) for name in names}
                 cells = cls(
                     **columns,
@@ -374,7 +373,7 @@ def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, Any]:
     """Add up runs of counts, sums of scores and positives, and take the mean and the smallest score of each."""
     count, score_sum, positives = (np.add.reduceat(part, start) for part in parts[:3])
     lower = np.minimum.reduceat(parts[3], start)
-    squares = dict(zip(_SQUARES, (np.add.reduceat(part, start) for part in parts[4:]), strict=False))
+    squares = dict(zip(SQUARES, (np.add.reduceat(part, start) for part in parts[4:]), strict=False))
     # Rounding must not carry a mean out of its cell: scores would no longer ascend, and the mean of many times
     # 0.4 would fall below the edge at 0.4.
     mean = np.minimum(score_sum / count, np.append(np.nextafter(lower[1:], 0), 1.0))

@@ -46,11 +46,9 @@ def number_clusters(clusters: Any, n: int) -> tuple[Keys, NDArray[np.intp]]:
     (2, array([1, 0, 1]))
     """
     keys, cluster = np.zeros(1, dtype=np.uint64), np.zeros(n, dtype=np.intp)
-    for k, column in enumerate(cluster_columns(clusters, n)):
+    for column in cluster_columns(clusters, n):
         values, place = number_values(column)
-        joint, cluster = (
-            number_values(cluster * len(values) + place) if k else (np.arange(len(values)), place)
-        )
+        joint, cluster = number_values(cluster * len(values) + place)
         before, own = np.divmod(joint, max(len(values), 1))
         keys = _mix(keys[before] * np.uint64(31) + _hash(values)[own])
     return keys, cluster

@@ -96,7 +96,7 @@ WEIGHT = Rule(
 FRACTION = Rule(
     "{noun} with a fractional part, which cannot count rows",
     Remedy.SAMPLING,
-    lambda w, _: w % 1 != 0,
+    lambda w, _: w != w.round(0),
 )
 LARGE_LABEL = Rule(
     "{noun} beyond 2^53, which are not exact in float64",

@@ -8,8 +8,7 @@ adds up also counts what is wrong; if there are any, a second one looks at their
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import narwhals as nw
 import numpy as np
@@ -26,9 +25,10 @@ from truecal.data.cells import (
     LOGIT_SHIFT,
     N_CELLS,
     SCORE_SCALE,
+    SQUARES,
     Cells,
 )
-from truecal.data.clusters import MOST_PAIRS, N_BLOCKS, cluster_keys, make_clusters, number_clusters
+from truecal.data.clusters import MOST_PAIRS, N_BLOCKS, cluster_keys, number_clusters
 from truecal.data.faults import no_weight, warn_of_classes
 from truecal.data.groups import keyed, listed, rows_by_key
 from truecal.data.labels import event_of
@@ -44,24 +44,24 @@ _ROWS_AT_ONCE = 10**7
 #: Rows that show whether labels are counted from 1.
 _ENOUGH_ROWS = 10**5
 
-_SUMS = ("count", "score_sum", "positives", "lower")
-_SQUARES = ("squares", "positive_squares")
+_SUMS = ("count", "score_sum", "positives", "lower", *SQUARES)
+
+
+class _Options(TypedDict, total=False):
+    """Those keywords of `summarize` on which its type does not depend."""
+
+    weight: str | None
+    weighting: str
+    cluster: str | Sequence[str] | None
+    pos_label: Any
+    labels: Sequence[Any] | None
+    multiclass: str | None
+    logits: bool
 
 
 @overload
 def summarize(
-    frame: Any,
-    *,
-    label: str,
-    score: str | Sequence[str],
-    weight: str | None = None,
-    weighting: str = "sampling",
-    cluster: str | Sequence[str] | None = None,
-    by: None = None,
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    logits: bool = False,
+    frame: Any, *, label: str, score: str | Sequence[str], by: None = None, **options: Unpack[_Options]
 ) -> Cells: ...
 @overload
 def summarize(
@@ -69,14 +69,8 @@ def summarize(
     *,
     label: str,
     score: str | Sequence[str],
-    weight: str | None = None,
-    weighting: str = "sampling",
-    cluster: str | Sequence[str] | None = None,
     by: str | Sequence[str],
-    pos_label: Any = None,
-    labels: Sequence[Any] | None = None,
-    multiclass: str | None = None,
-    logits: bool = False,
+    **options: Unpack[_Options],
 ) -> dict[Any, Cells]: ...
 def summarize(
     frame: Any,
@@ -157,7 +151,6 @@ def summarize(
     check_choice("weighting", weighting, WEIGHT_KINDS)
     if weighting == "clusters" and not units:
         raise InputError("'clusters' needs cluster", argument="weighting", value=weighting)
-    weighted, sampling = weight is not None, weight is not None and weighting != "counts"
     expressions.refuse_large_labels(data, label, schema[label])
 
     data = _select(data, label, scores, weight, groups, units)
@@ -168,19 +161,24 @@ def summarize(
         faults += expressions.bad_weights(weight, counts=weighting == "counts")
     faults += [expressions.missing_cluster(k, name, schema[name]) for k, name in enumerate(units)]
 
-    groups, units = [f"_g{k}" for k in range(len(groups))], [f"_c{k}" for k in range(len(units))]
+    plan = _Plan(
+        groups=[f"_g{k}" for k in range(len(groups))],
+        units=[f"_c{k}" for k in range(len(units))],
+        weighted=weight is not None,
+        sampling=weight is not None and weighting != "counts",
+        equal=weighting == "clusters",
+    )
     checks = [(fault.where, fault.shown) for fault in faults]
-    rows = _rows_in_cells(data, [*groups, *units], event.hit, event.score, checks, weighted=weighted)
-    sums = _collect_sums(rows, groups, weighted=weighted, squares=sampling)
+    rows = _rows_in_cells(data, plan, event, checks)
+    sums = _collect_sums(rows, plan)
     _refuse(sums, rows, faults, weight)
     if event.numbered > 2:
         _refuse_counted_from_one(data, label, event.numbered)
-    parts = _split(sums, groups, _type_of_scores(schema, scores), event.target)
+    parts = _split(sums, plan.groups, _type_of_scores(schema, scores), event.target)
     if not logits:
         warn_of_classes(np.concatenate([cells.score for cells in parts.values()]))
     if units:
-        equal = weighting == "clusters"
-        parts = add_clusters(parts, rows, groups, units, weighted=weighted, sampling=sampling, equal=equal)
+        parts = _add_clusters(parts, rows, plan)
     cells: Cells | dict[Any, Cells] = keyed(parts, by)
     return cells
 
@@ -196,6 +194,19 @@ def _select(
         _y=expressions.as_label(label, data.collect_schema()[label]),
         **({} if weight is None else {"_w": nw.col(weight).cast(nw.Float64)}),
     )
+
+
+class _Plan(NamedTuple):
+    """By which columns rows are summed, groups and clusters, and with which weights.
+
+    `sampling` weights need their squares; with `equal` every cluster counts the same.
+    """
+
+    groups: list[str]
+    units: list[str]
+    weighted: bool
+    sampling: bool
+    equal: bool
 
 
 class _Event(NamedTuple):
@@ -274,13 +285,7 @@ def _check_columns(
 
 
 def _rows_in_cells(
-    data: Frame,
-    groups: list[str],
-    hit: nw.Expr,
-    value: nw.Expr,
-    checks: list[tuple[nw.Expr, nw.Expr | None]],
-    *,
-    weighted: bool,
+    data: Frame, plan: _Plan, event: _Event, checks: list[tuple[nw.Expr, nw.Expr | None]]
 ) -> Frame:
     """Return the cell of each row, and the columns to sum."""
     native: Any = data.to_native()
@@ -288,15 +293,16 @@ def _rows_in_cells(
 
         def run(part: Any) -> Any:
             rows = nw.from_native(part).lazy()
-            return _rows_in_cells(rows, groups, hit, value, checks, weighted=weighted).collect().to_native()
+            return _rows_in_cells(rows, plan, event, checks).collect().to_native()
 
         whole: Frame = nw.from_native(native.map_partitions(run, meta=run(native._meta)))
         return whole
+    value = event.score
     for where, shown in reversed(checks):
         if shown is not None:
             value = nw.when(where).then(shown).otherwise(value)
     # One step after the other: where an expression is used twice, most engines would work it out twice.
-    data = data.with_columns(_s=value, _hit=hit)
+    data = data.with_columns(_s=value, _hit=event.hit)
     score, inside, weight = nw.col("_s"), nw.col("_inside"), nw.col("_w")
     data = data.with_columns(_inside=score.clip(LEAST_INSIDE, GREATEST_INSIDE))
     data = data.with_columns(_odds=inside / (1 - inside))
@@ -304,43 +310,43 @@ def _rows_in_cells(
     step = (inside * SCORE_SCALE).floor() + (nw.col("_logit") * LOGIT_SCALE + LOGIT_SHIFT).floor()
     above = nw.when(score < 1).then(step + 1).otherwise(nw.lit(N_CELLS - 1.0))
     cell = nw.when(score > 0).then(above).otherwise(nw.lit(0.0))
-    if weighted:
+    if plan.weighted:
         cell = nw.when(weight == 0).then(nw.lit(float(_LEFT_OUT))).otherwise(cell)
     for k, (where, _) in reversed(list(enumerate(checks, start=1))):
         cell = nw.when(where).then(nw.lit(float(-k))).otherwise(cell)
 
-    weigh = [nw.col("_hit") * weight, score * weight] if weighted else [nw.col("_hit"), score]
-    weights = {
-        "_w": weight if weighted else nw.lit(1.0)
-    }  # not before: Dask would read it as a frame to align
-    return data.select(*groups, "_s", **weights, _cell=cell.cast(nw.Int32), _hits=weigh[0], _scores=weigh[1])
+    columns = {"_w": weight, "_hits": nw.col("_hit") * weight, "_scores": score * weight}
+    if not plan.weighted:  # the literal not before: Dask would read it as a frame to align
+        columns = {"_w": nw.lit(1.0), "_hits": nw.col("_hit"), "_scores": score}
+    return data.select(*plan.groups, *plan.units, "_s", **columns, _cell=cell.cast(nw.Int32))
 
 
-def _collect_sums(rows: Frame, groups: list[str], *, weighted: bool, squares: bool) -> nw.DataFrame[Any]:
+def _collect_sums(rows: Frame, plan: _Plan) -> nw.DataFrame[Any]:
     """Return the sums by group and cell; for Polars, whose memory for a million sums grows with the rows, in parts."""
     whole: nw.DataFrame[Any] | None = None
     native: Any = rows.to_native()
-    in_parts = groups and rows.implementation.is_polars()
+    in_parts = plan.groups and rows.implementation.is_polars()
     for batch in native.collect_batches(chunk_size=_ROWS_AT_ONCE, maintain_order=False) if in_parts else ():
         part: Frame = nw.from_native(batch).lazy()
-        sums = expressions.collect(_sum_by_cell(part, groups, weighted=weighted, squares=squares))
+        sums = expressions.collect(_sum_by_cell(part, plan))
         if whole is not None:
-            again = nw.concat([whole, sums]).lazy().group_by(*groups, "_cell")
-            added = [name for name in sums.columns if name not in (*groups, "_cell", "lower")]
+            again = nw.concat([whole, sums]).lazy().group_by(*plan.groups, "_cell")
+            added = [name for name in sums.columns if name not in (*plan.groups, "_cell", "lower")]
             sums = expressions.collect(again.agg(nw.col(*added).sum(), nw.col("lower").min()))
         whole = sums
     if whole is None:  # also a table without rows
-        return expressions.collect(_sum_by_cell(rows, groups, weighted=weighted, squares=squares))
+        return expressions.collect(_sum_by_cell(rows, plan))
     return whole
 
 
-def _sum_by_cell(rows: Frame, groups: list[str], *, weighted: bool, squares: bool) -> Frame:
+def _sum_by_cell(rows: Frame, plan: _Plan) -> Frame:
     weight = nw.col("_w")
-    if squares:  # in steps, for some engines do not add up expressions
+    if plan.sampling:  # in steps, for some engines do not add up expressions
         rows = rows.with_columns(_w2=weight * weight, _hits2=nw.col("_hits") * weight)
-    return rows.group_by(*groups, "_cell").agg(
-        **({"squares": nw.col("_w2").sum(), "positive_squares": nw.col("_hits2").sum()} if squares else {}),
-        **({"rows": nw.len()} if weighted else {}),
+    squares = {"squares": nw.col("_w2").sum(), "positive_squares": nw.col("_hits2").sum()}
+    return rows.group_by(*plan.groups, "_cell").agg(
+        **(squares if plan.sampling else {}),
+        **({"rows": nw.len()} if plan.weighted else {}),
         count=weight.sum(),  # not nw.len(), which Polars counts in 32 bits
         score_sum=nw.col("_scores").sum(),
         positives=nw.col("_hits").sum(),
@@ -370,8 +376,8 @@ def _refuse(sums: nw.DataFrame[Any], rows: Frame, faults: list[Fault], weight: s
 def _refuse_counted_from_one(data: Frame, label: str, n_classes: int) -> None:
     """Refuse labels without 0 if the first rows show that they are counted from 1."""
     true, names = nw.col("_true"), [f"_p{k}" for k in range(n_classes)]
-    if collect(data.select(low=true.min()))["low"].item() >= 1:
-        rows = collect(data.select("_true", *names).head(_ENOUGH_ROWS))
+    if expressions.collect(data.select(low=true.min()))["low"].item() >= 1:
+        rows = expressions.collect(data.select("_true", *names).head(_ENOUGH_ROWS))
         proba = np.column_stack([rows[name].to_numpy() for name in names])
         refuse_counted_from_one(rows["_true"].to_numpy(), proba, expressions.name_column(label))
 
@@ -399,7 +405,7 @@ def _split(
 ) -> dict[tuple[Any, ...], Cells]:
     """Return the cells of each group, in the order of their keys."""
     cell = sums["_cell"].to_numpy()
-    columns = {name: sums[name].to_numpy() for name in (*_SUMS, *_SQUARES) if name in sums.columns}
+    columns = {name: sums[name].to_numpy() for name in _SUMS if name in sums.columns}
     return {
         key: Cells.from_sums(
             cell[rows], **{name: column[rows] for name, column in columns.items()}, dtype=dtype, target=target
@@ -411,26 +417,19 @@ def _split(
 # --- Clusters --------------------------------------------------------------------------------------------
 
 _BLOCK = "_block"
-_CLUSTER_SUMS = ("weight", "scores", "positives", "rows", "squares", "positive_squares")
+_CLUSTER_SUMS = ("weight", "scores", "positives", "rows", *SQUARES)
 
 
-def add_clusters(
-    parts: dict[tuple[Any, ...], Cells],
-    rows: Frame,
-    groups: list[str],
-    units: list[str],
-    *,
-    weighted: bool,
-    sampling: bool,
-    equal: bool,
+def _add_clusters(
+    parts: dict[tuple[Any, ...], Cells], rows: Frame, plan: _Plan
 ) -> dict[tuple[Any, ...], Cells]:
     """Return the cells of each group with the sums of their clusters."""
     # Not by cell: Spark would work it out for the filter once more, in a method too long to be compiled.
-    if weighted:
+    if plan.weighted:
         rows = rows.filter(nw.col("_w") > 0)
-    sizes = _sizes_if_many(parts, rows, groups, units, weighted=weighted)
+    sizes = _sizes_if_many(parts, rows, plan)
     if sizes is not None:
-        if equal:
+        if plan.equal:
             number = sum(map(len, sizes.values()))
             raise InputError(
                 f"'clusters' needs sums of every cluster, and {number:,} are too many for memory",
@@ -438,14 +437,10 @@ def add_clusters(
                 value="clusters",
                 remedy="Count every row the same, or summarise fewer rows.",
             )
-        rows, units = _add_block(rows, units), [_BLOCK]
-    entries = collect(
-        _entries(
-            rows, groups, units, weighted=weighted, count=sampling or equal, squares=equal, few=sizes is None
-        )
-    )
+        rows, plan = _add_block(rows, plan.units), plan._replace(units=[_BLOCK])
+    entries = collect(_entries(rows, plan))
     if sizes is None:
-        keys, cluster = number_clusters(entries.select(units).to_native(), len(entries))
+        keys, cluster = number_clusters(entries.select(plan.units).to_native(), len(entries))
     else:
         keys, cluster = np.arange(N_BLOCKS, dtype=np.uint64), entries[_BLOCK].to_numpy().astype(np.intp)
     cell = entries["_cell"].to_numpy()
@@ -454,14 +449,14 @@ def add_clusters(
         for name in _CLUSTER_SUMS
         if name in entries.columns
     }
-    if equal:
+    if plan.equal:
         columns = _count_equally(columns, cluster)
     found = {}
-    by_group = rows_by_key(entries, groups, np.arange(len(cell))) if groups else {(): slice(None)}
+    by_group = rows_by_key(entries, plan.groups, np.arange(len(cell))) if plan.groups else {(): slice(None)}
     for key_of_group, where in by_group.items():
         part = parts[key_of_group]
         mine = {name: column[where] for name, column in columns.items()}
-        if equal:
+        if plan.equal:
             part = Cells.from_sums(
                 cell[where],
                 count=mine["weight"],
@@ -474,48 +469,53 @@ def add_clusters(
                 target=part.target + EQUAL_CLUSTERS,
             )
         others: dict[str, Any] = {} if sizes is None else {"keys": None, "merged": sizes[key_of_group]}
-        table = make_clusters(
-            keys, cluster[where], part.groups_of(cell[where]), **mine, equal=equal, **others
+        found[key_of_group] = part.with_clusters(
+            keys, cluster[where], cell[where], **mine, equal=plan.equal, **others
         )
-        found[key_of_group] = replace(part, clusters=table)
     return found
 
 
 def _sizes_if_many(
-    parts: dict[tuple[Any, ...], Cells], rows: Frame, groups: list[str], units: list[str], *, weighted: bool
+    parts: dict[tuple[Any, ...], Cells], rows: Frame, plan: _Plan
 ) -> dict[tuple[Any, ...], NDArray[np.float64]] | None:
     """Return the number of rows of each cluster of each group, if there may be too many pairs of cluster and cell."""
-    n = collect(rows.select(n=nw.len()))["n"].item() if weighted else sum(part.n for part in parts.values())
+    n = (
+        collect(rows.select(n=nw.len()))["n"].item()
+        if plan.weighted
+        else sum(part.n for part in parts.values())
+    )
     if n <= MOST_PAIRS:
         return None
-    sizes = rows.with_columns(_one=nw.lit(1.0)).group_by(*groups, *units).agg(size=nw.col("_one").sum())
-    counted = sizes.with_columns(_one=nw.lit(1)).group_by(*groups, "size").agg(times=nw.col("_one").sum())
+    sizes = (
+        rows.with_columns(_one=nw.lit(1.0)).group_by(*plan.groups, *plan.units).agg(size=nw.col("_one").sum())
+    )
+    counted = (
+        sizes.with_columns(_one=nw.lit(1)).group_by(*plan.groups, "size").agg(times=nw.col("_one").sum())
+    )
     found = collect(counted).sort("size")
     size, times = found["size"].to_numpy().astype(np.float64), found["times"].to_numpy().astype(np.int64)
-    by_group = rows_by_key(found, groups, np.arange(len(found)))
+    by_group = rows_by_key(found, plan.groups, np.arange(len(found)))
     if sum(int(times[where].sum()) * len(parts[key]) for key, where in by_group.items()) <= MOST_PAIRS:
         return None
     return {key: np.repeat(size[where], times[where]) for key, where in by_group.items()}
 
 
-def _entries(
-    rows: Frame, groups: list[str], units: list[str], *, weighted: bool, count: bool, squares: bool, few: bool
-) -> Frame:
+def _entries(rows: Frame, plan: _Plan) -> Frame:
     """Return sums by group, cluster and cell; or the rows, if they can be had and added up here in less time.
 
     That is so for engines in this process: many clusters have hardly two rows in a cell.
     """
     weight, engine, schema = nw.col("_w"), rows.implementation, rows.collect_schema()
-    here = not (engine.is_dask() or engine.is_spark_like())
-    as_rows = few and here and not groups and all(schema[name].is_integer() for name in units)
+    here = not (engine.is_dask() or engine.is_spark_like() or plan.groups or plan.units == [_BLOCK])
+    as_rows = here and all(schema[name].is_integer() for name in plan.units)
     columns = {"scores": nw.col("_scores"), "positives": nw.col("_hits")}
-    if weighted or squares or not as_rows:
+    if plan.weighted or plan.equal or not as_rows:
         columns["weight"] = weight
-    if count:
+    if plan.sampling or plan.equal:
         columns["rows"] = nw.lit(1.0)
-    if squares:
+    if plan.equal:
         columns |= {"squares": weight * weight, "positive_squares": nw.col("_hits") * weight}
-    by = [*groups, *units, "_cell"]
+    by = [*plan.groups, *plan.units, "_cell"]
     rows = rows.select(*by, **columns)
     return rows if as_rows else rows.group_by(*by).agg(nw.col(*columns).sum())
 

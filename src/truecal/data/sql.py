@@ -27,10 +27,11 @@ from truecal.data.cells import (
     LOGIT_SHIFT,
     N_CELLS,
     SCORE_SCALE,
+    SQUARES,
     Cells,
     cell_of,
 )
-from truecal.data.clusters import make_clusters, number_clusters
+from truecal.data.clusters import number_clusters
 from truecal.data.faults import FRACTION, MAX_WEIGHT, MIN_WEIGHT, MISSING, OUTSIDE, WEIGHT, Rule, no_weight
 from truecal.data.groups import keyed, listed, rows_by_key
 from truecal.exceptions import InputError, first_of, show_value
@@ -87,7 +88,6 @@ _WEIGHTED = {
 }
 #: Columns of the result; the others only with weights, and with clusters.
 COLUMNS = ("cell", *_SUMS)
-SQUARES = ("squares", "positive_squares")
 CLUSTER = "cluster"
 
 _IN_TABLE = "Remove or fix these rows in the table."
@@ -403,16 +403,15 @@ def read_cells(
         part = Cells.from_sums(cell[where], **mine, dtype=dtype, target=target)
         if clusters is None:
             return part
-        table = make_clusters(
+        return part.with_clusters(
             clusters[0],
             clusters[1][where],
-            part.groups_of(cell[where]),
+            cell[where],
             weight=mine["count"],
             scores=mine["score_sum"],
             positives=mine["positives"],
             rows=rows[where] if SQUARES[0] in mine else None,
         )
-        return replace(part, clusters=table)
 
     parts = {key: cells_at(where) for key, where in rows_by_key(data, groups, np.arange(len(cell))).items()}
     cells: Cells | dict[Any, Cells] = keyed(parts, by)
@@ -443,9 +442,13 @@ def _read_sums(
     _refuse(sums)
     good = sums["cell"] >= 0
     sums = {name: column[good] for name, column in sums.items()}
-    _check_sums(sums, weighted=weighted)
-    if weighting == "counts":
-        _check_counts(sums["count"])
+    if not all(condition.all() for condition in _conditions(sums, weighted)):  # as in an edited file
+        raise InputError("The columns of the result contradict each other", remedy=_MADE_BY_TRUECAL)
+    count = sums["count"]
+    n_odd = int((np.abs(count - np.rint(count)) > _ROUNDING * count).sum())
+    if weighting == "counts" and n_odd:
+        problem = FRACTION.problem(n_odd)
+        raise InputError(problem, argument="column 'count'", count=n_odd, remedy=FRACTION.remedy)
     del sums["cell"]
     return sums, good
 
@@ -503,12 +506,6 @@ def _refuse(sums: dict[str, NDArray[Any]]) -> None:
 _ROUNDING = 1e-9
 
 
-def _check_sums(sums: dict[str, NDArray[Any]], *, weighted: bool) -> None:
-    """Refuse numbers that cannot be the sums of cells, such as those of an edited file."""
-    if not all(condition.all() for condition in _conditions(sums, weighted)):
-        raise InputError("The columns of the result contradict each other", remedy=_MADE_BY_TRUECAL)
-
-
 def _conditions(sums: dict[str, NDArray[Any]], weighted: bool) -> Iterator[NDArray[np.bool_]]:
     """Yield what holds for the sums of cells; later conditions need the earlier ones."""
     yield from (np.isfinite(column) for column in sums.values())
@@ -528,10 +525,3 @@ def _conditions(sums: dict[str, NDArray[Any]], weighted: bool) -> Iterator[NDArr
         # By the inequality of Cauchy and Schwarz, and because weights are positive.
         yield (squares * slack >= count * (count / rows)) & (np.sqrt(squares) <= count * slack)
         yield (hits >= 0) & (hits <= squares * slack)
-
-
-def _check_counts(count: FloatArray) -> None:
-    """Refuse sums of weights that cannot be numbers of rows."""
-    n = int((np.abs(count - np.rint(count)) > _ROUNDING * count).sum())
-    if n:
-        raise InputError(FRACTION.problem(n), argument="column 'count'", count=n, remedy=FRACTION.remedy)

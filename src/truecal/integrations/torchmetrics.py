@@ -22,7 +22,6 @@ as the pixels of an image do, it keeps the cells of a fixed number of blocks of 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ from truecal.data.cells import (
     SCORE_SCALE,
     Cells,
 )
-from truecal.data.clusters import make_clusters
 from truecal.data.faults import SUM_TOLERANCE, bad_values
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy
@@ -229,16 +227,15 @@ class CalibrationMetric(Metric):
             return cells
         block, cell = np.nonzero(by_block[0])
         weight, scores, hits = by_block[:, block, cell]
-        table = make_clusters(
+        return cells.with_clusters(
             np.arange(self.n_blocks, dtype=np.uint64),
             block,
-            cells.groups_of(cell),
+            cell,
             weight=weight,
             scores=scores,
             positives=hits,
             keys=None,  # other parts number their blocks differently
         )
-        return replace(cells, clusters=table)
 
     def _blocks(self, target: Tensor, clusters: Tensor | None) -> Tensor | None:
         """Return the block of each row; None if there are no clusters."""
