@@ -24,6 +24,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -421,11 +422,11 @@ def _gold_at_random(
     if probability is None:  # a constant, which is estimated
         share, x = len(rows) / len(logit), np.vstack([logit, *judge.T])
         x -= x.mean(axis=1, keepdims=True)
-        expected, covariance = 0.0, share * (1 - share) * (x @ x.T)
+        total, covariance = x[:, rows].sum(axis=1), share * (1 - share) * (x @ x.T)
     else:
         x = np.vstack([np.ones_like(logit), logit, *judge.T])
-        expected, covariance = x @ probability, (x * (probability * (1 - probability))) @ x.T
-    total = x[:, rows].sum(axis=1) - expected
+        total = x[:, rows].sum(axis=1) - x @ probability
+        covariance = (x * (probability * (1 - probability))) @ x.T
     found, _, rank, _ = np.linalg.lstsq(covariance, total, rcond=1e-9)
     return float(chdtrc(max(int(rank), 1), max(float(total @ found), 0.0)))
 
@@ -609,7 +610,7 @@ class Censored(ImperfectLabels):
         while True:
             number = range(int(stratum.max()) + 1)
             rows = [np.flatnonzero(stratum == k) for k in number]
-            chance = [self._uncensored(some) for some in rows]
+            chance: list[Any] = [self._uncensored(some) for some in rows]
             poor = next((k for k in number if chance[k] is None), None)
             if poor is None:
                 break
@@ -618,7 +619,7 @@ class Censored(ImperfectLabels):
             before, after = (len(rows[k]) if 0 <= k < len(rows) else math.inf for k in (poor - 1, poor + 1))
             stratum = stratum - (stratum > (poor - 1 if before <= after else poor))
         uncensored = np.empty(len(score))
-        uncensored[np.concatenate(rows)] = np.concatenate([one for one in chance if one is not None])
+        uncensored[np.concatenate(rows)] = np.concatenate(chance)
         return stratum, by_score, uncensored
 
     def _uncensored(self, rows: IntArray) -> FloatArray | None:

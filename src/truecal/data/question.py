@@ -70,7 +70,7 @@ class Rows:
         Scores in [0, 1], in the type that they came in.
     weight : ndarray of shape (n,), or None
         Weights; None where every row counts once.
-    target : str
+    event : str
         What the score is the probability of, in words.
     counts : bool
         Whether a weight of 2 stands for two rows, also where uncertainty is reported.
@@ -85,11 +85,16 @@ class Rows:
     label: NDArray[Any]
     score: NDArray[Any]
     weight: FloatArray | None
-    target: str
+    event: str
     counts: bool = False
     cluster: Codes | None = None
     equal_clusters: bool = False
     pseudo: PseudoLabels | None = None
+
+    @property
+    def target(self) -> str:
+        """The event, and whether every cluster counts the same."""
+        return f"{self.event}{EQUAL_CLUSTERS if self.equal_clusters else ''}"
 
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return some of the rows."""
@@ -237,7 +242,7 @@ class Question:
             score=np.concatenate([rows.score for rows in self.rows]),
             weight=None if first.weight is None else np.tile(first.weight, times),
             cluster=np.tile(cluster, times),
-            target=f"all {times} labels together{EQUAL_CLUSTERS if first.equal_clusters else ''}",
+            event=f"all {times} labels together",
         )
 
     def combine(self, estimates: Sequence[Estimate]) -> Estimate:
@@ -400,8 +405,21 @@ def _read(
     _refuse_other_order(names, truth.column_names)
     common = _weights_and_clusters(sample_weight, weighting, clusters, len(proba))
     if proba.ndim == 1 and classes is None and (multiclass is None or pos_label is not None):
-        target = f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
-        return (_rows(truth.binary(pos_label), proba, target, common),), None
+        event = f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
+        return (Rows(truth.binary(pos_label), proba, event=event, **common),), None
+    return _read_classes(truth, proba, names, classes, pos_label, multiclass, common)
+
+
+def _read_classes(
+    truth: Labels,
+    proba: NDArray[np.floating[Any]],
+    names: list[Any] | None,
+    classes: list[Any] | None,
+    pos_label: Any,
+    multiclass: str | None,
+    common: dict[str, Any],
+) -> tuple[tuple[Rows, ...], Table | None]:
+    """Return the rows for probabilities of several classes, and for classwise the table that they were read from."""
     if proba.ndim == 1:
         proba = np.column_stack([1 - proba, proba])
         if classes is not None and pos_label is not None:  # the one column is that of pos_label
@@ -410,14 +428,16 @@ def _read(
     if classes is None and found == list(range(len(found))):
         refuse_counted_from_one(column, proba)
     if multiclass == "classwise" and pos_label is None:
-        each = [(column == k, proba[:, k], class_target(found, k)) for k in range(len(found))]
-        return tuple(_rows(*one, common) for one in each), (proba, column)
+        rows = (
+            Rows(column == k, proba[:, k], event=class_target(found, k), **common) for k in range(len(found))
+        )
+        return tuple(rows), (proba, column)
     if multiclass is not None and multiclass.startswith("top_"):
-        return (_rows(*_top_k(proba, column, multiclass), common),), None
-    k, target = event_of(found, multiclass, None if pos_label is None else truth.as_label(pos_label))
+        return (Rows(**_top_k(proba, column, multiclass), **common),), None
+    k, event = event_of(found, multiclass, None if pos_label is None else truth.as_label(pos_label))
     if k is None:
-        return (_rows(proba.argmax(axis=1) == column, proba.max(axis=1), target, common),), None
-    return (_rows(column == k, proba[:, k], target, common),), None
+        return (Rows(proba.argmax(axis=1) == column, proba.max(axis=1), event=event, **common),), None
+    return (Rows(column == k, proba[:, k], event=event, **common),), None
 
 
 def _names_of_classes(labels: Any) -> list[Any]:
@@ -431,7 +451,7 @@ def _choose_score(
     multiclass: str | None,
     pos_label: Any,
 ) -> tuple[NDArray[np.floating[Any]], str]:
-    """Return the scores that labels of one of the kinds of `truecal.labels` are compared with, and their target."""
+    """Return the scores that labels which are not the truth are compared with, and the event in words."""
     if len(truth) != len(proba):
         raise InputError(
             f"has {len(truth):,} rows, y_proba has {len(proba):,}. They must have the same length",
@@ -454,12 +474,12 @@ def _choose_score(
 
 
 def _rows_of_pseudo_labels(
-    truth: ImperfectLabels, score: NDArray[np.floating[Any]], target: str, common: dict[str, Any]
+    truth: ImperfectLabels, score: NDArray[np.floating[Any]], event: str, common: dict[str, Any]
 ) -> Rows:
     """Return rows whose labels are of one of the kinds of `truecal.labels`."""
     pseudo = truth.at(score.astype(np.float64), common["cluster"])
     if pseudo.exact:
-        return _rows(pseudo.value == 1, score, target, common)
+        return Rows(pseudo.value == 1, score, event=event, **common)
     if common["counts"]:
         raise InputError(
             "'counts' needs true labels: rows that count several times would share the noise of one label",
@@ -473,15 +493,7 @@ def _rows_of_pseudo_labels(
             argument="y_proba",
             remedy="Pass probabilities, or true labels.",
         )
-    return replace(_rows(pseudo.value, score, target, common), pseudo=pseudo)
-
-
-def _rows(label: NDArray[Any], score: NDArray[Any], target: str, common: dict[str, Any]) -> Rows:
-    return Rows(label, score, target=target + _suffix(common), **common)
-
-
-def _suffix(common: dict[str, Any]) -> str:
-    return EQUAL_CLUSTERS if common["equal_clusters"] else ""
+    return Rows(pseudo.value, score, event=event, pseudo=pseudo, **common)
 
 
 def _refuse_unknown(keywords: dict[str, Any]) -> None:
@@ -535,7 +547,11 @@ def _parts(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, ..
     classes = [rows.kept() for rows in read_rows(y_true, y_proba, **{**reading, "multiclass": "classwise"})]
     top = np.column_stack([rows.score for rows in classes]).argmax(axis=1)
     chosen = [(rows, np.flatnonzero(top == k)) for k, rows in enumerate(classes)]
-    return tuple(replace(rows.take(which), target=_top_target(rows)) for rows, which in chosen if len(which))
+    return tuple(
+        replace(rows.take(which), event=f"{rows.event.removesuffix(AGAINST_THE_REST)}{WHERE_TOP}")
+        for rows, which in chosen
+        if len(which)
+    )
 
 
 def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, ...]:
@@ -565,14 +581,8 @@ def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, .
         except InputError as error:
             fault = {key: vars(error)[key] for key in ("problem", "count", "first_row", "value", "remedy")}
             raise InputError(**fault, argument=f"{error.argument}, label {name!r},") from None
-        found.append(replace(rows.kept(), target=f"{LABEL}{name!r}{_suffix(vars(rows))}"))
+        found.append(replace(rows.kept(), event=f"{LABEL}{name!r}"))
     return tuple(found)
-
-
-def _top_target(rows: Rows) -> str:
-    """Return the target of the rows of one predicted class."""
-    name = rows.target.removesuffix(EQUAL_CLUSTERS).removesuffix(AGAINST_THE_REST)
-    return f"{name}{WHERE_TOP}{EQUAL_CLUSTERS if rows.equal_clusters else ''}"
 
 
 def refuse_counted_from_one(
@@ -599,10 +609,8 @@ def refuse_counted_from_one(
         )
 
 
-def _top_k(
-    proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str
-) -> tuple[NDArray[Any], FloatArray, str]:
-    """Return whether the true class is among the k most probable ones, their total probability, and the target."""
+def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: str) -> dict[str, Any]:
+    """Return whether the true class is among the k most probable ones, their total probability, and the event."""
     classes = proba.shape[1]
     k = min(5, classes - 1) if multiclass == "top_k" else int(multiclass.removeprefix("top_"))
     if not 1 <= k < classes:
@@ -615,4 +623,4 @@ def _top_k(
     best = np.argsort(-proba, axis=1, kind="stable")[:, :k]
     score = np.minimum(np.take_along_axis(proba, best, axis=1).sum(axis=1, dtype=np.float64), 1.0)
     label = (best == column[:, np.newaxis]).any(axis=1)
-    return label, score, f"top {k} of {classes} classes"
+    return {"label": label, "score": score, "event": f"top {k} of {classes} classes"}

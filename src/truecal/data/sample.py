@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import scipy
@@ -22,7 +22,7 @@ from truecal._lib.numeric import (
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.clusters import Clusters, Independent, sum_by_cluster, with_nuisance
-from truecal.data.pseudo_labels import PseudoLabels
+from truecal.data.pseudo_labels import Nuisance, PseudoLabels
 
 #: Rows per step of a pass over all, whose arrays stay in the cache of a processor.
 STEP = 1 << 14
@@ -64,10 +64,11 @@ class ScoreGroups:
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
     target: str = "P(y = 1)"
     one_row_each: bool = field(init=False)
+    _read_only: ClassVar[tuple[str, ...]] = ("score", "count", "positives")
 
     def __post_init__(self) -> None:
         known = vars(self)
-        for name in ("score", "count", "positives"):
+        for name in self._read_only:
             array = known[name] = known[name].view()
             array.setflags(write=False)
         known["one_row_each"] = self.count.base is _ONE
@@ -537,28 +538,46 @@ class Sample(ScoreGroups):
         more: dict[str, Any] = {}
         if sampling or pseudo is not None:
             more = {"squares": total(square), "positive_squares": total(square * value)}
-        if clusters is not None:
-            table = sum_by_cluster(clusters[order], start, weight, weight * value, counted=not sampling)
-            more["clusters"] = replace(table, equal=equal_clusters)
         if pseudo is not None:
             pseudo = replace(pseudo.take(order), score=score.astype(np.float64), weight=weight)
             more["label_squares"], more["noise"] = total(square * value**2), total(square * pseudo.variance)
             more["pseudo"] = pseudo
-        if pseudo is not None and pseudo.nuisance is not None:
-            if "clusters" not in more:  # every row is one
-                table = sum_by_cluster(
-                    np.arange(len(score)), start, weight, weight * value, counted=not sampling
-                )
-                more["clusters"] = replace(table, named=False)
-            more["clusters"] = with_nuisance(more["clusters"], pseudo.nuisance, start, weight)
         return cls(
             score=score[start].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
             count=total(weight),
             positives=total(weight * value),
             dtype=score.dtype,
             target=target,
+            clusters=_sum_clusters(
+                None if clusters is None else clusters[order],
+                None if pseudo is None else pseudo.nuisance,
+                start,
+                weight,
+                weight * value,
+                counted=not sampling,
+                equal=equal_clusters,
+            ),
             **more,
         )
+
+
+def _sum_clusters(
+    cluster: NDArray[Any] | None,
+    nuisance: Nuisance | None,
+    start: NDArray[np.intp],
+    weight: FloatArray,
+    positives: FloatArray,
+    *,
+    counted: bool,
+    equal: bool,
+) -> Clusters | None:
+    """Return the sums by cluster; estimated parameters make every row a cluster if there are no others."""
+    if cluster is None and nuisance is None:
+        return None
+    rows = np.arange(len(weight)) if cluster is None else cluster
+    table = sum_by_cluster(rows, start, weight, positives, counted=counted)
+    table = replace(table, equal=equal, named=cluster is not None)
+    return table if nuisance is None else with_nuisance(table, nuisance, start, weight)
 
 
 def group_sorted(

@@ -407,7 +407,7 @@ class Predictions:
     def _rows(self) -> Any:
         with self.naming():
             (rows,) = read_rows(self.y_true, self.y_proba, **self.options)
-        return replace(rows, target=self.target) if self.target else rows
+        return replace(rows, event=self.target) if self.target else rows
 
     @cached_property
     def sample(self) -> Sample:
