@@ -224,7 +224,8 @@ class Cells(Sample):
         if table is None:
             return cells
         keys = np.arange(table.n_clusters, dtype=np.uint64) if keys is None else keys
-        return cells.with_clusters(
+        return with_clusters(
+            cells,
             keys,
             table.cluster,
             cell[table.group],
@@ -235,12 +236,6 @@ class Cells(Sample):
             equal=table.equal,
             **({} if known else {"keys": None}),
         )
-
-    def with_clusters(
-        self, keys: NDArray[np.uint64], cluster: NDArray[np.intp], cell: NDArray[Any], /, **columns: Any
-    ) -> Cells:
-        """Return these cells with the sums of their clusters, which `make_clusters` makes."""
-        return replace(self, clusters=make_clusters(keys, cluster, self.groups_of(cell), **columns))
 
     def groups_of(self, cell: NDArray[Any]) -> NDArray[np.intp]:
         """Return the positions of cells of given numbers, all of which must be here."""
@@ -310,7 +305,7 @@ class Cells(Sample):
                 dtype=self.dtype.str,
                 target=self.target,
                 **{name: getattr(self, name) for name in self._columns()},
-                **self.dependence.to_arrays(),
+                **(self.clusters.to_arrays() if self.clusters else {}),
             )
 
     @classmethod
@@ -354,6 +349,13 @@ class Cells(Sample):
         except Exception as error:
             raise InputError(f"{path} is not a file of cells: {error}") from error
         return cells
+
+
+def with_clusters(
+    cells: Cells, keys: NDArray[np.uint64], cluster: NDArray[np.intp], cell: NDArray[Any], /, **columns: Any
+) -> Cells:
+    """Return cells with the sums of their clusters, which `make_clusters` makes."""
+    return replace(cells, clusters=make_clusters(keys, cluster, cells.groups_of(cell), **columns))
 
 
 def check_same_target(parts: Sequence[Cells]) -> None:

@@ -197,17 +197,6 @@ class Independent:
     effective_number: ClassVar[float] = math.inf
     unit: ClassVar[str] = "rows"
 
-    def to_arrays(self) -> dict[str, Any]:
-        """Return nothing: independent rows need no columns in a file."""
-        return {}
-
-    def information(self, sample: Sample) -> float:
-        """Return the information of a row, relative to one with a true label: the ratio of their variances."""
-        if sample.noise is None:
-            return 1.0
-        of_true_labels = float(sample.weight2 @ (sample.score * (1 - sample.score)))
-        return max(of_true_labels, 1e-300) / float(sample.noise.sum())
-
     def sum_covariance(self, sample: Sample, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
         """Return the sum over rows of the products of their values; see `Sample.sum_covariance`."""
         # A row with label z has the value (1 - z) if_0 + z if_1, and 0 and 1 have no product of the two.
@@ -265,10 +254,6 @@ class Clusters:
     def degrees_of_freedom(self) -> float:
         """Degrees of freedom of an estimated variance: one less than the number of clusters."""
         return max(self.n_clusters - 1.0, 1.0)
-
-    def information(self, sample: Sample) -> float:
-        """Return 1: the noise of labels shows in the differences of clusters."""
-        return 1.0
 
     def sum_covariance(self, sample: Sample, if_0: FloatArray, if_1: FloatArray) -> FloatArray:
         """Return G / (G - 1) times the sum over clusters of the products of their sums."""

@@ -27,6 +27,7 @@ from truecal.data.cells import (
     SCORE_SCALE,
     SQUARES,
     Cells,
+    with_clusters,
 )
 from truecal.data.clusters import MOST_PAIRS, N_BLOCKS, cluster_keys, number_clusters
 from truecal.data.faults import no_weight, warn_of_classes
@@ -469,8 +470,8 @@ def _add_clusters(
                 target=part.target + EQUAL_CLUSTERS,
             )
         others: dict[str, Any] = {} if sizes is None else {"keys": None, "merged": sizes[key_of_group]}
-        found[key_of_group] = part.with_clusters(
-            keys, cluster[where], cell[where], **mine, equal=plan.equal, **others
+        found[key_of_group] = with_clusters(
+            part, keys, cluster[where], cell[where], **mine, equal=plan.equal, **others
         )
     return found
 

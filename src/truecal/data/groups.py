@@ -96,20 +96,28 @@ def split_sample(rows: Rows, split: Split) -> dict[int, Sample]:
 
 
 def _columns(by: Any) -> dict[str, Any]:
-    if isinstance(by, Mapping):
-        return {str(name): column for name, column in by.items()}
+    if isinstance(by, str) or not (isinstance(by, Iterable) or hasattr(by, "columns")):
+        raise InputError(f"must be one value for each row. Got {by!r} instead", argument="by")
     if isinstance(by, tuple):
-        return {str(getattr(column, "name", None) or f"group {k + 1}"): column for k, column in enumerate(by)}
-    if hasattr(by, "columns"):
+        by = {getattr(column, "name", None) or f"group {k}": column for k, column in enumerate(by, start=1)}
+    return _named(by, "group", first=1)
+
+
+def _named(data: Any, noun: str, *, first: int) -> dict[str, Any]:
+    """Return columns by their names, those of a mapping, of a frame or of an array of two dimensions; or the only one.
+
+    What has no name is called `noun`, with a number from `first` on.
+    """
+    if isinstance(data, Mapping):
+        return {str(name): column for name, column in data.items()}
+    if hasattr(data, "columns"):
         import narwhals as nw
 
-        frame = nw.from_native(by, eager_only=True)
-        return {name: frame[name].to_list() for name in frame.columns}
-    if isinstance(by, np.ndarray) and by.ndim == 2:
-        return {f"group {k + 1}": column for k, column in enumerate(by.T)}
-    if isinstance(by, str) or not isinstance(by, Iterable):
-        raise InputError(f"must be one value for each row. Got {by!r} instead", argument="by")
-    return {str(getattr(by, "name", None) or "group"): by}
+        frame = nw.from_native(data, eager_only=True)
+        return {name: frame[name] for name in frame.columns}
+    if isinstance(data, np.ndarray) and data.ndim == 2:
+        return {f"{noun} {k}": column for k, column in enumerate(data.T, start=first)}
+    return {str(getattr(data, "name", None) or noun): data}
 
 
 def _code(column: Any) -> tuple[list[Any], NDArray[np.intp]]:
@@ -231,7 +239,9 @@ def read_features(features: Any, n: int, *, n_bins: int | None = None) -> tuple[
     >>> age.levels, age.code
     (('20 to 40', '50 to 70'), array([0, 0, 0, 1, 1, 1]))
     """
-    columns = _feature_columns(features)
+    if not any(hasattr(features, name) for name in ("items", "columns", "name")):
+        features = _as_objects(features)
+    columns = {name: _as_objects(column) for name, column in _named(features, "feature", first=0).items()}
     if not columns:
         raise InputError("must have at least one column", argument="features")
     for name, values in columns.items():
@@ -241,24 +251,6 @@ def read_features(features: Any, n: int, *, n_bins: int | None = None) -> tuple[
                 argument=f"features[{name!r}]",
             )
     return tuple(_feature(name, values, n_bins) for name, values in columns.items())
-
-
-def _feature_columns(features: Any) -> dict[str, NDArray[Any]]:
-    if isinstance(features, Mapping):
-        return {str(name): _as_objects(column) for name, column in features.items()}
-    import narwhals as nw
-
-    frame = nw.from_native(features, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return {name: frame[name].to_numpy() for name in frame.columns}
-    if isinstance(frame, nw.Series):
-        return {frame.name or "feature": frame.to_numpy()}
-    array = _as_objects(features)
-    if array.ndim == 1:
-        return {"feature": array}
-    if array.ndim != 2:
-        raise InputError(f"must have one or two dimensions. Got {array.ndim} instead", argument="features")
-    return {f"feature {number}": array[:, number] for number in range(array.shape[1])}
 
 
 def _as_objects(column: Any) -> NDArray[Any]:

@@ -343,7 +343,11 @@ class Sample(ScoreGroups):
         """
         if self.counted:
             return self.n
-        return self.n**2 / float(self.weight2.sum()) * self.dependence.information(self)
+        size = self.n**2 / float(self.weight2.sum())
+        if self.noise is None or self.clusters is not None:  # it shows in the differences of clusters
+            return size
+        of_true_labels = float(self.weight2 @ (self.score * (1 - self.score)))
+        return size * (max(of_true_labels, 1e-300) / float(self.noise.sum()))
 
     @property
     def counted(self) -> bool:

@@ -30,6 +30,7 @@ from truecal.data.cells import (
     SQUARES,
     Cells,
     cell_of,
+    with_clusters,
 )
 from truecal.data.clusters import number_clusters
 from truecal.data.faults import FRACTION, MAX_WEIGHT, MIN_WEIGHT, MISSING, OUTSIDE, WEIGHT, Rule, no_weight
@@ -403,7 +404,8 @@ def read_cells(
         part = Cells.from_sums(cell[where], **mine, dtype=dtype, target=target)
         if clusters is None:
             return part
-        return part.with_clusters(
+        return with_clusters(
+            part,
             clusters[0],
             clusters[1][where],
             cell[where],

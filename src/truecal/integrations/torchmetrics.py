@@ -35,6 +35,7 @@ from truecal.data.cells import (
     N_CELLS,
     SCORE_SCALE,
     Cells,
+    with_clusters,
 )
 from truecal.data.faults import SUM_TOLERANCE, bad_values
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
@@ -227,7 +228,8 @@ class CalibrationMetric(Metric):
             return cells
         block, cell = np.nonzero(by_block[0])
         weight, scores, hits = by_block[:, block, cell]
-        return cells.with_clusters(
+        return with_clusters(
+            cells,
             np.arange(self.n_blocks, dtype=np.uint64),
             block,
             cell,
