@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,6 @@ _KIND = "truecal monitor"
 #: Head of the last column, and the width of a line of numbers with a state beside it.
 _GAP = "observed less predicted, all rows so far"
 _NUMBERS = 67
-#: Seconds between two writes of the state file.
-_SAVE_EVERY = 1.0
-#: Progress in a file: rows before `first`, and some windows before `end`; `digest` covers the rows before `end`.
-_NO_ROWS = {"first": 0, "end": 0, "windows": 0, "digest": ""}
 
 
 @click.command("monitor", cls=Command)
@@ -93,7 +89,7 @@ def command(
         watch = _Watch(settings, control=control, state=state, style=style, quiet=quiet)
         watch.agree({**settings, "control": control, "group": list(group)})
         references = {} if reference is None else _references(reference, group, reading)
-        watch.compare_with(references, reference)
+        watch.compare_with(references)
         if file == "-":
             names = {name: list(reading[name]) or [name] for name in ("label", "score")}
             watch.agree({**names, "cluster": reading["cluster"], "target": "P(y = 1)"})
@@ -116,7 +112,7 @@ def _batches(
     quiet: bool,
     reading: dict[str, Any],
 ) -> Iterator[Batch]:
-    """Yield the windows of a file that were not counted yet: those of an interrupted run, then new rows."""
+    """Yield the windows of the rows of a file that were not counted yet."""
     from truecal.cli._input.predictions import load
     from truecal.cli._input.windows import digest_rows, split_windows
     from truecal.data.groups import split_rows
@@ -141,21 +137,11 @@ def _batches(
         split = split_rows(predictions.group, len(rows.label))
         columns["group"], columns["names"] = split.group, split.names
     n = len(rows.label)
-
-    def digest(end: int) -> str:
-        return digest_rows(columns, end)
-
-    first, end, done = watch.progress(str(Path(file).resolve()), n, [moment, every], digest)
+    first = watch.count(str(Path(file).resolve()), n, partial(digest_rows, columns))
     if first:
         say(f"{counted(first, 'row')} of {file} counted before")
-    for start, stop in ((first, end), (end, n)):
-        if start < stop:
-            watch.begin(start, stop, digest)
-            windows = split_windows(columns, start, stop, every)
-            for number, batch in enumerate(windows):
-                if number >= done:
-                    yield batch
-        done = 0
+    if first < n:
+        yield from split_windows(columns, first, n, every)
 
 
 def _references(file: str, group: tuple[str, ...], reading: dict[str, Any]) -> dict[str, Any]:
@@ -176,8 +162,9 @@ class _Watch:
         self.options: dict[str, Any] = {}
         self.monitors: dict[str, CalibrationMonitor] = {}
         self.references: dict[str, Any] = {}
-        self.source: dict[str, Any] = {**_NO_ROWS, "file": None, "by": None}
-        self._saved, self._stream = clock.monotonic(), False
+        # The file of the last run, how many of its rows are counted, and the digest of these.
+        self.source: dict[str, Any] = {"file": None, "end": 0, "digest": ""}
+        self._stream = False
         self._shares = 0  # groups of the first window
         self._n_moved, self._has_head = 0, False
         if state is not None and state.exists():
@@ -191,9 +178,7 @@ class _Watch:
         content = read_state(path, _KIND)
         with restoring(path):
             self.options = dict(content["options"])
-            kinds: dict[str, Any] = {name: type(value) for name, value in _NO_ROWS.items()}
-            kinds |= {"file": str | None, "by": list | None}
-            self.source = check_kinds(content["source"], kinds)
+            self.source = check_kinds(content["source"], {"file": str | None, "end": int, "digest": str})
             self._shares = check_kinds(content, {"shares": int})["shares"]
             self.monitors = {
                 name: CalibrationMonitor.from_state(one["settings"], one["state"])
@@ -215,59 +200,35 @@ class _Watch:
                     remedy="Use the same options, or another state file.",
                 )
 
-    def compare_with(self, references: dict[str, Any], file: str | None) -> None:
+    def compare_with(self, references: dict[str, Any]) -> None:
         """Take earlier predictions as the reference, which must be the same in every run."""
         from truecal.cli._input.windows import digest_samples
 
         self.references = references
         digest = digest_samples(references) if references else None
         known = self.options.setdefault("reference", digest)
-        if known == digest:
-            return
-        if known is None or digest is None:
-            problem = "without" if known is None else "with"
+        if known != digest:
+            problem = "without" if known is None else "with" if digest is None else "with other rows as"
             raise InputError(
                 f"{self.path} was made {problem} --reference",
-                remedy="Use the same options, or another state file.",
+                remedy="Use the same reference, or another state file.",
             )
-        raise InputError(
-            f"{self.path} was made with another --reference: {file} has other rows",
-            remedy="Use the same reference, or another state file.",
-        )
 
-    def progress(
-        self, file: str, n: int, by: list[str | None], digest: Callable[[int], str]
-    ) -> tuple[int, int, int]:
-        """Return the first row of a file that an interrupted run began with, the end of that run, and its windows.
+    def count(self, file: str, n: int, digest: Callable[[int], str]) -> int:
+        """Return how many rows of a file are counted already; after this run, all `n` are.
 
-        `by` is the column of times and the length of a window, by which the run divides its rows; `digest` returns
-        that of the first rows.
+        `digest` returns that of the first rows.
         """
-        known = self.source
-        if known["file"] != file:
-            self.source = {**_NO_ROWS, "file": file, "by": by}
-            return 0, 0, 0
-        if known["windows"] and known["by"] != by:
-            moment, every = known["by"]
-            raise InputError(
-                f"a run on {file} was interrupted, with --time {moment} and --every {every}",
-                remedy="Use the same options once more, so that it comes to its end.",
-            )
-        known["by"] = by
-        end = known["end"]
-        if n < end or (end and digest(end) != known["digest"]):
+        end = self.source["end"] if self.source["file"] == file else 0
+        if n < end or (end and digest(end) != self.source["digest"]):
             problem = f"has only {n:,} rows, but" if n < end else "does not begin with the same rows as when"
             raise InputError(
                 f"{file} {problem} {end:,} were counted before",
                 remedy="Give every batch a file name of its own, or append new rows to this file; "
                 "keep the same columns and options.",
             )
-        return known["first"], known["end"], known["windows"]
-
-    def begin(self, first: int, end: int, digest: Callable[[int], str]) -> None:
-        """Start on a range of rows of the file, unless it was begun before."""
-        if (self.source["first"], self.source["end"]) != (first, end):
-            self.source |= {"first": first, "end": end, "windows": 0, "digest": digest(end)}
+        self.source = {"file": file, "end": n, "digest": digest(n)}
+        return end
 
     def follow(self) -> None:
         """Prepare for a stream, which cannot be read again: results are saved before they are printed."""
@@ -288,8 +249,7 @@ class _Watch:
             looks[name] = self.monitors[name].update(
                 rows["label"], rows["score"], time=batch.time, clusters=rows.get("cluster")
             )
-        self.source["windows"] += not self._stream
-        if self._stream or clock.monotonic() - self._saved >= _SAVE_EVERY:
+        if self._stream:
             self._save()
         for name, look in looks.items():
             if look is not None:
@@ -355,7 +315,6 @@ class _Watch:
 
     def finish(self) -> None:
         """Save the state and print the last sentence."""
-        self.source |= {"first": self.source["end"], "windows": 0}  # all rows were counted
         self._save()
         if self._n_moved and not self.quiet:
             rows = counted(self._n_moved, "row")
@@ -393,7 +352,6 @@ class _Watch:
             },
         }
         write_state(self.path, _KIND, content)
-        self._saved = clock.monotonic()
 
 
 def _shown(value: Any) -> str:
@@ -401,15 +359,14 @@ def _shown(value: Any) -> str:
 
 
 def _summary(monitor: CalibrationMonitor) -> dict[str, Any]:
-    return {
-        "rows": monitor.n,
-        "rows_left_out": monitor.rows_left_out,
-        "log_evalue": monitor.log_evalue,
-        "evalue": monitor.evalue,
-        "threshold": monitor.threshold,
-        "pvalue": monitor.pvalue,
-        "change_alarm": monitor.change_alarm,
-        "change": monitor.change,
-        "diagnosis": monitor.diagnosis,
-        "text": str(monitor),
-    }
+    names = (
+        "rows_left_out",
+        "log_evalue",
+        "evalue",
+        "threshold",
+        "pvalue",
+        "change_alarm",
+        "change",
+        "diagnosis",
+    )
+    return {"rows": monitor.n, **{name: getattr(monitor, name) for name in names}, "text": str(monitor)}

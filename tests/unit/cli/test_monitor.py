@@ -11,7 +11,6 @@ import pytest
 
 from support.command_line import refuse, run, write_csv
 from truecal import CalibrationMonitor
-from truecal.cli._input.windows import split_windows
 from truecal.inference.monitor._state import read_state, write_state
 
 _rng = np.random.default_rng(0)
@@ -161,11 +160,14 @@ def test_state_of_an_earlier_version_is_refused(path, tmp_path, monkeypatch):
 
 
 def test_a_killed_run_is_resumed_with_the_same_numbers(path, tmp_path, monkeypatch):
-    """The state is saved after every window; the process dies in the twelfth."""
+    """The process dies in the twelfth window of the new rows; the state is written when all are counted."""
     import truecal.cli.monitor as module
 
     state = tmp_path / "state.json"
-    monkeypatch.setattr(module, "_SAVE_EVERY", -1.0)
+    early = write_csv(tmp_path / "m.csv", {name: column[:2000] for name, column in COLUMNS.items()})
+    run("monitor", early, *NAMES, "--state", state)
+    before = state.read_bytes()
+    whole = write_csv(early, COLUMNS)
     show, shown = module._Watch._show, []
 
     def die(self, name, look):
@@ -176,40 +178,41 @@ def test_a_killed_run_is_resumed_with_the_same_numbers(path, tmp_path, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(module._Watch, "_show", die)
-        run("monitor", path, *NAMES, "--state", state, code=130)
-    rest = _json(path, *NAMES, "--state", state)
-    assert len(rest) == 19  # the twelfth window was saved before it was printed
+        run("monitor", whole, *NAMES, "--state", state, code=130)
+    assert state.read_bytes() == before
+    rest = _json(whole, *NAMES, "--state", state)
+    assert [len(rest), rest[-1]["rows"]] == [21, N]
     assert rest[-1]["log_evalue"] == _json(path, *NAMES)[-1]["log_evalue"]
 
 
-def test_the_same_file_again_with_other_windows_counts_nothing_twice(path, tmp_path, monkeypatch):
-    import truecal.cli.monitor as module
-
+def test_the_same_file_again_with_other_windows_counts_nothing_twice(path, tmp_path):
     state = ("--state", tmp_path / "state.json")
     first = _json(path, *NAMES, "--every", "1w", *state)[-1]
     again = _json(path, *NAMES, *state)
     assert [len(again), again[-1]["rows"]] == [1, N]
     assert again[-1]["log_evalue"] == first["log_evalue"]
-    monkeypatch.setattr(module, "_SAVE_EVERY", -1.0)
-    other = ("--state", tmp_path / "other.json")
-    with monkeypatch.context() as patch:
-        patch.setattr(module._Watch, "finish", lambda self: self._save())
-        name = "truecal.cli._input.windows.split_windows"
-        patch.setattr(name, lambda *given: itertools.islice(split_windows(*given), 3))
-        run("monitor", path, *NAMES, *other)
-    assert "was interrupted, with --time date and --every None" in refuse(
-        "monitor", path, *NAMES, "--every", "1w", *other
-    )
-    assert _json(path, *NAMES, *other)[-1]["log_evalue"] == _json(path, *NAMES)[-1]["log_evalue"]
 
 
 @pytest.mark.slow
 def test_killed_at_any_time_and_resumed_until_the_end(tmp_path):
     """The process is killed with SIGKILL three times, at random, and then comes to its end."""
+
+    def counted():
+        return json.loads(state.read_text())["monitors"][""]["state"]["processes"]["rows"]
+
     path, state = write_csv(tmp_path / "m.csv", COLUMNS), tmp_path / "state.json"
     arguments = [str(path), "--label", "y", "--score", "p", "--every", "100"]
-    code = "import truecal.cli.monitor as m, truecal.cli as c; m._SAVE_EVERY = 0.0; c.main()"
-    command = [sys.executable, "-c", code, "monitor", *arguments, "--format", "json", "--state", str(state)]
+    command = [
+        sys.executable,
+        "-m",
+        "truecal",
+        "monitor",
+        *arguments,
+        "--format",
+        "json",
+        "--state",
+        str(state),
+    ]
     rng = random.Random(0)
     for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -218,8 +221,7 @@ def test_killed_at_any_time_and_resumed_until_the_end(tmp_path):
         time.sleep(rng.uniform(0, 0.02))
         process.kill()
         process.communicate()
-    counted = json.loads(state.read_text())["monitors"][""]["state"]["processes"]["rows"]
-    assert 0 < counted < N
+        assert not state.exists() or counted() == N
     output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
     final = json.loads(output.splitlines()[-1])
     assert final == _json(*arguments)[-1]
@@ -281,7 +283,7 @@ def test_state_that_was_changed_or_does_not_fit_is_refused(path, tmp_path):
 @pytest.mark.parametrize(
     ("part", "value"),
     [
-        ("source", {"first": "x"}),
+        ("source", {"digest": 3}),
         ("source", {"end": -1}),
         ("shares", None),
         ("monitors", [1]),
@@ -404,7 +406,9 @@ def test_the_reference_must_be_the_same_in_every_run(path, tmp_path):
     first = _json(path, *NAMES, "--reference", early, "--state", state)[-1]
     again = _json(path, *NAMES, "--reference", same, "--state", state)[-1]
     assert again["log_evalue"] == first["log_evalue"]
-    assert "has other rows" in refuse("monitor", path, *NAMES, "--reference", other, "--state", state)
+    assert "with other rows as --reference" in refuse(
+        "monitor", path, *NAMES, "--reference", other, "--state", state
+    )
     assert "made with --reference" in refuse("monitor", path, *NAMES, "--state", state)
 
 

@@ -118,7 +118,7 @@ def _parts(columns: dict[str, Any], rows: NDArray[np.intp]) -> dict[str, dict[st
     if columns.get("group") is None:
         return {"": take(rows)}
     group = columns["group"][rows]
-    return {columns["names"][k]: take(rows[group == k]) for k in np.unique(group)}
+    return {str(columns["names"][k]): take(rows[group == k]) for k in np.unique(group)}
 
 
 def _row_count(every: str | None) -> int:
@@ -260,13 +260,11 @@ def _row(line: str, number: int, keys: dict[str, str], group: Sequence[str]) -> 
 
 
 def _gather(rows: list[dict[str, Any]], time: Any) -> Batch:
-    parts: dict[str, dict[str, Any]] = {}
-    for name in dict.fromkeys(row["group"] for row in rows):
-        own = [row for row in rows if row["group"] == name]
-        parts[name] = {
-            "label": np.array([row["label"] for row in own], dtype=np.int64),
-            "score": np.array([row["score"] for row in own], dtype=np.float64),
-        }
-        if "cluster" in rows[0]:
-            parts[name]["cluster"] = [str(row["cluster"]) for row in own]
-    return Batch(time, parts)
+    columns: dict[str, Any] = {
+        "label": np.array([row["label"] for row in rows], dtype=np.int64),
+        "score": np.array([row["score"] for row in rows], dtype=np.float64),
+    }
+    if "cluster" in rows[0]:
+        columns["cluster"] = np.array([str(row["cluster"]) for row in rows])
+    columns["names"], columns["group"] = np.unique([row["group"] for row in rows], return_inverse=True)
+    return Batch(time, _parts(columns, np.arange(len(rows))))

@@ -75,7 +75,7 @@ def test_a_late_line_belongs_to_the_open_window():
     lines = [json.dumps({"label": 0, "score": 0.1, "t": t, "who": "x"}) for t in (1, 1, 2, 1, 3)]
     windows = list(read_lines(io.StringIO("\n".join(lines)), label=(), score=(), moment="t", cluster="who"))
     assert [(window.time, len(window.parts[""]["label"])) for window in windows] == [(1, 2), (2, 2), (3, 1)]
-    assert windows[0].parts[""]["cluster"] == ["x", "x"]
+    assert windows[0].parts[""]["cluster"].tolist() == ["x", "x"]
 
 
 def test_windows_are_yielded_before_the_stream_ends():
