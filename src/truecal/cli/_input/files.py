@@ -35,6 +35,7 @@ from truecal.cli._input.table import (
     explain_json,
     explain_text,
     first_line,
+    opened,
     read_dialect,
     repeated,
     scan_json,
@@ -71,16 +72,14 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
         return replace(opened, source=source, label=label, scores=scores)
     if source == "-":
         return _open_stream("standard input", sys.stdin.buffer, format, encoding)
-    paths = _find(source)
+    path, *others = paths = _find(source)
+    if others:
+        return _open_files(source, paths, format, encoding)
     # A pipe can be read once only.
-    if source.startswith(("/dev/", "/proc/")) or not paths[0].is_file():
-        with paths[0].open("rb") as stream:
-            return _open_stream(source, stream, format, encoding, paths[0])
-    return (
-        _open_file(source, paths[0], format, encoding)
-        if len(paths) == 1
-        else _open_files(source, paths, format, encoding)
-    )
+    if source.startswith(("/dev/", "/proc/")) or not path.is_file():
+        with path.open("rb") as stream:
+            return _open_stream(source, stream, format or format_by_name(path), encoding)
+    return _open_file(source, path, format, encoding)
 
 
 def _open_file(source: str, path: Path, format: str | None, encoding: str | None) -> Table:
@@ -97,14 +96,14 @@ def _open_file(source: str, path: Path, format: str | None, encoding: str | None
         return open_log(source, path)
     if format == "excel":
         return _open_sheet(source, path)
-    return scan(source, _text_of(source, path, format, encoding) if format in TEXT else [path], format)
+    return _open_content(source, path, format, encoding)
 
 
 def _open_files(source: str, paths: list[Path], format: str | None, encoding: str | None) -> Table:
     """Open several files of one format as one table."""
     known = format or format_by_name(paths[0])
     if known in ("parquet", "arrow"):
-        return scan(source, paths, known)
+        return scan(source, paths[0], known, paths[1:])
     if known in ("eval", "npz", "npy"):
         raise InputError(
             f"{source} matches {len(paths)} files of the format {known}", remedy="Name one of them."
@@ -112,14 +111,23 @@ def _open_files(source: str, paths: list[Path], format: str | None, encoding: st
     return _joined(source, [_open_file(str(path), path, format, encoding) for path in paths])
 
 
-def _open_stream(
-    name: str, stream: IO[bytes], format: str | None, encoding: str | None, path: Path | None = None
-) -> Table:
-    """Open a stream that can be read only once; its format is given, or implied by its name or content."""
-    with named(name):
-        head = stream.read(HEAD)
-        format = format or (path and format_by_name(path)) or format_by_content(unpacked(head))
-        content = unpack(name, head, stream, format, encoding)
+def _open_stream(name: str, stream: IO[bytes], format: str | None, encoding: str | None) -> Table:
+    """Open a stream that can be read only once."""
+    return _open_content(name, _keep(name, _chunks(stream)), format, encoding)
+
+
+def _open_content(name: str, content: Content, format: str | None, encoding: str | None) -> Table:
+    """Open bytes, unpacked if they are gzip, and text in UTF-8; their beginning tells a format that is not given."""
+    with _named(name), opened(content) as file:
+        raw = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if _starts_with(content, GZIP) else file
+        head = raw.read(HEAD)
+        raw.seek(0)
+        format = format or format_by_content(head)
+        other = _other_encoding(head, encoding, format) if format in TEXT else None
+        if other is not None:
+            content = _keep(name, _in_utf8(raw, other))
+        elif raw is not file:
+            content = _keep(name, _chunks(raw))
     return scan(name, content, format)
 
 
@@ -136,7 +144,7 @@ def _open_zip(source: str, path: Path, format: str | None, encoding: str | None)
                 raise InputError(f"{problem}: {listing(names)}" if names else problem, remedy=remedy)
             _check_unpacked(source, archive)
             with archive.open(names[0]) as member:
-                return _open_stream(source, member, format, encoding, Path(names[0]))
+                return _open_stream(source, member, format or format_by_name(Path(names[0])), encoding)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # damaged, or with a password
         raise InputError(f"{source} cannot be read as zip: {first_line(error)}") from error
 
@@ -156,17 +164,6 @@ def _open_sheet(source: str, path: Path) -> Table:
     return Table(source, tuple(sheet.columns), sheet.lazy(), notes=notes)
 
 
-def _text_of(name: str, path: Path, format: str, encoding: str | None) -> Content:
-    """Return a text file itself if Polars can read it, else its bytes unpacked and in UTF-8."""
-    with named(name), path.open("rb") as stream:
-        head = stream.read(HEAD)
-        is_marked = format == "jsonl" and head.startswith(UTF8_MARK)  # which Polars does not skip there
-        is_plain = not head.startswith(GZIP) and is_utf8(encoding or encoding_of(head)) and not is_marked
-        if is_plain or head.startswith(ZSTD):
-            return [path]
-        return unpack(name, head, stream, format, encoding)
-
-
 def _joined(name: str, parts: Sequence[Table]) -> Table:
     """Return the rows of several text files, whose columns may differ in order."""
     first = parts[0]
@@ -180,6 +177,8 @@ def _joined(name: str, parts: Sequence[Table]) -> Table:
         for part in parts
     ]
 
+    sizes = [part.n_rows for part in parts]
+
     def explain(error: BaseException) -> str:
         reasons = (f"{part.source}: {part.explain(error)}" for part in parts)
         return next(
@@ -190,9 +189,8 @@ def _joined(name: str, parts: Sequence[Table]) -> Table:
         name,
         first.columns,
         pl.concat(frames, how="vertical_relaxed"),
-        sum(part.n_bytes for part in parts) if all(part.n_bytes for part in parts) else 0,
+        sum(sizes) if all(sizes) else 0,
         first.separator,
-        min(part.bytes_per_row for part in parts),
         explain=explain,
     )
 
@@ -221,11 +219,15 @@ def encoding_of(head: bytes) -> str:
     return "utf-16" if head.startswith(_UTF16_MARKS) else "utf-8"
 
 
-def is_utf8(encoding: str) -> bool:
-    """Return whether an encoding is UTF-8 under any of its names, or refuse one that is unknown."""
+def _other_encoding(head: bytes, encoding: str | None, format: str) -> str | None:
+    """Return the encoding of text that Polars cannot read as it is; refuse an encoding that is unknown."""
+    encoding = encoding or encoding_of(head)
     try:
         "".encode(encoding)  # which refuses encodings of bytes, such as hex
-        return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+        name = codecs.lookup(encoding).name
+        if name not in ("utf-8", "utf-8-sig", "ascii"):
+            return None if head.startswith(ZSTD) else name
+        return "utf-8-sig" if format == "jsonl" and head.startswith(UTF8_MARK) else None
     except LookupError:
         raise InputError(
             f"{encoding!r} is unknown. Use a name such as latin-1", argument="--encoding"
@@ -233,7 +235,7 @@ def is_utf8(encoding: str) -> bool:
 
 
 @contextmanager
-def named(name: str) -> Iterator[None]:
+def _named(name: str) -> Iterator[None]:
     """Name the file in every error that unpacking or decoding its bytes raises."""
     try:
         yield
@@ -243,30 +245,20 @@ def named(name: str) -> Iterator[None]:
         raise InputError(f"{name} cannot be read: {first_line(error)}. Pass the right --encoding") from error
 
 
-def unpacked(head: bytes) -> bytes:
-    """Return the beginning of a file, unpacked if it is gzip."""
-    return gzip.GzipFile(fileobj=io.BytesIO(head)).read1(HEAD) if head.startswith(GZIP) else head
+def _starts_with(content: Content, mark: bytes) -> bool:
+    with opened(content) as file:
+        return file.read(len(mark)) == mark
 
 
-def unpack(name: str, head: bytes, stream: IO[bytes], format: str, encoding: str | None) -> Content:
-    """Return the bytes of a pipe, a gzip file or text in another encoding: unpacked, text in UTF-8."""
-    chunks = iter(lambda: stream.read(_CHUNK), b"")
-    raw: IO[bytes] = cast("IO[bytes]", io.BufferedReader(_Chained(head, chunks)))
-    if head.startswith(GZIP):
-        raw = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
-        head = unpacked(head)
-    if format in TEXT and not is_utf8(encoding or encoding_of(head)):
-        return _keep(name, _in_utf8(raw, encoding or encoding_of(head)))
-    if format == "jsonl" and head.startswith(UTF8_MARK):
-        return _keep(name, _in_utf8(raw, "utf-8-sig"))
-    return _keep(name, iter(lambda: raw.read(_CHUNK), b""))
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    return iter(lambda: stream.read(_CHUNK), b"")
 
 
 def _in_utf8(raw: IO[bytes], encoding: str) -> Iterator[bytes]:
     """Yield text in another encoding as UTF-8."""
     decode = codecs.getincrementaldecoder(encoding)().decode
     encode = codecs.getincrementalencoder("utf-8")().encode
-    while chunk := raw.read(_CHUNK):
+    for chunk in _chunks(raw):
         yield encode(decode(chunk))
     yield encode(decode(b"", True), True)
 
@@ -277,7 +269,7 @@ def _keep(name: str, chunks: Iterator[bytes]) -> Content:
     for chunk in chunks:
         memory.write(chunk)
         if memory.tell() > _IN_MEMORY:
-            return [_on_disk(name, chain([memory.getvalue()], chunks))]
+            return _on_disk(name, chain([memory.getvalue()], chunks))
     return memory.getvalue()
 
 
@@ -302,22 +294,6 @@ def _temporary_file() -> Path:
     os.close(number)
     atexit.register(path.unlink, missing_ok=True)
     return path
-
-
-class _Chained(io.RawIOBase):
-    """A stream of bytes: those that were read already, then the rest."""
-
-    def __init__(self, first: bytes, rest: Iterator[bytes]) -> None:
-        self._left, self._rest = first, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        chunk = self._left or next(self._rest, b"")
-        size = min(len(buffer), len(chunk))
-        buffer[:size], self._left = chunk[:size], chunk[size:]
-        return size
 
 
 # --- Formats, recognised by the name or the first bytes of a file ---------------------------------
@@ -353,13 +329,10 @@ def format_by_content(head: bytes) -> str:
     return "jsonl" if head.removeprefix(UTF8_MARK).lstrip()[:1] in (b"{", b"[") else "csv"
 
 
-def head_of(name: str, content: Content) -> bytes:
-    """Return the first bytes, unpacked; refuse an empty file."""
-    if isinstance(content, bytes):
-        head = content[:HEAD]
-    else:
-        with content[0].open("rb") as file:
-            head = file.read(HEAD)
+def _head_of(name: str, content: Content) -> bytes:
+    """Return the first bytes, unpacked if they are zstd; refuse an empty file."""
+    with opened(content) as file:
+        head = file.read(HEAD)
     if head.startswith(ZSTD):
         head = _first_lines_of_zstd(name, content)
     if not head.strip():
@@ -379,15 +352,16 @@ def _first_lines_of_zstd(name: str, content: Content) -> bytes:
     return "\n".join(line or "" for line in frame.to_series()).encode() + b"\n"
 
 
-def scan(name: str, content: Content, format: str) -> Table:
-    """Return the table that bytes of a known format hold; errors name the file."""
-    head = head_of(name, content)
+def scan(name: str, content: Content, format: str, others: Sequence[Path] = ()) -> Table:
+    """Return the table that bytes of a known format hold, and further files of a folder; errors name the file."""
+    head = _head_of(name, content)
     try:
         if format in ("npz", "npy"):
             arrays = _load_arrays(content, format)
             return Table(name, tuple(arrays), arrays)
-        scan_format = _scan_text if format in TEXT else _scan_binary
-        return scan_format(name, content, head, format)
+        if format in TEXT:
+            return _scan_text(name, content, head, format)
+        return _scan_binary(name, content, head, format, others)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, InputError) as error:
         if isinstance(error, pl.exceptions.NoDataError):
             raise InputError(f"{name} is empty") from error
@@ -398,16 +372,15 @@ def scan(name: str, content: Content, format: str) -> Table:
 
 def _scan_text(name: str, content: Content, head: bytes, format: str) -> Table:
     """Return a table of text; how many rows it has is judged by its bytes, unless they are packed."""
-    n_bytes = len(content) if isinstance(content, bytes) else sum(path.stat().st_size for path in content)
-    is_packed = not isinstance(content, bytes) and content[0].name.lower().endswith(".zst")
-    size: dict[str, Any] = {
-        "n_bytes": 0 if is_packed else n_bytes,
-        "bytes_per_row": len(head) / max(head.count(b"\n"), 1),
-    }
+    n_bytes = len(content) if isinstance(content, bytes) else content.stat().st_size
+    is_packed = _starts_with(content, ZSTD)
+    # A long line counts as several rows.
+    bytes_per_row = min(len(head) / max(head.count(b"\n"), 1), tables.MANY_BYTES / tables.MANY_ROWS)
+    n_rows = n_bytes / bytes_per_row
     if format == "jsonl":
-        frame = scan_json(content, head, is_large=n_bytes > tables.MANY_BYTES)
+        frame = scan_json(content, head, is_large=n_rows > tables.MANY_ROWS)
         names = tuple(frame.collect_schema().names())
-        return Table(name, names, frame, **size, explain=partial(explain_json, content))
+        return Table(name, names, frame, 0 if is_packed else n_rows, explain=partial(explain_json, content))
     for magic, other in _MAGIC.items():
         if head.startswith(magic):
             kind = "ZIP: NPZ or Excel" if other == "npz" else other
@@ -415,28 +388,26 @@ def _scan_text(name: str, content: Content, head: bytes, format: str) -> Table:
     dialect = read_dialect(head, format)
     frame = scan_text(content, dialect, is_packed=is_packed)
     explain = partial(explain_text, content, dialect)
-    return Table(name, dialect.names, frame, separator=dialect.separator, **size, explain=explain)
+    n_rows = 0 if is_packed else n_rows
+    return Table(name, dialect.names, frame, n_rows, dialect.separator, explain=explain)
 
 
-def _scan_binary(name: str, content: Content, head: bytes, format: str) -> Table:
+def _scan_binary(name: str, content: Content, head: bytes, format: str, others: Sequence[Path]) -> Table:
     if format == "parquet" and not head.startswith(b"PAR1"):
         raise InputError("not a Parquet file")
-    frame = _binary_frame(content, format, is_stream=format == "arrow" and not head.startswith(b"ARROW1"))
-    explain = partial(_explain_folder, content) if isinstance(content, list) else first_line
-    return Table(name, tuple(frame.collect_schema().names()), frame, explain=explain)
-
-
-def _binary_frame(content: Content, format: str, *, is_stream: bool) -> pl.LazyFrame:
-    if is_stream:
-        parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
-        return pl.concat([pl.read_ipc_stream(part) for part in parts]).lazy()
+    source: Any = content if isinstance(content, bytes) else [content, *others]
     # The folders of a partitioned table are columns: year=2026/part-0.parquet
-    hive = not isinstance(content, bytes) and all("=" in path.parent.name for path in content)
-    if format == "arrow":
-        return pl.scan_ipc(content, glob=False, hive_partitioning=hive)
-    # Some files of a folder may be float32 and others float64.
-    casts = pl.ScanCastOptions(integer_cast="upcast", float_cast="upcast")
-    return pl.scan_parquet(content, glob=False, hive_partitioning=hive, cast_options=casts)
+    hive = not isinstance(content, bytes) and all("=" in path.parent.name for path in source)
+    if format == "parquet":
+        # Some files of a folder may be float32 and others float64.
+        casts = pl.ScanCastOptions(integer_cast="upcast", float_cast="upcast")
+        frame = pl.scan_parquet(source, glob=False, hive_partitioning=hive, cast_options=casts)
+    elif head.startswith(b"ARROW1"):
+        frame = pl.scan_ipc(source, glob=False, hive_partitioning=hive)
+    else:
+        frame = pl.concat([pl.read_ipc_stream(part) for part in (content, *others)]).lazy()
+    explain = partial(_explain_folder, source) if others else first_line
+    return Table(name, tuple(frame.collect_schema().names()), frame, explain=explain)
 
 
 def _explain_folder(paths: list[Path], error: BaseException) -> str:
@@ -448,7 +419,7 @@ def _explain_folder(paths: list[Path], error: BaseException) -> str:
 
 def _load_arrays(content: Content, format: str) -> dict[str, NDArray[Any]]:
     # Opened here, because NumPy leaves a damaged archive open.
-    with io.BytesIO(content) if isinstance(content, bytes) else content[0].open("rb") as file:
+    with opened(content) as file:
         try:
             _check_size(file)
             loaded = np.load(file, allow_pickle=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import mmap
 import re
 from collections import Counter
@@ -28,8 +27,13 @@ from truecal.exceptions import InputError
 MANY_ROWS, MANY_BYTES = 20_000_000, 1_000_000_000
 
 
-#: Where the bytes of a table are: files, or memory.
-Content = list[Path] | bytes
+#: Where the bytes of a table are: a file, or memory.
+Content = Path | bytes
+
+
+def opened(content: Content) -> IO[bytes]:
+    """Open bytes for reading."""
+    return io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
 
 
 def first_line(error: BaseException) -> str:
@@ -49,12 +53,10 @@ class Table:
         Names of the columns.
     frame : polars.LazyFrame, or mapping of str to ndarray
         The columns in this order, by position; NumPy files hold arrays, which may differ in length.
-    n_bytes : int
-        Size of a text table; 0 for formats that know their number of rows.
+    n_rows : float
+        About how many rows a text table has; 0 for formats that know it.
     separator : str
         What separates the fields of a text table.
-    bytes_per_row : float
-        Mean length of the first lines of a text table.
     label, cluster, scores : str, str and tuple of str
         Columns of labels, clusters and scores of bundled data and logs, where they are known.
     notes : tuple of str
@@ -66,9 +68,8 @@ class Table:
     source: str
     columns: tuple[str, ...]
     frame: pl.LazyFrame | Mapping[str, NDArray[Any]]
-    n_bytes: int = 0
+    n_rows: float = 0
     separator: str = ""
-    bytes_per_row: float = math.inf
     label: str = ""
     cluster: str = ""
     scores: tuple[str, ...] = ()
@@ -81,9 +82,8 @@ class Table:
         """Whether the table has too many rows for memory."""
         if isinstance(self.frame, Mapping):
             return False
-        if self.n_bytes:
-            return self.n_bytes > min(MANY_BYTES, MANY_ROWS * self.bytes_per_row)
-        return int(self.collect(self.frame.select(pl.len())).item()) > MANY_ROWS
+        n_rows = self.n_rows or int(self.collect(self.frame.select(pl.len())).item())
+        return n_rows > MANY_ROWS
 
     def describe(self) -> str:
         """Describe the number of columns and how the rows are read."""
@@ -306,50 +306,38 @@ def _has_blank_lines(content: Content) -> bool:
     marks = (b"\n\n", b"\n\r\n", b"\r\r")
     if isinstance(content, bytes):
         return any(mark in content for mark in marks)
-    for path in content:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            if any(data.find(mark) >= 0 for mark in marks):
-                return True
-    return False
+    with content.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return any(data.find(mark) >= 0 for mark in marks)
 
 
 def explain_text(content: Content, dialect: Dialect, error: BaseException) -> str:
     """Return which line has too many fields, the usual reason, or else Polars' message."""
     n_columns = len(dialect.names)
-    for text in _texts(content):
-        with text, suppress(csv.Error):
-            lines = csv.reader(text, delimiter=dialect.separator)
-            long = next((lines.line_num for row in lines if len(row) > n_columns), None)
-            if long is not None:
-                return f"line {long} has more fields than the header, which has {n_columns}"
+    with _as_text(content) as text, suppress(csv.Error):
+        lines = csv.reader(text, delimiter=dialect.separator)
+        long = next((lines.line_num for row in lines if len(row) > n_columns), None)
+        if long is not None:
+            return f"line {long} has more fields than the header, which has {n_columns}"
     return first_line(error)
 
 
-def _texts(content: Content) -> Iterator[io.TextIOWrapper]:
-    for part in [content] if isinstance(content, bytes) else content:
-        data = io.BytesIO(part) if isinstance(part, bytes) else part.open("rb")
-        yield io.TextIOWrapper(cast("IO[bytes]", data), "utf-8", "replace", newline="")
+def _as_text(content: Content) -> io.TextIOWrapper:
+    return io.TextIOWrapper(opened(content), "utf-8", "replace", newline="")
 
 
 def explain_json(content: Content, error: BaseException) -> str:
     """Return which line is not valid JSON, the usual reason, or else Polars' message."""
-    for text in _texts(content):
-        with text:
-            lines = ((number, line) for number, line in enumerate(text, start=1) if line.strip())
-            number, line = next(lines, (1, "null"))
+    with _as_text(content) as text:
+        for number, line in enumerate(text, start=1):
             try:
-                while True:
-                    json.loads(line)
-                    number, line = next(lines)
-            except StopIteration:
-                continue
+                json.loads(line.strip() or "null")
             except (ValueError, RecursionError) as problem:
                 if number > 1:
                     return f"line {number} is not valid JSON ({problem.args[0]})"
-            try:  # one value over several lines
-                json.loads(line + text.read())
-            except (ValueError, RecursionError) as problem:
-                return f"not valid JSON ({problem.args[0]})"
+                try:  # one value over several lines
+                    json.loads(line + text.read())
+                except (ValueError, RecursionError) as problem:
+                    return f"not valid JSON ({problem.args[0]})"
     return first_line(error)
 
 
@@ -359,7 +347,9 @@ def scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame:
     _refuse_repeated_keys(first)
     lines = first.split(b"\n", 2)
     if first[:1] == b"[" or len(lines) == 1 or not lines[0].rstrip().endswith(b"}"):
-        return _one_json_value(content, is_object=first[:1] == b"{").lazy()
+        if first[:1] == b"{":
+            return _one_object(content).lazy()
+        return pl.read_json(content, infer_schema_length=None).lazy()
     if not is_large:
         return pl.scan_ndjson(content, infer_schema_length=None)
     # A type that fits the first rows may not fit the others.
@@ -368,54 +358,42 @@ def scan_json(content: Content, head: bytes, *, is_large: bool) -> pl.LazyFrame:
     return pl.scan_ndjson(content, infer_schema_length=10_000, schema_overrides=text)
 
 
-def _one_json_value(content: Content, *, is_object: bool) -> pl.DataFrame:
-    """Return the table that one value of JSON holds: a list of rows, or an object of columns."""
-    parts = [io.BytesIO(content)] if isinstance(content, bytes) else content
-    if is_object and (rows := _rows_of_pandas(parts[0])) is not None:
-        return pl.read_ndjson(rows, infer_schema_length=None)
-    frame = pl.concat([pl.read_json(part, infer_schema_length=None) for part in parts])
-    nested = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
-    is_table = len(nested) > 1 or len(nested) == frame.width
-    if not (is_object and frame.height == 1 and is_table):  # {"label": [...], "score": [...]}
-        return frame
-    lengths = frame.select(pl.col(name).list.len() for name in nested).row(0)
-    if len(set(lengths)) > 1:
-        each = ", ".join(f"{name!r} {n}" for name, n in zip(nested, lengths, strict=True))
-        raise InputError(f"its columns differ in length: {each}")
-    return frame.select(nested).explode(nested)
+def _one_object(content: Content) -> pl.DataFrame:
+    """Return the table that one object of JSON holds: columns, one row, or what pandas writes.
 
-
-def _rows_of_pandas(part: io.BytesIO | Path) -> io.BytesIO | None:
-    """Return the rows of a table that pandas wrote as one object, as JSON lines; None for anything else.
-
-    Polars would make a column of each row.
+    Polars would make a column of each row that pandas writes.
     """
     try:
-        table = json.loads(part.getvalue() if isinstance(part, io.BytesIO) else part.read_bytes())
-    except (ValueError, RecursionError):
-        return None  # Polars reports it
-    rows = _unpivot(table) if isinstance(table, dict) else None
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        return None
-    return io.BytesIO("\n".join(map(json.dumps, rows)).encode())
-
-
-def _unpivot(table: dict[str, Any]) -> Any:
-    """Return the rows of the orientations "columns", the default, "index", "split" and "table" of pandas."""
-    rows, names = table.get("data"), table.get("columns")
+        with opened(content) as file:
+            table = json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise InputError(explain_json(content, error)) from error
+    rows = _rows_of_pandas(table) or table
     if isinstance(rows, list):
-        widths = {len(row) if isinstance(row, list) else None for row in rows}
-        if isinstance(names, list) and widths <= {len(names)}:
-            return [dict(zip(names, row, strict=True)) for row in rows]
+        return pl.from_dicts(rows, infer_schema_length=None, strict=False)
+    columns = {name: values for name, values in rows.items() if isinstance(values, list)}
+    if not columns or len(columns) == 1 < len(rows):
+        return pl.from_dicts([rows])
+    if len(set(map(len, columns.values()))) > 1:
+        each = ", ".join(f"{name!r} {len(values)}" for name, values in columns.items())
+        raise InputError(f"its columns differ in length: {each}")
+    return pl.DataFrame(columns, strict=False)
+
+
+def _rows_of_pandas(table: dict[str, Any]) -> Any:
+    """Return what pandas wrote by default, or with the orientation "index", "split" or "table": rows, or columns."""
+    rows: Any = table.get("data")
+    names, values = table.get("columns"), list(table.values())
+    kinds = set(map(type, rows)) if isinstance(rows, list) else set()
+    if kinds == {list} and isinstance(names, list) and set(map(len, rows)) == {len(names)}:
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    if kinds == {dict}:
         return rows
-    values = list(table.values())
     if not all(isinstance(value, dict) and value and value.keys() == values[0].keys() for value in values):
         return None
     if all(name.isdecimal() for name in table):
         return values
-    return [
-        dict(zip(table, row, strict=True)) for row in zip(*(each.values() for each in values), strict=True)
-    ]
+    return {name: list(value.values()) for name, value in table.items()}
 
 
 def _refuse_repeated_keys(head: bytes) -> None:
@@ -443,7 +421,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def has_quoted_fields(content: list[Path] | bytes, separator: str) -> bool:
+def has_quoted_fields(content: Content, separator: str) -> bool:
     r"""Return whether quotation marks enclose fields; they do not if all of them are plain characters.
 
     A mark inside a field, as in ``5"2``, turns the next line breaks into text for some readers, and rows vanish. A
@@ -456,19 +434,18 @@ def has_quoted_fields(content: list[Path] | bytes, separator: str) -> bool:
     >>> has_quoted_fields(b'label,score,size\n1,0.5,5"2\n', ",")
     False
     """
-    quoted = False
-    for part in [content] if isinstance(content, bytes) else content:
-        data = (
-            np.frombuffer(part, np.uint8) if isinstance(part, bytes) else np.memmap(part, np.uint8, mode="r")
+    data = (
+        np.frombuffer(content, np.uint8)
+        if isinstance(content, bytes)
+        else np.memmap(content, np.uint8, mode="r")
+    )
+    quoted, stray = _examine(data, separator)
+    if quoted and stray is not None:
+        line = int(np.count_nonzero(data[:stray] == ord("\n"))) + 1
+        raise InputError(
+            f"line {line} has a quotation mark that neither begins nor ends a field. Double it, and put the "
+            f"field in quotation marks"
         )
-        opened, stray = _examine(data, separator)
-        if opened and stray is not None:
-            line = int(np.count_nonzero(data[:stray] == ord("\n"))) + 1
-            raise InputError(
-                f"line {line} has a quotation mark that neither begins nor ends a field. Double it, and put the "
-                f"field in quotation marks"
-            )
-        quoted |= opened
     return quoted
 
 

@@ -23,7 +23,7 @@ def test_quotation_marks_around_fields_or_as_plain_characters(text, quoted, chun
     monkeypatch.setattr(table, "_CHUNK", chunk)
     assert has_quoted_fields(text.encode(), ",") == quoted
     (tmp_path / "a.csv").write_text(text, encoding="utf-8", newline="")
-    assert has_quoted_fields([tmp_path / "a.csv"], ",") == quoted
+    assert has_quoted_fields(tmp_path / "a.csv", ",") == quoted
 
 
 @pytest.mark.parametrize("text", ['a,b\n1,"x"\n2,5"2\n', 'a,b\n1,"x"\n2,"open\n', 'a,b\n1,"x"\n2,"x"y"\n'])
