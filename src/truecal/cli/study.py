@@ -124,15 +124,12 @@ def load_study(path: str | Path) -> dict[str, Any]:
 def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
     for key in content:
         check_choice("a key of a study", key, _KEYS)
-    for key in ("sizes", "estimators"):
-        if not isinstance(content.get(key), list):
-            raise InputError(f"must be a list, such as {key} = {_EXAMPLES[key]}", argument=key)
+    _check_kind("sizes", content.get("sizes"), list, "a list such as [200, 800]")
+    _check_kind("estimators", content.get("estimators"), list, 'a list such as ["em_sweep", "em_debias"]')
     for estimator in content["estimators"]:
-        if not isinstance(estimator, str | Mapping):
-            raise InputError(f"must be names or tables. Got {estimator!r} instead", argument="estimators")
+        _check_kind("estimators", estimator, (str, Mapping), "names or tables")
     own = content.get("populations", {})
-    if not isinstance(own, Mapping):
-        raise InputError(f"must be tables [populations.NAME]. Got {own!r} instead", argument="populations")
+    _check_kind("populations", own, Mapping, "tables [populations.NAME]")
     populations = {
         **{name: paper.population(name) for name in _paper_names(content.get("paper", []))},
         **{
@@ -150,24 +147,23 @@ def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, **{renamed[key]: content[key] for key in renamed if key in content}}
 
 
-_EXAMPLES = {"sizes": "[200, 800]", "estimators": '["em_sweep", "em_debias"]'}
+def _check_kind(argument: str, value: object, kind: Any, needed: str) -> None:
+    """Refuse a value of another type."""
+    if not isinstance(value, kind):
+        raise InputError(f"must be {needed}. Got {value!r} instead", argument=argument)
 
 
-def _paper_names(chosen: object) -> list[str]:
+def _paper_names(chosen: Any) -> list[str]:
     if chosen == "all":
         return list(paper.NAMES)
     if isinstance(chosen, str):
         chosen = [chosen]
-    if not isinstance(chosen, list):
-        raise InputError(f'must be "all" or a list of names. Got {chosen!r} instead.', argument="paper")
+    _check_kind("paper", chosen, list, '"all" or a list of names')
     return [check_choice("paper", name, paper.NAMES) for name in chosen]
 
 
 def _population(name: str, table: Any) -> simulation.Population:
-    if not isinstance(table, Mapping):
-        raise InputError(
-            f"must be a table with scores and curve. Got {table!r} instead", argument=f"population {name!r}"
-        )
+    _check_kind(f"population {name!r}", table, Mapping, "a table with scores and curve")
     try:
         curve = _build("curve", _CURVES, table["curve"])
         return simulation.Population(_build("scores", _SCORES, table["scores"]), curve)
@@ -181,12 +177,9 @@ def _population(name: str, table: Any) -> simulation.Population:
 
 def _build(what: str, kinds: Mapping[str, str], table: Any) -> Any:
     """Return the curve or the distribution of scores that a table describes."""
-    if not isinstance(table, Mapping) or "kind" not in table:
-        raise InputError(
-            f'must be a table such as {{ kind = "{next(iter(kinds))}", ... }}. Got {table!r}', argument=what
-        )
-    options = {key: value for key, value in table.items() if key != "kind"}
-    kind = check_choice(f"kind of {what}", table["kind"], kinds)
+    _check_kind(what, table, Mapping, f'a table such as {{ kind = "{next(iter(kinds))}", ... }}')
+    options = dict(table)
+    kind = check_choice(f"kind of {what}", options.pop("kind", None), kinds)
     try:
         if "base" in options:  # scores made from others
             options["base"] = _build(what, kinds, options["base"])
