@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from truecal._lib.checks import read_norm
-from truecal.cli._output import VERBOSE, Output, say
+from truecal.cli._output import VERBOSE, Output, check_target, say
 from truecal.exceptions import InputError
 
 #: What gives a command an option.
@@ -355,11 +355,16 @@ def _written(*groups: str) -> set[str]:
     return {name for param in shared(*groups)(nothing).__click_params__ for name in param.opts}
 
 
+#: Arguments that are files to read.
+_INPUTS = ("file", "other", "fresh")
+
+
 def output_options(command: Callable[..., Any]) -> Any:
     """Give a command the options for the format and the output file, which it takes as one argument `out`."""
 
     @wraps(command)
     def run(style: str, output: Path | None, **options: Any) -> Any:
+        check_target(output, *filter(None, (options.get(name) for name in _INPUTS)))
         return command(out=Output(style, output, options.pop("quiet", False)), **options)
 
     return shared("format")(click.option("-o", "--output", type=OUTPUT, help="File to write to.")(run))

@@ -105,12 +105,12 @@ def check_target(path: Path | None, *sources: str) -> None:
             raise InputError(f"{path} is the input and would be overwritten. Choose another output file")
 
 
-def check_picture(path: Path | None, purpose: str, problem: str, *sources: str) -> None:
-    """Refuse a picture that cannot be drawn or written; `problem` is the message for other formats."""
+def check_picture(path: Path | None, *sources: str) -> None:
+    """Refuse a picture that cannot be drawn or written."""
     if path is not None:
-        require("matplotlib", extra="app", purpose=purpose)
+        require("matplotlib", extra="app", purpose="The picture")
         if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise InputError(problem.format(path=path))
+            raise InputError(f"{path}: choose a name that ends in .png, .svg or .pdf")
         check_target(path, *sources)
 
 
@@ -217,13 +217,10 @@ def naming(source: str, columns: Mapping[str, str], rows: NDArray[Any] | None = 
     except InputError as error:
         if error.argument in _OPTIONS and error.argument not in columns:
             raise
-        first = error.first_row if rows is None or error.first_row is None else int(rows[error.first_row])
-        missing = (Remedy.DROP_ROWS, Remedy.UNLABELLED)
-        dropped = rows is not None and error.remedy in missing  # --drop-missing was given already
-        remedy = Remedy.DROP_ROWS.value if dropped else error.remedy
-        moved = InputError(
-            error.problem, argument=error.argument, first_row=first, value=error.value, remedy=remedy
-        )
-        moved.others = error.others
-        message = describe(moved, columns)
+        if rows is not None:
+            if error.first_row is not None:
+                error.first_row = int(rows[error.first_row])
+            if error.remedy in (Remedy.DROP_ROWS, Remedy.UNLABELLED):  # --drop-missing was given already
+                error.remedy = Remedy.DROP_ROWS.value
+        message = describe(error, columns)
         raise InputError(message if message.startswith(source) else f"{source}: {message}") from error

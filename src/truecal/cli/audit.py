@@ -9,7 +9,7 @@ import click
 
 from truecal._lib.text import as_table, counted, format_pvalue
 from truecal.cli._options import OUTPUT, Command, column_option, option, output_options, shared
-from truecal.cli._output import Output, as_notes, check_picture, check_target, save_picture, stage, wrapped
+from truecal.cli._output import Output, as_notes, check_picture, save_picture, stage, wrapped
 from truecal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def command(
     from truecal.cli._input.predictions import load
     from truecal.inference.audit import audit, check_combinations
 
-    check_target(out.path, file)
-    check_picture(picture, "The picture", "{path}: choose a name that ends in .png, .svg or .pdf", file)
+    check_picture(picture, file)
     if reading["weight"]:
         raise InputError("audit takes no weights", remedy="Leave out --weight.")
     if reading["equal_clusters"]:
@@ -68,7 +67,7 @@ def command(
     with stage("searching"), predictions.naming():
         options: dict[str, Any] = {"max_depth": max_depth, "min_rows": min_rows, "alpha": alpha}
         options |= {"features": predictions.features, "n_resamples": resamples, "rng": seed}
-        result = audit(predictions.y_true, predictions.y_proba, **predictions.given, **options)
+        result = audit(predictions.y_true, predictions.y_proba, **predictions.options, **options)
     if picture is not None:
         _draw(result, picture)
     warnings = predictions.reversals()

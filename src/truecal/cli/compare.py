@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal._lib.checks import check_fraction
 from truecal._lib.text import as_table, level
 from truecal.cli._options import Command, column_option, option, output_options, shared
-from truecal.cli._output import Output, as_notes, check_target, ends, stage, wrapped
+from truecal.cli._output import Output, as_notes, ends, stage, wrapped
 from truecal.exceptions import InputError, Remedy
 
 if TYPE_CHECKING:
@@ -48,8 +47,6 @@ def command(
     from truecal.cli._input.predictions import load
     from truecal.inference.compare import compare
 
-    check_fraction("confidence_level", confidence_level)
-    check_target(out.path, file)
     if not score:
         raise InputError(_TOO_FEW)
     with stage("reading"):
@@ -57,7 +54,11 @@ def command(
     if len(models.models) < 2:
         raise InputError(_TOO_FEW)
     with stage("comparing"), models.naming():
-        given = models.given | {"norm": norm, "confidence_level": confidence_level, "resolution": resolution}
+        given = models.options | {
+            "norm": norm,
+            "confidence_level": confidence_level,
+            "resolution": resolution,
+        }
         try:
             comparison = compare(models.y_true, dict(models.models), **given)
         except InputError as error:

@@ -19,7 +19,7 @@ from truecal.cli._options import (
     output_options,
     shared,
 )
-from truecal.cli._output import Output, as_notes, check_target, ends, stage, wrapped
+from truecal.cli._output import Output, as_notes, ends, stage, wrapped
 
 if TYPE_CHECKING:
     from truecal.cli._input.predictions import Predictions
@@ -51,7 +51,6 @@ _WITH_BINS = ("ew_bin", "em_bin")
 def command(
     file: str,
     out: Output,
-    group: tuple[str, ...],
     estimator: tuple[str, ...],
     norm: float,
     n_bins: int | None,
@@ -77,10 +76,9 @@ def command(
 
     if norm < math.inf or not estimator:  # the largest gap is for estimators with bins
         check_norm(norm)
-    check_target(out.path, file)
     check_estimators(estimator)
     with stage("reading"):
-        predictions = load(file, group=group, **reading)
+        predictions = load(file, **reading)
         everything = predictions.arguments()
         names = estimator or _estimators(predictions, n_bins)
         parts: list[tuple[str | None, dict[str, Any]]] = [(None, everything)]
@@ -106,7 +104,7 @@ def _estimators(predictions: Predictions, n_bins: int | None) -> tuple[str, ...]
     from truecal.data.pseudo_labels import ImperfectLabels
     from truecal.estimators._registry import DEFAULT_ESTIMATOR
 
-    if predictions.options["multiclass"] == "canonical":
+    if predictions.options.get("multiclass") == "canonical":
         return ("skce",)
     if n_bins:
         return _WITH_BINS

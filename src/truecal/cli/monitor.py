@@ -49,7 +49,6 @@ _NUMBERS = 67
 @shared("format")
 def command(
     file: str,
-    group: tuple[str, ...],
     moment: str | None,
     every: str | None,
     alpha: float,
@@ -87,26 +86,25 @@ def command(
     settings = {"alpha": alpha, "at_most": at_most, "average_run_length": average_run_length}
     with exclusive(state) if state else nullcontext():
         watch = _Watch(settings, control=control, state=state, style=style, quiet=quiet)
-        watch.agree({**settings, "control": control, "group": list(group)})
-        references = {} if reference is None else _references(reference, group, reading)
+        watch.agree({**settings, "control": control, "group": list(reading["group"])})
+        references = {} if reference is None else _references(reference, reading)
         watch.compare_with(references)
         if file == "-":
             names = {name: list(reading[name]) or [name] for name in ("label", "score")}
             watch.agree({**names, "cluster": reading["cluster"], "target": "P(y = 1)"})
             watch.follow()
-            batches = read_lines(sys.stdin, group=group, moment=moment, every=every, **reading)
+            batches = read_lines(sys.stdin, moment=moment, every=every, **reading)
         else:
-            batches = _batches(watch, file, group, moment, every, quiet, reading)
+            batches = _batches(watch, file, moment, every, quiet, reading)
         for batch in batches:
             watch.take(batch)
         watch.finish()
-    raise SystemExit(1 if once and watch.alarm else 0)
+    raise SystemExit(1 if once and watch.found else 0)
 
 
 def _batches(
     watch: _Watch,
     file: str,
-    group: tuple[str, ...],
     moment: str | None,
     every: str | None,
     quiet: bool,
@@ -119,7 +117,7 @@ def _batches(
     from truecal.inference.monitor._batch import read_moments
 
     with stage("reading"):
-        predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
+        predictions = load(file, feature=(moment,) if moment else (), **reading)
         predictions.require_rows("monitor")
         rows = predictions._rows
     used = predictions.columns
@@ -133,7 +131,7 @@ def _batches(
     columns: dict[str, Any] = {"label": rows.label, "score": rows.score, "cluster": cluster}
     times = next(iter(predictions.features.values())) if moment else None
     columns["time"] = None if times is None else read_moments(times, argument="--time")
-    if group:
+    if predictions.group:
         split = split_rows(predictions.group, len(rows.label))
         columns["group"], columns["names"] = split.group, split.names
     n = len(rows.label)
@@ -144,11 +142,11 @@ def _batches(
         yield from split_windows(columns, first, n, every)
 
 
-def _references(file: str, group: tuple[str, ...], reading: dict[str, Any]) -> dict[str, Any]:
+def _references(file: str, reading: dict[str, Any]) -> dict[str, Any]:
     from truecal.cli._input.predictions import load
 
-    predictions = load(file, group=group, **reading)
-    return predictions.groups if group else {"": predictions.sample}
+    predictions = load(file, **reading)
+    return predictions.groups or {"": predictions.sample}
 
 
 class _Watch:
@@ -284,11 +282,6 @@ class _Watch:
         changed = [one.change_alarm for one in self.monitors.values()]
         return [name for name, *one in zip(self.monitors, flagged, changed, strict=True) if any(one)]
 
-    @property
-    def alarm(self) -> bool:
-        """Whether there has been an alarm."""
-        return bool(self.found)
-
     def _show(self, name: str, look: Look) -> None:
         if self.style == "json":
             content = {"group": name} if self.grouped else {}
@@ -324,7 +317,7 @@ class _Watch:
                 name: {"alarm": name in self.found, **_summary(one)} for name, one in self.monitors.items()
             }
             content = {"groups": groups} if self.grouped else groups.get("", {})
-            final = {**json_head("monitor"), "alarm": self.alarm, **content}
+            final = {**json_head("monitor"), "alarm": bool(self.found), **content}
             click.echo(as_json(final, indent=None))
         elif not self.grouped:
             show(str(self.monitors[""]) if self.monitors else "No rows.")

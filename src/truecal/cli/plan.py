@@ -9,7 +9,7 @@ import click
 
 from truecal._lib.text import as_table
 from truecal.cli._options import OUTPUT, Command, Fraction, option, output_options, shared
-from truecal.cli._output import Output, check_picture, check_target, save_picture, stage, wrapped
+from truecal.cli._output import Output, check_picture, save_picture, stage, wrapped
 from truecal.exceptions import InputError
 
 _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
@@ -87,8 +87,7 @@ def command(
         raise InputError(
             "Give --error (such as 0.02) for the sample size, or --rows (such as 5000) for the detectable error."
         )
-    check_target(out.path)
-    check_picture(plot, "Drawing", "--plot must end in .png, .svg, .pdf. Got '{path.name}' instead.")
+    check_picture(plot)
     asked: dict[str, Any] = {**test, "scores": BetaScores(*beta), "repeats": repeats, "rng": seed}
     rows = _answers(errors, sizes, at_most, asked)
     if plot is not None:
@@ -129,7 +128,6 @@ def _plan_gold(
         raise InputError("cannot be combined with --error, --at-most or --plot", argument=first)
     if lacking := [name for name, value in needed.items() if value is None]:
         raise InputError(f"needs {' and '.join(lacking)}", argument=first)
-    check_target(out.path)
     wanted = {name.removeprefix("--"): value for name, value in judge.items()}
     with stage("finding the number of gold labels"):
         plans = [plan_gold_labels(n=n, scores=scores, **wanted) for n in sizes]

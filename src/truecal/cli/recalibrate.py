@@ -64,8 +64,7 @@ def command(
 
     if target is not None:
         _check_format(target)
-    for path in (out.path, target):
-        check_target(path, file, *filter(None, (other, fresh)))
+    check_target(target, file, *filter(None, (other, fresh)))
     if other is not None and target is None:
         raise InputError("needs --write, the file for the recalibrated scores", argument="--apply")
     kind = "logits" if reading["logits"] else "probabilities"
@@ -94,12 +93,6 @@ def command(
     out.finish("recalibrate", lambda: content, lambda: text, predictions)
 
 
-#: Options that say how scores are read.
-_OF_SCORES = (
-    "logits", "keep_logits", "log_probabilities", "percent", "scale", "missing", "clip", "normalize",
-)  # fmt: skip
-
-
 def _apply(
     selection: Selection, predictions: Predictions, target: Path, other: str | None, reading: dict[str, Any]
 ) -> None:
@@ -112,7 +105,7 @@ def _apply(
     table, scores, kept = predictions.table, predictions.y_proba, predictions.kept
     if other is not None:
         table = open_table(other, reading["input_format"], reading["encoding"])
-        scores = scores_of(table, columns.score, **{name: reading[name] for name in _OF_SCORES})
+        scores = scores_of(table, columns.score, reading)
         kept = None
     with naming(table.source, names_of(columns), kept):
         _write(target, table, selection.transform(scores), columns.score, kept)
@@ -133,7 +126,7 @@ def _gain(selection: Selection, fresh: Predictions) -> Comparison:
     with fresh.naming():
         (before,) = fresh.probabilities().values()
         models = {"before": before, "after": selection.transform(fresh.y_proba)}
-        comparison = compare(fresh.y_true, models, **fresh.given)
+        comparison = compare(fresh.y_true, models, **fresh.options)
     assert isinstance(comparison, Comparison)
     return comparison
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from truecal._lib.checks import check_fraction, require
+from truecal._lib.checks import require
 from truecal._lib.text import printable
 from truecal.cli._options import OUTPUT, Command, column_option, option, shared
 from truecal.cli._output import check_target, say, show, show_notes, stage, wrapped
@@ -39,7 +39,6 @@ from truecal.exceptions import InputError
 )
 def command(
     file: str,
-    group: tuple[str, ...],
     moment: str | None,
     output: Path | None,
     title: str,
@@ -57,7 +56,8 @@ def command(
 
     if reading["event"] or reading["horizon"] is not None:
         moment, reading["time"] = None, moment
-    _check_thresholds(threshold, clinical)
+    if threshold and not clinical:
+        raise InputError("--threshold needs --clinical")
     require("jinja2", extra="app", purpose="The report")
     name = "standard input" if file == "-" else Path(file).name
     target = output or Path(f"{name.partition('.')[0] or 'report'}.html")
@@ -65,7 +65,7 @@ def command(
         raise InputError(f"{target}: the report is an HTML page. Choose a name that ends in .html")
     check_target(target, file)
     with stage("reading"):
-        predictions = load(file, group=group, feature=(moment,) if moment else (), **reading)
+        predictions = load(file, feature=(moment,) if moment else (), **reading)
         if moment:
             predictions.require_rows("report with --time")
     with stage("assessing"), predictions.naming():
@@ -86,13 +86,6 @@ def command(
         if result is not None:
             show(wrapped(result.verdict))
     say(f"wrote {target}")
-
-
-def _check_thresholds(thresholds: tuple[float, ...], clinical: bool) -> None:
-    if thresholds and not clinical:
-        raise InputError("--threshold needs --clinical")
-    for threshold in thresholds:
-        check_fraction("thresholds", threshold)
 
 
 def _printable(by: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from truecal.cli._options import Command, output_options
-from truecal.cli._output import Output, check_target
+from truecal.cli._output import Output
 from truecal.data.sql import DIALECTS, cells_query
 
 
@@ -42,7 +42,6 @@ def command(
     values are counted by the query and refused when its result is read. Names are quoted, and read as the database
     reads them; put a name in double quotes to keep its case.
     """
-    check_target(out.path)
     labels = {"pos_label": _label(pos_label), "neg_label": _label(neg_label)}
     query = cells_query(table, by=group, **columns, **labels)
     out.finish("sql", lambda: {"dialect": columns["dialect"], "query": query}, lambda: query, fit=False)

@@ -20,7 +20,7 @@ from truecal.cli._options import (
     output_options,
     shared,
 )
-from truecal.cli._output import Output, as_notes, check_target, stage, wrapped
+from truecal.cli._output import Output, as_notes, stage, wrapped
 
 if TYPE_CHECKING:
     from truecal.cli._input.predictions import Predictions
@@ -45,7 +45,6 @@ _MOST_NAMES = 10
 def command(
     file: str,
     out: Output,
-    group: tuple[str, ...],
     method: str | None,
     at_most: float | None,
     resolution: int | None,
@@ -70,21 +69,21 @@ def command(
     from truecal.inference.dependence import suspected_dependence
 
     check_fraction("alpha", alpha)
-    check_target(out.path, file)
     with stage("reading"):
-        predictions = load(file, group=group, **reading)
+        predictions = load(file, **reading)
         arguments = predictions.arguments()
     options: dict[str, Any] = {"norm": norm, "n_resamples": resamples, "rng": seed, "at_most": at_most}
     options |= {"resolution": resolution, "method": method or MULTISCALE}
     with stage("testing"), predictions.naming():
-        tests: dict[str, TestResult] = {"": calibration_test(**arguments, **options)} if not group else {}
-        if group:
+        grouped = bool(predictions.columns.group)
+        tests: dict[str, TestResult] = {} if grouped else {"": calibration_test(**arguments, **options)}
+        if grouped:
             each = [calibration_test(sample, **options) for sample in predictions.groups.values()]
             adjusted = adjusted_together(each, dependent=bool(predictions.columns.cluster))
             tests = dict(zip(predictions.groups, adjusted, strict=True))
         decisions = {} if at_most is None else {name: test.decide(alpha) for name, test in tests.items()}
     tested = _Tested(predictions, tests, decisions, alpha, at_most)
-    doubt = suspected_dependence(predictions.sample) if group and len(arguments) == 1 else None
+    doubt = suspected_dependence(predictions.sample) if grouped and len(arguments) == 1 else None
     out.finish("test", tested.content, lambda: tested.text(doubt), predictions)
     raise SystemExit(0 if tested.passed else 1 if tested.any_tested else 2)
 

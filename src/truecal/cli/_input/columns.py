@@ -148,8 +148,7 @@ class Columns:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the names of the columns."""
-        names = ("label", "score", "weight", "cluster", "predicted", "group", "feature", "label_columns")
-        return {name: getattr(self, name) for name in names if getattr(self, name)}
+        return {name: value for name, value in vars(self).items() if value and name != "detected"}
 
 
 def label_as_group(name: str) -> InputError:
@@ -369,9 +368,6 @@ def _gold_column(gold: Table, keys: Sequence[str]) -> str:
 
 def _with_column(table: Table, name: str, values: Any, note: str) -> Table:
     """Return a table with a further column."""
+    frame = table.scan(table.columns) if isinstance(table.frame, Mapping) else table.frame
     columns, notes = (*table.columns, name), (*table.notes, note)
-    if isinstance(table.frame, Mapping):
-        array = values.cast(str).fill_null("").to_numpy().astype(str)
-        return replace(table, columns=columns, notes=notes, frame={**table.frame, name: array})
-    frame = table.frame.with_columns(values.alias(name))
-    return replace(table, columns=columns, notes=notes, frame=frame)
+    return replace(table, columns=columns, notes=notes, frame=frame.with_columns(values.alias(name)))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from truecal._lib.text import counted, listing
-from truecal.cli._input.columns import Columns, Reading, class_named
-from truecal.cli._input.table import as_array
-from truecal.cli._input.values import MARKS, Field, Frame, Labels, called, remedy_of_stray
+from truecal.cli._input.columns import Columns, Reading, class_named, join_gold
+from truecal.cli._input.table import Table
+from truecal.cli._input.values import Field, Frame, Labels, called, remedy_of_stray
 from truecal.data.labels import classes_of, without_common_prefix
 from truecal.exceptions import InputError, Remedy
 
@@ -32,24 +33,15 @@ _PAIRS = (
 _FEW = 20
 
 
-def read_labels(
-    frame: Frame, columns: Columns, reading: Reading, scores: Sequence[Field]
-) -> tuple[pl.Expr, dict[str, Any], list[str]]:
-    """Return the labels, the arguments pos_label and labels of the library, and what was detected."""
-    rules = _Rules(frame, columns, reading)
-    values, options = rules.read(scores)
-    return values, options, rules.notes
-
-
-class _Rules:
-    """The rules by which the labels of a table are read."""
+class LabelRules:
+    """The rules by which the labels of a table are read; `notes` say what they detected."""
 
     def __init__(self, frame: Frame, columns: Columns, reading: Reading) -> None:
         self.frame, self.columns, self.reading = frame, columns, reading
         self.notes: list[str] = []
 
     def read(self, scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
-        """Return the labels and options: right or wrong, one-hot, or one column."""
+        """Return the labels, and the arguments pos_label and labels of the library."""
         predicted = self.columns.predicted
         parts = [part for name in self.columns.label for part in self.frame.expand(name)]
         if predicted:
@@ -75,14 +67,13 @@ class _Rules:
 
     def _refuse_strays(self, part: Field, labels: Labels) -> None:
         """Refuse a few labels beside two others: the row of a footer, a stray class, a mark of missing values."""
-        seen = [one for one in labels.seen if str(one).lower() not in MARKS]
+        seen = labels.without_marks.seen
         between = any(not isinstance(one, str) and 0 < one < 1 for one in seen)  # fractions of annotators
         if self.reading.pos_label or len(seen) < 3 or between:
             return
-        rows = self.frame.lazy.select(label=labels.values).drop_nulls().group_by("label").len()
+        values = labels.without_marks.values
+        rows = self.frame.lazy.select(label=values).drop_nulls().group_by("label").len()
         counts = self.frame.table.collect(rows.sort("len", "label", descending=True))
-        if labels.kind == "text":
-            counts = counts.filter(~pl.col("label").str.to_lowercase().is_in(MARKS))
         strays, n = counts["label"][2:], int(counts["len"][2:].sum())
         if _FEW * n > counts["len"].sum():
             return
@@ -90,7 +81,7 @@ class _Rules:
         usual = sorted(counts["label"][:2].to_list(), key=str)
         problem = f"has {counted(n, 'label')} other than {' and '.join(map(_shown, usual))}"
         value = int(value) if isinstance(value, float) and value.is_integer() else value
-        raise part.error(problem, count=n, first_row=row, value=value, remedy=remedy_of_stray(value))
+        raise part.error(problem, first_row=row, value=value, remedy=remedy_of_stray(value))
 
     def _of_classes(self, labels: Labels, scores: Sequence[Field]) -> dict[str, Any]:
         """Return the positive label and the class of each column."""
@@ -111,23 +102,19 @@ class _Rules:
         """Return the labels of one column of scores."""
         pos_label = as_label(self.reading.pos_label, labels.kind, "--pos-label")
         if pos_label is None and labels.kind == "text":
-            pos_label = class_named(score, [word for word in labels.seen if word.lower() not in MARKS])
+            known = labels.without_marks
+            pos_label = class_named(score, known.seen)
             if pos_label is None:
-                return self._words(labels), {}
+                positive = _positive_words(known, self.notes)
+                return labels.values if positive is None else positive, {}
             self.notes.append(f"using {pos_label!r} as the positive label, by the name of column {score!r}")
-            known = ~labels.values.str.to_lowercase().is_in(MARKS)
-            return pl.when(known).then(labels.values), {"pos_label": pos_label}
+            return known.values, {"pos_label": pos_label}
         if pos_label is None and re.fullmatch(r".*[a-z_]0", score):
             self.notes.append(
                 f"column {score!r} is read as the probability of label 1; if it is that of label 0, add "
                 f"--pos-label 0"
             )
         return labels.values, {"pos_label": pos_label}
-
-    def _words(self, labels: Labels) -> pl.Expr:
-        """Return labels such as no and yes as booleans, and others as they are."""
-        positive = _positive_words(labels.values, labels.seen, self.notes)
-        return labels.values if positive is None else positive
 
     def _classes(self, scores: Sequence[Field], labels: Labels) -> list[Any] | None:
         """Return the class of each column of scores, from the names of columns or of the fields of one."""
@@ -152,7 +139,7 @@ class _Rules:
 
     def _named(self, names: list[str], labels: Labels) -> list[str]:
         """Return the labels that names such as p_home stand for, or else the names, which the validator refuses."""
-        seen = [word for word in labels.seen if word.lower() not in MARKS]
+        seen = labels.without_marks.seen
         named = [one for name in names if (one := class_named(name, seen))]
         if not len({*named, *seen}) == len(named) == len(names):
             return names
@@ -168,12 +155,9 @@ class _Rules:
             problem = f"holds {kinds[0]} and column {predicted.name!r} {kinds[1]}, so they cannot be compared"
             raise label.error(problem, remedy="Write both in the same way.")
         values = [side.values.cast(pl.Float64) if side.kind == "boolean" else side.values for side in sides]
-        for part, value in zip((label, predicted), values, strict=True):
-            n = self.frame.ask(n=value.is_null().sum())["n"]
-            if n and not self.reading.drop_missing:
-                row, _ = self.frame.first(value.is_null())
-                problem = f"has {counted(n, 'missing value')}"
-                raise part.error(problem, count=n, first_row=row, remedy=Remedy.DROP_ROWS)
+        if not self.reading.drop_missing:
+            for part, value in zip((label, predicted), values, strict=True):
+                self.frame.refuse(value.is_null(), [part.name], "missing value", remedy=Remedy.DROP_ROWS)
         return values[0] == values[1]
 
     def _one_hot(self, scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
@@ -184,26 +168,17 @@ class _Rules:
             )
         parts, score_ends = match_labels(self.frame, self.columns, scores)
         hot = self.frame.numbers(parts)
-        self._refuse_not_hot(parts, hot)
+        known = pl.all_horizontal(*((value == 0) | (value == 1) for value in hot))
+        wrong = (pl.sum_horizontal(*(value == 1 for value in hot)) != 1) | ~known
+        if self.reading.drop_missing:  # rows with missing values are dropped later
+            wrong &= ~pl.any_horizontal(*(value.is_null() for value in hot))
+        self.frame.refuse(wrong, [part.name for part in parts], "row", " without a single 1 among 0s")
         weighted = (value * k for k, value in enumerate(hot))
         number = pl.sum_horizontal(*weighted, ignore_nulls=False).cast(pl.Int64)
         if scores[0].name.endswith("]") or not all(score_ends):
             return number, {"pos_label": as_label(self.reading.pos_label, "number", "--pos-label")}
         named = number.replace_strict(dict(enumerate(score_ends)), return_dtype=pl.String)
         return named, {"pos_label": self.reading.pos_label, "labels": score_ends}
-
-    def _refuse_not_hot(self, parts: Sequence[Field], hot: Sequence[pl.Expr]) -> None:
-        """Refuse rows without a single 1; those with missing values may be dropped later."""
-        known = pl.all_horizontal(*((value == 0) | (value == 1) for value in hot))
-        wrong = (pl.sum_horizontal(*(value == 1 for value in hot)) != 1) | ~known
-        if self.reading.drop_missing:
-            wrong &= ~pl.any_horizontal(*(value.is_null() for value in hot))
-        n = self.frame.ask(n=wrong.sum())["n"]
-        if n:
-            names = called([part.name for part in parts])
-            row, _ = self.frame.first(wrong)
-            problem = f"has {counted(n, 'row')} without a single 1 among 0s"
-            raise InputError(problem, argument=names, first_row=row)
 
 
 def match_labels(frame: Frame, columns: Columns, scores: Sequence[Field]) -> tuple[list[Field], list[str]]:
@@ -218,15 +193,15 @@ def match_labels(frame: Frame, columns: Columns, scores: Sequence[Field]) -> tup
     return parts, score_ends
 
 
-def _positive_words(values: pl.Expr, seen: Sequence[str], notes: list[str]) -> pl.Expr | None:
+def _positive_words(labels: Labels, notes: list[str]) -> pl.Expr | None:
     """Return whether each word of a pair such as no and yes is positive, and add a note; None for other words."""
-    words = {word.lower() for word in seen} - set(MARKS)
+    words = {word.lower() for word in labels.seen}
     pair = next((pair for pair in _PAIRS if words and words <= set(pair)), None)
     if pair is None:
         return None
     note = f"using {pair[1]!r} as the positive label"
     notes += [note] if note not in notes else []
-    lower = values.str.to_lowercase()
+    lower = labels.values.str.to_lowercase()
     return pl.when(lower.is_in(pair)).then(lower == pair[1])
 
 
@@ -259,16 +234,25 @@ def _positive_of(classes: list[Any], kind: str) -> Any:
 
 # --- Labels that are not the truth: a judge's, soft, censored, misclassified ------------------------
 
-#: The options of each kind of labels; those in the second tuple are needed.
-_KINDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("a judge", ("judge", "gold", "gold_probability"), ("gold",)),
-    ("soft labels", ("soft",), ()),
-    ("censored outcomes", ("time", "event", "horizon", "strata"), ("time", "event", "horizon")),
-    ("misclassified labels", ("sensitivity", "specificity", "validated"), ("sensitivity", "specificity")),
-)
-#: Names, in the frame of a plan, of what the labels are made from; rows without a gold label are kept.
-JUDGE, GOLD, CHANCE = "judge of the row", "gold label of the row", "probability of the row"
-TIME, EVENT, STRATUM, LABEL = "time of the row", "event of the row", "stratum of the row", "label of the row"
+#: Functions of `truecal.labels`: what the labels are, the options that ask for them, and those that are needed.
+_KINDS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "judged": ("a judge", ("judge", "gold", "gold_probability"), ("gold",)),
+    "soft": ("soft labels", ("soft",), ()),
+    "censored": ("censored outcomes", ("time", "event", "horizon", "strata"), ("time", "event", "horizon")),
+    "misclassified": (
+        "misclassified labels", ("sensitivity", "specificity", "validated"), ("sensitivity", "specificity"),
+    ),
+}  # fmt: skip
+_OPTIONS = {name for _, names, _ in _KINDS.values() for name in names}
+#: Options that name columns, by their arguments; the arguments that the label column is; and those of numbers.
+_COLUMNS = {
+    "judge": "judge", "gold": "gold", "gold_probability": "probability", "time": "time", "event": "event",
+    "strata": "strata",
+}  # fmt: skip
+_LABEL_ARGUMENTS = {"judged": "judge", "soft": "fraction", "misclassified": "label"}
+_NUMBERS = ("probability", "time", "fraction")
+#: The gold labels, in the frame of a plan; rows without one are kept. And one of several columns of labels.
+GOLD, LABEL = "gold of the row 0", "label of the row"
 
 
 def _option(name: str) -> str:
@@ -277,62 +261,83 @@ def _option(name: str) -> str:
 
 @dataclass(frozen=True)
 class LabelKind:
-    """What labels that are not the truth are made from: the options of the same names."""
+    """How labels that are not the truth are made.
 
-    judge: tuple[str, ...] = ()
-    gold: str | None = None
-    gold_probability: str | None = None
-    soft: bool = False
-    time: str | None = None
-    event: str | None = None
-    horizon: float | None = None
-    strata: str | None = None
-    sensitivity: float | None = None
-    specificity: float | None = None
-    validated: tuple[int, int] | None = None
+    Attributes
+    ----------
+    function : str
+        The function of `truecal.labels`.
+    arguments : dict of str to tuple of str
+        The columns of each of its arguments.
+    settings : dict
+        Its other arguments.
+    """
+
+    function: str
+    arguments: dict[str, tuple[str, ...]]
+    settings: dict[str, Any]
 
     @classmethod
-    def from_options(cls, given: dict[str, Any]) -> tuple[LabelKind | None, dict[str, Any]]:
+    def from_options(cls, options: dict[str, Any]) -> tuple[LabelKind | None, dict[str, Any]]:
         """Return the kind that options ask for, None if they ask for none, and the other options."""
-        own = {field.name for field in fields(cls)}
-        kind = cls(**{name: value for name, value in given.items() if name in own})
-        rest = {name: value for name, value in given.items() if name not in own}
-        # The first option that was given of each kind, and what that kind needs.
-        asked = [(found[0], needed) for _, names, needed in _KINDS if (found := kind._given(names))]
+        rest = {name: value for name, value in options.items() if name not in _OPTIONS}
+        given = {
+            name: value
+            for name, value in options.items()
+            if name in _OPTIONS and value not in ((), None, False)
+        }
+        # The first option that was given of each kind.
+        asked = {
+            kind: next(name for name in names if name in given)
+            for kind, (_, names, _) in _KINDS.items()
+            if any(name in given for name in names)
+        }
         if not asked:
             return None, rest
-        (first, needed), *others = asked
+        (function, first), *others = asked.items()
         if others:
+            other = _option(others[0][1])
             raise InputError(
-                f"{first} and {others[0][0]} describe different kinds of labels; give one of them"
+                f"{_option(first)} and {other} describe different kinds of labels; give one of them"
             )
-        if lacking := [_option(name) for name in needed if not kind._given([name])]:
-            raise InputError(f"needs {' and '.join(lacking)}", argument=first)
-        return kind, rest
-
-    def _given(self, names: Sequence[str]) -> list[str]:
-        """Return which of these options were given, as they are written."""
-        return [_option(name) for name in names if getattr(self, name) not in ((), None, False)]
+        if lacking := [_option(name) for name in _KINDS[function][2] if name not in given]:
+            raise InputError(f"needs {' and '.join(lacking)}", argument=_option(first))
+        arguments: dict[str, tuple[str, ...]] = {}
+        settings: dict[str, Any] = {}
+        for name, value in given.items():
+            if name == "strata" and value.isdigit():
+                settings[name] = int(value)
+            elif name in _COLUMNS:
+                arguments[_COLUMNS[name]] = (value,) if isinstance(value, str) else value
+            elif name != "soft":
+                settings[name] = value
+        return cls(function, arguments, settings), rest
 
     @property
     def name(self) -> str:
         """What the labels are, in words."""
-        return next(what for what, names, _ in _KINDS if self._given(names))
+        return _KINDS[self.function][0]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns it names."""
-        single = (self.gold, self.gold_probability, self.time, self.event)
-        strata = (self.strata,) if self.strata and not self.strata.isdigit() else ()
-        return tuple(dict.fromkeys([*self.judge, *(name for name in single if name), *strata]))
+        return tuple(dict.fromkeys(chain.from_iterable(self.arguments.values())))
 
     @property
     def uses_label(self) -> bool:
         """Whether the label column is one of them: soft, misclassified, or a judge's."""
-        return self.time is None and not self.judge
+        return self.function != "censored" and "judge" not in self.arguments
+
+    def join(self, table: Table) -> tuple[Table, LabelKind]:
+        """Return the table with gold labels that are in a file of their own."""
+        (gold,) = self.arguments.get("gold", ("",))
+        if not gold or gold in table.columns or not Path(gold).is_file():
+            return table, self
+        table, name = join_gold(table, gold)
+        return table, replace(self, arguments={**self.arguments, "gold": (name,)})
 
     def complete(self, columns: Columns) -> LabelKind:
-        """Refuse options that do not go together; take the label column as the judge where none is named."""
+        """Refuse options that do not go together; take the label column where none is named."""
         if columns.predicted:
             raise InputError(
                 f"cannot be combined with {self.name}",
@@ -340,104 +345,65 @@ class LabelKind:
                 remedy="Labels then say whether the prediction was right.",
             )
         if not self.uses_label and columns.label:
-            option = "--judge" if self.judge else "--time"
+            option = "--time" if self.function == "censored" else "--judge"
             raise InputError(f"and {option} name the labels twice; give one of them", argument="--label")
         if len(columns.label) > 1:
             raise InputError(
                 f"names {len(columns.label)} columns, and {self.name} are in one", argument="--label"
             )
-        return replace(self, judge=columns.label) if self.gold and not self.judge else self
+        if not self.uses_label:
+            return self
+        return replace(self, arguments={**self.arguments, _LABEL_ARGUMENTS[self.function]: columns.label})
 
-    def values(
-        self, frame: Frame, columns: Columns, reading: Reading, *, several_scores: bool
-    ) -> tuple[dict[str, pl.Expr], list[str]]:
+    def values(self, frame: Frame, pos_label: str | None) -> tuple[dict[str, pl.Expr], list[str]]:
         """Return the columns that the labels are made from, and what was detected."""
-        binary = _Binary(frame, None if several_scores else reading.pos_label)
         values: dict[str, pl.Expr] = {}
-        if self.gold:
-            parts = [part for name in self.judge for part in frame.expand(name)]
-            values |= {f"{JUDGE} {k}": binary.read(part) for k, part in enumerate(parts)}
-            values[GOLD] = binary.read(_one(frame, self.gold))
-            if self.gold_probability:
-                (values[CHANCE],) = frame.numbers([_one(frame, self.gold_probability)])
-        elif self.time:
-            assert self.event is not None
-            (values[TIME],) = frame.numbers([_one(frame, self.time)])
-            values[EVENT] = binary.read(_one(frame, self.event))
-            if self.strata and not self.strata.isdigit():
-                values[STRATUM] = frame.names_of_rows(frame.field(self.strata))
-        else:
-            part = _one(frame, columns.label[0])
-            values[LABEL] = frame.numbers([part])[0] if self.soft else binary.read(part)
-        return values, binary.notes
+        notes: list[str] = []
+        for argument, names in self.arguments.items():
+            fields = [part for name in names for part in frame.expand(name)]
+            if argument != "judge" and len(fields) > 1:
+                problem = f"is one of {len(fields)} parts of {called(names)}; one value in each row is needed"
+                raise fields[0].error(problem)
+            for k, part in enumerate(fields):
+                if argument in _NUMBERS:
+                    (value,) = frame.numbers([part])
+                elif argument == "strata":
+                    value = frame.names_of_rows(part)
+                else:
+                    value = _as_binary(frame, part, pos_label, notes)
+                values[f"{argument} of the row {k}"] = value
+        return values, notes
 
     def labels(self, rows: pl.DataFrame) -> ImperfectLabels:
         """Return the labels of these rows."""
         from truecal import labels
 
-        def column(name: str) -> Any:
-            return as_array(rows[name].cast(pl.Float64))
+        arguments: dict[str, Any] = dict(self.settings)
+        for argument in self.arguments:
+            names = [name for name in rows.columns if name.startswith(f"{argument} of the row ")]
+            numbers = rows[names] if argument == "strata" else rows[names].cast(pl.Float64)
+            arguments[argument] = (
+                numbers.to_numpy() if argument == "judge" else numbers.to_series().to_numpy()
+            )
+        made: ImperfectLabels = getattr(labels, self.function)(**arguments)
+        return made
 
-        if self.gold:
-            judges = [column(name) for name in rows.columns if name.startswith(JUDGE)]
-            chance = column(CHANCE) if self.gold_probability else None
-            return labels.judged(np.column_stack(judges), column(GOLD), chance)
-        if self.time:
-            assert self.horizon is not None
-            strata: Any = None
-            if self.strata:
-                strata = int(self.strata) if self.strata.isdigit() else rows[STRATUM].to_numpy()
-            return labels.censored(column(TIME), column(EVENT), horizon=self.horizon, strata=strata)
-        if self.soft:
-            return labels.soft(column(LABEL))
-        rates: dict[str, Any] = {"sensitivity": self.sensitivity, "specificity": self.specificity}
-        return labels.misclassified(column(LABEL), **rates, validated=self.validated)
-
-    def names(self, columns: Columns) -> dict[str, str]:
+    def names(self) -> dict[str, str]:
         """Return what messages call the arguments of `truecal.labels`."""
-        given = {
-            "judge": self.judge,
-            "gold": (self.gold,),
-            "probability": (self.gold_probability,),
-            "time": (self.time,),
-            "event": (self.event,),
-            "strata": (self.strata,) if self.strata and not self.strata.isdigit() else (),
-            "fraction": columns.label,
-            "label": columns.label,
-        }
-        return {name: called(list(filter(None, some))) for name, some in given.items() if any(some)}
+        return {argument: called(names) for argument, names in self.arguments.items()}
 
 
-class _Binary:
-    """Columns of labels as 0 and 1: numbers, booleans, or words such as no and yes."""
-
-    def __init__(self, frame: Frame, pos_label: str | None) -> None:
-        self.frame, self.pos_label = frame, pos_label
-        self.notes: list[str] = []
-
-    def read(self, part: Field) -> pl.Expr:
-        """Return the numbers of a column, null where a value is missing."""
-        found = self.frame.labels(part)
-        values, seen = found.values, found.seen
-        if found.kind == "text":
-            seen = [word for word in seen if word.lower() not in MARKS]
-            values = pl.when(~values.str.to_lowercase().is_in(MARKS)).then(values)
-        if self.pos_label is not None:
-            chosen = as_label(self.pos_label, found.kind, "--pos-label")
-            return pl.when(values.is_not_null()).then(values == chosen)
-        if found.kind != "text" or not seen:
-            return values.cast(pl.Float64, strict=False)
-        positive = _positive_words(values, seen, self.notes)
-        if positive is None:
-            remedy = "Write 0 and 1, or name the positive label with --pos-label."
-            raise part.error(f"holds {listing(seen)}", remedy=remedy)
-        return positive
-
-
-def _one(frame: Frame, name: str) -> Field:
-    parts: Sequence[Field] = frame.expand(name)
-    if len(parts) > 1:
-        raise parts[0].error(
-            f"is one of {len(parts)} parts of {called([name])}; one value in each row is needed"
-        )
-    return parts[0]
+def _as_binary(frame: Frame, part: Field, pos_label: str | None, notes: list[str]) -> pl.Expr:
+    """Return labels as 0 and 1, null where one is missing: numbers, booleans, or words such as no and yes."""
+    labels = frame.labels(part).without_marks
+    values = labels.values
+    if pos_label is not None:
+        chosen = as_label(pos_label, labels.kind, "--pos-label")
+        return pl.when(values.is_not_null()).then(values == chosen)
+    if labels.kind != "text" or not labels.seen:
+        return values.cast(pl.Float64, strict=False)
+    positive = _positive_words(labels, notes)
+    if positive is None:
+        remedy = "Write 0 and 1, or name the positive label with --pos-label."
+        raise part.error(f"holds {listing(labels.seen)}", remedy=remedy)
+    return positive

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.text import counted
 from truecal.cli._input.columns import Columns, Reading
-from truecal.cli._input.labels import LABEL, LabelKind, match_labels, read_labels
+from truecal.cli._input.labels import LABEL, LabelKind, LabelRules, match_labels
 from truecal.cli._input.scores import read_scores
 from truecal.cli._input.table import Table, free_name
 from truecal.cli._input.values import Field, Frame, called
@@ -41,8 +41,6 @@ class Plan:
         Which column is what.
     reading : Reading
         The options.
-    as_models : bool
-        Whether several columns of scores are several models, and not several classes.
     models : dict of str to list of Field
         The columns of scores of each model; one entry unless several models were asked for.
     label : str
@@ -54,7 +52,7 @@ class Plan:
     groups, features : dict of str to polars.Expr
         Columns of groups and features.
     options : dict
-        Arguments of the library: pos_label, labels and multiclass.
+        Arguments of the library that were given or detected: pos_label, labels, multiclass and weighting.
     notes : tuple of str
         What was detected, and what is odd.
     """
@@ -62,7 +60,6 @@ class Plan:
     frame: Frame
     columns: Columns
     reading: Reading
-    as_models: bool
     models: dict[str, list[Field]]
     label: str
     kind: LabelKind | None
@@ -78,13 +75,6 @@ class Plan:
         groups = {f"group {k}": values for k, values in enumerate(self.groups.values())}
         features = {f"feature {k}": values for k, values in enumerate(self.features.values())}
         return self.frame.lazy.select(**self.values, **groups, **features)
-
-    @property
-    def weighting(self) -> str:
-        """What weights are, as the library calls it."""
-        if self.reading.equal_clusters:
-            return "clusters"
-        return "counts" if self.reading.counts else "sampling"
 
 
 def make_plan(
@@ -104,21 +94,25 @@ def make_plan(
     models = {name: frame.expand(name) for name in columns.score}
     scores = list(chain.from_iterable(models.values()))
     models = models if as_models else {" ".join(columns.score): scores}
-    numbers, odd = read_scores(frame, scores, reading, as_models=as_models)
+    numbers, odd = read_scores(frame, scores, reading)
     values = dict(zip(names_in_frame(scores), numbers, strict=True))
     own_scores, label = scores[:1] if as_models else scores, ""
     if kind is not None:
         several = len(own_scores) > 1
-        made_from, detected = kind.values(frame, columns, reading, several_scores=several)
+        made_from, detected = kind.values(frame, None if several else reading.pos_label)
         options = {"pos_label": reading.pos_label if several else None}
     elif reading.multiclass == MULTILABEL:
         made_from, options, detected = _several_labels(frame, columns, reading, scores)
     else:
         label = free_name(_plain(" or ".join(columns.label)), values, " (label)")
-        truth, options, detected = read_labels(frame, columns, reading, own_scores)
-        made_from = {label: truth}
+        rules = LabelRules(frame, columns, reading)
+        truth, options = rules.read(own_scores)
+        made_from, detected = {label: truth}, rules.notes
     values |= made_from
     values |= _of_rows(frame, columns)
+    options["multiclass"] = reading.multiclass
+    if reading.counts or reading.equal_clusters:
+        options["weighting"] = "counts" if reading.counts else "clusters"
     doubt = [table.doubt] if table.doubt and kind is None else []
     groups = dict(zip(columns.group, frame.groups(columns.group), strict=True))
     fields = [part for part in map(frame.field, columns.feature) if not part.dtype.is_nested()]
@@ -126,14 +120,13 @@ def make_plan(
         frame,
         columns,
         reading,
-        as_models=as_models,
         models=models,
         label=label,
         kind=kind,
         values=values,
         groups=groups,
         features={part.name: frame.labels(part).values for part in fields},
-        options=options | {"multiclass": reading.multiclass},
+        options={name: value for name, value in options.items() if value is not None},
         notes=(*table.notes, *doubt, *columns.detected, *odd, *detected),
     )
 

@@ -6,10 +6,9 @@ All tables take the same steps; only the last one differs: rows become a `Sample
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from truecal._lib.text import listing
-from truecal.cli._input.columns import Columns, Reading, join_gold
+from truecal.cli._input.columns import Columns, Reading
 from truecal.cli._input.files import open_table
 from truecal.cli._input.labels import GOLD, LABEL, LabelKind
 from truecal.cli._input.plan import (
@@ -34,7 +33,7 @@ from truecal.cli._input.plan import (
     suggest_columns,
 )
 from truecal.cli._input.scores import read_scores
-from truecal.cli._input.table import Table, as_array
+from truecal.cli._input.table import Table
 from truecal.cli._input.values import Field, Frame, called
 from truecal.cli._output import naming
 from truecal.data import as_samples, probabilities_from_logits, read_rows
@@ -55,49 +54,42 @@ def load(
     *,
     input_format: str | None = None,
     encoding: str | None = None,
-    label: Sequence[str] = (),
-    score: Sequence[str] = (),
-    weight: str | None = None,
-    cluster: str | None = None,
-    predicted: str | None = None,
-    group: Sequence[str] = (),
-    feature: Sequence[str] = (),
     as_models: bool = False,
     cells: bool = False,
-    **reading: Any,
+    **options: Any,
 ) -> Predictions:
     """Read the predictions that the options describe; `as_models`: several columns of scores are several models."""
-    columns = Columns(tuple(label), tuple(score), weight, cluster, predicted, tuple(group), tuple(feature))
-    if cells:
-        rows: dict[str, Any] = {
-            name: value for name, value in columns.to_dict().items() if name not in ("group", "feature")
-        }
-        return _load_cells(file, group=group, input_format=input_format, encoding=encoding, **rows, **reading)
     table = open_table(file, input_format, encoding)
-    kind, rest = LabelKind.from_options(reading)
-    options = Reading(**rest)
+    if cells:
+        return _load_cells(table, **options)
+    kind, rest = LabelKind.from_options(options)
+    columns = Columns(**{name: rest.pop(name) for name in _names(Columns) & rest.keys()})
+    reading = Reading(**rest)
     if kind is None:
-        columns = columns.complete(table, logits=options.logits)
+        columns = columns.complete(table, logits=reading.logits)
     else:
-        if kind.gold and kind.gold not in table.columns and Path(kind.gold).is_file():
-            table, gold = join_gold(table, kind.gold)
-            kind = replace(kind, gold=gold)
+        table, kind = kind.join(table)
         columns = replace(columns, label_columns=kind.columns)
-        columns = columns.complete(table, logits=options.logits, labelled=kind.uses_label)
+        columns = columns.complete(table, logits=reading.logits, labelled=kind.uses_label)
         kind = kind.complete(columns)
     with naming(table.source, names_of(columns) if table.is_large else {}):
-        return carry_out(make_plan(table, columns, options, as_models=as_models, kind=kind))
+        return carry_out(make_plan(table, columns, reading, as_models=as_models, kind=kind))
 
 
-def scores_of(table: Table, names: Sequence[str], **reading: Any) -> NDArray[Any]:
+def _names(options: type) -> set[str]:
+    """Return the names of the options that a dataclass holds."""
+    return {field.name for field in fields(options)}
+
+
+def scores_of(table: Table, names: Sequence[str], reading: Mapping[str, Any]) -> NDArray[Any]:
     """Return the columns of scores of a table that need not have labels."""
-    options = Reading(**reading)
+    options = Reading(**{name: reading[name] for name in _names(Reading) & reading.keys()})
     with naming(table.source, {}):
         frame = Frame(table, names, missing=options.missing)
-        fields = [part for name in names for part in frame.expand(name)]
-        values, _ = read_scores(frame, fields, options)
-        rows = table.collect(frame.lazy.select(**dict(zip(names_in_frame(fields), values, strict=True))))
-        return _matrix(rows, fields, options, table.source, None)
+        parts = [part for name in names for part in frame.expand(name)]
+        values, _ = read_scores(frame, parts, options)
+        rows = table.collect(frame.lazy.select(**dict(zip(names_in_frame(parts), values, strict=True))))
+        return _matrix(rows, parts, options, table.source, None)
 
 
 def carry_out(plan: Plan) -> Predictions:
@@ -125,19 +117,17 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
     group = {name: rows[f"group {k}"] for k, name in enumerate(plan.groups)}
     y_true: Any
     if plan.kind is not None:
-        with naming(table.source, plan.kind.names(columns), kept):
+        with naming(table.source, plan.kind.names(), kept):
             y_true = plan.kind.labels(rows)
     else:
         several = [name for name in plan.values if name.startswith(LABEL)]
-        y_true = rows[several].to_numpy() if several else as_array(rows[plan.label])
+        y_true = rows[several].to_numpy() if several else rows[plan.label].to_numpy()
         refuse_outcomes(group, y_true, remedy=EARLIER_GROUPS)
     options = dict(plan.options)
     if columns.weight:
-        options["sample_weight"] = as_array(rows[WEIGHT])
+        options["sample_weight"] = rows[WEIGHT].to_numpy()
     if columns.cluster:
         options["clusters"] = rows[CLUSTER].to_numpy()
-    if plan.weighting != "sampling":
-        options["weighting"] = plan.weighting
     notes = [cluster_note(plan, rows[CLUSTER].n_unique())] if columns.cluster else suggest_clusters(plan)
     models = {
         name: _matrix(rows, fields, plan.reading, table.source, kept) for name, fields in plan.models.items()
@@ -185,19 +175,18 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
     from truecal.data.frames import summarize
 
     scores = [name for fields in plan.models.values() for name in names_in_frame(fields)]
-    multiclass = plan.options["multiclass"]
-    several = len(scores) > 1 and multiclass not in (None, "top")
-    if plan.as_models or several:
+    multiclass = plan.options.get("multiclass", "top")
+    several = len(scores) > 1 and multiclass != "top"
+    if len(plan.models) > 1 or several:
         what = f"--multiclass {multiclass}" if several else "comparing models"
         raise InputError(f"has too many rows for {what}, which needs them in memory")
     given: dict[str, Any] = {
         "score": scores if len(scores) > 1 else scores[0],
         "label": plan.label,
         "weight": WEIGHT if plan.columns.weight else None,
-        "weighting": plan.weighting,
         "cluster": CLUSTER if plan.columns.cluster else None,
         "logits": plan.reading.logits,
-        **{name: value for name, value in plan.options.items() if value not in (None, "classwise")},
+        **{name: value for name, value in plan.options.items() if value != "classwise"},
     }
     with plan.frame.table.reading(NarwhalsError):
         return dict(summarize(lazy, by=groups, **given)) if groups else {(): summarize(lazy, **given)}
@@ -208,7 +197,7 @@ def _matrix(
 ) -> NDArray[Any]:
     """Return the scores of a model; logits become probabilities unless they are kept."""
     matrix = rows[names_in_frame(fields)]
-    values = as_array(matrix.to_series()) if len(fields) == 1 else matrix.to_numpy()
+    values = matrix.to_series().to_numpy() if len(fields) == 1 else matrix.to_numpy()
     if not reading.logits or reading.keep_logits:
         return values
     with naming(source, {"logits": called([part.name for part in fields])}, kept):
@@ -234,22 +223,15 @@ def _drop(plan: Plan, lazy: pl.LazyFrame) -> tuple[pl.LazyFrame, NDArray[Any] | 
 
 
 def _load_cells(
-    file: str,
-    *,
-    group: Sequence[str] = (),
-    counts: bool = False,
-    input_format: str | None = None,
-    encoding: str | None = None,
-    **others: Any,
+    table: Table, *, group: Sequence[str] = (), counts: bool = False, **others: Any
 ) -> Predictions:
-    """Read a file of cells, as the query of ``truecal sql`` returns them; no other options describe rows."""
+    """Read a table of cells, as the query of ``truecal sql`` returns them; no other options describe rows."""
     from truecal.data import sql
 
-    given = [name for name, value in others.items() if value]
+    given = [name for name, value in others.items() if value and name != "feature"]
     if given:
         options = listing([f"--{name.replace('_', '-')}" for name in given])
         raise InputError(f"--cells cannot be combined with {options}, which the query has applied already")
-    table = open_table(file, input_format, encoding)
     with naming(table.source, {}):
         found = sql.find_columns(table.columns)
         cluster = found.pop(sql.CLUSTER, None)
@@ -268,7 +250,6 @@ def _load_cells(
         table=table,
         columns=Columns(group=tuple(group), cluster=cluster),
         notes=tuple(notes),
-        options={"multiclass": None},
         cells=dict(cells),
         n_rows=int(rows[found["rows"]].sum()),
     )
@@ -388,19 +369,15 @@ class Predictions:
         return {**self.models, **{name: probabilities_from_logits(one) for name, one in logits.items()}}
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The options that were given."""
-        return {name: value for name, value in self.options.items() if value is not None}
-
-    @property
     def rows(self) -> dict[str, Any]:
         """Labels, probabilities and options as the library takes them; empty if the table is too large."""
         return {} if self.y_true is None else {"y_true": self.y_true, "y_proba": self.y_proba, **self.options}
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments for `truecal.estimate` and its like: one sample, or arrays where all classes count."""
-        classwise = self.options["multiclass"] == "classwise" and self.options.get("pos_label") is None
-        vectors = classwise or self.options["multiclass"] in ("canonical", "top_by_class", MULTILABEL)
+        multiclass = self.options.get("multiclass")
+        classwise = multiclass == "classwise" and "pos_label" not in self.options
+        vectors = classwise or multiclass in ("canonical", "top_by_class", MULTILABEL)
         return self.rows if vectors and self.rows else {"y_true": self.sample}
 
     @cached_property

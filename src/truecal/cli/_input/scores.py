@@ -22,22 +22,17 @@ _MANY = 20
 _LARGE_LOGIT = 30
 
 
-def read_scores(
-    frame: Frame, fields: Sequence[Field], reading: Reading, *, as_models: bool = False
-) -> tuple[list[pl.Expr], list[str]]:
+def read_scores(frame: Frame, fields: Sequence[Field], reading: Reading) -> tuple[list[pl.Expr], list[str]]:
     """Return columns of scores as numbers, fractions or with --logits logits, and notes on what is odd."""
     scores, notes = _on_scale(frame, fields, reading)
     if not reading.normalize:
         return scores, notes
-    if as_models or len(fields) < 2:
+    if len(fields) < 2:
         raise InputError("needs a column of scores for each class", argument="--normalize")
     total = pl.sum_horizontal(*scores)
-    bad = total <= 0
-    found = frame.ask(low=total.min(), high=total.max(), n=bad.sum())
-    if found["n"]:
-        problem = f"has {counted(found['n'], 'row')} whose sum is not positive and cannot be normalised"
-        names = called([part.name for part in fields])
-        raise InputError(problem, argument=names, first_row=frame.first(bad)[0])
+    rule = " whose sum is not positive and cannot be normalised"
+    frame.refuse(total <= 0, [part.name for part in fields], "row", rule)
+    found = frame.ask(low=total.min(), high=total.max())
     note = f"divided rows by their sum, from {found['low']:.6g} to {found['high']:.6g}"
     return [score / total for score in scores], [*notes, note]
 
@@ -65,7 +60,16 @@ def _check(
     names = called([part.name for part in fields])
     if reading.logits:
         return _check_logits(values, names, len(fields))
-    _refuse_outside(frame, fields, raw, scores, values, reading)
+    outside = [score.is_not_nan() & ((score < 0) | (score > 1)) for score in scores]
+    found = frame.ask(**{f"n{k}": bad.sum() for k, bad in enumerate(outside)})
+    for k, part in enumerate(fields):
+        if n := found[f"n{k}"]:
+            rule, remedy = _rule_and_remedy(values, n, reading.largest)
+            row, value = frame.first(outside[k], part.values)
+            if remedy is Remedy.MISSING_CODE:
+                row, value = frame.first(raw[k] == values.code)[0], values.code
+            problem = f"has {counted(n, 'value')} {rule}"
+            raise part.error(problem, first_row=row, value=value, remedy=remedy)
     if reading.largest:
         return _check_scale(values, names, reading.largest, reading)
     if values.n and values.code is not None and values.code < 0:
@@ -92,52 +96,26 @@ def _clipped(score: pl.Expr) -> pl.Expr:
     return pl.when((score - 0.5).abs() < 0.5 + ROUNDING).then(score.clip(0, 1)).otherwise(score)
 
 
-def _refuse_outside(
-    frame: Frame,
-    fields: Sequence[Field],
-    raw: Sequence[pl.Expr],
-    scores: Sequence[pl.Expr],
-    values: ScoreValues,
-    reading: Reading,
-) -> None:
-    """Refuse values that are not on the scale that was given."""
-    outside = [score.is_not_nan() & ((score < 0) | (score > 1)) for score in scores]
-    found = frame.ask(**{f"n{k}": bad.sum() for k, bad in enumerate(outside)})
-    k = next((k for k in range(len(fields)) if found[f"n{k}"]), None)
-    if k is None:
-        return
-    n, largest = found[f"n{k}"], reading.largest
-    if reading.log_probabilities:
-        rule, remedy = "above 0, which log probabilities cannot be", _remedy_of_logs(values)
-    else:
-        rule = "outside 0% to 100%" if largest == 100 else f"outside 0 to {largest:g}"
-        remedy = _remedy_of_scale(values, n, largest or 1)
-    row, value = frame.first(outside[k], fields[k].values)
-    if remedy is Remedy.MISSING_CODE:
-        row, value = frame.first(raw[k] == values.code)[0], values.code
-    problem = f"has {counted(n, 'value')} {rule}"
-    raise fields[k].error(problem, count=n, first_row=row, value=value, remedy=remedy)
-
-
-_FIX = "Remove or fix these rows; add --clip if this is rounding."
-
-
-def _remedy_of_logs(values: ScoreValues) -> Remedy | str:
-    if values.negative:
-        return "For logits use --logits instead of --log-probabilities."
-    return "They look like probabilities: leave out --log-probabilities." if values.high <= 1 else _FIX
-
-
-def _remedy_of_scale(values: ScoreValues, n_outside: int, largest: float) -> Remedy | str:
-    if values.code is not None and (values.code < 0 or values.code > largest):
-        return Remedy.MISSING_CODE
-    if values.low < 0 and values.negative > 1:
-        return "For logits use --logits instead, for log probabilities --log-probabilities."
-    if _MANY * n_outside > values.n and values.high <= 100:
+def _rule_and_remedy(values: ScoreValues, n_outside: int, largest: float | None) -> tuple[str, Remedy | str]:
+    """Return the rule of the scale that values break, and what to do; None is the scale of log probabilities."""
+    fix = "Remove or fix these rows; add --clip if this is rounding."
+    if largest is None:
+        rule = "above 0, which log probabilities cannot be"
+        if values.negative:
+            return rule, "For logits use --logits instead of --log-probabilities."
         return (
-            f"If the scores run from 0 to {10 if values.high <= 10 else 100}, use {_option(values)} instead."
+            rule,
+            "They look like probabilities: leave out --log-probabilities." if values.high <= 1 else fix,
         )
-    return _FIX
+    rule = "outside 0% to 100%" if largest == 100 else f"outside 0 to {largest:g}"
+    if values.code is not None and (values.code < 0 or values.code > largest):
+        return rule, Remedy.MISSING_CODE
+    if values.low < 0 and values.negative > 1:
+        return rule, "For logits use --logits instead, for log probabilities --log-probabilities."
+    if _MANY * n_outside > values.n and values.high <= 100:
+        likely = 10 if values.high <= 10 else 100
+        return rule, f"If the scores run from 0 to {likely}, use {_option(values)} instead."
+    return rule, fix
 
 
 def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading) -> list[str]:
@@ -155,20 +133,15 @@ def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading
     if scale == 100 and values.high == 10:
         problem = "has no value above 10, and 10 itself, so they look like scores from 0 to 10"
         raise InputError(problem, argument=names, remedy=f"Use --scale 10 instead of {option}.")
-    return _doubts(values, names, scale)
-
-
-def _doubts(values: ScoreValues, names: str, scale: float) -> list[str]:
-    if values.high <= 0.5:
-        return [f"no value of {names} is above 0.5: are they probabilities, and not on a scale of {scale:g}?"]
-    if scale == 100 and values.high <= 10:
-        return [f"no value of {names} is above 10%: are they percentages, and not from 0 to 10?"]
-    if 10 * values.between >= values.n and 10 * values.doubles < values.between:
-        doubt = f"are some of them probabilities, and not on a scale of {scale:g}?"
-        return [f"{values.between:,} values of {names} are below 1, and few are from 1 to 2: {doubt}"]
-    if scale == 100 and values.between and not values.doubles:
-        less = f"{counted(values.between, 'value')} of {names} between 0 and 1"
-        return [f"{less}, and none from 1 to 2: read as less than 1%. Are they fractions?"]
+    if values.high <= 0.5 or (scale == 100 and values.high <= 10):
+        limit, other = (0.5, "from 0 to 1") if values.high <= 0.5 else (10, "from 0 to 10")
+        return [f"no value of {names} is above {limit:g}: are they {other}, and not on a scale of {scale:g}?"]
+    few = 10 * values.between >= values.n and 10 * values.doubles < values.between
+    if few or (scale == 100 and values.between and not values.doubles):
+        less = (
+            f"{counted(values.between, 'value')} of {names} between 0 and 1, and {values.doubles or 'none'}"
+        )
+        return [f"{less} from 1 to 2: are some of them probabilities, and not on a scale of {scale:g}?"]
     return []
 
 

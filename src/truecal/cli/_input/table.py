@@ -162,16 +162,6 @@ def _as_column(array: NDArray[Any]) -> pl.Series:
     return pl.Series(values=np.ascontiguousarray(array), strict=False)
 
 
-def as_array(column: pl.Series) -> NDArray[Any]:
-    """Return a column as an array.
-
-    What was read in pieces is put together by NumPy, whose large pages of memory cost less than those of Polars.
-    """
-    if column.n_chunks() == 1 or not column.dtype.is_numeric() or column.has_nulls():
-        return column.to_numpy()
-    return np.concatenate([piece.to_numpy() for piece in column.get_chunks()])
-
-
 def free_name(name: str, taken: Container[str], mark: str) -> str:
     """Return an unused name, with as many marks appended as necessary."""
     while name in taken:
@@ -242,11 +232,11 @@ def read_dialect(head: bytes, format: str) -> Dialect:
     separator = declared or ("\t" if format == "tsv" else _separator(header))
     names = _fields(header, separator)
     if not all(_NUMBER.fullmatch(name) for name in names):
-        return Dialect(_stripped(names), separator, end, skipped)
-    comment = _fields(lines[skipped - 1].lstrip("# "), separator) if skipped else []
+        return Dialect(names, separator, end, skipped)
+    comment = _fields(lines[skipped - 1].lstrip("# "), separator) if skipped else ()
     if len(comment) != len(names):
         raise InputError("the first line contains only numbers. Add a header line with column names")
-    return Dialect(_stripped(comment), separator, end, skipped, has_header=False)
+    return Dialect(comment, separator, end, skipped, has_header=False)
 
 
 def _before_header(lines: list[str]) -> tuple[int, str | None]:
@@ -273,15 +263,11 @@ def _separator(header: str) -> str:
     return max(_SEPARATORS, key=bare.count)
 
 
-def _fields(line: str, separator: str) -> list[str]:
+def _fields(line: str, separator: str) -> tuple[str, ...]:
     try:
-        return next(csv.reader([line], delimiter=separator), [])
+        return tuple(name.strip() for name in next(csv.reader([line], delimiter=separator), []))
     except csv.Error as error:
         raise InputError(f"the header cannot be read: {error}") from error
-
-
-def _stripped(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names)
 
 
 def scan_text(content: Content, dialect: Dialect, *, is_packed: bool) -> pl.LazyFrame:

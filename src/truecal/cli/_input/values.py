@@ -84,6 +84,14 @@ class Labels(NamedTuple):
     kind: str
     seen: list[Any]
 
+    @property
+    def without_marks(self) -> Labels:
+        """The labels without words that stand for missing values, which are classes of some tables."""
+        if self.kind != "text":
+            return self
+        values = pl.when(~_is_mark(self.values)).then(self.values)
+        return Labels(values, self.kind, [word for word in self.seen if word.lower() not in MARKS])
+
 
 class Frame:
     """The columns of a table that are used.
@@ -120,10 +128,7 @@ class Frame:
     def _ask_distinct_rows(self, **values: pl.Expr) -> pl.DataFrame:
         """Return aggregates over distinct rows of the columns used, which are few."""
         columns = dict.fromkeys(name for value in values.values() for name in value.meta.root_names())
-        rows = self.lazy.select(list(columns))
-        if len(columns) == 1 and not self.is_large:  # a series has a faster way than a query
-            rows = self.table.collect(rows).to_series().unique().to_frame().lazy()
-        return self.table.collect(rows.unique().select(**values))
+        return self.table.collect(self.lazy.select(list(columns)).unique().select(**values))
 
     def first(self, where: pl.Expr, value: pl.Expr | None = None) -> tuple[int, Any]:
         """Return the number of the first row that meets a condition, and a value in it."""
@@ -132,6 +137,16 @@ class Frame:
         )
         row, _, found = self.table.collect(rows.filter("where").head(1)).row(0)
         return int(row), found
+
+    def refuse(
+        self, where: pl.Expr, names: Sequence[str], noun: str, rule: str = "", remedy: Remedy | None = None
+    ) -> None:
+        """Refuse rows that meet a condition: how many there are, and which is the first."""
+        n = self.ask(n=where.sum())["n"]
+        if n:
+            problem = f"has {counted(n, noun)}{rule}"
+            row, _ = self.first(where)
+            raise InputError(problem, argument=called(names), first_row=row, remedy=remedy)
 
     def field(self, name: str) -> Field:
         """Return a column."""
@@ -256,7 +271,6 @@ class Frame:
         noun = "value" if signs else "non-numeric value"
         raise part.error(
             f"has {counted(found['n'], noun)}{' with a percent sign' if signs else ''}",
-            count=found["n"],
             first_row=row,
             value=value,
             remedy=remedy,
@@ -272,16 +286,20 @@ class Frame:
             raise part.error(
                 f"has {counted(found['signed'], 'value')} with a percent sign (first at row {first + 1}: {shown!r}) "
                 f"and {found['other']:,} without",
-                count=found["other"],
                 first_row=row,
                 value=value,
                 remedy="Write all of them in the same way.",
             )
 
     def labels(self, label: Field) -> Labels:
-        """Return a column as labels: text is read as numbers or booleans where all of it is."""
-        if not label.is_text and not label.dtype.is_temporal():
-            return self._typed_labels(label)
+        """Return a column as labels: text, and numbers of other types, as numbers or booleans where all of it is."""
+        values, dtype = label.values, label.dtype
+        if dtype == pl.Boolean:
+            return Labels(values, "boolean", _listed(self.distinct(values)))
+        if dtype.is_float() or (dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128)):
+            return Labels(values, "number", _listed(self.distinct(values)))
+        if not (label.is_text or dtype.is_temporal() or dtype.is_numeric()):
+            raise label.error(f"contains {dtype} values, which cannot be labels")
         text, everything = label.text, self.distinct(label.text)
         seen = everything.filter(~everything.str.to_lowercase().is_in(MARKS))
         _refuse_replaced(label, seen)
@@ -297,23 +315,6 @@ class Frame:
             values = pl.when(lower.is_in(["true", "false"])).then(lower == "true")
             return Labels(values, "boolean", _listed(seen.str.to_lowercase() == "true"))
         return Labels(text, "text", _listed(everything))
-
-    def _typed_labels(self, label: Field) -> Labels:
-        values, dtype, kind = label.values, label.dtype, "number"
-        if not (dtype.is_numeric() or dtype == pl.Boolean):
-            raise label.error(f"contains {dtype} values, which cannot be labels")
-        if dtype == pl.Boolean:
-            kind = "boolean"
-        elif dtype.is_decimal() or (dtype.is_integer() and dtype in (pl.UInt64, pl.Int128)):
-            whole = values.cast(pl.Int64, strict=False)
-            same = whole.cast(dtype, strict=False) == values
-            if self.ask(same=same.fill_null(values.is_null()).all())["same"]:
-                values = whole
-            elif dtype.is_decimal():
-                values = values.cast(pl.Float64)
-            else:
-                values, kind = label.text, "text"
-        return Labels(values, kind, _listed(self.distinct(values)))
 
     def names_of_rows(self, part: Field) -> pl.Expr:
         """Return a column as text, or as whole numbers where all of it is: groups, or clusters."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -77,7 +77,6 @@ def digest_rows(columns: dict[str, Any], end: int) -> str:
     end : int
         The number of rows.
     """
-    digest = hashlib.blake2b(digest_size=16)
     numbers = [np.asarray(columns[name][:end], dtype=np.float64) for name in ("label", "score")]
     if columns["time"] is not None:
         numbers.append(columns["time"][:end].astype(np.float64))
@@ -85,11 +84,12 @@ def digest_rows(columns: dict[str, Any], end: int) -> str:
         # Codes may change as a file grows; the first row of each cluster does not.
         _, first, code = np.unique(columns["cluster"][:end], return_index=True, return_inverse=True)
         numbers.append(first[code].astype(np.float64))
-    for values in numbers:
-        digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
-    if columns.get("group") is not None:
-        digest.update("\0".join(columns["names"][k] for k in columns["group"][:end]).encode())
-    return digest.hexdigest()
+    names = (
+        []
+        if columns.get("group") is None
+        else ["\0".join(columns["names"][k] for k in columns["group"][:end])]
+    )
+    return _digest([*numbers, *names])
 
 
 def digest_samples(samples: dict[str, Sample]) -> str:
@@ -100,12 +100,18 @@ def digest_samples(samples: dict[str, Sample]) -> str:
     samples : dict of str to Sample
         The sample of each group.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    parts: list[Any] = []
     for name, sample in sorted(samples.items()):
-        digest.update(f"{name}\0{len(sample)}\0".encode())
         # The means of cells are rounded, and the smallest score of each is not.
-        for values in (getattr(sample, "lower", sample.score), sample.count, sample.positives):
-            digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+        parts += [name, getattr(sample, "lower", sample.score), sample.count, sample.positives]
+    return _digest(parts)
+
+
+def _digest(parts: Iterable[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else np.asarray(part, dtype="<f8").tobytes()
+        digest.update(f"{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 
@@ -125,9 +131,7 @@ def _row_count(every: str | None) -> int:
     if every is None:
         return _ROWS
     if not every.isdecimal() or int(every) == 0:
-        raise InputError(
-            f"must be a number of rows where there is no --time. Got {every!r} instead", argument="--every"
-        )
+        raise _bad_length("a number of rows where there is no --time", every)
     return int(every)
 
 
@@ -150,9 +154,7 @@ def _windows_of(time: NDArray[Any], every: str | None) -> tuple[NDArray[np.intp]
 def _length(every: str) -> int:
     match = re.fullmatch(r"(\d+)([smhdw])", every)
     if match is None or int(match[1]) == 0:
-        raise InputError(
-            f"must be a length of time such as 1h, 1d or 1w. Got {every!r} instead", argument="--every"
-        )
+        raise _bad_length("a length of time such as 1h, 1d or 1w", every)
     return int(match[1]) * _SECONDS[match[2]]
 
 
@@ -162,10 +164,12 @@ def _number(every: str) -> float:
     except ValueError:
         step = 0.0
     if not 0 < step < float("inf"):
-        raise InputError(
-            f"must be a positive number, as the times are. Got {every!r} instead", argument="--every"
-        )
+        raise _bad_length("a positive number, as the times are", every)
     return step
+
+
+def _bad_length(needed: str, every: str) -> InputError:
+    return InputError(f"must be {needed}. Got {every!r} instead", argument="--every")
 
 
 def read_lines(

@@ -23,13 +23,13 @@ def test_columns_are_detected_and_words_become_booleans():
         "using 'score' as the score and 'label' as the label",
         "using 'yes' as the positive label",
     )
-    assert plan.options == {"multiclass": None}
+    assert plan.options == {}
     assert plan.lazy.collect().to_dict(as_series=False) == {"score": [0.25, 0.5], "label": [False, True]}
 
 
 def test_classes_and_conversions_of_several_columns():
     plan = planned({"y": ["a", "b"], "a": ["90", "20"], "b": ["10", "80"]}, {"percent": True})
-    assert plan.options == {"pos_label": None, "labels": ["a", "b"], "multiclass": None}
+    assert plan.options == {"labels": ["a", "b"]}
     assert {name: [part.name for part in fields] for name, fields in plan.models.items()} == {
         "a b": ["a", "b"]
     }
@@ -41,7 +41,7 @@ def test_weights_clusters_and_groups_have_names_that_no_column_has():
     plan = planned(rows, {"counts": True}, weight="w", cluster="c", group=("g",))
     assert list(plan.values) == ["score", "label", WEIGHT, CLUSTER]
     assert list(plan.groups) == ["g"]
-    assert plan.weighting == "counts"
+    assert plan.options["weighting"] == "counts"
     assert plan.lazy.collect().row(1) == (0.8, 1, 3.0, 8, "y")
 
 
@@ -50,7 +50,7 @@ def test_several_models_are_not_several_classes():
     table = Table("t", tuple(frame.columns), frame.lazy())
     plan = make_plan(table, Columns(label=("label",), score=("one", "two")), Reading(), as_models=True)
     assert list(plan.models) == ["one", "two"]
-    assert plan.options == {"pos_label": None, "multiclass": None}
+    assert plan.options == {}
 
 
 @pytest.mark.parametrize(

@@ -158,9 +158,9 @@ def test_one_command_more_takes_the_scale(files):
 @pytest.mark.parametrize(
     ("scores", "option", "note"),
     [
-        ([0.2, 0.3, 0.4], "--percent", "are they probabilities, and not on a scale of 100?"),
-        ([2, 5, 9], "--percent", "is above 10%: are they percentages, and not from 0 to 10?"),
-        ([0.2, 70, 0.4, 55], "--percent", "2 values of column 'score' are below 1, and few"),
+        ([0.2, 0.3, 0.4], "--percent", "is above 0.5: are they from 0 to 1, and not on a scale of 100?"),
+        ([2, 5, 9], "--percent", "is above 10: are they from 0 to 10, and not on a scale of 100?"),
+        ([0.2, 70, 0.4, 55], "--percent", "2 values of column 'score' between 0 and 1, and none from 1 to 2"),
         ([2, 5, 11], "--percent", None),
         ([0.5, 2.5, 9.5], "--logits", "no value of column 'score' is negative"),
         ([-4, -2.5, -1], "--logits", "are they log probabilities"),
