@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from truecal._lib.checks import require
+from truecal._lib.checks import check_fraction, require
 from truecal._lib.text import printable
 from truecal.cli._options import OUTPUT, Command, column_option, option, shared
 from truecal.cli._output import check_target, say, show, show_notes, stage, wrapped
@@ -58,6 +58,8 @@ def command(
         moment, reading["time"] = None, moment
     if threshold and not clinical:
         raise InputError("--threshold needs --clinical")
+    for one in threshold:
+        check_fraction("thresholds", one)
     require("jinja2", extra="app", purpose="The report")
     name = "standard input" if file == "-" else Path(file).name
     target = output or Path(f"{name.partition('.')[0] or 'report'}.html")

@@ -17,7 +17,7 @@ def test_plan_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "_PLOTTED_SIZES", (100, 400))
     run("plan", "--error", "0.2", "--repeats", "50", "--plot", tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    assert "must end in" in refuse("plan", "--error", "0.2", "--plot", tmp_path / "a.bmp")
+    assert "choose a name that ends in" in refuse("plan", "--error", "0.2", "--plot", tmp_path / "a.bmp")
 
 
 def test_plan_refuses_what_cannot_be():
