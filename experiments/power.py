@@ -15,7 +15,7 @@ from experiments._page import Page, markdown
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Block
 from truecal.estimators._registry import get_estimator
-from truecal.multiscale import LabelNull, Omnibus, Trials, omnibus_test
+from truecal.multiscale import LabelNull, Omnibus, omnibus_test
 from truecal.simulation._power import detection
 
 LEVEL = 0.05
@@ -316,9 +316,8 @@ def _statistics(score: FloatArray, label: np.ndarray) -> dict[str, FloatArray]:
 def _multiscale(score: FloatArray, label: np.ndarray) -> tuple[FloatArray, FloatArray]:
     """Return the statistic of the multiscale test, and the squares of the coefficients of its smooth terms."""
     distinct, start, count = np.unique(score, return_index=True, return_counts=True)
-    null = LabelNull(
-        Trials(distinct, count.astype(float), np.add.reduceat(label[0], start, dtype=np.float64))
-    )
+    positives = np.add.reduceat(label[0], start, dtype=np.float64)
+    null = LabelNull(distinct, count.astype(float), positives)
     by_cell = np.add.reduceat(np.add.reduceat(score - label, start, axis=1), null._start, axis=1)
     test = Omnibus(null)
     return test.statistic(by_cell), np.square(by_cell @ test._terms)
@@ -374,7 +373,7 @@ def _size(name: str, scores: Scores, draws: int) -> dict[str, object]:
     for i in range(draws):
         score = np.sort(scores(data, 50))
         label = (data.random(50) < score).astype(float)
-        pvalues[i] = omnibus_test(LabelNull(Trials(score, np.ones(50), label)), 39, resamples).pvalue
+        pvalues[i] = omnibus_test(LabelNull(score, np.ones(50), label), 39, resamples).pvalue
     shares = {f"size_{level:g}": float(np.mean(pvalues <= level + 1e-9)) for level in (0.05, 0.1)}
     return {"suite": "size", "case": name, "n": 50, "test": "multiscale", **shares}
 

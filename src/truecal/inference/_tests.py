@@ -33,16 +33,15 @@ from truecal.multiscale import (
     ClusterNull,
     FlipScale,
     GoldNull,
-    JointClusterNull,
-    JointLabelNull,
     JointNull,
     LabelNull,
     Null,
     Outcome,
     RowNull,
-    Trials,
     far_tail,
     flip_scale,
+    joint_clusters,
+    joint_labels,
     joint_test,
     omnibus_test,
     tail_pvalue,
@@ -110,13 +109,13 @@ def _joint_null(question: Question, rows: Sequence[Rows]) -> JointNull:
     """Return how to resample all classes at once."""
     samples = question.samples
     if samples[0].clusters:
-        return JointClusterNull([ClusterNull(*cluster_rows(sample)) for sample in samples])
+        return joint_clusters([ClusterNull(*cluster_rows(sample)) for sample in samples])
     proba, weight = question.proba, question.weight
     truth = np.column_stack([one.label for one in rows]).astype(bool)
     if weight is not None and samples[0].counted:
         each = weight.astype(np.intp)
         proba, truth, weight = np.repeat(proba, each, axis=0), np.repeat(truth, each, axis=0), None
-    return JointLabelNull(proba, truth, weight)
+    return joint_labels(proba, truth, weight)
 
 
 def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generator) -> TestResult:
@@ -192,16 +191,16 @@ def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
         return _null_of_pseudo_labels(pseudo, sample.n / float(sample.weight2.sum()))
     if sample.counted:
         require_whole_counts(sample, "the test")
-        return LabelNull(Trials(sample.score, sample.count, sample.positives, None, _excess_of(sample)))
+        return LabelNull(sample.score, sample.count, sample.positives, excess=_excess_of(sample))
     if rows is not None and rows.weight is not None:
         # Sorted by all three, so that any order of the rows gives the same draws.
         order = np.lexsort((rows.label, rows.weight, rows.score))
         label, weight = rows.label[order].astype(np.float64), rows.weight[order]
-        return LabelNull(Trials(rows.score[order].astype(np.float64), np.ones(len(order)), label, weight))
+        return LabelNull(rows.score[order].astype(np.float64), np.ones(len(order)), label, weight)
     # Weights within a group are not known one by one: as many rows of equal weight have the same variance.
     size = np.maximum(np.round(sample.count**2 / sample.weight2), 1.0)
     weight = sample.count / size
-    return LabelNull(Trials(sample.score, size, sample.positives / weight, weight))
+    return LabelNull(sample.score, size, sample.positives / weight, weight)
 
 
 def _null_of_pseudo_labels(pseudo: PseudoLabels, scale: float) -> Null:

@@ -18,15 +18,14 @@ from truecal.multiscale._limits import noncentrality as noncentrality
 from truecal.multiscale._null import ClusterNull as ClusterNull
 from truecal.multiscale._null import FlipScale as FlipScale
 from truecal.multiscale._null import GoldNull as GoldNull
-from truecal.multiscale._null import JointClusterNull as JointClusterNull
-from truecal.multiscale._null import JointLabelNull as JointLabelNull
 from truecal.multiscale._null import JointNull as JointNull
 from truecal.multiscale._null import LabelNull as LabelNull
 from truecal.multiscale._null import Null as Null
 from truecal.multiscale._null import RowNull as RowNull
-from truecal.multiscale._null import Trials as Trials
 from truecal.multiscale._null import far_tail as far_tail
 from truecal.multiscale._null import flip_scale as flip_scale
+from truecal.multiscale._null import joint_clusters as joint_clusters
+from truecal.multiscale._null import joint_labels as joint_labels
 from truecal.multiscale._null import variance_excess as variance_excess
 from truecal.multiscale._omnibus import Component as Component
 from truecal.multiscale._omnibus import Omnibus as Omnibus

@@ -202,9 +202,9 @@ MOST_EXACT_UNITS = 4096
 ROWS_TOGETHER = 1 << 16
 #: Normal quantile of 5%, and by what share of itself an upper limit changes with it: a first guess only.
 GUESS_QUANTILE, GUESS_SLOPE = -1.645, 0.2
-#: Trials that are added up at once, on average; labels drawn at once, a byte each, which keeps a block in the cache;
-#: and binomials drawn at once: more, because many draws from the same distribution share a table.
-TRIALS_AT_ONCE, LABELS_AT_ONCE, BINOMIALS_AT_ONCE = 1 << 15, 1 << 21, 1 << 22
+#: Labels drawn at once, a byte each, which keeps a block in the cache; and binomials drawn at once: more, because many
+#: draws from the same distribution share a table.
+LABELS_AT_ONCE, BINOMIALS_AT_ONCE = 1 << 21, 1 << 22
 #: Multiplications up to which OpenBLAS uses one thread.
 ONE_THREAD = 1 << 18
 #: Up to so many clusters sums of products over runs of scores are made from a full table.

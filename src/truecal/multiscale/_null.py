@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,84 +54,7 @@ from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
 from truecal.data.pseudo_labels import Gold
 from truecal.multiscale import _constants as const
-from truecal.multiscale._units import gram, hardly_sparse, in_blocks
-
-
-@dataclass(frozen=True, eq=False)
-class Trials:
-    """Independent labels: `count` of them with probability `score`, each with the same weight, sorted by score.
-
-    Attributes
-    ----------
-    score : ndarray
-        Probabilities, in ascending order; the same score may occur with several weights.
-    count : ndarray
-        Number of labels, whole numbers.
-    positives : ndarray
-        How many of them are 1.
-    weight : ndarray or None
-        Sampling weight of each label; None if all are 1.
-    excess : float
-        Largest relative excess of the variance of a binomial draw, where `score` is a mean over different scores.
-    """
-
-    score: FloatArray
-    count: FloatArray
-    positives: FloatArray
-    weight: FloatArray | None = None
-    excess: float = 0.0
-
-    def merged(self) -> Trials:
-        """Merge trials into a few thousand, each less than 1/512 wide and with less than 1/2048 of the mass."""
-        if (
-            self.weight is not None
-            or len(self.score) <= const.MOST_TRIALS
-            or self.count.sum() <= const.MOST_DRAWN_ROWS
-        ):
-            return self
-        edge = np.arange(const.TEST_CELLS) * (self.count.sum() / const.TEST_CELLS)
-        by_mass = self._first_beyond(edge)
-        by_score = np.searchsorted(self.score, np.arange(1, 513) / 512)
-        above_zero = np.searchsorted(self.score, [0.0], side="right")
-        start = np.unique(np.concatenate([by_mass, by_score, above_zero]))
-        start = start[start < len(self.score)]
-        count, positives, total, exact = self._sums(start)
-        score = _between(total / count, self.score, start)
-        excess = variance_excess(count * score * (1 - score), exact)
-        return Trials(score, count, positives, None, max(excess, self.excess))
-
-    @cached_property
-    def _single(self) -> bool:
-        """Whether every trial is one label."""
-        return bool(self.count.strides == (0,) and self.count[0] == 1)
-
-    def _first_beyond(self, edge: FloatArray) -> NDArray[np.intp]:
-        """Return the first trials the middle of whose ranks is not below the edges."""
-        if self._single:
-            return np.asarray(np.ceil(edge - 0.5).astype(np.intp))
-        rank = np.cumsum(self.count)
-        # Ranks ascend, so the edges are searched for: no pass over all trials for each of them.
-        first = np.searchsorted(rank, edge)
-        first += rank[first] - self.count[first] / 2 < edge
-        return first
-
-    def _sums(self, start: NDArray[np.intp]) -> FloatArray:
-        """Return the sums of labels, positive ones, scores and variances of the runs of trials that begin at `start`.
-
-        Several runs at a time, whose products stay in the cache.
-        """
-        sums, step = np.empty((4, len(start))), max(1, const.TRIALS_AT_ONCE * len(start) // len(self.score))
-        single = self._single
-        sums[0] = np.diff(start, append=len(self.score)) if single else np.add.reduceat(self.count, start)
-        for first in range(0, len(start), step):
-            runs = slice(first, first + step)
-            end = start[runs.stop] if runs.stop < len(start) else len(self.score)
-            rows = slice(start[first], end)
-            score = self.score[rows]
-            total = score if single else self.count[rows] * score
-            for k, values in enumerate((self.positives[rows], total, total * (1 - score)), start=1):
-                np.add.reduceat(values, start[runs] - start[first], out=sums[k, runs])
-        return sums
+from truecal.multiscale._units import gram, hardly_sparse, in_blocks, sums_of_runs
 
 
 def variance_excess(binomial: FloatArray, exact: FloatArray) -> float:
@@ -182,7 +105,7 @@ class FlipScale:
 
 
 class Null(ABC):
-    """Cell sums of residuals, for the data and for draws under calibration.
+    """Cell sums of residuals, for the data and for draws under calibration; cells are independent, unless overridden.
 
     Attributes
     ----------
@@ -201,39 +124,31 @@ class Null(ABC):
     binary: bool = True
     #: How data are scaled before they are compared with draws that are made by random signs.
     scale: FlipScale = FlipScale(1.0, 0.0)
+    #: What a reader of the p-value must know.
+    notes: tuple[str, ...] = ()
+    #: Variance and fourth cumulant of the sums of independent cells.
+    _variance: FloatArray
+    _kurtosis: FloatArray
+
+    def __init__(self, score: FloatArray, mass: FloatArray) -> None:
+        """Cut ascending scores, with these weights, into cells."""
+        self._start = _cell_starts(score, mass)
+        self.mass = self._total(mass)
+        self.score = _between(self._total(mass * score) / self.mass, score, self._start)
+
+    def _total(self, values: FloatArray) -> FloatArray:
+        """Return the sums over cells."""
+        return values if len(self._start) == len(values) else np.asarray(np.add.reduceat(values, self._start))
 
     @abstractmethod
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield blocks of residuals, of shape (draws, n_cells), under the null hypothesis."""
 
-    @abstractmethod
     def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
         """Return mean and variance under the null hypothesis of a sum of squares, for each of `counts`.
 
         It is that of the first `count` columns of ``residual @ terms``.
         """
-
-    @abstractmethod
-    def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
-        """Return the moments of the squared residual sums of bins, times `scale`."""
-
-    @abstractmethod
-    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
-        """Return by what the squared residual sums of bins are divided; it must not depend on the labels."""
-
-    @abstractmethod
-    def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
-        """Whether bins from these cells on, or so many smooth terms, have enough independent units on average."""
-
-
-class _IndependentNull(Null):
-    """Independent cells, whose residual sums have a known variance, mostly `information`, and fourth cumulant."""
-
-    _variance: FloatArray
-    _kurtosis: FloatArray
-
-    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
-        """Return mean and variance from the variance and the fourth cumulant of cells."""
         covariance = np.einsum("ki,kj->ij", terms, terms * self._variance[:, np.newaxis])
         squares = np.cumsum(np.square(terms), axis=1)
         found = []
@@ -244,65 +159,82 @@ class _IndependentNull(Null):
         return found
 
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
-        """Return mean and variance for bins, whose sums are independent."""
+        """Return the moments of the squared residual sums of bins, times `scale`."""
         variance, kurtosis = np.add.reduceat([self._variance, self._kurtosis], start, axis=1)
         return float(variance @ scale), float((2 * variance**2 + kurtosis) @ scale**2)
 
     def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
-        """Return the variance of the bins, and half a row."""
+        """Return by what the squared residual sums of bins are divided; it must not depend on the labels."""
         # Half a row keeps bins of scores near 0 and 1, where labels hardly vary, from deciding.
         return np.asarray(np.add.reduceat(self.information, start)) + 0.5
 
     def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
-        """Every row is a unit, and levels stop at six rows per bin."""
+        """Return whether bins from these cells on, or so many smooth terms, have enough independent units on average.
+
+        Every row is one, and levels stop at six rows per bin.
+        """
         return True
 
 
-class LabelNull(_IndependentNull):
+class LabelNull(Null):
     """Independent rows: labels are drawn again from the scores.
+
+    Labels with the same score and weight are trials of one binomial.
 
     Parameters
     ----------
-    trials : Trials
-        The data.
+    score : ndarray
+        Probabilities, in ascending order; the same score may occur with several weights.
+    count, positives : ndarray
+        Number of labels, whole numbers, and how many of them are 1.
+    weight : ndarray, optional
+        Sampling weight of each label; 1 by default.
+    excess : float
+        Largest relative excess of the variance of a binomial draw, where `score` is a mean over different scores.
     merge : bool
         Whether very many trials are merged into narrow cells first.
     """
 
-    def __init__(self, trials: Trials, *, merge: bool = True) -> None:
-        self.trials = trials = trials.merged() if merge else trials
-        total = _weights(trials)
-        self._weight = (
-            None
-            if trials.weight is None
-            else trials.weight * total.sum() / float(np.sum(total * trials.weight))
-        )
-        each = 1.0 if self._weight is None else self._weight
-        mass = trials.count * each
-        self._start = _cell_starts(trials.score, mass)
-        variance = trials.score * (1 - trials.score)
-        self.mass = self._total(mass)
-        self.score = _mean_scores(trials.score, mass, self._start)
+    def __init__(
+        self,
+        score: FloatArray,
+        count: FloatArray,
+        positives: FloatArray,
+        weight: FloatArray | None = None,
+        *,
+        excess: float = 0.0,
+        merge: bool = True,
+    ) -> None:
+        if (
+            merge
+            and weight is None
+            and len(score) > const.MOST_TRIALS
+            and count.sum() > const.MOST_DRAWN_ROWS
+        ):
+            score, count, positives, added = merge_trials(score, count, positives)
+            excess = max(excess, added)
+        self.chance, self.count, self.excess = score, count, excess
+        self._weight, each = None, np.ones(1)
+        if weight is not None:
+            total = count * weight
+            self._weight = each = weight * total.sum() / float(np.sum(total * weight))
+        mass, variance = count * each, score * (1 - score)
+        super().__init__(score, mass)
         self.information = self._variance = self._total(mass * each * variance)
         self._kurtosis = self._total(mass * each**3 * variance * (1 - 6 * variance))
-        self.expected = self._total(mass * trials.score)
-        self.residual = self.expected - self._total(each * trials.positives)
-
-    @property
-    def cell_of_trial(self) -> NDArray[np.intp]:
-        """Cell of each of the trials."""
-        n_trials = len(self.trials.score)
-        return np.repeat(np.arange(len(self._start)), np.diff(self._start, append=n_trials))
-
-    def _total(self, values: FloatArray) -> FloatArray:
-        return values if len(self._start) == len(values) else np.asarray(np.add.reduceat(values, self._start))
+        self.expected = self._total(mass * score)
+        self.residual = self.expected - self._total(each * positives)
+        if excess > 0:
+            size = "less than 0.001%" if excess < 1e-5 else f"up to {100 * excess:.2g}%"
+            drawn = f"Labels were drawn for {len(self.score):,} cells of scores"
+            self.notes = (f"{drawn}, with a variance too large by {size}.",)
 
     def draws(
         self, n_resamples: int, rng: np.random.Generator, chance: FloatArray | None = None
     ) -> Iterator[FloatArray]:
         """Yield blocks of residuals of labels drawn from the scores."""
-        chance = self.trials.score if chance is None else chance
-        rows = int(self.trials.count.sum())
+        chance = self.chance if chance is None else chance
+        rows = int(self.count.sum())
         if rows <= const.MOST_DRAWN_ROWS or self._weight is not None:
             return self._draw_rows(n_resamples, rows, rng, chance)
         return self._draw_trials(n_resamples, rng, chance)
@@ -311,7 +243,7 @@ class LabelNull(_IndependentNull):
         self, n_resamples: int, rows: int, rng: np.random.Generator, chance: FloatArray
     ) -> Iterator[FloatArray]:
         """Draw each label from a random byte, and from a further uniform number where the byte does not decide."""
-        each = self.trials.count.astype(np.intp)
+        each = self.count.astype(np.intp)
         scaled = 256 * np.repeat(chance, each)
         weight = None if self._weight is None else np.repeat(self._weight, each)
         start = np.concatenate([[0], np.cumsum(each)[:-1]])[self._start]
@@ -333,16 +265,39 @@ class LabelNull(_IndependentNull):
     def _draw_trials(
         self, n_resamples: int, rng: np.random.Generator, chance: FloatArray
     ) -> Iterator[FloatArray]:
-        count = self.trials.count
-        for size in _blocks(n_resamples, len(count), const.BINOMIALS_AT_ONCE):
-            drawn = draw_binomials(count, chance, size, rng)
+        for size in _blocks(n_resamples, len(self.count), const.BINOMIALS_AT_ONCE):
+            drawn = draw_binomials(self.count, chance, size, rng)
             for some in np.array_split(drawn, drawn.nbytes // const.LABELS_AT_ONCE + 1):
-                yield self.expected - (
-                    some if len(self._start) == len(count) else np.add.reduceat(some, self._start, axis=1)
-                )
+                yield self.expected - np.add.reduceat(some, self._start, axis=1)
 
 
-class GoldNull(_IndependentNull):
+def merge_trials(
+    score: FloatArray, count: FloatArray, positives: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Merge trials into a few thousand, each less than 1/512 wide and with less than 1/2048 of the mass.
+
+    The last result is the largest relative excess of their variances.
+    """
+    rank = np.cumsum(count)
+    edge = np.arange(const.TEST_CELLS) * (rank[-1] / const.TEST_CELLS)
+    # Ranks ascend, so the edges are searched for: no pass over all trials for each of them.
+    by_mass = np.searchsorted(rank, edge)
+    by_mass += rank[by_mass] - count[by_mass] / 2 < edge
+    by_score = np.searchsorted(score, np.arange(1, 513) / 512)
+    above_zero = np.searchsorted(score, [0.0], side="right")
+    start = np.unique(np.concatenate([by_mass, by_score, above_zero]))
+    start = start[start < len(score)]
+
+    def columns(rows: slice) -> list[FloatArray]:
+        total = count[rows] * score[rows]
+        return [count[rows], positives[rows], total, total * (1 - score[rows])]
+
+    merged, positives, total, exact = sums_of_runs(start, len(score), columns)
+    mean = _between(total / merged, score, start)
+    return mean, merged, positives, variance_excess(merged * mean * (1 - mean), exact)
+
+
+class GoldNull(Null):
     r"""A judge and gold labels: the gold labels are drawn again, as judge and score predict them under calibration.
 
     Few gold rows in which the judge was wrong have most of the noise, so that random signs would not be valid.
@@ -365,7 +320,6 @@ class GoldNull(_IndependentNull):
         rows, judged = gold.rows, (score - mean) ** 2
         variance = judged.copy()
         variance[rows] += gold.noise(chance[rows], mean[rows]) / gold.pi**2
-        self._start = start = _cell_starts(score, weight)
         # To the number of rows with true labels that would be as informative.
         square = weight**2
         scale = float(weight.sum() * (square @ (score * (1 - score)))) / float(
@@ -373,14 +327,13 @@ class GoldNull(_IndependentNull):
         )
         weight, square = scale * weight, scale**2 * square
         noise = square * variance
-        self.mass = np.asarray(np.add.reduceat(weight, start))
-        self.score = _mean_scores(score, weight, start)
-        self.information = self._variance = np.asarray(np.add.reduceat(noise, start))
-        self._kurtosis = -2 * np.asarray(np.add.reduceat(noise**2, start))
-        self.residual = np.asarray(np.add.reduceat(weight * (score - value), start))
-        self._sd = np.sqrt(np.add.reduceat(square * judged, start))
+        super().__init__(score, weight)
+        self.information = self._variance = self._total(noise)
+        self._kurtosis = -2 * self._total(noise**2)
+        self.residual = self._total(weight * (score - value))
+        self._sd = np.sqrt(self._total(square * judged))
         # The gold rows, by cell.
-        self._cell = np.searchsorted(start, rows, side="right") - 1
+        self._cell = np.searchsorted(self._start, rows, side="right") - 1
         self._chance, self._mean = chance[rows], mean[rows]
         self._weight = weight[rows] * (np.sqrt(gold.factor) / gold.pi)
 
@@ -404,16 +357,16 @@ class GoldNull(_IndependentNull):
             yield residual
 
 
-class ClusterNull(Null):
-    """Rows in clusters: the sums of each cluster get random signs; the data are scaled where sums are skewed.
+class RowNull(Null):
+    """Very many independent rows with random signs: sums over the rows of a cell are nearly normal.
 
-    Beyond 8,192 clusters signs are those of 4,096 blocks of whole clusters.
+    The data are scaled where residuals are skewed.
 
     Parameters
     ----------
-    score, residual, weight : ndarray of shape (m,)
-        Score, and sums of w (f - y) and of w over rows of the same cluster and score, sorted by score.
-    cluster : ndarray of int, of shape (m,)
+    score, residual, weight : ndarray of shape (n,)
+        Score, w (f - y) and w of each row, sorted by score; or sums over rows of the same cluster and score.
+    cluster : ndarray of int, of shape (n,), optional
         Number of the cluster, from 0.
     binary : bool
         Whether labels are 0 and 1.
@@ -426,23 +379,57 @@ class ClusterNull(Null):
         score: FloatArray,
         residual: FloatArray,
         weight: FloatArray,
+        cluster: NDArray[np.intp] | None = None,
+        *,
+        binary: bool = False,
+        scaled: bool = True,
+    ) -> None:
+        super().__init__(score, weight)
+        self.binary = binary
+        if scaled:
+            self.scale = flip_scale(score, residual, weight, cluster)
+        square = residual**2
+        self.information = self._total(weight * score * (1 - score))
+        self.residual = self._total(residual) / self.scale.factor
+        self._variance, self._kurtosis = self._total(square), -2 * self._total(square**2)
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield blocks of normal residuals."""
+        sd = np.sqrt(self._variance)
+        for size in _blocks(n_resamples, len(sd)):
+            yield rng.standard_normal((size, len(sd))) * sd
+
+    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
+        """Return the mass of the bins."""
+        # Dividing by the bins' own variances would let skewed residuals near 0 and 1 decide.
+        return np.asarray(np.add.reduceat(self.mass, start))
+
+
+class ClusterNull(RowNull):
+    """Rows in clusters: the sums of each cluster get random signs; parameters are those of `RowNull`.
+
+    Beyond 8,192 clusters signs are those of 4,096 blocks of whole clusters.
+    """
+
+    def __init__(
+        self,
+        score: FloatArray,
+        residual: FloatArray,
+        weight: FloatArray,
         cluster: NDArray[np.intp],
         *,
         binary: bool = True,
         scaled: bool = True,
     ) -> None:
-        self.binary = binary
-        if scaled:
-            self.scale = flip_scale(score, residual, weight, cluster)
+        super().__init__(score, residual, weight, cluster, binary=binary, scaled=scaled)
         cluster, self.n_clusters = in_blocks(cluster, int(cluster.max()) + 1)
-        start = _cell_starts(score, weight)
-        cell = np.repeat(np.arange(len(start)), np.diff(start, append=len(score)))
-        self.mass = np.asarray(np.add.reduceat(weight, start))
-        self.score = _mean_scores(score, weight, start)
-        self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
-        self.residual = np.asarray(np.add.reduceat(residual, start)) / self.scale.factor
-        shape = self.n_clusters, len(start)
+        shape = self.n_clusters, len(self._start)
+        cell = _numbers(self._start, len(score))
         self._sums = scipy.sparse.csr_array((residual, (cluster, cell)), shape=shape)
+        if self.n_clusters < const.MIN_CLUSTERS:
+            smallest = f"the smallest possible p-value is 1/{self.patterns}"
+            few = f"There are only {self.n_clusters} clusters: {smallest}"
+            self.notes = (f"{few}, and the test is approximate with so few.",)
 
     @cached_property
     def patterns(self) -> int:
@@ -450,7 +437,10 @@ class ClusterNull(Null):
         return 1 << (self.n_clusters - 1)
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield blocks of residuals with random signs for whole clusters."""
+        """Yield blocks of residuals with random signs for whole clusters, or with all patterns if these are few."""
+        if self.patterns <= n_resamples + 1:
+            yield self.all_draws()[1:]
+            return
         for size in _blocks(n_resamples, max(self._sums.shape)):
             yield self.signed(_random_signs(size, self.n_clusters, rng))
 
@@ -480,11 +470,6 @@ class ClusterNull(Null):
         sums.data *= np.sqrt(scale)[sums.indices]
         return _sign_moments(sums)
 
-    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
-        """Return the mass of the bins."""
-        # Dividing by the bins' own variances would let skewed residuals near 0 and 1 decide.
-        return np.asarray(np.add.reduceat(self.mass, start))
-
     def resolves(self, start: NDArray[np.intp] | None, count: int) -> bool:
         """Whether there are six clusters for each bin or term."""
         if start is None:
@@ -493,46 +478,11 @@ class ClusterNull(Null):
 
     def _by_bin(self, start: NDArray[np.intp]) -> scipy.sparse.csr_array:
         """Return the residual sums of the clusters in bins of cells; those that are 0 are among its entries."""
-        place = np.repeat(np.arange(len(start)), np.diff(start, append=len(self.mass)))
+        place = _numbers(start, len(self.mass))
         entries = self._sums.data.copy(), place[self._sums.indices], self._sums.indptr.copy()
         sums = scipy.sparse.csr_array(entries, shape=(self.n_clusters, len(start)))
         sums.sum_duplicates()
         return sums
-
-
-class RowNull(_IndependentNull):
-    """Very many independent rows with random signs: sums over the rows of a cell are nearly normal.
-
-    Parameters
-    ----------
-    score, residual, weight : ndarray of shape (n,)
-        Score, w (f - z) and w of each row, sorted by score.
-    scaled : bool
-        As for `ClusterNull`.
-    """
-
-    binary = False
-
-    def __init__(self, score: FloatArray, residual: FloatArray, weight: FloatArray, *, scaled: bool) -> None:
-        if scaled:
-            self.scale = flip_scale(score, residual, weight)
-        start, square = _cell_starts(score, weight), residual**2
-        self.mass = np.asarray(np.add.reduceat(weight, start))
-        self.score = _mean_scores(score, weight, start)
-        self.information = np.asarray(np.add.reduceat(weight * score * (1 - score), start))
-        self.residual = np.asarray(np.add.reduceat(residual, start)) / self.scale.factor
-        self._variance = np.asarray(np.add.reduceat(square, start))
-        self._kurtosis = -2 * np.asarray(np.add.reduceat(square**2, start))
-
-    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield blocks of normal residuals."""
-        sd = np.sqrt(self._variance)
-        for size in _blocks(n_resamples, len(sd)):
-            yield rng.standard_normal((size, len(sd))) * sd
-
-    def bin_noise(self, start: NDArray[np.intp]) -> FloatArray:
-        """Return the mass of the bins, as for clusters."""
-        return np.asarray(np.add.reduceat(self.mass, start))
 
 
 def _random_signs(n_draws: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
@@ -549,84 +499,70 @@ def _sign_moments(sums: scipy.sparse.csr_array) -> tuple[float, float]:
     return mean, variance if variance > 1e-12 * mean**2 else 0.0
 
 
-class JointLabelNull:
-    """Independent rows: one class is drawn for each row from its probabilities.
+@dataclass(frozen=True, eq=False)
+class JointNull:
+    """Several classes of the same rows, which are resampled together.
 
-    Parameters
+    Attributes
     ----------
-    proba : ndarray of shape (n, K)
-        Probabilities of all classes, whose rows sum to 1.
-    truth : ndarray of bool, of shape (n, K)
-        Which class is the true one.
-    weight : ndarray of shape (n,), optional
-        Sampling weights.
-    """
-
-    nulls: list[LabelNull]
-
-    def __init__(self, proba: FloatArray, truth: NDArray[np.bool_], weight: FloatArray | None = None) -> None:
-        upper = np.cumsum(proba, axis=1)
-        self._upper, self._weight = upper[:, :-1] / upper[:, -1:], None
-        self.nulls, cells = [], []
-        for score, label in zip(proba.T, truth.T, strict=True):
-            order = np.argsort(score, kind="stable")
-            rows = None if weight is None else weight[order]
-            null = LabelNull(
-                Trials(score[order], np.ones(len(score)), label[order].astype(np.float64), rows), merge=False
-            )
-            cell = np.empty(len(score), dtype=np.intp)
-            cell[order] = null.cell_of_trial
-            self.nulls.append(null)
-            cells.append(cell)
-        sizes = [len(null.score) for null in self.nulls]
-        self._split = np.cumsum(sizes)
-        self._cell = np.stack(cells) + (self._split - sizes)[:, np.newaxis]
-        if weight is not None:
-            self._weight = weight * weight.sum() / float(weight @ weight)
-
-    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
-        """Yield the residuals of each class, for blocks of draws."""
-        rows, total = np.arange(len(self._upper)), int(self._split[-1])
-        for size in _blocks(n_resamples, max(len(rows), total)):
-            drawn = np.stack([(self._upper <= rng.random((len(rows), 1))).sum(axis=1) for _ in range(size)])
-            place = self._cell[drawn, rows] + total * np.arange(size)[:, np.newaxis]
-            weight = None if self._weight is None else np.broadcast_to(self._weight, place.shape).ravel()
-            sums = np.bincount(place.ravel(), weight, size * total).reshape(size, total)
-            parts = np.split(sums, self._split[:-1], axis=1)
-            yield [null.expected - part for null, part in zip(self.nulls, parts, strict=True)]
-
-
-class JointClusterNull:
-    """Rows in clusters: the sums of a cluster have the same sign in all classes.
-
-    Parameters
-    ----------
-    nulls : sequence of ClusterNull
+    nulls : sequence of Null
         The classes one by one.
+    draws : callable
+        Takes a number of draws and a generator, and yields the residuals of each class for blocks of draws.
     """
 
-    def __init__(self, nulls: Sequence[ClusterNull]) -> None:
-        self.nulls: Sequence[ClusterNull] = nulls
-
-    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
-        """Yield the residuals of each class, for blocks of draws."""
-        width = max(len(null.score) for null in self.nulls)
-        for size in _blocks(n_resamples, max(width, self.nulls[0].n_clusters)):
-            signs = _random_signs(size, self.nulls[0].n_clusters, rng)
-            yield [null.signed(signs) for null in self.nulls]
+    nulls: Sequence[Null]
+    draws: Callable[[int, np.random.Generator], Iterator[list[FloatArray]]]
 
 
-#: Several classes of the same rows, which are resampled together.
-JointNull = JointLabelNull | JointClusterNull
+def joint_labels(proba: FloatArray, truth: NDArray[np.bool_], weight: FloatArray | None = None) -> JointNull:
+    """Return independent rows, for each of which one class is drawn from its probabilities.
+
+    `proba` and `truth`, of shape (n, K), have the probabilities of all classes, whose rows sum to 1, and which class
+    is the true one.
+    """
+    upper = np.cumsum(proba, axis=1)
+    upper, nulls, cells, n = upper[:, :-1] / upper[:, -1:], [], [], len(proba)
+    for score, label in zip(proba.T, truth.T, strict=True):
+        order = np.argsort(score, kind="stable")
+        rows = None if weight is None else weight[order]
+        null = LabelNull(score[order], np.ones(n), label[order].astype(np.float64), rows, merge=False)
+        cell = np.empty(n, dtype=np.intp)
+        cell[order] = _numbers(null._start, n)
+        nulls.append(null)
+        cells.append(cell)
+    sizes = [len(null.score) for null in nulls]
+    split = np.cumsum(sizes)
+    place_of_row, total = np.stack(cells) + (split - sizes)[:, np.newaxis], int(split[-1])
+    scaled = None if weight is None else weight * weight.sum() / float(weight @ weight)
+
+    def draws(n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
+        for size in _blocks(n_resamples, max(n, total)):
+            drawn = np.stack([(upper <= rng.random((n, 1))).sum(axis=1) for _ in range(size)])
+            place = place_of_row[drawn, np.arange(n)] + total * np.arange(size)[:, np.newaxis]
+            each = None if scaled is None else np.broadcast_to(scaled, place.shape).ravel()
+            sums = np.bincount(place.ravel(), each, size * total).reshape(size, total)
+            parts = np.split(sums, split[:-1], axis=1)
+            yield [null.expected - part for null, part in zip(nulls, parts, strict=True)]
+
+    return JointNull(nulls, draws)
 
 
-def _weights(trials: Trials) -> FloatArray:
-    return trials.count if trials.weight is None else trials.count * trials.weight
+def joint_clusters(nulls: Sequence[ClusterNull]) -> JointNull:
+    """Return rows in clusters, whose sums have the same sign in all classes."""
+    n_clusters, width = nulls[0].n_clusters, max(len(null.score) for null in nulls)
+
+    def draws(n_resamples: int, rng: np.random.Generator) -> Iterator[list[FloatArray]]:
+        for size in _blocks(n_resamples, max(width, n_clusters)):
+            signs = _random_signs(size, n_clusters, rng)
+            yield [null.signed(signs) for null in nulls]
+
+    return JointNull(nulls, draws)
 
 
-def _mean_scores(score: FloatArray, mass: FloatArray, start: NDArray[np.intp]) -> FloatArray:
-    """Return the mean of ascending scores in each cell; it lies between them, whatever rounding does."""
-    return _between(np.add.reduceat(mass * score, start) / np.add.reduceat(mass, start), score, start)
+def _numbers(start: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Return for each of n values the number of its run; runs begin at `start`."""
+    return np.repeat(np.arange(len(start)), np.diff(start, append=n))
 
 
 def _between(mean: FloatArray, score: FloatArray, start: NDArray[np.intp]) -> FloatArray:
@@ -641,13 +577,6 @@ def _cell_starts(score: FloatArray, mass: FloatArray) -> NDArray[np.intp]:
     if len(start) <= const.TEST_CELLS:
         return start
     # Scores of exactly 0 and 1 are cells of their own: a residual there is impossible.
-    if mass.strides == (0,) and len(start) == len(score):  # by their numbers, without a pass over all rows
-        edge = -(
-            (const.TEST_CELLS - 2 * len(score) * np.arange(1, const.TEST_CELLS)) // (2 * const.TEST_CELLS)
-        )
-        ends = [0, np.searchsorted(score, 0.0, side="right"), np.searchsorted(score, 1.0)]
-        first = np.unique(np.concatenate([edge, ends]))
-        return first[first < len(score)]
     group = np.add.reduceat(mass, start)
     place = np.floor(const.TEST_CELLS * (np.cumsum(group) - group / 2) / group.sum())
     certain = (score[start] > 0).astype(np.float64) + (score[start] == 1)

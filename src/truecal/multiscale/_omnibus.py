@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from truecal._lib.types import FloatArray
 from truecal.data.extremes import shown_by
 from truecal.multiscale import _constants as const
-from truecal.multiscale._null import ClusterNull, JointNull, LabelNull, Null
+from truecal.multiscale._null import ClusterNull, JointNull, Null
 from truecal.multiscale._units import place_of
 from truecal.results import Result
 
@@ -239,18 +239,15 @@ def omnibus_test(null: Null, n_resamples: int, rng: np.random.Generator) -> Outc
 
     Examples
     --------
-    >>> from truecal.multiscale._null import LabelNull, Trials
+    >>> from truecal.multiscale._null import LabelNull
     >>> score = np.linspace(0.01, 0.99, 99)
     >>> labels = (score > 0.5).astype(float)
-    >>> outcome = omnibus_test(LabelNull(Trials(score, np.ones(99), labels)), 199, np.random.default_rng(0))
+    >>> outcome = omnibus_test(LabelNull(score, np.ones(99), labels), 199, np.random.default_rng(0))
     >>> outcome.pvalue, outcome.component
     (0.005, 'local deviations around 0.38')
     """
     omnibus = Omnibus(null)
-    if isinstance(null, ClusterNull) and null.patterns <= n_resamples + 1:
-        drawn = omnibus.statistic(null.all_draws())[1:]
-    else:
-        drawn = np.concatenate([omnibus.statistic(block) for block in null.draws(n_resamples, rng)])
+    drawn = np.concatenate([omnibus.statistic(block) for block in null.draws(n_resamples, rng)])
     return _outcome(omnibus, drawn, rng)
 
 
@@ -289,7 +286,7 @@ def _outcome(omnibus: Omnibus, drawn: FloatArray, rng: np.random.Generator) -> O
     null = omnibus.null
     pvalue, bounds = rank_pvalue(omnibus.observed, drawn, rng)
     reason = null.scale.reason(pvalue)
-    notes = () if reason else _few_clusters(null) if isinstance(null, ClusterNull) else _merged(null)
+    notes = () if reason else null.notes
     found = omnibus.diagnosis(), omnibus.components
     return Outcome(omnibus.observed, pvalue, bounds, drawn, *found, notes, reason, null.scale.doubt)
 
@@ -323,25 +320,6 @@ def tail_pvalue(statistic: float, drawn: FloatArray, pvalue: float) -> float:
     start = float(np.partition(drawn, -const.TAIL_DRAWS)[-const.TAIL_DRAWS])
     share = const.TAIL_DRAWS / (len(drawn) + 1)
     return min(pvalue, float(share * (start / statistic) ** const.TAIL_INDEX))
-
-
-def _few_clusters(null: ClusterNull) -> tuple[str, ...]:
-    if null.n_clusters >= const.MIN_CLUSTERS:
-        return ()
-    smallest = f"the smallest possible p-value is 1/{null.patterns}"
-    return (
-        f"There are only {null.n_clusters} clusters: {smallest}, and the test is approximate with so few.",
-    )
-
-
-def _merged(null: Null) -> tuple[str, ...]:
-    excess = null.trials.excess if isinstance(null, LabelNull) else 0.0
-    if excess <= 0:
-        return ()
-    size = "less than 0.001%" if excess < 1e-5 else f"up to {100 * excess:.2g}%"
-    return (
-        f"Labels were drawn for {len(null.score):,} cells of scores, with a variance too large by {size}.",
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,9 @@ level lie inside those of the level before.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,22 @@ def total(place: IntArray, values: FloatArray, n_bins: int) -> FloatArray:
     return sums.astype(np.float64, copy=False).reshape(*values.shape[:-1], n_bins)
 
 
+def sums_of_runs(
+    start: IntArray, n: int, columns: Callable[[slice], Sequence[FloatArray]]
+) -> list[FloatArray]:
+    """Return the sums of columns of n rows over runs of these, which begin at `start`.
+
+    `columns` makes those of some of the rows: of so many at once that they fit into the cache of a processor.
+    """
+    step = max(1, const.PIECE_ROWS * len(start) // n)
+    pieces = []
+    for first in range(0, len(start), step):
+        begin = start[first : first + step]
+        end = start[first + step] if first + step < len(start) else n
+        pieces.append([np.add.reduceat(one, begin - begin[0]) for one in columns(slice(begin[0], end))])
+    return [np.concatenate(sums) for sums in zip(*pieces, strict=True)]
+
+
 def over(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return a ratio, or 0 where the denominator is 0."""
     positive = below > 0
@@ -302,16 +319,9 @@ def _units_of_clusters(sample: Sample, clusters: Clusters, depth: int) -> Units:
 
 
 def _units_of_bins(sample: Sample, depth: int) -> Units:
-    """Return the bins of the finest level as units, in pieces of rows that fit into the cache of a processor."""
+    """Return the bins of the finest level as units."""
     place, start = _bins(sample, depth)
-    step = max(1, const.PIECE_ROWS * len(start) // len(sample))
-    pieces = []
-    for first in range(0, len(start), step):
-        begin = start[first : first + step]
-        end = start[first + step] if first + step < len(start) else len(sample)
-        columns = _columns(sample, slice(begin[0], end))
-        pieces.append([np.add.reduceat(column, begin - begin[0]) for column in columns])
-    positives, residual, *rest = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+    positives, residual, *rest = sums_of_runs(start, len(sample), partial(_columns, sample))
     weight = sample.rows_between(start, run_ends(start, len(sample)))
     return _make(
         sample,

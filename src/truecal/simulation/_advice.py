@@ -18,7 +18,7 @@ from truecal.data.question import as_sample, refuse_clusters, refuse_imperfect
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, TRUE_ERROR, get_estimator
 from truecal.exceptions import InputError
-from truecal.multiscale import LabelNull, Trials, omnibus_test
+from truecal.multiscale import LabelNull, omnibus_test
 from truecal.results import Result
 from truecal.simulation._fit import PopulationFit, fit_population
 from truecal.simulation._study import bias_study
@@ -262,8 +262,8 @@ def _doubts(sample: Sample, fit: PopulationFit, rng: np.random.Generator) -> tup
 def _test_of(sample: Sample, chance: FloatArray, rng: np.random.Generator) -> float:
     """Return the p-value of the hypothesis that labels are positive with these probabilities."""
     order = np.argsort(chance, kind="stable")
-    trials = Trials(chance[order], sample.count[order], sample.positives[order])
-    return omnibus_test(LabelNull(trials), _RESAMPLES, rng).pvalue
+    null = LabelNull(chance[order], sample.count[order], sample.positives[order])
+    return omnibus_test(null, _RESAMPLES, rng).pvalue
 
 
 def _shown(rmse: float | None) -> str:

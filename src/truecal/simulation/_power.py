@@ -19,7 +19,7 @@ from truecal.data.sample import Sample, ScoreGroups
 from truecal.estimators._registry import MULTISCALE, Choice, choose_estimators
 from truecal.exceptions import InputError
 from truecal.inference.calibration_test import method_names
-from truecal.multiscale import LabelNull, Omnibus, Trials
+from truecal.multiscale import LabelNull, Omnibus
 from truecal.results import Result
 from truecal.simulation._population import Population, population_with_error
 from truecal.simulation._scores import ScoreDistribution
@@ -145,7 +145,7 @@ class Simulator:
         for number, first in enumerate(range(0, repeats, _LABELS_PER_SCORES)):
             score, count, chance = self._scores(population, blocks, n, number)
             shown = score.astype(population.scores.output_dtype).astype(np.float64)
-            null = LabelNull(Trials(shown, count, np.zeros(len(count))))
+            null = LabelNull(shown, count, np.zeros(len(count)))
             omnibus, rng = Omnibus(null), self._generator(stream, n, first)
             size = min(_LABELS_PER_SCORES, repeats - first)
             ranks.extend(omnibus.statistic(labels) for labels in null.draws(size, rng, chance))

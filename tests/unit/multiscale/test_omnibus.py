@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from truecal.multiscale._null import ClusterNull, LabelNull, Trials
+from truecal.multiscale._null import ClusterNull, LabelNull
 from truecal.multiscale._omnibus import Omnibus, _product, omnibus_test, rank_pvalue
 
 
-def trials(score, label, count=None, weight=None):
+def null_of(score, label, count=None, weight=None):
     order = np.argsort(score, kind="stable")
     pick = lambda values: None if values is None else np.asarray(values, float)[order]  # noqa: E731
     score = np.asarray(score, float)
-    return Trials(
+    return LabelNull(
         score[order], np.ones(len(score)) if count is None else pick(count), pick(label), pick(weight)
     )
 
@@ -49,7 +49,7 @@ def test_size_is_exact_with_fifty_rows(scores):
     rng, draws = np.random.default_rng(1), 600
     found = np.array(
         [
-            pvalue(LabelNull(Trials(s, np.ones(50), y)), 39, i)
+            pvalue(LabelNull(s, np.ones(50), y), 39, i)
             for i in range(draws)
             for s, y in [draw(rng, 50, scores=SCORES[scores])]
         ]
@@ -67,7 +67,7 @@ def test_size_is_exact_with_unequal_weights():
     found = []
     for i in range(draws):
         score, label = draw(rng, 60)
-        found.append(pvalue(LabelNull(trials(score, label, weight=rng.lognormal(0, 1, 60))), 39, i))
+        found.append(pvalue(null_of(score, label, weight=rng.lognormal(0, 1, 60)), 39, i))
     assert abs(np.mean(np.array(found) <= 0.1) - 0.1) <= tolerance(0.1, draws)
 
 
@@ -76,8 +76,7 @@ def test_size_with_counts_drawn_as_binomials():
     rng, draws, score = np.random.default_rng(3), 300, np.linspace(0.02, 0.98, 49)
     count = np.full(49, 4000.0)  # beyond the number of rows that are drawn one by one
     found = [
-        pvalue(LabelNull(Trials(score, count, rng.binomial(4000, score).astype(float))), 39, i)
-        for i in range(draws)
+        pvalue(LabelNull(score, count, rng.binomial(4000, score).astype(float)), 39, i) for i in range(draws)
     ]
     assert abs(np.mean(np.array(found) <= 0.1) - 0.1) <= tolerance(0.1, draws)
 
@@ -113,9 +112,7 @@ def test_size_with_clusters():
 def test_power(curve, n, least):
     rng, draws = np.random.default_rng(5), 80
     found = [
-        pvalue(LabelNull(Trials(s, np.ones(n), y)), 99, i)
-        for i in range(draws)
-        for s, y in [draw(rng, n, curve)]
+        pvalue(LabelNull(s, np.ones(n), y), 99, i) for i in range(draws) for s, y in [draw(rng, n, curve)]
     ]
     assert np.mean(np.array(found) <= 0.05) >= least - tolerance(least, draws)
 
@@ -124,7 +121,7 @@ def test_alternating_errors_of_repeated_scores_are_found():
     rng = np.random.default_rng(6)
     score = np.repeat(np.arange(1, 100) / 100, 60)
     label = rng.random(len(score)) < np.clip(score + 0.08 * (-1) ** np.round(100 * score), 0, 1)
-    outcome = omnibus_test(LabelNull(trials(score, label)), 199, rng)
+    outcome = omnibus_test(null_of(score, label), 199, rng)
     assert outcome.pvalue == 1 / 200
     assert outcome.component.startswith("local deviations")
 
@@ -134,7 +131,7 @@ def test_alternating_errors_of_repeated_scores_are_found():
 
 def test_components_have_their_approximate_null_distribution():
     rng = np.random.default_rng(7)
-    null = LabelNull(Trials(*draw(rng, 2000)[:1], np.ones(2000), np.zeros(2000)))
+    null = LabelNull(*draw(rng, 2000)[:1], np.ones(2000), np.zeros(2000))
     pvalues = Omnibus(null).pvalues(np.concatenate(list(null.draws(4000, rng))))
     assert np.abs(np.mean(pvalues <= 0.05, axis=0) - 0.05).max() < 0.02
 
@@ -143,7 +140,7 @@ def test_logistic_component_is_the_score_test_of_intercept_and_slope():
     score, label = draw(
         np.random.default_rng(8), 5000, lambda p: p**1.1, lambda rng, n: rng.uniform(0.05, 0.95, n)
     )
-    found = {one.family: one for one in Omnibus(LabelNull(Trials(score, np.ones(5000), label))).components}
+    found = {one.family: one for one in Omnibus(LabelNull(score, np.ones(5000), label)).components}
     x = np.stack([np.ones(5000), np.log(score / (1 - score))])
     u = x @ (score - label)
     expected = chi2.sf(u @ np.linalg.solve((x * score * (1 - score)) @ x.T, u), 2)
@@ -153,7 +150,7 @@ def test_logistic_component_is_the_score_test_of_intercept_and_slope():
 
 def test_waves_are_a_smooth_test_without_intercept_and_slope():
     score, label = draw(np.random.default_rng(8), 2000, lambda p: p + 0.08 * np.sin(6 * np.pi * p))
-    test = Omnibus(LabelNull(Trials(score, np.ones(2000), label)))
+    test = Omnibus(LabelNull(score, np.ones(2000), label))
     found = {(one.family, one.terms): one.pvalue for one in test.components}
     # With 2,000 rows the noise that is added to the variance hardly matters: terms are standard normal.
     waves, whole = chi2.isf(found["waves", 6], 6), chi2.isf(found["smooth", 8], 8)
@@ -164,7 +161,7 @@ def test_waves_are_a_smooth_test_without_intercept_and_slope():
 def test_few_distinct_scores_have_no_waves(n_scores):
     score = np.repeat(np.linspace(0.2, 0.8, n_scores), 20)
     label = np.tile([0.0, 1.0], 10 * n_scores)
-    families = {one.family for one in Omnibus(LabelNull(trials(score, label))).components}
+    families = {one.family for one in Omnibus(null_of(score, label)).components}
     assert "waves" not in families
     assert "level" in families
 
@@ -174,28 +171,26 @@ def test_grouping_rows_of_equal_score_changes_nothing():
     score = np.round(rng.random(400), 1)
     label = (rng.random(400) < score).astype(float)
     distinct, group = np.unique(score, return_inverse=True)
-    by_row = Omnibus(LabelNull(trials(score, label))).observed
-    grouped = Trials(distinct, np.bincount(group).astype(float), np.bincount(group, label))
-    assert Omnibus(LabelNull(grouped)).observed == pytest.approx(by_row)
+    by_row = Omnibus(null_of(score, label)).observed
+    grouped = LabelNull(distinct, np.bincount(group).astype(float), np.bincount(group, label))
+    assert Omnibus(grouped).observed == pytest.approx(by_row)
 
 
 def test_statistic_does_not_depend_on_the_scale_of_the_weights():
     rng = np.random.default_rng(12)
     score, label = draw(rng, 300)
     weight = rng.lognormal(0, 1, 300)
-    one = Omnibus(LabelNull(trials(score, label, weight=weight))).observed
-    assert Omnibus(LabelNull(trials(score, label, weight=1e-6 * weight))).observed == pytest.approx(one)
-    equal = Omnibus(LabelNull(trials(score, label, weight=np.full(300, 0.01)))).observed
-    assert equal == pytest.approx(Omnibus(LabelNull(trials(score, label))).observed)
+    one = Omnibus(null_of(score, label, weight=weight)).observed
+    assert Omnibus(null_of(score, label, weight=1e-6 * weight)).observed == pytest.approx(one)
+    equal = Omnibus(null_of(score, label, weight=np.full(300, 0.01))).observed
+    assert equal == pytest.approx(Omnibus(null_of(score, label)).observed)
 
 
 # --- What cannot be, and what says nothing ---------------------------------------------------------
 
 
 def test_a_label_that_a_score_of_0_or_1_rules_out():
-    outcome = omnibus_test(
-        LabelNull(trials([0.0, 0.0, 0.4, 1.0], [0, 1, 0, 1])), 99, np.random.default_rng(0)
-    )
+    outcome = omnibus_test(null_of([0.0, 0.0, 0.4, 1.0], [0, 1, 0, 1]), 99, np.random.default_rng(0))
     assert outcome.pvalue == 1 / 100
     assert outcome.component == "a score of exactly 0 or 1"
     assert math.isinf(outcome.statistic)
@@ -203,12 +198,12 @@ def test_a_label_that_a_score_of_0_or_1_rules_out():
 
 @pytest.mark.parametrize(("score", "label"), [([0.0, 1.0], [0, 1]), ([1.0], [1])])
 def test_scores_of_0_and_1_that_agree_with_their_labels(score, label):
-    assert pvalue(LabelNull(trials(score, label))) == 1
+    assert pvalue(null_of(score, label)) == 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_a_few_rows(n):
-    assert 0 < pvalue(LabelNull(trials(np.linspace(0.3, 0.9, n), np.ones(n)))) <= 1
+    assert 0 < pvalue(null_of(np.linspace(0.3, 0.9, n), np.ones(n))) <= 1
 
 
 # --- Clusters --------------------------------------------------------------------------------------
@@ -247,21 +242,19 @@ def test_scores_next_to_0_and_1_do_not_drown_the_others():
     # The spread of these scores is that of the first and the last, which hardly ever vary.
     score = np.repeat([1e-12, 0.5, 1 - 2**-53], [5, 40, 5])
     label = np.repeat([0.0, 1.0], [5, 45])
-    test = Omnibus(LabelNull(trials(score, label)))
+    test = Omnibus(null_of(score, label))
     assert all(np.isfinite(one.pvalue) for one in test.components)
     assert [one.family for one in test.components].count("level") == 1
     spread = next(one for one in test.components if one.family == "spread")
     assert spread.pvalue > 0.1
-    assert pvalue(LabelNull(trials(score, label))) <= 0.01
+    assert pvalue(null_of(score, label)) <= 0.01
 
 
 def test_the_scale_of_weights_does_not_matter():
     rng = np.random.default_rng(3)
     score, weight = np.sort(rng.random(50)), rng.lognormal(0, 2, 50)
     label = (rng.random(50) < score).astype(float)
-    one, two = (
-        Omnibus(LabelNull(trials(score, label, weight=factor * weight))).observed for factor in (1, 0.37)
-    )
+    one, two = (Omnibus(null_of(score, label, weight=factor * weight)).observed for factor in (1, 0.37))
     assert one == pytest.approx(two, rel=1e-9)
 
 
@@ -270,9 +263,7 @@ def test_exchanging_the_classes_changes_nothing():
     for n in (30, 49, 100):  # with ranks on the edges of bins
         score = rng.choice([0.1, 0.2, 0.5, 0.7, 0.9], n) if n == 49 else rng.random(n)
         label = (rng.random(n) < score**2).astype(float)
-        one, two = (
-            Omnibus(LabelNull(trials(*pair))).observed for pair in ((score, label), (1 - score, 1 - label))
-        )
+        one, two = (Omnibus(null_of(*pair)).observed for pair in ((score, label), (1 - score, 1 - label)))
         assert one == pytest.approx(two, rel=1e-9)
 
 
