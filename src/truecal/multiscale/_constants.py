@@ -194,8 +194,6 @@ MOST_LEVELS_CLUSTERED = 10
 SPARSE_SHARE, DENSE_ROWS = 0.05, 1 << 12
 #: Rows that are added up at once: what is worked on stays in the cache of a processor.
 PIECE_ROWS = 1 << 14
-#: Levels with up to 2**12 bins are kept together, which saves time; each finer one is by itself, which saves memory.
-LEVELS_TOGETHER = 12
 #: Units beyond which smooth curves are interpolated.
 MOST_EXACT_UNITS = 4096
 #: Rows of samples that are analysed together.

@@ -133,17 +133,13 @@ class SquaredErrors:
     @cached_property
     def slope(self) -> FloatArray:
         """First-order variance of the squared error, divided by the squared error; at least that of half a row."""
-        variance = self.variance(2 * self.gap, self.gap**2)
+        variance = self.units.variance(2 * self.gap, self.gap**2)
         return np.asarray(variance / np.maximum(self.energy, 1e-30) + 2 / self.size**2)
 
     @cached_property
     def energy(self) -> FloatArray:
         """Mean of the squared gap."""
         return np.asarray(np.vecdot(self.gap**2, self.units.weight) / self.size)
-
-    def variance(self, slope: FloatArray, shift: FloatArray) -> FloatArray:
-        """Return the variance of the mean of ``slope * r - shift`` over rows, or over clusters."""
-        return self.units.dependence.variance(self.units, slope, shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,8 +312,8 @@ class Multiscale:
         """Return the variance of the mean of the rows' influence; see `influence`."""
         if norm == 1:
             sign = self.absolute.sign[np.newaxis]
-            return float(self.found.variance(sign, np.zeros_like(sign))[0])
-        return float(self.found.variance(2 * self.found.gap, self.found.gap**2)[0])
+            return float(self.units.variance(sign, np.zeros_like(sign))[0])
+        return float(self.units.variance(2 * self.found.gap, self.found.gap**2)[0])
 
     # --- limits ------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ If the residuals are noise, its increment from one level to the next is a quadra
 sums in bins, less its mean: :math:`e^\top A e = \sum_k a_k e_k^2 - \sum_p a_p e_p^2` over bins k of the level and
 bins p of the one before, with :math:`a = m / (m^2 - m_2)`.
 
-The bins of the coarser levels are kept together, level after level from 4 bins on: with t the first of a level that has
+The bins of all levels are kept together, level after level from 4 bins on: with t the first of a level that has
 :math:`t + 4` bins, bins :math:`t + 2k` and :math:`t + 2k + 1` lie in bin :math:`t/2 - 2 + k`, of the level before.
 
 Sums in nested bins when the rows of a cluster depend on each other.
@@ -38,17 +38,15 @@ confidence limits the variance :math:`\nu / (\nu - 2)` of Student's t with :math
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
 
 from truecal._lib.types import FloatArray
-from truecal.multiscale import _constants as const
 from truecal.multiscale._curves import Curve, cluster_scores
 from truecal.multiscale._units import BoolArray, IntArray, Units, gram, over, sum_matrices, total
 
@@ -107,28 +105,19 @@ class Bins:
         """Return 1 / m, or 0 in an empty bin."""
         return over(np.ones(1), self.weight)
 
-    def residual_excess(self) -> FloatArray:
-        """Return R^2 - Q, for the residuals score - label."""
-        excess = self.residual**2
-        excess -= self.residual2
-        return excess
-
-    def error_excess(self) -> FloatArray:
-        """Return R^2 - Q for the residuals label - g of the beta curve."""
-        excess = self.gap - self.residual
-        excess *= excess
-        excess -= self.error2
-        return excess
+    @cached_property
+    def residual_energy(self) -> FloatArray:
+        """m u of each bin, for the residuals score - label."""
+        energy = self.residual**2 - self.residual2
+        energy *= self.factor
+        return energy
 
     @cached_property
-    def residual_density(self) -> FloatArray:
-        """u of each bin, for the residuals score - label."""
-        return over(self.residual_excess(), self.pairs)
-
-    @cached_property
-    def error_density(self) -> FloatArray:
-        """u of each bin, for the residuals label - g of the beta curve."""
-        return over(self.error_excess(), self.pairs)
+    def error_energy(self) -> FloatArray:
+        """m u of each bin, for the residuals label - g of the beta curve."""
+        energy = (self.gap - self.residual) ** 2 - self.error2
+        energy *= self.factor
+        return energy
 
     @cached_property
     def mean_residual(self) -> FloatArray:
@@ -157,7 +146,7 @@ class Level:
     Attributes
     ----------
     bins : Bins
-        Its bins; those of the coarser levels are kept together.
+        Its bins, and those of the other levels.
     where : slice
         Which of them are its own.
     filled : ndarray of int, of shape (n_samples,)
@@ -240,18 +229,18 @@ def make_levels(units: Units, curve: Curve, mean: FloatArray) -> Levels:
         none = np.empty((0, len(units.score)))
         return Levels(units.size, [], none, none, none, none, none, np.empty((len(units.score), 4, 4)))
     by_unit, gap2 = _by_unit(units, mean)
-    parts = _parts(units, by_unit)
+    bins = _bins(units, by_unit)
     clusters = sums_by_cluster(units, curve)
     if clusters:
         noise = np.concatenate([np.diag(one.covariance) for one in clusters])[np.newaxis]
-        parts[0] = replace(
-            parts[0],
+        bins = replace(
+            bins,
             weight2=np.concatenate([one.weight2 for one in clusters])[np.newaxis],
             residual2=np.concatenate([one.residual2 for one in clusters])[np.newaxis],
             error2=noise,  # it allows for the fit already
             noise=noise,
         )
-    levels = _levels(units, curve, parts, gap2, clusters)
+    levels = _levels(units, curve, bins, gap2, clusters)
     return _with_level_of_units(levels, units, by_unit) if units.saturated else levels
 
 
@@ -278,7 +267,7 @@ def _by_unit(units: Units, mean: FloatArray) -> tuple[Bins, FloatArray]:
 
 def one_bin(units: Units) -> Level:
     """Return the level of a single bin, for its residuals; it does not use the beta curve."""
-    weight2, residual2 = units.dependence.squares(units)
+    weight2, residual2 = units.squares()
     sums = [units.weight.sum(), weight2, units.residual.sum(), residual2, 0.0, 0.0, 0.0]
     return Level(Bins(*np.array(sums)[:, np.newaxis, np.newaxis]))
 
@@ -288,27 +277,23 @@ def _starts(depth: int) -> IntArray:
     return np.asarray(2 ** np.arange(2, depth + 2) - 4)
 
 
-def _parts(units: Units, by_unit: Bins) -> list[Bins]:
-    """Return the bins of all levels: those of the coarser levels together, then those of each finer one."""
-    rows = [by_unit.weight, by_unit.residual, by_unit.residual2, by_unit.gap, by_unit.error2, by_unit.noise]
-    if by_unit.weight2 is not by_unit.weight:
-        rows.append(by_unit.weight2)
-    rows = [units.sums(values, units.depth) for values in rows]
-    parts: list[Bins] = []
-    for _ in range(units.depth - const.LEVELS_TOGETHER):
-        parts.append(_as_bins(rows))
-        rows = [values[..., 0::2] + values[..., 1::2] for values in rows]
-    n_bins = rows[0].shape[-1]
-    tree = np.empty((len(rows), *by_unit.gap.shape[:-1], 2 * n_bins - 4))
-    for row, values in zip(tree, rows, strict=True):
-        row[..., -n_bins:] = values
+def _bins(units: Units, by_unit: Bins) -> Bins:
+    """Return the bins of all levels together."""
+    columns = [
+        by_unit.weight,
+        by_unit.weight2,
+        by_unit.residual,
+        by_unit.residual2,
+        by_unit.gap,
+        by_unit.error2,
+        by_unit.noise,
+    ]
+    n_bins = 2**units.depth
+    tree = np.empty((len(columns), *by_unit.gap.shape[:-1], 2 * n_bins - 4))
+    for row, values in zip(tree, columns, strict=True):
+        row[..., -n_bins:] = units.sums(values, units.depth)
     _sum_upwards(tree)
-    return [_as_bins(tree), *parts[::-1]]
-
-
-def _as_bins(rows: Sequence[FloatArray] | FloatArray) -> Bins:
-    weight, residual, residual2, gap, error2, noise = rows[:6]
-    return Bins(weight, rows[6] if len(rows) > 6 else weight, residual, residual2, gap, error2, noise)
+    return Bins(*tree)
 
 
 def _sum_upwards(tree: FloatArray) -> None:
@@ -324,23 +309,22 @@ def _take_over(level: Level) -> None:
     """Give bins with a single row the u of their parent bin."""
     parent = level.parent
     assert parent is not None
-    for density, above in (
-        (level.bins.residual_density, parent.bins.residual_density),
-        (level.bins.error_density, parent.bins.error_density),
+    for energy, above in (
+        (level.bins.residual_energy, parent.bins.residual_energy),
+        (level.bins.error_energy, parent.bins.error_energy),
     ):
-        around = level.up(above[..., parent.where])
-        np.copyto(density[..., level.where], around, where=level.bins.alone[..., level.where])
+        around = level.up(over(above[..., parent.where], parent.weight)) * level.weight
+        np.copyto(energy[..., level.where], around, where=level.bins.alone[..., level.where])
 
 
-def _divide(bins: Bins, starts: IntArray, parent: Level | None) -> list[Level]:
+def _divide(bins: Bins, starts: IntArray) -> list[Level]:
     """Return the levels of bins; `starts` has the first bin of each, and at the end their number."""
     filled = np.add.reduceat(bins.weight > 0, starts[:-1], axis=-1, dtype=np.intp)
     levels: list[Level] = []
     for number, (start, end) in enumerate(pairwise(starts)):
-        parent = Level(bins, slice(start, end), filled[:, number], parent)
-        levels.append(parent)
-        if bins.any_alone and parent.parent is not None:
-            _take_over(parent)
+        levels.append(Level(bins, slice(start, end), filled[:, number], levels[-1] if levels else None))
+        if bins.any_alone and number > 0:
+            _take_over(levels[-1])
     return levels
 
 
@@ -349,85 +333,41 @@ def _by_level(values: FloatArray, first: IntArray) -> FloatArray:
     return np.asarray(np.add.reduceat(values, first, axis=-1))
 
 
-class _Sums(NamedTuple):
-    """Sums over the bins of each level; the last two over the parent level, which the coarsest level lacks."""
-
-    square: FloatArray
-    error: FloatArray
-    between: FloatArray
-    energy: FloatArray
-    spread: FloatArray
-    energy_before: FloatArray
-    spread_before: FloatArray
-
-
-def _sums(bins: Bins, first: IntArray, parent: Level | None) -> tuple[_Sums, FloatArray]:
-    """Return sums over bins whose levels begin at `first`, and the factors of the bins around them.
-
-    The first of these levels has a parent if it is not the coarsest of all.
-    """
-
-    def times(new: FloatArray, values: FloatArray) -> FloatArray:
-        """Multiply an array in place if it is not shared: allocating memory costs more than the arithmetic."""
-        new *= values
-        return new
-
-    factor, density = bins.factor, bins.noise_density
-    if bins.any_alone:
-        square = _by_level(bins.weight * bins.residual_density, first)
-        error = _by_level(bins.weight * bins.error_density, first)
-    else:
-        square = _by_level(times(bins.residual_excess(), factor), first)
-        error = _by_level(times(bins.error_excess(), factor), first)
-    between = _by_level(times(bins.gap**2, bins.inverse_weight()), first)
-
+def _noise_of_increments(bins: Bins, first: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean and half the variance of e'Ae of each level, 0 for the coarsest, and the factors a of its parents."""
     # Bins are compared with those around them, of which only the part with several rows in a bin has an increment.
-    if parent is None:
-        child, outer, around, before = slice(4, None), bins, slice(None, first[-1]), first[:-1]
-    else:
-        child, outer, around, before = slice(None), parent.bins, parent.where, first
+    around, before = slice(None, first[-1]), first[:-1]
     share: FloatArray | float = 1.0
     if bins.any_alone:
-        several = np.where(bins.alone, 0.0, bins.weight)[..., child]
-        share = over(several[..., 0::2] + several[..., 1::2], outer.weight[..., around])
-    above = outer.factor[..., around] * share
-    energy_before = spread_before = square[..., :0]
+        several = np.where(bins.alone, 0.0, bins.weight)[..., 4:]
+        share = over(several[..., 0::2] + several[..., 1::2], bins.weight[..., around])
+    above = bins.factor[..., around] * share
+    mean = _by_level(bins.factor * bins.noise, first)
+    variance = _by_level(bins.factor * bins.noise_density, first)
+    mean[..., 0] = variance[..., 0] = 0.0
     if len(before):
-        energy_before = _by_level(above * outer.noise[..., around], before)
         # A bin around others counts with its own noise, and twice with that of the bins inside.
-        inside = density[..., child]
-        product = outer.noise_density[..., around] * share
-        product -= 2 * (inside[..., 0::2] + inside[..., 1::2])
-        spread_before = _by_level(times(product, above), before)
-    energy, spread = _by_level(factor * bins.noise, first), _by_level(factor * density, first)
-    return _Sums(square, error, between, energy, spread, energy_before, spread_before), above
+        inside = bins.noise_density[..., 4:]
+        outside = bins.noise_density[..., around] * share - 2 * (inside[..., 0::2] + inside[..., 1::2])
+        mean[..., 1:] -= _by_level(above * bins.noise[..., around], before)
+        variance[..., 1:] += _by_level(above * outside, before)
+    return mean, variance, above
 
 
-def _levels(
-    units: Units, curve: Curve, parts: list[Bins], gap2: FloatArray, clusters: list[ClusterSums]
-) -> Levels:
+def _levels(units: Units, curve: Curve, bins: Bins, gap2: FloatArray, clusters: list[ClusterSums]) -> Levels:
     """Return the levels; `gap2` is the sum of w (f - g)^2."""
-    size, bins = units.size, parts[0]
-    starts = _starts(min(units.depth, const.LEVELS_TOGETHER))
-    levels = _divide(bins, starts, None)
-    sums, above = _sums(bins, starts[:-1], None)
-    if len(parts) > 1:
-        found = [sums]
-        for part in parts[1:]:
-            levels += _divide(part, np.array([0, part.weight.shape[-1]]), levels[-1])
-            found.append(_sums(part, np.array([0]), levels[-2])[0])
-        sums = _Sums(*(np.concatenate(columns, axis=-1) for columns in zip(*found, strict=True)))
-    square, error, between, energy, spread, energy_before, spread_before = sums
-    square /= size
+    size, starts = units.size, _starts(units.depth)
+    levels, first = _divide(bins, starts), starts[:-1]
+    square = _by_level(bins.residual_energy, first) / size
+    error = _by_level(bins.error_energy, first)
     error[..., 1:] -= error[..., :-1].copy()
-    mean, variance = np.zeros(square.shape), np.zeros(square.shape)
-    mean[..., 1:] = energy[..., 1:] - energy_before
-    variance[..., 1:] = spread[..., 1:] + spread_before
+    between = _by_level(bins.gap**2 * bins.inverse_weight(), first)
+    mean, variance, above = _noise_of_increments(bins, first)
 
     # What the noise of the curve's parameters does, as far as the cells of the fit resolve it.
     effect, noise = _effects(units, curve), curve.noise.total[:, np.newaxis]
     width = effect.shape[-1]
-    known = starts[:-1][starts[:-1] < width]
+    known = first[first < width]
     noise_between = np.repeat(noise, len(levels), axis=-1)
     noise_between[..., : len(known)] = _by_level(
         over(np.square(effect).sum(axis=-2), bins.weight[..., :width]), known
@@ -475,9 +415,8 @@ def _with_level_of_units(levels: Levels, units: Units, by_unit: Bins) -> Levels:
     mean = np.vecdot(by_unit.factor, by_unit.noise) - np.vecdot(above, parent.noise)
     variance = np.vecdot(by_unit.factor - 2 * level.up(above), by_unit.noise_density)
     variance += np.vecdot(above * share, around.noise_density[:, where])
-    square = np.vecdot(by_unit.weight, by_unit.residual_density)
-    error = np.vecdot(by_unit.weight, by_unit.error_density)
-    error -= np.vecdot(parent.weight, around.error_density[:, where])
+    square = by_unit.residual_energy.sum(axis=-1)
+    error = by_unit.error_energy.sum(axis=-1) - around.error_energy[:, where].sum(axis=-1)
     return replace(
         levels,
         levels=[*levels.levels, level],

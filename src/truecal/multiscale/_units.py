@@ -40,25 +40,6 @@ IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
 
-class IndependentUnits:
-    """Units of independent rows, with the interface of `ClusterUnits`."""
-
-    def squares(self, units: Units) -> tuple[float, float]:
-        """Return the sums over all rows of w^2 and of w^2 r^2."""
-        return float(units.weight2.sum()), float(units.residual2.sum())
-
-    def variance(self, units: Units, slope: FloatArray, shift: FloatArray) -> FloatArray:
-        """Return the variance of the mean over rows of ``slope * r - shift``."""
-        mean = (np.vecdot(slope, units.residual) - np.vecdot(shift, units.weight)) / units.size
-        shift = shift + mean[:, np.newaxis]  # centred
-        total = (
-            np.vecdot(slope**2, units.residual2)
-            - 2 * np.vecdot(slope * shift, units.residual_weight2)
-            + np.vecdot(shift**2, units.weight2)
-        )
-        return np.asarray(np.maximum(total, 0.0) / units.size**2)
-
-
 @dataclass(frozen=True, eq=False)
 class ClusterUnits:
     """Sums over the rows of one cluster in one unit, sorted by unit.
@@ -87,18 +68,18 @@ class ClusterUnits:
         """G / (G - 1): makes a sum over clusters of squared deviations an unbiased variance."""
         return variance_factor(self.effective_number)
 
-    def squares(self, units: Units) -> tuple[float, float]:
+    def squares(self) -> tuple[float, float]:
         """Return the sums over clusters of their squared weight and their squared residual sum."""
         sums = (np.bincount(self.cluster, column) for column in (self.weight, self.residual))
         weight2, residual2 = (float(np.square(one).sum()) for one in sums)
         return weight2, residual2
 
-    def variance(self, units: Units, slope: FloatArray, shift: FloatArray) -> FloatArray:
+    def variance(self, size: float, slope: FloatArray, shift: FloatArray) -> float:
         """Return the variance of the mean over rows of ``slope * r - shift``, from sums over clusters."""
-        each = self.residual * slope[0, self.unit] - self.weight * shift[0, self.unit]
-        mean = float(each.sum()) / units.size
+        each = self.residual * slope[self.unit] - self.weight * shift[self.unit]
+        mean = float(each.sum()) / size
         sums = np.bincount(self.cluster, each - mean * self.weight, self.n_clusters)
-        return np.array([self.variance_factor * float(sums @ sums) / units.size**2])
+        return self.variance_factor * float(sums @ sums) / size**2
 
 
 def enough_clusters(n_clusters: float, effective_number: float) -> bool:
@@ -167,10 +148,24 @@ class Units:
         """Whether rows are independent and labels are the truth, so that the likelihood is valid."""
         return self.clusters is None and self.noise is None
 
-    @property
-    def dependence(self) -> ClusterUnits | IndependentUnits:
-        """How rows depend on each other."""
-        return self.clusters or IndependentUnits()
+    def squares(self) -> tuple[float, float]:
+        """Return the sums of w^2 and of w^2 r^2 over all rows, or those of the squared sums of clusters."""
+        if self.clusters is not None:
+            return self.clusters.squares()
+        return float(self.weight2.sum()), float(self.residual2.sum())
+
+    def variance(self, slope: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the variance of the mean of ``slope * r - shift`` over rows, or over clusters."""
+        if self.clusters is not None:
+            return np.array([self.clusters.variance(self.size, slope[0], shift[0])])
+        mean = (np.vecdot(slope, self.residual) - np.vecdot(shift, self.weight)) / self.size
+        shift = shift + mean[:, np.newaxis]  # centred
+        total = (
+            np.vecdot(slope**2, self.residual2)
+            - 2 * np.vecdot(slope * shift, self.residual_weight2)
+            + np.vecdot(shift**2, self.weight2)
+        )
+        return np.asarray(np.maximum(total, 0.0) / self.size**2)
 
     def sums(self, values: FloatArray, depth: int) -> FloatArray:
         """Return the sums of values of the units over the bins of the level with ``2**depth``."""

@@ -34,7 +34,8 @@ def test_bins_hold_the_mean_product_of_pairs(kind):
             expected = pair_mean(
                 (score - label)[inside], weight[inside], None if cluster is None else cluster[inside]
             )
-            assert level.bins.residual_density[0, level.where][k] == pytest.approx(expected, abs=1e-10)
+            found = level.bins.residual_energy[0, level.where][k] / level.weight[0, k]
+            assert found == pytest.approx(expected, abs=1e-10)
 
 
 def test_a_row_alone_takes_over_from_the_bin_around_it():
@@ -45,8 +46,9 @@ def test_a_row_alone_takes_over_from_the_bin_around_it():
     last = core.found.levels.levels[-1]
     alone = np.flatnonzero(last.weight[0] == 1)
     assert len(alone) == 1
-    above = last.up(last.parent.bins.residual_density[:, last.parent.where])
-    assert last.bins.residual_density[0, last.where][alone[0]] == above[0, alone[0]]
+    parent = last.parent
+    above = last.up(parent.bins.residual_energy[:, parent.where] / parent.weight)
+    assert last.bins.residual_energy[0, last.where][alone[0]] == above[0, alone[0]]  # its weight is 1
 
 
 def test_increments_have_mean_zero_and_the_variance_that_is_stated():
