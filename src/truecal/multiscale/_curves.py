@@ -393,11 +393,6 @@ class _Regressions:
     hits: FloatArray
     ridge: FloatArray
 
-    def part(self, samples: BoolArray) -> _Regressions:
-        """Return the regressions of some of the samples."""
-        arrays = (self.design, self.offset, self.count, self.hits, self.ridge)
-        return _Regressions(*(one[samples] for one in arrays))
-
     def at(self, b: FloatArray) -> _State:
         """Return the state at given coefficients."""
         eta = (b[..., np.newaxis, :] @ self.design)[..., 0, :]
@@ -421,38 +416,30 @@ class _Regressions:
     def maximise(self, start: _State) -> tuple[_State, FloatArray]:
         """Return the maxima, by damped Newton steps, and the negative second derivatives there.
 
-        Samples leave when their fits have converged.
+        A sample whose fits have converged stays as it is, whatever the others do.
         """
-        problem, state = self, _better(self.least_squares(), start)
-        final, curvature, active = state, np.empty_like(self.ridge), np.arange(len(self.design))
+        state = _better(self.least_squares(), start)
         for _ in range(12):
-            gradient = _times(problem.design, problem.hits - problem.count * state.mean)
-            gradient -= _times(problem.ridge, state.b)
-            hessian = problem.hessian(state.mean)
+            gradient = _times(self.design, self.hits - self.count * state.mean)
+            gradient -= _times(self.ridge, state.b)
+            hessian = self.hessian(state.mean)
             step = _solve(hessian, gradient)
-            going = (
-                np.vecdot(step, gradient).max(axis=1) >= 2 * const.FIT_TOLERANCE
-            )  # twice what the step would gain
-            if not going.all():
-                _write(final, active, state)
-                curvature[active] = hessian
-                if not going.any():
-                    return final, curvature
-                problem, active, step = problem.part(going), active[going], step[going]
-                state = _State(*(one[going] for one in state))
-            there = problem.at(state.b + step)
+            gain = np.vecdot(step, gradient).max(axis=1) / 2
+            going = gain >= const.FIT_TOLERANCE
+            if not going.any():
+                return state, hessian
+            step[~going] = 0.0
+            there = self.at(state.b + step)
             for _ in range(8):
                 worse = there.objective < state.objective - const.FIT_ROUNDING
                 if not worse.any():
                     state = there
                     break
                 step[worse] /= 3
-                there = problem.at(state.b + step)
+                there = self.at(state.b + step)
             else:
                 state = _better(there, state)
-        _write(final, active, state)
-        curvature[active] = problem.hessian(state.mean)
-        return final, curvature
+        return state, self.hessian(state.mean)
 
 
 def _better(one: _State, other: _State) -> _State:
@@ -467,13 +454,6 @@ def _better(one: _State, other: _State) -> _State:
         np.where(first, one.likelihood, other.likelihood),
         np.where(first, one.objective, other.objective),
     )
-
-
-def _write(final: _State, samples: IntArray, state: _State) -> None:
-    """Put the states of some samples in their places."""
-    for whole, part in zip(final, state, strict=True):
-        if whole is not part:
-            whole[samples] = part
 
 
 def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
