@@ -144,19 +144,11 @@ class Null(ABC):
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield blocks of residuals, of shape (draws, n_cells), under the null hypothesis."""
 
-    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
-        """Return mean and variance under the null hypothesis of a sum of squares, for each of `counts`.
-
-        It is that of the first `count` columns of ``residual @ terms``.
-        """
+    def moments(self, terms: FloatArray) -> tuple[float, float]:
+        """Return mean and variance under the null hypothesis of the sum of squares of ``residual @ terms``."""
         covariance = np.einsum("ki,kj->ij", terms, terms * self._variance[:, np.newaxis])
-        squares = np.cumsum(np.square(terms), axis=1)
-        found = []
-        for count in counts:
-            part = covariance[:count, :count]
-            variance = 2 * float(np.sum(part**2)) + float(self._kurtosis @ squares[:, count - 1] ** 2)
-            found.append((float(np.trace(part)), variance))
-        return found
+        fourth = float(self._kurtosis @ np.square(terms).sum(axis=1) ** 2)
+        return float(np.trace(covariance)), 2 * float(np.sum(covariance**2)) + fourth
 
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
         """Return the moments of the squared residual sums of bins, times `scale`."""
@@ -320,14 +312,14 @@ class GoldNull(Null):
         rows, judged = gold.rows, (score - mean) ** 2
         variance = judged.copy()
         variance[rows] += gold.noise(chance[rows], mean[rows]) / gold.pi**2
+        super().__init__(score, weight)
         # To the number of rows with true labels that would be as informative.
         square = weight**2
         scale = float(weight.sum() * (square @ (score * (1 - score)))) / float(
             square.sum() * (square @ variance)
         )
-        weight, square = scale * weight, scale**2 * square
+        weight, square, self.mass = scale * weight, scale**2 * square, scale * self.mass
         noise = square * variance
-        super().__init__(score, weight)
         self.information = self._variance = self._total(noise)
         self._kurtosis = -2 * self._total(noise**2)
         self.residual = self._total(weight * (score - value))
@@ -459,10 +451,9 @@ class ClusterNull(RowNull):
         sign = np.concatenate([np.ones((self.patterns, 1)), 1.0 - 2 * pattern], axis=1)
         return self.signed(sign)
 
-    def moments(self, terms: FloatArray, counts: Sequence[int]) -> list[tuple[float, float]]:
+    def moments(self, terms: FloatArray) -> tuple[float, float]:
         """Return mean and variance over all patterns of signs."""
-        sums = np.asarray(self._sums @ terms)
-        return [_sign_moments(scipy.sparse.csr_array(sums[:, :count])) for count in counts]
+        return _sign_moments(scipy.sparse.csr_array(self._sums @ terms))
 
     def bin_moments(self, start: NDArray[np.intp], scale: FloatArray) -> tuple[float, float]:
         """Return mean and variance for bins over all patterns of signs."""

@@ -122,23 +122,13 @@ class Omnibus:
         end = shown_by((round(null.mass.sum()),))
         score = np.select([null.score <= 0, null.score >= 1], [end, 1 - end], null.score)
         self._terms = _orthonormal_terms(score, noise, max(const.SMOOTH_TERMS))
-        self._nested = [
-            count
-            for count in (1, 2, *const.SMOOTH_TERMS)
-            if count <= self._terms.shape[1] and null.resolves(None, count)
-        ]
-        self._waves = const.WAVE_TERMS.stop in self._nested
-        self._levels = _levels(null) if self._nested else []
-        # Family, number of terms, and mean and variance of the sum of squares, for each component in this order.
-        moments = null.moments(self._terms, self._nested)
-        rows = [(_NESTED.get(c, "smooth"), c, *m) for c, m in zip(self._nested, moments, strict=True)]
-        if self._waves:
-            waves = self._terms[:, const.WAVE_TERMS]
-            rows.append(("waves", waves.shape[1], *null.moments(waves, [waves.shape[1]])[0]))
-        rows += [
-            ("bins", len(level.scale), *null.bin_moments(level.start, level.scale)) for level in self._levels
-        ]
-        rows.append(("spread", 1, *null.moments(self._spread, [1])[0]))
+        n_terms = self._terms.shape[1]
+        enough = [c for c in (1, 2, *const.SMOOTH_TERMS) if c <= n_terms and null.resolves(None, c)]
+        self._parts = [(_NESTED.get(count, "smooth"), slice(0, count)) for count in enough]
+        if const.WAVE_TERMS.stop in enough:
+            self._parts.append(("waves", const.WAVE_TERMS))
+        self._levels = _levels(null) if enough else []
+        rows = self._moments()
         self._components = [row for row in rows if row[3] > 0]
         self._varies = np.array([row[3] > 0 for row in rows])
         families = [row[0] for row in self._components]
@@ -148,21 +138,29 @@ class Omnibus:
         degrees = 2 * self._mean**2 / np.array([row[3] for row in self._components])
         self._degrees = np.maximum(degrees, const.FEWEST_DEGREES)
 
+    def _moments(self) -> list[tuple[str, int, float, float]]:
+        """Return family, number of terms, and mean and variance of the sum of squares, for each component."""
+        null = self.null
+        smooth = [
+            (family, part.stop - part.start, *null.moments(self._terms[:, part]))
+            for family, part in self._parts
+        ]
+        bins = [
+            ("bins", len(level.scale), *null.bin_moments(level.start, level.scale)) for level in self._levels
+        ]
+        return [*smooth, *bins, ("spread", 1, *null.moments(self._spread))]
+
     def _squares(self, residual: FloatArray) -> FloatArray:
-        """Return the sum of squares of each component, of shape (draws, components)."""
-        found = [np.zeros((0, len(residual)))]
-        if self._nested:
-            squares = np.square(_product(residual, self._terms))
-            found.append(np.cumsum(squares, axis=1)[:, np.array(self._nested) - 1].T)
-            if self._waves:
-                found.append(squares[:, const.WAVE_TERMS].sum(axis=1)[np.newaxis])
+        """Return the sum of squares of each component in the same order, of shape (draws, components)."""
+        squares = np.square(_product(residual, self._terms))
+        found = [squares[:, part].sum(axis=1) for _, part in self._parts]
         sums, by_level = residual, []
         for level in reversed(self._levels):  # from fine to coarse, each from the sums of the one before
-            sums = level.sums(sums)
+            sums = np.add.reduceat(sums, level.start_among_finer, axis=1)
             by_level.append(np.vecdot(np.square(sums), level.scale))
-        found.extend(row[np.newaxis] for row in reversed(by_level))
-        found.append(np.square(np.vecdot(residual, self._spread[:, 0]))[np.newaxis])
-        return np.asarray(np.concatenate(found)[self._varies].T)
+        found += by_level[::-1]
+        found.append(np.square(np.vecdot(residual, self._spread[:, 0])))
+        return np.stack(found, axis=1)[:, self._varies]
 
     def pvalues(self, residual: FloatArray) -> FloatArray:
         """Return the approximate p-value of each component, of shape (draws, components)."""
@@ -327,14 +325,8 @@ class _Level:
     """A partition of the cells into bins: where each begins, also among the bins of the next finer level."""
 
     start: NDArray[np.intp]
-    start_among_finer: NDArray[np.intp] | None
+    start_among_finer: NDArray[np.intp]
     scale: FloatArray
-
-    def sums(self, finer: FloatArray) -> FloatArray:
-        """Return the sums in these bins from those in the bins of the next finer level."""
-        if self.start_among_finer is None:
-            return finer
-        return np.asarray(np.add.reduceat(finer, self.start_among_finer, axis=1))
 
 
 def _levels(null: Null) -> list[_Level]:
@@ -353,9 +345,9 @@ def _levels(null: Null) -> list[_Level]:
         if len(start) > (len(kept[-1]) if kept else 1) and null.resolves(start, len(start)):
             kept.append(start)
     finer = [*kept[1:], np.arange(n_cells)]
-    among = [None if len(a) == len(b) else np.searchsorted(b, a) for a, b in zip(kept, finer, strict=False)]
     return [
-        _Level(start, inside, 1 / null.bin_noise(start)) for start, inside in zip(kept, among, strict=True)
+        _Level(start, np.searchsorted(inner, start), 1 / null.bin_noise(start))
+        for start, inner in zip(kept, finer, strict=False)
     ]
 
 
