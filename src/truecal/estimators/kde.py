@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from numbers import Real
 
 import numpy as np
 import scipy
 
-from truecal._lib.numeric import IntArray, over_runs, run_sums
 from truecal._lib.types import FloatArray
-from truecal.data.sample import ScoreGroups
+from truecal.data.sample import Sample
 from truecal.estimators._registry import register_estimator
 from truecal.exceptions import InputError
-from truecal.results import Estimates
-
-#: Groups per step; more would only take memory.
-_ROWS = 1 << 20
-
-#: Samples whose densities are computed at once; their arrays fit into the cache of a processor.
-_AT_ONCE = 8
+from truecal.results import Estimate
 
 #: The points in (0, 1) of the grid of Zhang et al., which has 2^14 points on [-0.6, 1.6].
 _STEP = 2.2 / (2**14 - 1)
@@ -28,17 +20,13 @@ _GRID = np.arange(math.ceil(0.6 / _STEP), math.floor(1.6 / _STEP) + 1) * _STEP -
 _GRID.flags.writeable = False
 _TINY = float(np.finfo(np.float64).tiny)
 
-#: Lengths of Fourier transforms are multiples of this, so that most samples of a block have the same.
-_LENGTHS = 128
-
 
 @register_estimator(
     "kde",
     summary="Gap under kernel density estimates of all scores and of positives' scores.",
     reference="Zhang, Kailkhura, Han (2020), ICML (Mix-n-Match), section 4.2",
-    takes_blocks=True,
 )
-def kde(sample: ScoreGroups, *, norm: float, bandwidth: float | None = None) -> Estimates:
+def kde(sample: Sample, *, norm: float, bandwidth: float | None = None) -> Estimate:
     r"""Return the distance between the score and a kernel estimate of the calibration curve.
 
     .. math:: \Big(\int |c - \hat\pi(c)|^p\, \hat h(c)\, dc\Big)^{1/p},\quad
@@ -66,39 +54,29 @@ def kde(sample: ScoreGroups, *, norm: float, bandwidth: float | None = None) -> 
     >>> round(truecal.calibration_error(y, p, estimator="kde"), 2)
     0.18
     """
-    groups = sample.on_the_scale_of_rows()
-    first, sizes = groups.bounds[:-1], groups.sizes
-    width = (
-        _default_bandwidth(groups) if bandwidth is None else np.full(len(sizes), _check_bandwidth(bandwidth))
-    )
-    reach = 3 * width  # a triweight kernel of half-width 3 has standard deviation 1
-    value = np.abs(groups.score[first] - groups.label[first])  # of samples whose scores are all equal
-    length = np.array([_transform_length(points) for points in np.ceil(reach / _STEP).tolist()])
-    for common in np.unique(length[sizes > 1]):
-        alike = np.flatnonzero((length == common) & (sizes > 1))
-        for start in range(0, len(alike), _AT_ONCE):
-            some = alike[start : start + _AT_ONCE]
-            value[some] = _distance(*_densities(groups, some, reach[some], int(common)), norm)
-    return Estimates(value)
+    sample = sample.on_the_scale_of_rows()
+    width = _default_bandwidth(sample) if bandwidth is None else _check_bandwidth(bandwidth)
+    if len(sample) == 1:
+        return Estimate(float(abs(sample.score[0] - sample.label[0])))
+    # A triweight kernel of half-width 3 has standard deviation 1.
+    return Estimate(_distance(*_densities(sample, 3 * width), norm))
 
 
-def _default_bandwidth(groups: ScoreGroups) -> FloatArray:
-    rule = float(max(2 * groups.n, 1.0) ** -0.2)
-    width = rule * _deviation(groups, groups.positives)
-    if (width <= _STEP).any():
-        width = np.where(width > _STEP, width, rule * _deviation(groups, groups.count))
-    return np.maximum(width, _STEP)  # a kernel narrower than the grid could fall between its points
+def _default_bandwidth(sample: Sample) -> float:
+    rule = max(2 * sample.n, 1.0) ** -0.2
+    width = rule * _deviation(sample.score, sample.positives)
+    if width <= _STEP:
+        width = rule * _deviation(sample.score, sample.count)
+    return max(width, _STEP)  # a kernel narrower than the grid could fall between its points
 
 
-def _deviation(groups: ScoreGroups, weight: FloatArray) -> FloatArray:
-    """Return the weighted standard deviation of the scores of each sample; 0 where there is no weight."""
-    total = run_sums(weight, groups.bounds)
-    total[total == 0] = np.inf
-    mean = run_sums(weight * groups.score, groups.bounds) / total
-    square = groups.score - over_runs(mean, groups.bounds)
-    square **= 2
-    square *= weight
-    return np.sqrt(run_sums(square, groups.bounds) / total)
+def _deviation(score: FloatArray, weight: FloatArray) -> float:
+    """Return the weighted standard deviation of the scores; 0 if there is no weight."""
+    total = float(weight.sum())
+    if total == 0:
+        return 0.0
+    mean = float(np.sum(weight * score)) / total
+    return math.sqrt(float(np.sum(weight * (score - mean) ** 2)) / total)
 
 
 def _check_bandwidth(bandwidth: float) -> float:
@@ -110,37 +88,23 @@ def _check_bandwidth(bandwidth: float) -> float:
     return float(bandwidth)
 
 
-@cache
-def _transform_length(reach: float) -> int:
-    """Return the length of a Fourier transform with room for a kernel of this reach, in grid points, at either end."""
-    needed = len(_GRID) + 2 * (reach + 3)
-    return _LENGTHS * int(scipy.fft.next_fast_len(math.ceil(needed / _LENGTHS), real=True))
-
-
-def _densities(
-    groups: ScoreGroups, samples: IntArray, reach: FloatArray, length: int
-) -> tuple[FloatArray, FloatArray]:
+def _densities(sample: Sample, reach: float) -> tuple[FloatArray, FloatArray]:
     """Return on the grid the mirrored triweight density of all rows, and that of positives times their share.
 
-    Rows are assigned to the points of a grid that is longer by the reach of the kernel at either end. One Fourier
-    transform of `length` points convolves both rows of weights; values that wrap around stay in the extra points.
+    Rows are assigned to the points of a grid that is longer by the reach of the kernel at either end. Fourier
+    transforms convolve both rows of weights; values that wrap around stay in the extra points.
     """
+    offset = np.arange(math.ceil(reach / _STEP) + 1)
+    length = int(scipy.fft.next_fast_len(len(_GRID) + 2 * (len(offset) + 2), real=True))
     before = (length - len(_GRID)) // 2
-    tables = np.zeros((len(samples), 3, length))  # weights of all rows and of positives, and the kernel
-    for table, sample, margin in zip(tables, samples, reach + 2 * _STEP, strict=True):
-        first, end = groups.bounds[sample : sample + 2]
-        for step in range(first, end, _ROWS):
-            rows = slice(step, min(step + _ROWS, end))
-            _assign(groups.score[rows], (groups.count[rows], groups.positives[rows]), margin, before, table)
-    offset = np.arange(math.ceil(reach.max() / _STEP) + 1)
-    kernel = np.maximum(1 - (offset * (_STEP / reach[:, np.newaxis])) ** 2, 0.0)
-    kernel *= kernel * kernel * (35 / (32 * groups.n * reach[:, np.newaxis]))
-    tables[:, 2, : len(offset)] = kernel
-    tables[:, 2, 1 - len(offset) :] = kernel[:, :0:-1]
+    tables = np.zeros((3, length))  # weights of all rows and of positives, and the kernel
+    _assign(sample.score, (sample.count, sample.positives), reach + 2 * _STEP, before, tables)
+    half = np.maximum(1 - (offset * (_STEP / reach)) ** 2, 0.0) ** 3 * (35 / (32 * sample.n * reach))
+    tables[2, : len(offset)], tables[2, 1 - len(offset) :] = half, half[:0:-1]
     transform = scipy.fft.rfft(tables)
-    transform[:, :2] *= transform[:, 2:].real  # that of a symmetric kernel is real
-    smooth = scipy.fft.irfft(transform[:, :2], length)[:, :, before : before + len(_GRID)]
-    return np.maximum(smooth[:, 0], 0.0), np.maximum(smooth[:, 1], 0.0)
+    product = transform[:2] * transform[2].real  # that of a symmetric kernel is real
+    everything, hits = np.maximum(scipy.fft.irfft(product, length)[:, before : before + len(_GRID)], 0.0)
+    return everything, hits
 
 
 def _assign(
@@ -163,21 +127,15 @@ def _assign(
         row[1:] += right[:-1]
 
 
-def _distance(everything: FloatArray, hits: FloatArray, norm: float) -> FloatArray:
-    """Return the l_p norm of the difference between score and curve, for each sample."""
-    gap = np.minimum(hits, everything)
-    gap /= np.maximum(everything, _TINY)
-    np.subtract(_GRID, gap, out=gap)
-    np.abs(gap, out=gap)
-    gap *= everything > 0
-    largest = gap.max(axis=1)
-    gap /= np.where(largest > 0, largest, 1.0)[:, np.newaxis]  # the powers of a large norm would underflow
-    gap **= norm
-    gap *= everything
-    power = np.minimum(_integral(gap) / _integral(everything), 1.0)
-    return np.asarray(largest * power ** (1 / norm))
+def _distance(everything: FloatArray, hits: FloatArray, norm: float) -> float:
+    """Return the l_p norm of the difference between score and curve."""
+    gap = np.abs(_GRID - np.minimum(hits, everything) / np.maximum(everything, _TINY)) * (everything > 0)
+    largest = float(gap.max())
+    scaled = (gap / (largest or 1.0)) ** norm * everything  # the powers of a large norm would underflow
+    power = min(_integral(scaled) / _integral(everything), 1.0)
+    return float(largest * power ** (1 / norm))
 
 
-def _integral(values: FloatArray) -> FloatArray:
-    """Return the integrals of rows of values on the grid, by the trapezoidal rule, in units of its step."""
-    return np.asarray(values.sum(axis=1) - (values[:, 0] + values[:, -1]) / 2)
+def _integral(values: FloatArray) -> float:
+    """Return the integral of values on the grid, by the trapezoidal rule, in units of its step."""
+    return float(values.sum() - (values[0] + values[-1]) / 2)

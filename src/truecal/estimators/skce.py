@@ -21,10 +21,6 @@ def _true_skce(census: Sample, *, bandwidth: float, **_: Any) -> float:
     return (_between(census, residual, bandwidth) + float(np.sum(residual**2))) / census.n**2
 
 
-#: Groups per step; more would only take memory.
-_ROWS = 1 << 20
-
-
 @register_estimator(
     "skce",
     summary="Unbiased estimate of the squared kernel calibration error; may be negative.",
@@ -99,17 +95,9 @@ def _full(sample: Sample, bandwidth: float) -> float:
 def _between(sample: Sample, residual: FloatArray, bandwidth: float) -> float:
     """Return the sum over all pairs of groups."""
     # exp(-(s_j - s_i) / g) = exp(s_i / g) / exp(s_j / g): the sum over all i < j is a prefix sum.
-    product, total = np.empty_like(residual), 0.0
-    for first in range(0, len(sample), _ROWS):
-        rows = slice(first, first + _ROWS)
-        growth = np.exp((sample.score[rows] - sample.score[-1]) / bandwidth)
-        term = residual[rows] * growth
-        sums = term.copy()
-        sums[0] += total
-        np.cumsum(sums, out=sums)
-        total = float(sums[-1])
-        product[rows] = residual[rows] * (sums - term) / growth
-    return 2 * float(np.sum(product))
+    growth = np.exp((sample.score - sample.score[-1]) / bandwidth)
+    term = residual * growth
+    return 2 * float(np.sum(residual * (np.cumsum(term) - term) / growth))
 
 
 def _block(sample: Sample, bandwidth: float, rng: RNGLike) -> float:
