@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from truecal._lib.types import FloatArray
 from truecal.multiscale import _constants as const
 from truecal.multiscale._units import ClusterUnits, IntArray, Units, inflation, place_of, total
-from truecal.multiscale._upper import UpperLimit
+from truecal.multiscale._upper import BY_INTERVAL, UpperLimit
 
 
 def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) -> UpperLimit:
@@ -52,6 +53,8 @@ def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) 
         score=mean,
         rate=rate,
         within=within,
+        ratio=np.ones(n),
+        extra=np.zeros(n),
         inside=0.0,
         size=units.size,
         largest=math.sqrt(float(weight @ far**2) / units.size),
@@ -69,8 +72,9 @@ def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -
     """Return H, the energy of the error inside intervals: of the beta curve or a jump, or between their halves."""
     n, weight = len(limit), units.weight[0]
     mass = limit.share * units.size
-    noise = np.maximum(limit.score * (1 - limit.score), limit.rate * (1 - limit.rate))
-    if limit.extra is not None:
+    if limit.binary:
+        noise = np.maximum(limit.score * (1 - limit.score), limit.rate * (1 - limit.rate))
+    else:
         noise = limit.noise(np.clip(limit.rate, 0.0, 1.0))
     centre = total(place, weight * gap, n) / mass
     smooth = total(place, weight * (gap - centre[place]) ** 2, n) / mass
@@ -127,7 +131,8 @@ def _with_noise(
     # `mass` rows with true labels are as informative on average; variances are those of such rows.
     variance = np.maximum(total(place, noise, n) / mass, 1e-9)
     ratio = np.minimum(variance / truth, 1.0)
-    return replace(limit, rows=mass, ratio=ratio, extra=np.maximum(variance - ratio * truth, 0.0))
+    extra = np.maximum(variance - ratio * truth, 0.0)
+    return replace(limit, rows=mass, ratio=ratio, extra=extra, binary=False)
 
 
 def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: IntArray) -> UpperLimit:
@@ -147,9 +152,9 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     own = np.diag(covariance).copy()
     plain = limit.share / limit.rows * limit.noise(np.clip(limit.rate, 0.0, 1.0))
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
-    most = max(factor * units.size / table.effective_number, 1.0) if limit.extra is None else math.inf
+    most = max(factor * units.size / table.effective_number, 1.0) if limit.binary else math.inf
     effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
-    if limit.extra is None and holders(units, table) < const.FEWEST_HOLDERS:
+    if limit.binary and holders(units, table) < const.FEWEST_HOLDERS:
         effect = most
     np.fill_diagonal(covariance, 0.0)
     centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
@@ -180,29 +185,25 @@ def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float)
     because it is diagonally dominant, :math:`\sum_{k \ne j} p_j p_k = p_j (1 - p_j)`; so the variance of T is at most
     doubled.
     """
-
-    def join(name: str) -> FloatArray:
-        return np.concatenate([getattr(one, name) for one in limits])
-
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in limits]) for name in BY_INTERVAL
+    }
+    arrays["share"] *= np.repeat(share, [len(one) for one in limits])
     joined = UpperLimit(
-        share=np.concatenate([part * one.share for part, one in zip(share, limits, strict=True)]),
-        rows=join("rows"),
-        score=join("score"),
-        rate=join("rate"),
-        within=join("within"),
+        **arrays,
         inside=float(share @ [one.inside for one in limits]),
         size=limits[0].size if dependence else sum(one.size for one in limits),
         largest=math.sqrt(float(share @ [one.largest**2 for one in limits])),
         resolution=min(one.resolution for one in limits),
         every_score=all(one.every_score for one in limits),
+        binary=all(one.binary for one in limits),
     )
-    noise = joined.share / joined.rows * np.maximum(joined.score * (1 - joined.score) - joined.within, 0.0)
+    noise = joined.share / joined.rows * joined.noise(joined.score)
     return replace(
         joined,
         constant=float(share**2 @ [one.constant for one in limits]) + 2 * dependence * float(noise @ noise),
         slope=max(float(np.max(share * [one.slope for one in limits])), 0.0)
         + (4 * float(noise.max()) if dependence else 0.0),
-        _transforms={},
     )
 
 

@@ -42,6 +42,7 @@ import math
 import sys
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy
@@ -51,6 +52,9 @@ from truecal._lib.numeric import find_root
 from truecal._lib.types import FloatArray
 from truecal.multiscale import _constants as const
 from truecal.multiscale._units import IntArray
+
+#: The arrays of an `UpperLimit`.
+BY_INTERVAL = ("share", "rows", "score", "rate", "within", "ratio", "extra")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +78,10 @@ class UpperLimit:
         Number of intervals of one sample, or of the class that has fewest.
     every_score : bool
         Whether every distinct score is an interval.
-    ratio, extra : ndarray of shape (n_intervals,), or None
-        If labels are not the truth: their variance at the rate q is `ratio` times that of 0 and 1, and `extra`. Rates
-        then have normal laws.
+    ratio, extra : ndarray of shape (n_intervals,)
+        The variance of labels at the rate q is `ratio` times that of 0 and 1, and `extra`.
+    binary : bool
+        Whether labels are the truth, so that numbers of events are binomial; otherwise rates have normal laws.
     """
 
     share: FloatArray
@@ -84,6 +89,8 @@ class UpperLimit:
     score: FloatArray
     rate: FloatArray
     within: FloatArray
+    ratio: FloatArray
+    extra: FloatArray
     inside: float
     size: float
     largest: float
@@ -91,9 +98,8 @@ class UpperLimit:
     slope: float = 0.0
     resolution: int = 0
     every_score: bool = False
-    ratio: FloatArray | None = None
-    extra: FloatArray | None = None
-    _transforms: dict[int, NDArray[np.complex128]] = field(default_factory=dict)
+    binary: bool = True
+    _transforms: dict[int, NDArray[np.complex128]] = field(init=False, default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.share)
@@ -108,7 +114,7 @@ class UpperLimit:
     @cached_property
     def tilt(self) -> FloatArray:
         """The shift a of the module's docstring; 0 where rates are normal."""
-        return 2 * self.score - 1 if self.extra is None else np.zeros(len(self))
+        return 2 * self.score - 1 if self.binary else np.zeros(len(self))
 
     @cached_property
     def terms(self) -> FloatArray:
@@ -131,8 +137,9 @@ class UpperLimit:
     @cached_property
     def base(self) -> FloatArray:
         """The observed gaps, shrunk to the energy that is not noise."""
-        noise = np.maximum(self.rate * (1 - 2 * self.score) + self.score**2 - self.within, 0.0)
-        if self.extra is not None:
+        if self.binary:
+            noise = np.maximum(self.rate * (1 - 2 * self.score) + self.score**2 - self.within, 0.0)
+        else:
             noise = self.noise(np.clip(self.rate, 0.0, 1.0))
         total = float(self.share @ self.gap**2)
         energy = max(total - float(self.share @ (noise / self.rows)), 0.0)
@@ -148,8 +155,6 @@ class UpperLimit:
     def noise(self, rate: FloatArray, interval: IntArray | slice = slice(None)) -> FloatArray:
         """Return the variance of a label at rates of intervals."""
         noise = np.maximum(rate * (1 - rate) - self.within[interval], 0.0)
-        if self.extra is None or self.ratio is None:
-            return noise
         return np.asarray(self.extra[interval] + self.ratio[interval] * noise)
 
     def _moments(self, gap: FloatArray) -> FloatArray:
@@ -161,7 +166,7 @@ class UpperLimit:
         noise = self.noise(rate)
         b, factor, variance = 2 * self.rows * gap + self.tilt, self.share / self.rows**2, self.rows * noise
         square = gap**2
-        skewed = 1 - 6 * noise - 2 * b * (1 - 2 * rate) if self.extra is None else 0.0
+        skewed = 1 - 6 * noise - 2 * b * (1 - 2 * rate) if self.binary else 0.0
         return np.stack(
             [
                 factor * (b**2 / 4 + variance),
@@ -256,7 +261,7 @@ class UpperLimit:
             ]
             if self._can_enumerate:
                 found.append(self._enumerated(others))
-        if self.extra is None and not self._counted and self.rows.min() < const.FEW_EFFECTIVE_ROWS:
+        if self.binary and not self._counted and self.rows.min() < const.FEW_EFFECTIVE_ROWS:
             found.append(rough)
         return min(max((float(np.max(part, initial=0.0)) for part in found), default=0.0), 1.0)
 
@@ -273,7 +278,7 @@ class UpperLimit:
     def _one_interval(self, gap: float) -> float:
         """Return the larger of the p-values of the two directions."""
         (f,), (y,), (n,), (w,) = self.score, self.rate, self.rows, self.within
-        if self.extra is not None:
+        if not self.binary:
             rate = f + gap * np.array([1.0, -1.0])
             sd = np.sqrt(np.maximum(self.noise(rate), 1e-300) / n)
             below_rate = scipy.special.ndtr((y - rate) / sd * [1.0, -1.0])
@@ -303,7 +308,7 @@ class UpperLimit:
     def _can_enumerate(self) -> bool:
         """Whether every possible sample can be looked at: two or three scores, with few rows."""
         few = len(self) <= 3 and float(np.prod(self.rows + 1)) <= const.MOST_ENUMERATED
-        return few and self._counted and not self.within.any() and self.extra is None
+        return few and self._counted and not self.within.any() and self.binary
 
     def _enumerated(self, gap: FloatArray) -> FloatArray:
         """Return P(T <= t) of curves over all samples, given the rows at each score."""
@@ -383,13 +388,9 @@ class UpperLimit:
         The events of an interval are binomial, with the mean and variance of rows whose probabilities differ; their
         number of trials is the mixture of two whole numbers with the right mean.
         """
-        rows, score, tilt, share = (
-            self.rows[interval],
-            self.score[interval],
-            self.tilt[interval],
-            self.share[interval],
-        )
-        if self.extra is not None:
+        columns = (self.rows, self.score, self.tilt, self.share)
+        rows, score, tilt, share = (column[interval] for column in columns)
+        if not self.binary:
             sd = np.sqrt(self.noise(rate, interval) / rows)
             normal = scipy.special.ndtri((np.arange(const.NORMAL_PARTS) + 0.5) / const.NORMAL_PARTS)
             row = np.repeat(np.arange(len(interval)), len(normal))
@@ -489,32 +490,23 @@ class UpperLimit:
             statistic = mean
         else:
             statistic = float(scipy.special.gammaincinv(mean**2 / variance, power) * variance / mean)
-        sample = replace(
-            more, rate=np.clip(more.score - more._everywhere(statistic), 0.0, 1.0), _transforms={}
-        )
+        sample = replace(more, rate=np.clip(more.score - more._everywhere(statistic), 0.0, 1.0))
         height = scipy.special.ndtri(tail) - scipy.special.ndtri(sample._pvalue(bound, exact=len(self) == 1))
         return float(min(max(height, -9.0), 9.0))
 
     def _repeated(self, pieces: int, factor: float) -> UpperLimit:
         """Return the limit for `factor` times as many rows, with each interval cut into `pieces` alike."""
-
-        def repeat(values: FloatArray) -> FloatArray:
-            return np.repeat(values, pieces)
-
+        arrays: dict[str, Any] = {name: np.repeat(getattr(self, name), pieces) for name in BY_INTERVAL}
+        arrays["share"] /= pieces
+        arrays["rows"] *= factor / pieces
+        arrays["within"] /= pieces**2
         return replace(
             self,
-            share=repeat(self.share) / pieces,
-            rows=repeat(self.rows) * (factor / pieces),
-            score=repeat(self.score),
-            rate=repeat(self.rate),
-            within=repeat(self.within) / pieces**2,
+            **arrays,
             inside=self.inside / pieces**2,
             size=self.size * factor,
-            ratio=None if self.ratio is None else repeat(self.ratio),
-            extra=None if self.extra is None else repeat(self.extra),
             constant=self.constant / factor**2,
             slope=self.slope / factor,
-            _transforms={},
         )
 
     def _everywhere(self, energy: float) -> FloatArray:
@@ -575,18 +567,14 @@ def _binomial_below(events: float, rows: float, rate: float, within: float) -> f
     """Return the probability of that many events or fewer; rows need not be whole numbers."""
     if rate >= 1:
         return 1.0 if rate == 1 and events >= rows else 0.0
-    if rate > 0.5:  # the rarer label is counted
-        q, flip = 1 - rate, True
-    else:
-        q, flip = rate, False
+    flip = rate > 0.5  # the rarer label is counted
+    q = 1 - rate if flip else rate
     within = min(within, 0.9 * q * (1 - q))
     chance = q + within / q
     trials = rows * q / chance
     if flip:  # P(trials - others <= events): others at least rows - events
         least = rows - events
-        return (
-            1.0 if least <= 0 else float(scipy.special.betainc(least, max(trials - least + 1, 1e-12), chance))
-        )
-    if events >= trials:
-        return 1.0
-    return float(scipy.special.betaincc(events + 1, trials - events, chance))
+        if least <= 0:
+            return 1.0
+        return float(scipy.special.betainc(least, max(trials - least + 1, 1e-12), chance))
+    return 1.0 if events >= trials else float(scipy.special.betaincc(events + 1, trials - events, chance))
