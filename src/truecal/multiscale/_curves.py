@@ -145,8 +145,6 @@ class Ends:
 
     def inside(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores and their complements, away from 0."""
-        if not _any_certain(score):
-            return score, 1 - score
         return (
             np.where(score > const.CERTAIN, score, self.low),
             np.where(score < 1 - const.CERTAIN, 1 - score, self.high),
@@ -160,12 +158,7 @@ class Ends:
 
     def through(self, score: FloatArray, mean: FloatArray) -> FloatArray:
         """Let a curve, whose values are `mean`, pass through the scores that are certain and right."""
-        return np.where(self.right(score), score, mean) if _any_certain(score) else mean
-
-
-def _any_certain(score: FloatArray) -> bool:
-    """Return whether any score is 0 or 1, or next to it."""
-    return bool(score.min() <= const.CERTAIN or score.max() >= 1 - const.CERTAIN)
+        return np.where(self.right(score), score, mean)
 
 
 def curves_at(logistic: Curve, beta: Curve, score: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -180,7 +173,7 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     weight, score = cells.weight[:, np.newaxis], cells.score[:, np.newaxis]  # axes for samples and curves
     ends = _ends(cells)
     # Where a score of 0 or 1 is always right there is nothing to fit.
-    fitted = ~ends.right(cells.score)[:, np.newaxis] if _any_certain(cells.score) else True
+    fitted = ~ends.right(cells.score)[:, np.newaxis]
     saturations = const.SATURATIONS if units.independent_truth else const.SATURATIONS[:1]
     regressions = _regressions(cells, ends, fitted, saturations, units.size)
     identity = regressions.at(np.zeros((*regressions.offset.shape[:2], 3)))
@@ -279,7 +272,7 @@ def _make_cells(units: Units) -> _Cells:
 
 
 def _regressions(
-    cells: _Cells, ends: Ends, fitted: BoolArray | bool, saturations: FloatArray, size: float
+    cells: _Cells, ends: Ends, fitted: BoolArray, saturations: FloatArray, size: float
 ) -> _Regressions:
     """Return the regressions of the logistic curve, and of the beta curve with each of the saturations."""
     low, high = ends.inside(cells.score)
@@ -347,15 +340,11 @@ def _root(covariance: FloatArray) -> FloatArray:
 
 def _ends(cells: _Cells) -> Ends:
     weight, score, positives = cells.weight, cells.score, cells.positives
-    low, high = score[:, :1], 1 - score[:, -1:]  # scores ascend
-    right_at_0: BoolArray = np.ones((len(score), 1), dtype=np.bool_)
-    right_at_1 = right_at_0
-    if _any_certain(score):
-        zero, one = score <= const.CERTAIN, score >= 1 - const.CERTAIN
-        low = np.where(zero, 1.0, score).min(axis=-1, keepdims=True)
-        high = np.where(one, 1.0, 1 - score).min(axis=-1, keepdims=True)
-        right_at_0 = np.asarray(~(zero & (positives > 1e-6)).any(axis=-1, keepdims=True))
-        right_at_1 = np.asarray(~(one & (positives < weight - 1e-6)).any(axis=-1, keepdims=True))
+    zero, one = score <= const.CERTAIN, score >= 1 - const.CERTAIN
+    low = np.where(zero, 1.0, score).min(axis=-1, keepdims=True)
+    high = np.where(one, 1.0, 1 - score).min(axis=-1, keepdims=True)
+    right_at_0 = np.asarray(~(zero & (positives > 1e-6)).any(axis=-1, keepdims=True))
+    right_at_1 = np.asarray(~(one & (positives < weight - 1e-6)).any(axis=-1, keepdims=True))
     return Ends(
         np.maximum(low / 2, const.SMALLEST_SCORE / 2),
         np.maximum(high / 2, const.SMALLEST_SCORE / 2),
@@ -445,8 +434,6 @@ class _Regressions:
 def _better(one: _State, other: _State) -> _State:
     """Return, for each fit, the state with the larger objective."""
     first = one.objective >= other.objective - const.FIT_ROUNDING
-    if first.all():
-        return one
     wide = first[..., np.newaxis]
     return _State(
         np.where(wide, one.b, other.b),
