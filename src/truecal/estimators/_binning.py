@@ -247,23 +247,20 @@ def monotone_sweep(rule: BinningRule) -> IntArray:
 def _long_sweep(rule: BinningRule) -> int:
     """Continue the sweep of one sample that is monotone in the first steps, or has fewer groups than bins there."""
     label = rule.groups.label
-    falling = label[1:] < label[:-1]
-    n_descents = int(np.count_nonzero(falling))
-    if not n_descents:
+    descents = np.flatnonzero(label[1:] < label[:-1])
+    if not len(descents):
         return rule.finest
-    descents: IntArray | None = None
     limit = max(len(label), _SWEEP_LIMIT)
     if rule.groups.rounding and float(rule.groups.count.min()) <= rule.groups.rounding:
-        limit = min(limit, max(_NEAR_ONLY, _SWEEP_WORK // n_descents))
+        limit = min(limit, max(_NEAR_ONLY, _SWEEP_WORK // len(descents)))
     most = min(rule.finest, limit)
     tried, broken = min(_SECOND_STEP, len(label)), 0
     while tried < most and not broken:
         b = tried + 1
-        near = b > min(_NEAR_ONLY, 4 * n_descents)
+        near = b > min(_NEAR_ONLY, 4 * len(descents))
         # Steps grow with b, so that an early stop wastes little and a late one takes few steps.
         tried = min(3 * b, b + _STEP_BINS // (1 if near else 2 * b), most)
         if near:
-            descents = np.flatnonzero(falling) if descents is None else descents
             broken = _broken_near(rule, b, tried, descents)
         else:
             broken = int(_broken_anywhere(rule, b, tried, np.array([0]))[0])

@@ -246,10 +246,6 @@ class Choice:
     spec: EstimatorSpec
     options: dict[str, Any] = field(default_factory=dict)
 
-    def __call__(self, sample: Sample, *, norm: NormLike = DEFAULT_NORM) -> Estimate:
-        """Apply the estimator with its options."""
-        return self.spec(sample, norm=norm, **self.options)
-
     def many(self, groups: ScoreGroups, *, norm: NormLike = DEFAULT_NORM) -> Estimates:
         """Apply the estimator with its options to every sample of a block."""
         return self.spec.many(groups, norm=norm, **self.options)

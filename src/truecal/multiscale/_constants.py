@@ -205,5 +205,3 @@ GUESS_QUANTILE, GUESS_SLOPE = -1.645, 0.2
 LABELS_AT_ONCE, BINOMIALS_AT_ONCE = 1 << 21, 1 << 22
 #: Multiplications up to which OpenBLAS uses one thread.
 ONE_THREAD = 1 << 18
-#: Up to so many clusters sums of products over runs of scores are made from a full table.
-FULL_TABLE_CLUSTERS = 2000

@@ -246,20 +246,20 @@ class Multiscale:
             return root
 
         def shape(p: float) -> float:
-            return largest * _power(float(self.weight @ (size / largest) ** p) / self.size, 1 / p)
+            return largest * math.pow(float(self.weight @ (size / largest) ** p) / self.size, 1 / p)
 
         if norm > 2:
             return min(root * shape(norm) / shape(2), self.largest(norm))
         share = 2 / norm - 1  # Lyapunov: |d|_p <= |d|_1^share |d|_2^(1 - share)
-        ratio = shape(norm) / (_power(shape(1), share) * _power(shape(2), 1 - share))
-        between = _power(absolute, share) * _power(root, 1 - share) * ratio
+        ratio = shape(norm) / (math.pow(shape(1), share) * math.pow(shape(2), 1 - share))
+        between = math.pow(absolute, share) * math.pow(root, 1 - share) * ratio
         return max(absolute, min(between, root))
 
     def largest(self, norm: float) -> float:
         """Return the largest error that the scores allow: every label on the far side."""
         far = np.maximum(self.score, 1 - self.score)
         most = float(far.max())  # the powers of a large norm would underflow
-        return min(most * _power(float(self.weight @ (far / most) ** norm) / self.size, 1 / norm), 1.0)
+        return min(most * math.pow(float(self.weight @ (far / most) ** norm) / self.size, 1 / norm), 1.0)
 
     # --- the l1 error ------------------------------------------------------------------------------
 
@@ -380,16 +380,14 @@ class Multiscale:
         absolute, root = self.ungated(1), self.ungated(2)
         ratio = absolute / root if root > 0 else 1.0
         scale = (1 - self.gate * (1 - ratio)) ** 2  # without evidence, no less than for l2
-        return Limits(
+        return replace(
+            two,
             error=self.error(1),
             square=min(two.square, max(self.absolute.below, 0.0) ** 2),
             slope=self.inflation * (4 * self.variance(1) + 2 / self.size**2),
             null_variance=scale**2 * two.null_variance,
             noise_variance=scale**2 * two.noise_variance,
             largest=self.largest(1),
-            pvalue=self.pvalue,
-            above=two.above,
-            reliable=self.reliable,
         )
 
     def lower_limit(self, tail: float) -> float:
@@ -472,10 +470,6 @@ def squared_errors(units: Units) -> SquaredErrors:
     levels = make_levels(units, beta, mean)
     blocks = make_blocks(logistic, beta, levels)
     return SquaredErrors(units, logistic, beta, gaps, levels, blocks, weigh(blocks))
-
-
-def _power(base: float, exponent: float) -> float:
-    return float(base**exponent)
 
 
 def _evaluate(

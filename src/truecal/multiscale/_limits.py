@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -40,7 +39,7 @@ from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
 from truecal.multiscale import _constants as const
 from truecal.multiscale._levels import Level
-from truecal.multiscale._units import over
+from truecal.multiscale._units import over, sum_matrices
 from truecal.multiscale._upper import UpperLimit
 
 
@@ -320,13 +319,7 @@ class Runs:
         assert table is not None
         place = np.searchsorted(self._start, table.group, side="right") - 1
         shape = (table.n_clusters, len(self._start))
-        tables: list[Any] = [
-            scipy.sparse.csr_array((values, (table.cluster, place)), shape=shape)
-            for values in (table.positives, table.weight)
-        ]
-        if table.n_clusters <= const.FULL_TABLE_CLUSTERS:
-            tables = [values.toarray() for values in tables]
-        labels, weight = tables
+        labels, weight = sum_matrices(table.cluster, place, shape, table.positives, table.weight)
         totals = []
         for one, other in ((labels, labels), (labels, weight), (weight, weight)):
             found = one.T @ other

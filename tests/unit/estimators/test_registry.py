@@ -62,7 +62,7 @@ def test_estimators_are_chosen_by_name_or_with_options():
     choices = choose_estimators(["em_bin", {"estimator": "em_bin", "n_bins": 4}, "mce", "em_bin"])
     assert [choice.label for choice in choices] == ["em_bin", "em_bin(n_bins=4)", "ew_mce"]
     sample = as_sample([0, 1], [0.2, 0.9])
-    assert choices[1](sample, norm=1).n_bins == 4
+    assert choices[1].many(sample, norm=1).item(0).n_bins == 4
     for wrong in ("em_bin", {"estimator": "em_bin"}):
         with pytest.raises(InputError, match="estimators must be a list of names or mappings"):
             choose_estimators(wrong)
