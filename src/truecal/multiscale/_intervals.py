@@ -248,7 +248,8 @@ def _cut(score: FloatArray, weight: FloatArray, measure: FloatArray) -> IntArray
     pieces[run[heavy]] = 1
     rank = (np.cumsum(measure) - measure / 2 - (np.cumsum(mass) - mass)[run]) / mass[run]
     place = np.minimum(place_of(rank, score, pieces[run]), (pieces[run] - 1).astype(np.intp))
-    place = _renumbered(place + (np.cumsum(pieces) - pieces)[run].astype(np.intp))
+    place = place + (np.cumsum(pieces) - pieces)[run].astype(np.intp)
+    place = np.cumsum(np.diff(place, prepend=place[0]) != 0)  # without gaps
     while place[-1] > 0:  # pieces below one half join their smaller neighbour, the smallest first
         mass = np.bincount(place, measure)
         least = int(mass.argmin())
@@ -272,8 +273,3 @@ def _halve_ends(score: FloatArray, weight: FloatArray, place: IntArray) -> IntAr
             place[inside] += half
             place[inside[-1] + 1 :] += 1
     return place
-
-
-def _renumbered(place: IntArray) -> IntArray:
-    """Return ascending numbers without gaps."""
-    return np.concatenate([[0], np.cumsum(place[1:] != place[:-1])]).astype(np.intp)

@@ -272,11 +272,6 @@ def one_bin(units: Units) -> Level:
     return Level(Bins(*np.array(sums)[:, np.newaxis, np.newaxis]))
 
 
-def _starts(depth: int) -> IntArray:
-    """Return where each level begins among the bins of all levels, and where the last ends."""
-    return np.asarray(2 ** np.arange(2, depth + 2) - 4)
-
-
 def _bins(units: Units, by_unit: Bins) -> Bins:
     """Return the bins of all levels together."""
     columns = [
@@ -356,7 +351,7 @@ def _noise_of_increments(bins: Bins, first: IntArray) -> tuple[FloatArray, Float
 
 def _levels(units: Units, curve: Curve, bins: Bins, gap2: FloatArray, clusters: list[ClusterSums]) -> Levels:
     """Return the levels; `gap2` is the sum of w (f - g)^2."""
-    size, starts = units.size, _starts(units.depth)
+    size, starts = units.size, 2 ** np.arange(2, units.depth + 2) - 4  # the last is where the levels end
     levels, first = _divide(bins, starts), starts[:-1]
     square = _by_level(bins.residual_energy, first) / size
     error = _by_level(bins.error_energy, first)

@@ -620,10 +620,12 @@ def flip_scale(
     rest = sums - information * (common / noise)
     squares = float(rest @ rest)
     effective = squares**2 / float(np.sum(rest**4)) if squares > 1e-12 * own else float(count)
+    needed = const.FLIP_FEWEST[0] + const.FLIP_FEWEST[1] / max(count, const.FLIP_USUAL)
+    needed *= min(1.0, count / const.FLIP_USUAL)
     most = float(size @ information)
     if ratio <= 1e-9:
         reason = reason or "all labels are the same, which does not show how much clusters differ"
-    elif effective < _needed(count):
+    elif effective < needed:
         about = counted(max(round(effective), 1), "cluster")
         reason = reason or f"about {about} of {count:,} have nearly all that shows how much clusters differ"
     power = const.FLIP_POWER[0] + const.FLIP_POWER[1] / min(count, const.FLIP_MOST)
@@ -638,12 +640,6 @@ def far_tail(pvalue: float, doubt: float) -> float:
     if doubt <= 0 or not 0 < pvalue < 1:
         return pvalue
     return 2 * float(scipy.special.stdtr(1 / doubt, float(scipy.special.ndtri(pvalue / 2))))
-
-
-def _needed(count: int) -> float:
-    return (const.FLIP_FEWEST[0] + const.FLIP_FEWEST[1] / max(count, const.FLIP_USUAL)) * min(
-        1.0, count / const.FLIP_USUAL
-    )
 
 
 def _few(count: int) -> str:
