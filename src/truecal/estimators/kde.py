@@ -63,7 +63,7 @@ def kde(sample: Sample, *, norm: float, bandwidth: float | None = None) -> Estim
 
 
 def _default_bandwidth(sample: Sample) -> float:
-    rule = max(2 * sample.n, 1.0) ** -0.2
+    rule = float(max(2 * sample.n, 1.0) ** -0.2)
     width = rule * _deviation(sample.score, sample.positives)
     if width <= _STEP:
         width = rule * _deviation(sample.score, sample.count)
