@@ -62,10 +62,7 @@ def command(
         check_fraction("thresholds", one)
     require("jinja2", extra="app", purpose="The report")
     name = "standard input" if file == "-" else Path(file).name
-    target = output or Path(f"{name.partition('.')[0] or 'report'}.html")
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{target}: the report is an HTML page. Choose a name that ends in .html")
-    check_target(target, file)
+    target = _target(file, name, output)
     with stage("reading"):
         predictions = load(file, feature=(moment,) if moment else (), **reading)
         if moment:
@@ -88,6 +85,15 @@ def command(
         if result is not None:
             show(wrapped(result.verdict))
     say(f"wrote {target}")
+
+
+def _target(file: str, name: str, output: Path | None) -> Path:
+    """Return the path of the page, or refuse it."""
+    target = output or Path(f"{name.partition('.')[0] or 'report'}.html")
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{target}: the report is an HTML page. Choose a name that ends in .html")
+    check_target(target, file)
+    return target
 
 
 def _printable(by: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -436,7 +436,7 @@ def cell_error(cells: Cells, measure: Callable[[Sample], float]) -> float:
     if cells.exact:
         return 0.0
     # Where rows lie within cells matters as much with clusters as without, and layouts do not keep them.
-    cells = cells if cells.clusters is None else replace(cells, clusters=None)
+    cells = replace(cells, clusters=None)
     value, rng = measure(cells), np.random.default_rng(0)
     return _SAFETY * max(abs(measure(lay_out(cells, rng)) - value) for _ in range(_LAYOUTS))
 

@@ -241,11 +241,12 @@ class CalibrationMetric(Metric):
 
     def _blocks(self, target: Tensor, clusters: Tensor | None) -> Tensor | None:
         """Return the block of each row; None if there are no clusters."""
-        if (clusters is None) != (self.n_blocks is None):
-            problem = "needs n_blocks, in the constructor" if self.n_blocks is None else "is missing"
-            raise InputError(problem, argument="clusters")
-        if clusters is None or self.n_blocks is None:
+        if clusters is None:
+            if self.n_blocks is not None:
+                raise InputError("is missing", argument="clusters")
             return None
+        if self.n_blocks is None:
+            raise InputError("needs n_blocks, in the constructor", argument="clusters")
         if clusters.is_floating_point() or clusters.is_complex():
             raise InputError(f"must be whole numbers. Got {clusters.dtype} instead", argument="clusters")
         if clusters.shape == target.shape[:1]:

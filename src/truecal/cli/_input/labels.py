@@ -259,6 +259,22 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def _is_given(value: Any) -> bool:
+    return value is not None and value is not False and value != ()
+
+
+def _kind_of(given: dict[str, Any]) -> str:
+    """Return the function of `truecal.labels` that options ask for, or refuse them."""
+    asked = {kind: [name for name in names if name in given] for kind, (_, names, _) in _KINDS.items()}
+    (function, first), *others = [(kind, names[0]) for kind, names in asked.items() if names]
+    if others:
+        other = _option(others[0][1])
+        raise InputError(f"{_option(first)} and {other} describe different kinds of labels; give one of them")
+    if lacking := [_option(name) for name in _KINDS[function][2] if name not in given]:
+        raise InputError(f"needs {' and '.join(lacking)}", argument=_option(first))
+    return function
+
+
 @dataclass(frozen=True)
 class LabelKind:
     """How labels that are not the truth are made.
@@ -281,27 +297,10 @@ class LabelKind:
     def from_options(cls, options: dict[str, Any]) -> tuple[LabelKind | None, dict[str, Any]]:
         """Return the kind that options ask for, None if they ask for none, and the other options."""
         rest = {name: value for name, value in options.items() if name not in _OPTIONS}
-        given = {
-            name: value
-            for name, value in options.items()
-            if name in _OPTIONS and value not in ((), None, False)
-        }
-        # The first option that was given of each kind.
-        asked = {
-            kind: next(name for name in names if name in given)
-            for kind, (_, names, _) in _KINDS.items()
-            if any(name in given for name in names)
-        }
-        if not asked:
+        given = {name: options[name] for name in options if name in _OPTIONS and _is_given(options[name])}
+        if not given:
             return None, rest
-        (function, first), *others = asked.items()
-        if others:
-            other = _option(others[0][1])
-            raise InputError(
-                f"{_option(first)} and {other} describe different kinds of labels; give one of them"
-            )
-        if lacking := [_option(name) for name in _KINDS[function][2] if name not in given]:
-            raise InputError(f"needs {' and '.join(lacking)}", argument=_option(first))
+        function = _kind_of(given)
         arguments: dict[str, tuple[str, ...]] = {}
         settings: dict[str, Any] = {}
         for name, value in given.items():

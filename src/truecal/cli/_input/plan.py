@@ -97,17 +97,9 @@ def make_plan(
     numbers, odd = read_scores(frame, scores, reading)
     values = dict(zip(names_in_frame(scores), numbers, strict=True))
     own_scores, label = scores[:1] if as_models else scores, ""
-    if kind is not None:
-        several = len(own_scores) > 1
-        made_from, detected = kind.values(frame, None if several else reading.pos_label)
-        options = {"pos_label": reading.pos_label if several else None}
-    elif reading.multiclass == MULTILABEL:
-        made_from, options, detected = _several_labels(frame, columns, reading, scores)
-    else:
+    if kind is None and reading.multiclass != MULTILABEL:
         label = free_name(_plain(" or ".join(columns.label)), values, " (label)")
-        rules = LabelRules(frame, columns, reading)
-        truth, options = rules.read(own_scores)
-        made_from, detected = {label: truth}, rules.notes
+    made_from, options, detected = _labels(frame, columns, reading, kind, own_scores, label)
     values |= made_from
     values |= _of_rows(frame, columns)
     options["multiclass"] = reading.multiclass
@@ -129,6 +121,26 @@ def make_plan(
         options={name: value for name, value in options.items() if value is not None},
         notes=(*table.notes, *doubt, *columns.detected, *odd, *detected),
     )
+
+
+def _labels(
+    frame: Frame,
+    columns: Columns,
+    reading: Reading,
+    kind: LabelKind | None,
+    scores: Sequence[Field],
+    label: str,
+) -> tuple[dict[str, pl.Expr], dict[str, Any], Sequence[str]]:
+    """Return the columns that labels are made from, options of functions that take them, and what was detected."""
+    if kind is not None:
+        several = len(scores) > 1
+        made_from, detected = kind.values(frame, None if several else reading.pos_label)
+        return made_from, {"pos_label": reading.pos_label if several else None}, detected
+    if reading.multiclass == MULTILABEL:
+        return _several_labels(frame, columns, reading, scores)
+    rules = LabelRules(frame, columns, reading)
+    truth, options = rules.read(scores)
+    return {label: truth}, options, rules.notes
 
 
 def _several_labels(

@@ -120,19 +120,9 @@ def _rule_and_remedy(values: ScoreValues, n_outside: int, largest: float | None)
 
 def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading) -> list[str]:
     """Refuse fractions that are called something else; return notes on what is odd."""
-    option = "--percent" if reading.percent else f"--scale {scale:g}"
     if scale <= 1 or not values.n or values.high <= 0:
         return []
-    if values.is_mixed:
-        problem = f"has {counted(values.between, 'value')} between 0 and 1 and {values.above:,} above: some look like"
-        problem += f" fractions and others are on a scale of {scale:g}"
-        raise InputError(problem, argument=names, remedy="Write all of them on one scale.")
-    if 0.5 < values.high <= 1:
-        problem = f"has no value above 1 (the largest is {values.high:g}), so they look like fractions"
-        raise InputError(problem, argument=names, remedy=f"Leave out {option}.")
-    if scale == 100 and values.high == 10:
-        problem = "has no value above 10, and 10 itself, so they look like scores from 0 to 10"
-        raise InputError(problem, argument=names, remedy=f"Use --scale 10 instead of {option}.")
+    _refuse_other_scale(values, names, scale, "--percent" if reading.percent else f"--scale {scale:g}")
     if values.high <= 0.5 or (scale == 100 and values.high <= 10):
         limit, other = (0.5, "from 0 to 1") if values.high <= 0.5 else (10, "from 0 to 10")
         return [f"no value of {names} is above {limit:g}: are they {other}, and not on a scale of {scale:g}?"]
@@ -143,6 +133,20 @@ def _check_scale(values: ScoreValues, names: str, scale: float, reading: Reading
         )
         return [f"{less} from 1 to 2: are some of them probabilities, and not on a scale of {scale:g}?"]
     return []
+
+
+def _refuse_other_scale(values: ScoreValues, names: str, scale: float, option: str) -> None:
+    """Refuse values that are fractions, in part or all of them, or from 0 to 10."""
+    if values.is_mixed:
+        problem = f"has {counted(values.between, 'value')} between 0 and 1 and {values.above:,} above: some look like"
+        problem += f" fractions and others are on a scale of {scale:g}"
+        raise InputError(problem, argument=names, remedy="Write all of them on one scale.")
+    if 0.5 < values.high <= 1:
+        problem = f"has no value above 1 (the largest is {values.high:g}), so they look like fractions"
+        raise InputError(problem, argument=names, remedy=f"Leave out {option}.")
+    if scale == 100 and values.high == 10:
+        problem = "has no value above 10, and 10 itself, so they look like scores from 0 to 10"
+        raise InputError(problem, argument=names, remedy=f"Use --scale 10 instead of {option}.")
 
 
 def _check_logits(values: ScoreValues, names: str, n_columns: int) -> list[str]:
