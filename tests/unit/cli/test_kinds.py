@@ -169,6 +169,7 @@ def test_what_is_refused(file, data, tmp_path):
         (("measure", "--judge", "judge"), "--judge needs --gold"),
         (("measure", "--time", "t", "--event", "e"), "--time needs --horizon"),
         (("measure", "--sensitivity", "0.9"), "needs --specificity"),
+        (("measure", "--sensitivity", "0"), "--sensitivity needs --specificity"),  # 0 is given, too
         (("measure", "--label", "judge", "--judge", "verdict", "--gold", "gold"), "name the labels twice"),
         (("measure", *judged, "--predicted", "origin"), "--predicted cannot be combined"),
         (("measure", "--judge", "judge", "--gold", "nope"), "no column 'nope'"),
