@@ -456,8 +456,10 @@ def _change(part: OverTime, panel: _Frame) -> list[str]:
     """Return the beginning of the change, and its interval."""
     if part.change is None:
         return []
+    # A change before the end of the first window is drawn there, where the line is seen.
+    first, last = (_number(part.history[end].time) for end in (0, -1))
     low, start, high = (
-        panel.across(_number(time))
+        panel.across(min(max(_number(time), first), last))
         for time in (part.change.low_time, part.change.time, part.change.high_time)
     )
     size = f'width="{max(high - low, 1):.1f}" height="{panel.height:g}"'

@@ -111,3 +111,15 @@ def test_evidence_beyond_the_scale_from_the_first_window_on():
     alarm = float(re.search(r'<path class="alarm" d="M\S+ ([\d.]+)H', svg)[1])
     assert 18 < alarm < 18 + 120  # within its panel
     assert "nan" not in svg
+
+
+def test_a_change_before_the_end_of_the_first_window_is_seen():
+    """Nothing is drawn to the left of the first window, whose end is the first time."""
+    (rows,) = read_rows(RNG.random(3000) < P + 0.15, P)
+    part = assess_over_time(rows, np.datetime64("2026-03-01T00") + 3 * np.arange(3000), 0.05)
+    assert part.change.low_time < part.history[0].time
+    lines = re.findall(r'class="alarm solid" d="M([\d.-]+) .*?v', str(timeline(part)))
+    boxes = re.findall(r'class="since" x="([\d.-]+)"', str(timeline(part)))
+    left = points(timeline(part), "isotonic")[0, 0]
+    assert len(lines) == len(boxes) == 3
+    assert all(float(x) >= left for x in (*lines, *boxes))
