@@ -215,3 +215,8 @@ def test_the_scores_calibrate_what_gold_labels_are_drawn_from(data):
     np.testing.assert_allclose(chance.mean(), p.mean(), atol=1e-3)
     line = np.log(p / (1 - p))
     np.testing.assert_allclose(np.mean((chance - p) * line), 0, atol=2e-3)
+
+
+def test_an_empty_list_of_classes_is_refused():
+    with pytest.raises(InputError, match="labels"):
+        truecal.estimate(labels.soft([0.5, 0.2]), np.full((2, 3), 1 / 3), labels=[])

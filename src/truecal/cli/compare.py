@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal._lib.checks import check_fraction
 from truecal._lib.text import as_table, level
 from truecal.cli._options import Command, column_option, option, output_options, shared
 from truecal.cli._output import Output, as_notes, ends, stage, wrapped
@@ -49,6 +50,7 @@ def command(
 
     if not score:
         raise InputError(_TOO_FEW)
+    check_fraction("confidence_level", confidence_level)
     with stage("reading"):
         models = load(file, score=score, as_models=True, **reading)
     if len(models.models) < 2:

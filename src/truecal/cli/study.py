@@ -150,7 +150,8 @@ def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
 def _check_kind(argument: str, value: object, kind: Any, needed: str) -> None:
     """Refuse a value of another type."""
     if not isinstance(value, kind):
-        raise InputError(f"must be {needed}. Got {value!r} instead", argument=argument)
+        instead = "" if value is None else f". Got {value!r} instead"
+        raise InputError(f"must be {needed}{instead}", argument=argument)
 
 
 def _paper_names(chosen: Any) -> list[str]:

@@ -43,7 +43,7 @@ _LEFT_OUT = -1000
 _ROWS_AT_ONCE = 10**7
 
 #: Rows that show whether labels are counted from 1.
-_ENOUGH_ROWS = 10**5
+_ENOUGH_ROWS = 10**4
 
 _SUMS = ("count", "score_sum", "positives", "lower", *SQUARES)
 

@@ -110,14 +110,20 @@ def _named(data: Any, noun: str, *, first: int) -> dict[str, Any]:
     """
     if isinstance(data, Mapping):
         return {str(name): column for name, column in data.items()}
-    if hasattr(data, "columns"):
-        import narwhals as nw
-
-        frame = nw.from_native(data, eager_only=True)
-        return {name: frame[name] for name in frame.columns}
+    frame = _as_frame(data)
+    if frame is not None:
+        return {str(name): frame.get_column(name) for name in frame.columns}
     if isinstance(data, np.ndarray) and data.ndim == 2:
         return {f"{noun} {k}": column for k, column in enumerate(data.T, start=first)}
     return {str(getattr(data, "name", None) or noun): data}
+
+
+def _as_frame(data: Any) -> Any:
+    """Return a frame in memory as narwhals' frame; None for anything else."""
+    import narwhals as nw
+
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def _code(column: Any) -> tuple[list[Any], NDArray[np.intp]]:
@@ -239,8 +245,9 @@ def read_features(features: Any, n: int, *, n_bins: int | None = None) -> tuple[
     >>> age.levels, age.code
     (('20 to 40', '50 to 70'), array([0, 0, 0, 1, 1, 1]))
     """
-    if not any(hasattr(features, name) for name in ("items", "columns", "name")):
-        features = _as_objects(features)
+    if not isinstance(features, Mapping) and _as_frame(features) is None:
+        array = _as_objects(features)
+        features = array if array.ndim == 2 else features
     columns = {name: _as_objects(column) for name, column in _named(features, "feature", first=0).items()}
     if not columns:
         raise InputError("must have at least one column", argument="features")

@@ -399,7 +399,7 @@ def _read(
     classes = None if labels is None else _names_of_classes(labels)
     if isinstance(y_true, ImperfectLabels):
         common = _weights_and_clusters(sample_weight, weighting, clusters, len(proba))
-        chosen = _choose_score(y_true, proba, classes or names, multiclass, pos_label)
+        chosen = _choose_score(y_true, proba, names if classes is None else classes, multiclass, pos_label)
         return (_rows_of_pseudo_labels(y_true, *chosen, common),), None
     truth = Labels(y_true, len(proba))
     _refuse_other_order(names, truth.column_names)
@@ -467,7 +467,7 @@ def _choose_score(
         )
     if proba.ndim == 1:
         return proba, "P(y = 1)"
-    classes = names or list(range(proba.shape[1]))
+    classes = list(range(proba.shape[1])) if names is None else names
     check_classes(classes, proba.shape[1])
     k, target = event_of(classes, multiclass, pos_label)
     return proba.max(axis=1) if k is None else proba[:, k], target

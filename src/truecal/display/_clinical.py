@@ -343,7 +343,8 @@ class DecisionCurveDisplay(Display):
         last = min(axis_top(float(acting.max(initial=0.0))), float(x.max()))
         if shown:
             first, last = min(first, shown[0]), max(last, shown[1])
-        ax.set_xlim(first, last if last > first else first + 0.01)
+        last = last if last > first else first + 0.01
+        ax.set_xlim(first, last)
         if benefit:
             # Acting always falls without limit as the threshold rises; the part near the model matters.
             inside = (x >= first) & (x <= last)

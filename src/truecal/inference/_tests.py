@@ -132,8 +132,7 @@ def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generato
     worst, who = _worst_of(tests, question)
     whole = replace(
         worst,
-        n=sum(test.n for test in tests),
-        n_clusters=question.size_fields["n_clusters"],
+        **question.size_fields,
         component=f"{worst.component} ({who})",
         components=(),
         notes=impossible_labels(*question.samples),

@@ -150,7 +150,8 @@ def net_benefit(
     model, everyone = benefit.estimate(acting, last, odds), benefit.value(first, last, odds)
     # The gain over acting always is lost on the rows below the threshold; over acting never it is made above it.
     below = benefit.estimate(first, acting, odds)
-    gain = np.where(everyone > 0, -below[[0, 2, 1]], model)
+    # At the prevalence both are alike, and rounding must not decide.
+    gain = np.where(everyone > 1e-12, -below[[0, 2, 1]], model)
     # Recalibration changes what is done between the two thresholds.
     moved = benefit.estimate(np.minimum(acting, after), np.maximum(acting, after), odds, at_threshold=True)
     cost = np.where(after < acting, moved, -moved[[0, 2, 1]])

@@ -80,9 +80,9 @@ def _inside(limit: UpperLimit, units: Units, gap: FloatArray, place: IntArray) -
     smooth = total(place, weight * (gap - centre[place]) ** 2, n) / mass
     jump = _jumps(limit.gap, noise / limit.rows)
     several = limit.within > 0
-    # Halves by rows, of intervals with several scores.
+    # Halves by rows, of intervals with several scores; a row in the middle is in the first, whatever rounding says.
     before = np.cumsum(mass) - mass
-    half = 2 * place + (np.cumsum(weight) - weight / 2 - before[place] > mass[place] / 2)
+    half = 2 * place + (np.cumsum(weight) - weight / 2 - before[place] > (0.5 + 1e-9) * mass[place])
     part, residual = (total(half, values, 2 * n).reshape(n, 2) for values in (weight, units.residual[0]))
     kept = several & (part > 0).all(axis=1)
     step = np.diff(residual[kept] / part[kept], axis=1)[:, 0]

@@ -4,7 +4,6 @@ Under the hypothesis that every score is the probability that it states, labels 
 from the scores. A statistic of the cell sums of :math:`w (f - y)` therefore has a known null distribution: draw the
 labels again. If rows of a cluster depend on each other only the clusters can be resampled: the sums of each cluster are
 multiplied by a random sign (wild bootstrap with Rademacher weights), which needs symmetric sums and many clusters.
-`truecal.multiscale._null` has what is done where rare events make them skewed.
 
 References: Vaicenavicius et al. (2019), AISTATS; Liu (1988), Annals of Statistics 16, 1696-1708; Cameron, Gelbach,
 Miller (2008), Review of Economics and Statistics 90, 414-427.
@@ -142,7 +141,10 @@ class Null(ABC):
 
     @abstractmethod
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield blocks of residuals, of shape (draws, n_cells), under the null hypothesis."""
+        """Yield blocks of residuals, of shape (draws, n_cells), under the null hypothesis.
+
+        There are `n_resamples` in all, or every possible one if these are fewer.
+        """
 
     def moments(self, terms: FloatArray) -> tuple[float, float]:
         """Return mean and variance under the null hypothesis of the sum of squares of ``residual @ terms``."""

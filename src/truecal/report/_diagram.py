@@ -396,8 +396,9 @@ def timeline(part: OverTime) -> Markup:
         "each window": _around_zero(gaps),
         "all rows so far": _around_zero([*lower[half:], *upper[half:]]),
     }
-    single = times[0] == times[-1]  # which stands in the middle
-    span = (times[0] - single, times[-1] + single)
+    # A single time stands in the middle; far from 0 a time and the next number differ by more than 1.
+    margin = max(1.0, 1e-9 * abs(times[0])) if times[0] == times[-1] else 0.0
+    span = (times[0] - margin, times[-1] + margin)
     tops = (_TIME_TOP + place * (_TIME_HEIGHT + _BETWEEN) for place in range(3))
     panels = [
         _Frame(_CURVE_LEFT, top, _CURVE_WIDTH, _TIME_HEIGHT, *span, *ends)

@@ -163,6 +163,8 @@ def part(where: str, title: str) -> Callable[[Callable[[Settings], Outcome]], Pa
     return make
 
 
+#: Columns of the table of comparisons, after the part and its place in the paper.
+_COLUMNS = ("quantity", "published", "reproduced", "error", "agrees", "note")
 _COMPARISON_HEAD = "---\norphan: true\n---\n\n# Every comparison\n\n"
 
 
@@ -217,7 +219,7 @@ def write_summary(names: Iterable[str], settings: Settings, command: str) -> Rec
     """Write ``comparison.csv`` and ``manifest.json`` over the parts that are finished, and return the comparisons."""
     records = [record for name in names if (record := _read_record(name, settings)) is not None]
     rows = [
-        {"part": record["part"], "where": record["where"], **comparison}
+        {"part": record["part"], "where": record["where"], **{name: comparison[name] for name in _COLUMNS}}
         for record in records
         for comparison in record["comparisons"]
     ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from truecal.data import read_rows
-from truecal.data.groups import split_rows, split_sample
+from truecal.data.groups import read_features, split_rows, split_sample
 from truecal.exceptions import InputError
 
 
@@ -88,3 +88,28 @@ def test_each_group_has_the_sample_of_its_rows_unless_it_has_no_weight():
         (0, [0.4], 2),
         (1, [0.2, 0.4], 4),
     ]
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "pandas", "whole numbers", "polars", "tensor"])
+def test_columns_of_features_in_any_form(kind):
+    values = np.arange(12).reshape(6, 2)
+
+    class Tensor:  # an array of another library, whose attribute `name` is no name
+        name = None
+
+        def __array__(self, dtype=None, copy=None):
+            return values
+
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    features = {
+        "array": values,
+        "list": values.tolist(),
+        "pandas": pandas.DataFrame(values, columns=["a", "b"]),
+        "whole numbers": pandas.DataFrame(values),
+        "polars": polars.DataFrame(values, schema=["a", "b"]),
+        "tensor": Tensor(),
+    }[kind]
+    found = read_features(features, 6, n_bins=2)
+    names = {"pandas": ["a", "b"], "polars": ["a", "b"], "whole numbers": ["0", "1"]}
+    assert [one.name for one in found] == names.get(kind, ["feature 0", "feature 1"])
+    assert all(one.code.tolist() == [0, 0, 0, 1, 1, 1] for one in found)

@@ -137,3 +137,8 @@ def test_a_legend_is_inside_the_saved_picture(predictions):
     box = display.ax_.get_legend().get_window_extent()
     assert box.y0 >= 0
     assert box.y1 <= display.ax_.get_window_extent().y0
+
+
+def test_a_decision_curve_of_scores_below_all_thresholds_is_drawn():
+    display = DecisionCurveDisplay.from_predictions(np.arange(50) % 5 == 0, np.full(50, 1e-9))
+    assert np.isfinite(display.ax_.get_ylim()).all()

@@ -96,3 +96,15 @@ def test_odd_data():
         curve = net_benefit(y, p)
         assert np.isfinite(curve.net_benefit).all()
         assert np.isfinite(curve.cost).all()
+
+
+def test_rounding_does_not_decide_at_the_prevalence():
+    """Acting always and never are alike there; which of two intervals the gain had depended on the last digit."""
+    rng = np.random.default_rng(0)
+    for n, events in ((200, 42), (100, 21), (50, 7), (400, 28)):
+        y = np.arange(n) < events
+        p = np.clip(0.5 * y + 0.5 * rng.random(n), 0, 1)
+        at, beside = truecal.net_benefit(y, p, thresholds=[events / n, events / n + 1e-9]), None
+        beside = slice(1, 2)
+        assert at.gain_low[0] == pytest.approx(at.gain_low[beside][0], abs=1e-6)
+        assert at.gain_high[0] == pytest.approx(at.gain_high[beside][0], abs=1e-6)

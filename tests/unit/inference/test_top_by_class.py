@@ -112,3 +112,12 @@ def test_refusals():
         truecal.calibration_test(y, p, method="em_bin", **BY_CLASS)
     with pytest.raises(truecal.InputError, match="is for calibration_error, estimate, confidence_interval"):
         truecal.weak_calibration(y, p, **BY_CLASS)
+
+
+def test_the_size_is_that_of_all_classes():
+    rng = np.random.default_rng(2)
+    proba = rng.dirichlet(np.ones(3), 300)
+    y, weight = rng.integers(0, 3, 300), rng.lognormal(size=300)
+    rows = {"y_true": y, "y_proba": proba, "multiclass": "top_by_class", "sample_weight": weight}
+    tested, found = truecal.calibration_test(**rows, n_resamples=19, rng=0), truecal.estimate(**rows)
+    assert (tested.n, tested.effective_size) == (found.n, found.effective_size)

@@ -120,6 +120,12 @@ def test_a_change_before_the_end_of_the_first_window_is_seen():
     assert part.change.low_time < part.history[0].time
     lines = re.findall(r'class="alarm solid" d="M([\d.-]+) .*?v', str(timeline(part)))
     boxes = re.findall(r'class="since" x="([\d.-]+)"', str(timeline(part)))
-    left = points(timeline(part), "isotonic")[0, 0]
+    left = float(re.search(r'<path class="isotonic" d="M([\d.]+) ', str(timeline(part)))[1])
     assert len(lines) == len(boxes) == 3
     assert all(float(x) >= left for x in (*lines, *boxes))
+
+
+def test_one_time_that_is_a_large_number_stands_in_the_middle():
+    (rows,) = read_rows(RNG.random(500) < P[:500], P[:500])
+    part = assess_over_time(rows, np.full(500, 1.7672256e18), 0.05)
+    assert "nan" not in str(timeline(part))

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from lzma import LZMAError
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -144,9 +145,11 @@ def _open_zip(source: str, path: Path, format: str | None, encoding: str | None)
                 raise InputError(f"{problem}: {listing(names)}" if names else problem, remedy=remedy)
             _check_unpacked(source, archive)
             with archive.open(names[0]) as member:
-                return _open_stream(source, member, format or format_by_name(Path(names[0])), encoding)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # damaged, or with a password
+                content = _keep(source, _chunks(member))
+    # Damaged, or with a password.
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, LZMAError) as error:
         raise InputError(f"{source} cannot be read as zip: {first_line(error)}") from error
+    return _open_content(source, content, format or format_by_name(Path(names[0])), encoding)
 
 
 def _open_sheet(source: str, path: Path) -> Table:

@@ -59,12 +59,12 @@ def load(
     **options: Any,
 ) -> Predictions:
     """Read the predictions that the options describe; `as_models`: several columns of scores are several models."""
-    table = open_table(file, input_format, encoding)
     if cells:
-        return _load_cells(table, **options)
+        return _load_cells(open_table(file, input_format, encoding), **options)
     kind, rest = LabelKind.from_options(options)
     columns = Columns(**{name: rest.pop(name) for name in _names(Columns) & rest.keys()})
     reading = Reading(**rest)
+    table = open_table(file, input_format, encoding)
     if kind is None:
         columns = columns.complete(table, logits=reading.logits)
     else:

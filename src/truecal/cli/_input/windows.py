@@ -269,6 +269,7 @@ def _gather(rows: list[dict[str, Any]], time: Any) -> Batch:
         "score": np.array([row["score"] for row in rows], dtype=np.float64),
     }
     if "cluster" in rows[0]:
-        columns["cluster"] = np.array([str(row["cluster"]) for row in rows])
-    columns["names"], columns["group"] = np.unique([row["group"] for row in rows], return_inverse=True)
+        columns["cluster"] = np.array([str(row["cluster"]) for row in rows], dtype=object)
+    number = {name: k for k, name in enumerate(dict.fromkeys(row["group"] for row in rows))}
+    columns["names"], columns["group"] = list(number), np.array([number[row["group"]] for row in rows])
     return Batch(time, _parts(columns, np.arange(len(rows))))

@@ -57,6 +57,16 @@ def test_a_damaged_archive_is_refused(tmp_path, text):
     assert "flipped.zip cannot be read as zip: Bad CRC-32" in refuse("measure", tmp_path / "flipped.zip")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_a_damaged_member_of_an_archive_is_refused(tmp_path, text, method):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as archive:
+        archive.writestr("a.csv", text * 50)
+    damaged = bytearray((tmp_path / "a.zip").read_bytes())
+    damaged[60:100] = bytes(40)
+    (tmp_path / "damaged.zip").write_bytes(damaged)
+    assert "damaged.zip cannot be read as zip" in refuse("measure", tmp_path / "damaged.zip")
+
+
 def test_a_spreadsheet_needs_an_extra_package(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "fastexcel", None)
     path = tmp_path / "a.xlsx"
