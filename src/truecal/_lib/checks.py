@@ -144,25 +144,35 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def unknown_option(name: str, owner: str, known: Iterable[str] = ()) -> InputError:
-    """Return the error for an option that `owner` does not have; it suggests the nearest one, or `rng` for a seed."""
+    """Return the error for an option that `owner` does not have, with the name that was probably meant."""
     options = list(known)
     listed = f". Its options: {', '.join(options)}" if options else ""
     return InputError(
         f"is not an option of {owner}{listed}",
         argument=name,
-        remedy=hint_at_seed(name) or did_you_mean(name, options),
+        remedy=hint_at_name(name) or did_you_mean(name, options),
     )
 
 
-def hint_at_seed(name: str) -> str | None:
-    """Return a hint to use `rng` for the seed options of other packages, or None.
+#: What to write instead of keywords of other packages.
+_HINTS = {
+    **dict.fromkeys(("seed", "random_state", "random_seed"), "Random seeds are passed as rng."),
+    **dict.fromkeys(("weight", "weights", "sample_weights"), "Weights are passed as sample_weight."),
+    **dict.fromkeys(
+        ("confidence", "level", "alpha"), "For an interval use truecal.estimate(..., confidence_level=0.95)."
+    ),
+}
+
+
+def hint_at_name(name: str) -> str | None:
+    """Return a hint at the keyword that stands for one of another package, or None.
 
     Examples
     --------
-    >>> hint_at_seed("random_state")
+    >>> hint_at_name("random_state")
     'Random seeds are passed as rng.'
     """
-    return "Random seeds are passed as rng." if name in ("seed", "random_state", "random_seed") else None
+    return _HINTS.get(name)
 
 
 def _wrong(name: str, expected: str, value: object, hint: str | None = None) -> InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -27,7 +28,9 @@ def attach(package: str, init_file: str) -> tuple[Callable[[str], Any], Callable
 
     def get(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
+            )
         module, attribute = homes[name]
         if module == package:
             value: Any = importlib.import_module(f"{module}.{attribute}")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.checks import did_you_mean, hint_at_seed
+from truecal._lib.checks import did_you_mean, hint_at_name
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import (
     AGAINST_THE_REST,
@@ -499,7 +499,7 @@ def _rows_of_pseudo_labels(
 def _refuse_unknown(keywords: dict[str, Any]) -> None:
     """Reject unknown keywords that a function passed on."""
     for name in keywords:
-        hint = hint_at_seed(name) or did_you_mean(name, Reading.__annotations__)
+        hint = hint_at_name(name) or did_you_mean(name, Reading.__annotations__)
         raise TypeError(f"unexpected keyword argument {name!r}{f'. {hint}' if hint else ''}")
 
 

@@ -20,6 +20,9 @@ from truecal.inference.weak_calibration import Parameter
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: Width in inches that axes must exceed for the measures to leave the curve free.
+_WRITTEN = 2.5
+
 
 class CalibrationPlotDisplay(Display):
     """Observed against predicted risk, as clinical papers draw it, with O:E, intercept, slope, ICI and C statistic.
@@ -119,7 +122,7 @@ class CalibrationPlotDisplay(Display):
         outcomes : bool
             Whether to draw the predicted risks of rows with and without the event, below.
         text : bool
-            Whether to write the measures into the plot.
+            Whether to write the measures into the plot, if it is at least 2.5 inches wide.
         legend : bool
             Whether to draw a legend.
         **line
@@ -155,7 +158,7 @@ class CalibrationPlotDisplay(Display):
             self._draw_outcomes(ax, below, legend)
         if legend:
             draw.legend_below([below or ax], handles=ax.get_legend_handles_labels()[0], columns=3)
-        if text:
+        if text and draw.width_of(ax) > _WRITTEN:
             # Where the curve is not: above the diagonal, or below it if risks are too low.
             above = bool(np.nanmean(data.flexible - data.score) <= 0)
             corner = (0.03, 0.97, "top", "left") if above else (0.98, 0.03, "bottom", "right")
@@ -178,7 +181,7 @@ class CalibrationPlotDisplay(Display):
         ax.tick_params(labelbottom=False)
         ax.figure.align_ylabels([ax, below])
         if legend:
-            style: dict[str, Any] = {"transform": below.transAxes, "fontsize": "small", "rotation": 90}
+            style: dict[str, Any] = {"transform": below.transAxes, "fontsize": "small"}
             below.text(1.02, 1.0, "event", color=draw.RED, va="top", **style)
             below.text(1.02, 0.0, "none", color=draw.ink(), va="bottom", **style)
 

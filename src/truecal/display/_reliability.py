@@ -19,6 +19,7 @@ from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
 from truecal.estimators._registry import get_estimator
 from truecal.exceptions import InputError
+from truecal.inference.reliability import KINDS as CONFIDENCE_KINDS
 from truecal.inference.reliability import (
     ConfidenceBand,
     Reliability,
@@ -154,6 +155,8 @@ class ReliabilityDisplay(Display):
         {display}
         """
         check_choice("kind", kind, KINDS)
+        if confidence is not None:
+            check_choice("confidence", confidence, CONFIDENCE_KINDS)
         drawing, reading = cls._split(options)
         generator = as_generator(rng)
 

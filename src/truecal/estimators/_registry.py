@@ -107,6 +107,9 @@ class EstimatorSpec:
     largest: str | None = None
     fixed_norm: float | None = None
 
+    def __repr__(self) -> str:
+        return f"<EstimatorSpec {self.name}: {self.summary}>"
+
     def check_options(self, options: Iterable[str]) -> None:
         """Raise InputError for options that the estimator does not have.
 

@@ -209,7 +209,8 @@ def read_labels(
     # scikit-learn's checks look for the words "Unknown label type".
     if truth.values.dtype.kind == "f" and (truth.values != np.floor(truth.values)).any():
         wrong = truth.values != np.floor(truth.values)
-        raise bad_values(wrong, truth.values, "y", "fractional value", "(Unknown label type: continuous)")
+        rule, remedy = "(Unknown label type: continuous)", "Are labels and scores in the wrong order?"
+        raise bad_values(wrong, truth.values, "y", "fractional value", rule, remedy=remedy)
     sure = not questioned or scores.n_classes == 2 or truth.values.dtype.kind not in "OSTU"
     column, classes = truth.columns(scores.n_classes, classes=labels, names=scores.names, sorted_classes=sure)
     unnamed = labels is None and scores.names is None and scores.n_classes > 2

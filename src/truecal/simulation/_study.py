@@ -296,7 +296,9 @@ def bias_study(
     for choice in choices:
         if choice.spec.fixed_norm not in (None, norm):
             raise InputError(
-                f"must be {choice.spec.fixed_norm:g} for this alias of {choice.spec.name}", argument="norm"
+                f"must be {choice.spec.fixed_norm:g} for {' or '.join(map(repr, choice.spec.aliases))}",
+                argument="norm",
+                remedy=f"For other norms name the estimator {choice.spec.name!r}.",
             )
     if path is None:
         return _Plan(populations, sizes, choices, repeats, norm, _seed(rng)).run([], None, n_jobs, progress)

@@ -23,6 +23,13 @@ def test_an_unknown_name_is_an_attribute_error():
         truecal.nonsense  # noqa: B018
 
 
+def test_python_suggests_the_name_that_is_meant():
+    done = subprocess.run(
+        [sys.executable, "-c", "import truecal; truecal.asess"], capture_output=True, text=True
+    )
+    assert "Did you mean: 'assess'?" in done.stderr
+
+
 def test_importing_loads_nothing_until_a_name_is_used():
     program = "import sys, truecal; assert 'numpy' not in sys.modules; truecal.estimate; assert 'numpy' in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

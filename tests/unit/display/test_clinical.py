@@ -36,6 +36,15 @@ def test_curves_groups_and_measures(predictions, ax):
     assert "event" in texts(display.outcomes_ax_)
 
 
+def test_words_cover_neither_each_other_nor_the_curve_of_a_small_plot(predictions):
+    ax = Figure(figsize=(3, 3.4), layout="constrained").subplots()
+    display = CalibrationPlotDisplay.from_predictions(*predictions, ax=ax)
+    display.figure_.draw_without_rendering()
+    assert texts(ax) == ""
+    event, none = (text.get_window_extent() for text in display.outcomes_ax_.texts)
+    assert event.y0 > none.y1
+
+
 def test_parts_can_be_left_out(predictions, ax):
     options = dict.fromkeys(("groups", "logistic", "outcomes", "text", "legend"), False)
     display = CalibrationPlotDisplay.from_predictions(*predictions).plot(ax, **options)

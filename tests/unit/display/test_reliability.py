@@ -124,6 +124,8 @@ def test_reliability_refuses_what_it_does_not_know(predictions):
         ReliabilityDisplay.from_predictions(*predictions, kind="bin")
     with pytest.raises(ValueError, match="scale must be one of"):
         ReliabilityDisplay.from_predictions(*predictions, scale="log")
+    with pytest.raises(ValueError, match="confidence must be one of 'pointwise', 'simultaneous'"):
+        ReliabilityDisplay.from_predictions(*predictions, confidence="honest")
     with pytest.raises(ValueError, match="Got 'bars' instead"):
         ReliabilityDisplay(reliability_curve(as_sample(*predictions), band=False), kind="bars")
 

@@ -90,6 +90,10 @@ def test_a_new_estimator_is_one_function(registry):
     assert share.__name__ == "share"
 
 
+def test_the_list_is_legible():
+    assert repr(get_estimator("ks")).startswith("<EstimatorSpec ks: Largest cumulative difference")
+
+
 def test_a_name_belongs_to_one_module(registry):
     with pytest.raises(ValueError, match=r"'ew_bin' is already registered by truecal\.estimators\.bin"):
         register_estimator("ew_bin", summary="Another.", reference="This test")(

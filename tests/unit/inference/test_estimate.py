@@ -123,6 +123,8 @@ def test_bad_parameters_name_themselves(golden):
         ({"n_bins": 10}, "n_bins is not an option of multiscale"),
         ({"estimator": "ks", "n_bins": 10}, "n_bins is not an option of ks"),
         ({"bandwidth": 0.1}, "bandwidth is not an option of multiscale"),
+        ({"weights": [1, 2]}, "weights is not an option .* Weights are passed as sample_weight"),
+        ({"confidence": 0.95}, "confidence is not an option .* confidence_level=0.95"),
         ({"multiclass": "tops"}, r"multiclass must be one of 'top', 'classwise'.*Did you mean 'top'"),
     ]:
         with pytest.raises(ValueError, match=says):

@@ -61,7 +61,7 @@ def test_probabilities_passed_as_logits():
         (["a", "a", "a"], r"y has 1 different label \('a'\)"),
         (
             [0.0, 0.5, 1.0],
-            r"y has 1 fractional value \(Unknown label type: continuous\) \(first at row 1: 0.5\)",
+            r"y has 1 fractional value \(Unknown label type: continuous\) \(first at row 1: 0.5\)\. .*wrong order",
         ),
         ([0.0, np.nan, 1.0], r"y has 1 missing \(NaN\) label \(first at row 1"),
         ([[1, 1], [0, 1], [1, 0]], "y has 1 row without a single 1"),

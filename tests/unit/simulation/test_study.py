@@ -223,7 +223,7 @@ def test_two_studies_cannot_write_the_same_file(tmp_path):
 
 def test_an_alias_with_another_norm_than_the_study_is_refused():
     settings = {"estimators": ["ece"], "sizes": [20], "repeats": 3, "rng": 0}
-    with pytest.raises(InputError, match="norm must be 1 for this alias of ew_bin"):
+    with pytest.raises(InputError, match=r"norm must be 1 for 'ece'\. .* 'ew_bin'"):
         bias_study({"square": SQUARE}, **settings)
     (row,) = bias_study({"square": SQUARE}, norm=1, **settings).rows
     assert (row["estimator"], row["norm"]) == ("ew_bin", 1)
