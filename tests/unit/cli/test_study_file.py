@@ -63,7 +63,7 @@ TABLE = START + "[populations.x]\n"
         ("sizes = [", "study.toml"),
         ("size = [1]", "Did you mean 'sizes'"),
         ("sizes = 3\nestimators = []", "sizes must be a list"),
-        ("sizes = [3]", r"""estimators must be a list such as \["em_sweep", "em_debias"\]$"""),
+        ("sizes = [3]", r"estimators must be a list such as .*\]\.$"),
         (START, "populations are missing"),
         (START + "paper = ['resnet']", "paper must be one of"),
         (START + "paper = 3", "paper must be"),
