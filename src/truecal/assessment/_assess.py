@@ -411,6 +411,8 @@ class _Asked:
             return Recalibration("identity", _leave(groups, classes))
         if sample.pseudo is not None:
             return Recalibration("identity", "Recalibrators are compared on true labels only.")
+        if sample.label.max() == 0 or sample.label.min() == 1:
+            return Recalibration("identity", "Recalibrators need rows of both outcomes.")
         if not sample.counted or not sample.whole:  # also where every cluster counts the same
             return Recalibration("identity", "Recalibrators are not compared on weighted rows.")
         rows = recalibration_rows(sample, self.y_true, self.y_proba, **self.reading)

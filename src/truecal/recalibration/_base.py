@@ -79,7 +79,7 @@ class Recalibrator(ABC):
         Self
         """
         self._check_parameters()
-        read = read_scores(scores, self.input)
+        read = self._read(scores)
         if read.are_logits:
             check_logits(read)
         label, classes = read_labels(y, read)
@@ -102,7 +102,7 @@ class Recalibrator(ABC):
             exceptions = sys.modules.get("sklearn.exceptions")
             kind: type[Exception] = NotFittedError if exceptions is None else exceptions.NotFittedError
             raise kind(f"This {type(self).__name__} is not fitted yet. Call fit(scores, y) first.")
-        read = read_scores(scores, self.input)
+        read = self._read(scores)
         if read.n_columns != self.n_features_in_:
             raise InputError(
                 f"X has {read.n_columns} features, but {type(self).__name__} is expecting "
@@ -121,6 +121,9 @@ class Recalibrator(ABC):
             Scores, in the same form as for `fit`.
         """
         return self.fit(scores, y, sample_weight=sample_weight).transform(scores)
+
+    def _read(self, scores: ArrayLike) -> Scores:
+        return read_scores(scores, self.input)
 
     def _fit_read(
         self, scores: Scores, label: NDArray[np.intp], weight: FloatArray | None, classes: NDArray[Any]
