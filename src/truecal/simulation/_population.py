@@ -50,6 +50,7 @@ class Population:
 
     Examples
     --------
+    >>> from truecal.simulation import BetaScores, PowerCurve
     >>> population = Population(BetaScores(2.8, 0.05), PowerCurve(2))
     >>> round(population.true_error(), 6), round(population.true_error(norm=1), 6)
     (0.042359, 0.012759)
