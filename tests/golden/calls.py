@@ -59,12 +59,18 @@ def specs() -> list[tuple[str, bool]]:
     return [(spec.name, spec.norms != "none") for spec in truecal.list_estimators()]
 
 
+def rule_of(estimator: str) -> str:
+    """Return how values of an estimator are compared."""
+    iterative = ("multiscale", "smece", "kde", "overconfidence", "underconfidence")
+    return FIT if estimator in iterative else CLOSED
+
+
 def estimates() -> Iterator[Case]:
     kind = "estimates"
     slow = ("skce", "smece", "neighbor", "kde")
     for name, has_norm in specs():
         norms = ({"norm": 1}, {"norm": 2}) if has_norm else ({},)
-        rule = FIT if name in ("multiscale", "smece", "kde", "overconfidence", "underconfidence") else CLOSED
+        rule = rule_of(name)
         for norm in norms:
             for data in (
                 "square 300",
@@ -144,7 +150,7 @@ def small() -> Iterator[Case]:
                 kind,
                 "estimate",
                 data,
-                FIT if name in ("multiscale", "smece", "kde") else CLOSED,
+                rule_of(name),
                 estimator=name,
             )
     for data in (
@@ -222,12 +228,7 @@ def intervals() -> Iterator[Case]:
 def tests() -> Iterator[Case]:
     kind, function, n = "tests", "calibration_test", 99
     for name, has_norm in specs():
-        rule = resampled(
-            n,
-            base=FIT
-            if name in ("multiscale", "smece", "kde", "overconfidence", "underconfidence")
-            else CLOSED,
-        )
+        rule = resampled(n, base=rule_of(name))
         clustered = (
             ("overconfident 100 clusters",) if name in ("multiscale", "ks", "kuiper", "ew_bin") else ()
         )

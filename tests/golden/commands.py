@@ -8,6 +8,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Iterator
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,7 @@ def page_text(html: str) -> list[str]:
     )
     text = re.sub(r"<[^>]+>", " ", lines).replace("\0", "\n")
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?", "TIME", text)
+    text = re.sub(rf"(?<= on ){date.today()}(?=\.)", "TODAY", text)
     return [one for one in (re.sub(r"\s+", " ", line).strip() for line in text.splitlines()) if one]
 
 

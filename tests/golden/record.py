@@ -237,21 +237,26 @@ def differ(old: Any, new: Any, rule: Tolerance, place: str = "") -> Iterator[tup
         if not rule.same(old, new, re.sub(r"(\[\d\])+$", "", place)):
             yield place, old, new
     elif isinstance(old, str) and isinstance(new, str):
-        if not same_text(old, new, rule.pvalue):
+        if not same_text(old, new, rule):
             yield place, old, new
     elif type(old) is not type(new) or old != new:
         yield place, old, new
 
 
-def same_text(old: str, new: str, pvalue: float = 0.0) -> bool:
-    """Whether two texts agree but for one unit of the last digit of printed fractions, and one resample of p-values."""
+def same_text(old: str, new: str, rule: Tolerance) -> bool:
+    """Whether two texts agree but for one unit of the last digit of printed fractions, and one resample of p-values.
+
+    Numbers printed with all their digits, as `repr` does, agree as numbers do.
+    """
     if old == new:
         return True
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return False
     for a, b in zip(NUMBER.finditer(old), NUMBER.finditer(new), strict=True):
         unit = min(_unit(a[0]), _unit(b[0]))
-        allowed = max(unit, pvalue) if unit and old[: a.start()].endswith("p = ") else unit
+        if unit:
+            unit = max(unit, rule.relative * abs(_value(a[0])))
+        allowed = max(unit, rule.pvalue) if unit and old[: a.start()].endswith("p = ") else unit
         if a[0] != b[0] and abs(_value(a[0]) - _value(b[0])) > 1.01 * allowed:
             return False
     return True

@@ -3,7 +3,7 @@
 import pytest
 
 from golden.cases import CLOSED, FIT, resampled
-from golden.record import compare, plain, same_text
+from golden.record import Tolerance, compare, plain, same_text
 
 
 def found(old, new, rule=CLOSED):
@@ -54,7 +54,9 @@ def test_types_keys_and_cases():
         ("e 1.8e+05", "e 1.9e+05", True),
         ("1,000 rows", "1,001 rows", False),
         ("is wrong", "was wrong", False),
+        ("ici=0.1494358215353302", "ici=0.14943582153533072", True),
+        ("ici=0.1494358215353302", "ici=0.1494358218353302", False),
     ],
 )
 def test_texts(old, new, same):
-    assert same_text(old, new) == same
+    assert same_text(old, new, Tolerance(CLOSED)) == same
