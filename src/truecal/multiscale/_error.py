@@ -222,7 +222,7 @@ class Multiscale:
         if table is None or self.units.noise is not None:
             return FlipScale(1.0, 0.0)
         few = holders(self.units, table) < const.FEWEST_HOLDERS
-        known = "the rarer outcome occurs in too few clusters" if few else ""
+        known = "the rarer or less likely outcome occurs in too few clusters" if few else ""
         return flip_scale(self.score[table.unit], table.residual, table.weight, table.cluster, known)
 
     def error(self, norm: float = 2) -> float:
