@@ -50,7 +50,8 @@ class Curve:
     square : ndarray of shape (n_samples,)
         Debiased squared error under the curve; that of the beta curve is corrected for what the curve misses.
     support : ndarray of shape (n_samples,)
-        Twice the log-likelihood ratio against g = f; with clusters, a Wald statistic of the same distribution.
+        Twice the log-likelihood ratio against g = f; with clusters, a Wald statistic of the same distribution if that
+        is smaller.
     freedom : ndarray of shape (n_samples,)
         Its degrees of freedom, :math:`\operatorname{tr} H^{-1} J`.
     null_variance : ndarray of shape (n_samples,)
@@ -190,7 +191,10 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     mean = np.where(fitted, fits.mean[both], score)
     spread = mean * (1 - mean)
     if units.clusters is not None:
-        covariance, support, freedom = _with_clusters(units, units.clusters, ends, coefficients, inverse)
+        covariance, wald, freedom = _with_clusters(units, units.clusters, ends, coefficients, inverse)
+        # Dependent rows show no more than independent ones, whose likelihoods have a known ratio if noise is g (1 - g).
+        # A Wald statistic can: a curve that follows a few clusters leaves too little of how much they differ.
+        support = wald if cells.noise is not None else np.minimum(wald, support)
     else:
         # As squares: the inverse is huge along directions without information, where products leave rounding errors.
         noise = cells.weight2[:, np.newaxis] * spread if cells.noise is None else cells.noise[:, np.newaxis]

@@ -22,7 +22,7 @@ Sums in nested bins when the rows of a cluster depend on each other.
 
 Products of residuals count only if their rows belong to different clusters, so that :math:`m_2` and Q of a bin are sums
 over clusters of the squares of their sums. With :math:`e_{kc}` the residual sum of cluster c in bin k under the beta
-curve, the covariance of the bin sums is :math:`\sum_c e_{kc} e_{lc}`, corrected for the fitted parameters, and the
+curve, less what the cluster moves the fit by, the covariance of the bin sums is :math:`\sum_c e_{kc} e_{lc}`, and the
 variance of a level's increment is
 
 .. math:: \frac{2}{N^2} \sum_{c \ne c'} \Big(\sum_k a_k e_{kc} e_{kc'} - \sum_p a_p e_{pc} e_{pc'}\Big)^2 ,
@@ -449,16 +449,22 @@ class ClusterSums:
         Covariance of the bin sums of the beta curve's residuals.
     error : sparse array or ndarray, of shape (n_clusters, n_bins)
         Residual sum of each cluster in each bin under the beta curve.
+    scores, slope : ndarray of shape (n_clusters, 3) and (n_bins, 3)
+        What the fit takes out of these sums is the product of the two.
     """
 
     weight2: FloatArray
     residual2: FloatArray
     covariance: FloatArray
     error: Any
+    scores: FloatArray
+    slope: FloatArray
 
     def squares(self, factor: FloatArray) -> FloatArray:
-        """Return, for each cluster, the sum over bins of factor times its squared residual sum."""
-        return np.asarray(self.error**2 @ factor)
+        """Return, for each cluster, the sum over bins of factor times its squared residual sum, less the fit."""
+        weighted = factor[:, np.newaxis] * self.slope
+        taken = self.scores @ (self.slope.T @ weighted) - 2 * (self.error @ weighted)
+        return np.asarray(self.error**2 @ factor + np.vecdot(self.scores, taken))
 
 
 def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
@@ -480,12 +486,13 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
     found: list[ClusterSums] = []
     while True:
         weight2, residual2 = (np.asarray((matrix**2).sum(axis=0), np.float64) for matrix in matrices[:2])
-        found.insert(0, ClusterSums(weight2, residual2, covariance, matrices[2]))
+        found.insert(0, ClusterSums(weight2, residual2, covariance, matrices[2], scores, slope))
         if n_bins <= 4:
             return found
         n_bins = n_bins // 2
         matrices = [_coarser(matrix) for matrix in matrices]
         covariance = covariance.reshape(n_bins, 2, n_bins, 2).sum(axis=(1, 3))
+        slope = slope[0::2] + slope[1::2]
 
 
 def _coarser(matrix: Any) -> Any:
