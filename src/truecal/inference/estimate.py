@@ -202,7 +202,9 @@ def _measure(
     if confidence_level is not None:
         order = _check_interval(spec, norm, confidence_level)
     options = _options(spec, n_bins, rng, options)
-    question = ask(y_true, y_proba, n_bins=_bins_to_count(spec, options), **reading)
+    # An estimator that only needs sums over equal-width bins gets these, and no sorted rows.
+    counted = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.counting else None
+    question = ask(y_true, y_proba, n_bins=counted, **reading)
     estimates = [spec(sample, norm=norm, **options) for sample in question.samples]
     if spec.name == DEFAULT_ESTIMATOR:  # it, and its interval, take rows to be independent
         from truecal.inference.dependence import warn_of_dependence
@@ -250,11 +252,6 @@ def _options(
     if rng is not None and "rng" in spec.options:
         options = {"rng": rng, **options}
     return options if n_bins is None else {"n_bins": n_bins, **options}
-
-
-def _bins_to_count(spec: EstimatorSpec, options: dict[str, Any]) -> int | None:
-    """Return the number of equal-width bins of an estimator that only needs sums over them."""
-    return check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.counting else None
 
 
 def _with_intervals(
