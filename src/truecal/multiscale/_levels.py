@@ -38,7 +38,7 @@ confidence limits the variance :math:`\nu / (\nu - 2)` of Student's t with :math
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -274,15 +274,7 @@ def one_bin(units: Units) -> Level:
 
 def _bins(units: Units, by_unit: Bins) -> Bins:
     """Return the bins of all levels together."""
-    columns = [
-        by_unit.weight,
-        by_unit.weight2,
-        by_unit.residual,
-        by_unit.residual2,
-        by_unit.gap,
-        by_unit.error2,
-        by_unit.noise,
-    ]
+    columns = [getattr(by_unit, column.name) for column in fields(Bins)]
     n_bins = 2**units.depth
     tree = np.empty((len(columns), *by_unit.gap.shape[:-1], 2 * n_bins - 4))
     for row, values in zip(tree, columns, strict=True):
