@@ -24,13 +24,7 @@ from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.clusters import Clusters, variance_factor
 from truecal.data.question import as_sample, refuse_imperfect
 from truecal.data.sample import Sample
-from truecal.estimators._binning import (
-    EqualMass,
-    EqualWidth,
-    monotone_sweep,
-    partition,
-    summarize_bins,
-)
+from truecal.estimators._binning import EqualMass, EqualWidth, monotone_sweep, partition, summarize_bins
 from truecal.inference.dependence import are_single_rows
 from truecal.inference.resample import redraws
 from truecal.multiscale import Runs, analyse, enough_clusters

@@ -43,13 +43,7 @@ from truecal.recalibration import (
     VennAbersCalibration,
 )
 from truecal.recalibration._base import PredictsProba, Recalibrator
-from truecal.recalibration._contest import (
-    IDENTITY,
-    PROPER_SCORES,
-    CandidateScore,
-    Contest,
-    Criterion,
-)
+from truecal.recalibration._contest import IDENTITY, PROPER_SCORES, CandidateScore, Contest, Criterion
 from truecal.recalibration._fit_rows import FitRows
 from truecal.recalibration._scores import read_scores
 from truecal.recalibration._softmax import FEW_CLASSES
