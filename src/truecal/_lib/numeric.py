@@ -19,8 +19,6 @@ from truecal._lib.types import FloatArray
 
 IntArray = NDArray[np.intp]
 
-#: Bits of a number that is sorted.
-_KEY_BITS = 63
 #: Smaller than any nonzero gap.
 _TINY = 5e-324
 
@@ -183,9 +181,11 @@ def sum_pairs(
     """
     n = len(minor)
     if ((major[1:] < major[:-1]) | ((major[1:] == major[:-1]) & (minor[1:] < minor[:-1]))).any():
-        order, minor, major = _sort_pairs(minor, major)
+        order, _ = order_of(minor, int(minor.max()) + 1)
+        order = order[order_of(major[order], int(major.max()) + 1)[0]]
+        minor, major = minor[order], major[order]
         columns = [None if column is None else column[order] for column in columns]
-    start = first_of_pairs(minor, major)
+    start = np.flatnonzero((np.diff(minor, prepend=-1) != 0) | (np.diff(major, prepend=-1) != 0))
     if len(start) == n:
         return minor, major, [np.ones(n) if column is None else column for column in columns]
     lengths = run_ends(start, n) - start
@@ -193,41 +193,6 @@ def sum_pairs(
         lengths.astype(np.float64) if column is None else np.add.reduceat(column, start) for column in columns
     ]
     return minor[start], major[start], sums
-
-
-def _sort_pairs(minor: NDArray[Any], major: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the order that sorts by the second code, then the first, then the place; and both codes in it."""
-    bits_of_place, bits = len(minor).bit_length(), int(minor.max()).bit_length()
-    if bits_of_place + bits + int(major.max()).bit_length() > _KEY_BITS:
-        order, _ = order_of(minor, int(minor.max()) + 1)
-        order = order[order_of(major[order], int(major.max()) + 1)[0]]
-        return order, minor[order], major[order]
-    # All three packed into one number, which is much faster to sort than codes are to read in another order.
-    key = major.astype(np.int64)
-    key <<= bits
-    key |= minor
-    key <<= bits_of_place
-    key |= np.arange(len(minor))
-    key.sort()
-    order = key & ((1 << bits_of_place) - 1)
-    key >>= bits_of_place
-    minor = key & ((1 << bits) - 1)
-    key >>= bits
-    return order, minor, key
-
-
-def first_of_pairs(one: NDArray[Any], other: NDArray[Any]) -> IntArray:
-    """Return where pairs that differ from the one before begin.
-
-    Examples
-    --------
-    >>> first_of_pairs(np.array([1, 1, 1]), np.array([0, 0, 2]))
-    array([0, 2])
-    """
-    new = np.ones(len(one), dtype=np.bool_)
-    np.not_equal(one[1:], one[:-1], out=new[1:])
-    new[1:] |= other[1:] != other[:-1]
-    return np.flatnonzero(new)
 
 
 def rejects(pvalue: float, alpha: float) -> bool:
