@@ -75,11 +75,7 @@ class Curve:
 
     def __call__(self, score: FloatArray) -> FloatArray:
         """Return the curve at scores; it passes through certain scores that are right."""
-        return self.at(score, *self.logs(score))
-
-    def at(self, score: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the curve at scores whose logarithms are known; see `logs`."""
-        b = self.coefficients[:, :, np.newaxis]
+        b, (low, high) = self.coefficients[:, :, np.newaxis], self.logs(score)
         logit = (1 + b[:, 1]) * low
         logit += b[:, 0]
         logit -= (1 + b[:, 1 if self.logistic else 2]) * high
@@ -159,12 +155,6 @@ class Ends:
     def through(self, score: FloatArray, mean: FloatArray) -> FloatArray:
         """Let a curve, whose values are `mean`, pass through the scores that are certain and right."""
         return np.where(self.right(score), score, mean)
-
-
-def curves_at(logistic: Curve, beta: Curve, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both curves at scores; without saturation they need the same logarithms."""
-    logs = logistic.logs(score)
-    return logistic.at(score, *logs), beta.at(score, *(beta.logs(score) if np.any(beta.saturation) else logs))
 
 
 def fit_curves(units: Units) -> tuple[Curve, Curve]:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Block, Sample
 from truecal.multiscale import _constants as const
-from truecal.multiscale._curves import Curve, curves_at, fit_curves
+from truecal.multiscale._curves import Curve, fit_curves
 from truecal.multiscale._evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
 from truecal.multiscale._intervals import cut_scores, holders, make_upper
 from truecal.multiscale._levels import Level, Levels, make_levels, one_bin
@@ -464,7 +464,7 @@ def analyse_many(score: FloatArray, label: FloatArray) -> SquaredErrors | None:
 def squared_errors(units: Units) -> SquaredErrors:
     """Fit the curves, sum in bins, and weigh the evidence."""
     logistic, beta = fit_curves(units)
-    gap, mean = _evaluate(lambda score: curves_at(logistic, beta, score), units.score)
+    gap, mean = _evaluate(lambda score: (logistic(score), beta(score)), units.score)
     np.subtract(units.score, gap, out=gap)  # the logistic curve is not needed again
     gaps = gap, units.score - mean
     levels = make_levels(units, beta, mean)
