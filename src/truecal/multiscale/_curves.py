@@ -286,16 +286,10 @@ def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tupl
     """
     log_low = np.log(low[:, np.newaxis] + saturations[:, np.newaxis])
     log_high = np.log(high[:, np.newaxis] + saturations[:, np.newaxis])
-    n_samples, n_curves, n_scores = log_low.shape
-    offset = np.empty((n_samples, 1 + n_curves, n_scores))
-    np.subtract(log_low, log_high, out=offset[:, 1:])
-    offset[:, 0] = offset[:, 1]
-    design = np.empty((n_samples, 1 + n_curves, 3, n_scores))
-    design[:, :, 0] = 1.0
-    design[:, 0, 1], design[:, 0, 2] = offset[:, 0], 0.0
-    design[:, 1:, 1] = log_low
-    np.negative(log_high, out=design[:, 1:, 2])
-    return design, offset
+    logit, ones = log_low - log_high, np.ones_like(log_low)
+    logistic = np.stack([ones[:, :1], logit[:, :1], np.zeros_like(logit[:, :1])], axis=2)
+    design = np.concatenate([logistic, np.stack([ones, log_low, -log_high], axis=2)], axis=1)
+    return design, np.concatenate([logit[:, :1], logit], axis=1)
 
 
 def _expit(logit: FloatArray) -> FloatArray:
