@@ -76,9 +76,7 @@ class Curve:
     def __call__(self, score: FloatArray) -> FloatArray:
         """Return the curve at scores; it passes through certain scores that are right."""
         b, (low, high) = self.coefficients[:, :, np.newaxis], self.logs(score)
-        logit = (1 + b[:, 1]) * low
-        logit += b[:, 0]
-        logit -= (1 + b[:, 1 if self.logistic else 2]) * high
+        logit = (1 + b[:, 1]) * low + b[:, 0] - (1 + b[:, 1 if self.logistic else 2]) * high
         return self.ends.through(score, _expit(logit))
 
     def logs(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -293,11 +291,8 @@ def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tupl
 
 
 def _expit(logit: FloatArray) -> FloatArray:
-    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, become -700 in place."""
-    np.maximum(logit, -700.0, out=logit)
-    mean = np.exp(-logit)
-    mean += 1
-    return np.reciprocal(mean, out=mean)
+    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, count as -700."""
+    return np.asarray(1 / (1 + np.exp(-np.maximum(logit, -700.0))))
 
 
 def _squares(design: FloatArray, weight: FloatArray) -> FloatArray:

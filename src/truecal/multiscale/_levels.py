@@ -82,9 +82,7 @@ class Bins:
         """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
         square = self.weight**2
         pairs = square - self.weight2
-        square *= 1e-9
-        pairs[pairs <= square] = 0.0
-        return pairs
+        return np.where(pairs > 1e-9 * square, pairs, 0.0)
 
     @cached_property
     def alone(self) -> BoolArray:
@@ -108,16 +106,12 @@ class Bins:
     @cached_property
     def residual_energy(self) -> FloatArray:
         """m u of each bin, for the residuals score - label."""
-        energy = self.residual**2 - self.residual2
-        energy *= self.factor
-        return energy
+        return (self.residual**2 - self.residual2) * self.factor
 
     @cached_property
     def error_energy(self) -> FloatArray:
         """m u of each bin, for the residuals label - g of the beta curve."""
-        energy = (self.gap - self.residual) ** 2 - self.error2
-        energy *= self.factor
-        return energy
+        return ((self.gap - self.residual) ** 2 - self.error2) * self.factor
 
     @cached_property
     def mean_residual(self) -> FloatArray:
@@ -132,11 +126,7 @@ class Bins:
     @cached_property
     def noise_density(self) -> FloatArray:
         """Squared noise over m, or 0 where a row is alone: without the pairs of a row with itself."""
-        density = self.noise**2
-        density *= self.inverse_weight()
-        if self.any_alone:
-            density[self.alone] = 0.0
-        return density
+        return np.where(self.alone, 0.0, self.noise**2 * self.inverse_weight())
 
 
 @dataclass(frozen=True, eq=False)
