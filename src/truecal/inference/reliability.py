@@ -258,19 +258,17 @@ def _noise(sample: Sample, bins_start: IntArray) -> FloatArray:
     It is :math:`\sum w^2 f (1 - f)`, times the ratio of squared residuals to this in the bin, which is not 1 if weights
     depend on labels, as where negatives were left out. One more row in each bin has the ratio 1.
     """
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, bins_start))
+
     bin_of = np.searchsorted(bins_start, np.arange(len(sample)), side="right") - 1
-    model = sample.weight2 * sample.score * (1 - sample.score)
-    rate, score = (
-        np.add.reduceat(values, bins_start) / np.add.reduceat(sample.count, bins_start)
-        for values in (sample.positives, sample.score_sum)
-    )
-    centre = np.clip(sample.score + (rate - score)[bin_of], 0.0, 1.0)
+    model, count = sample.weight2 * sample.score * (1 - sample.score), total(sample.count)
+    shift = total(sample.positives) / count - total(sample.score_sum) / count
+    centre = np.clip(sample.score + shift[bin_of], 0.0, 1.0)
     observed = (sample.weight2 - sample.positives2) * centre**2 + sample.positives2 * (1 - centre) ** 2
-    expected = np.add.reduceat(model, bins_start)
-    rows = np.add.reduceat(sample.count, bins_start) ** 2 / np.add.reduceat(sample.weight2, bins_start)
-    ratio = (np.add.reduceat(observed, bins_start) + expected / rows) / np.maximum(
-        expected * (1 + 1 / rows), 1e-300
-    )
+    expected, rows = total(model), count**2 / total(sample.weight2)
+    ratio = (total(observed) + expected / rows) / np.maximum(expected * (1 + 1 / rows), 1e-300)
     return np.asarray(model * ratio[bin_of])
 
 
