@@ -305,10 +305,8 @@ def resampled_aic(sample: Sample, resamples: int, seed: int) -> FloatArray:
 
 
 def _rows(settings: Settings, name: str, spread: FloatArray) -> Records:
-    theirs, ours = (
-        data.printed_models()[name],
-        {row["name"]: row for row in data.real_fits(settings)[name].glm_table},
-    )
+    theirs = data.printed_models()[name]
+    ours = {row["name"]: row for row in data.real_fits(settings)[name].glm_table}
     rows = []
     for model, sd in zip(MODELS, spread, strict=True):
         row: dict[str, Any] = {"set": name, "model": model}
