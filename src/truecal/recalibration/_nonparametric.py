@@ -239,13 +239,12 @@ class VennAbersCalibration(PerClassRecalibrator):
     maps_: tuple[VennAbersMap, ...]
 
     def _fit_map(self, column: Column, label: NDArray[np.bool_], weight: FloatArray | None) -> VennAbersMap:
-        score, group = np.unique(column.probability.astype(np.float64), return_inverse=True)
-        w = np.ones(len(label)) if weight is None else weight
-        count, positives = (np.bincount(group, one).astype(np.float64) for one in (w, w * label))
+        sample = Sample.from_rows(label, column.probability, weight)
+        count, positives = sample.count, sample.positives
         one = np.append(with_a_positive(count, positives), 1.0)
         # Label 0 in one order is label 1 in the other.
         zero = np.append(1 - with_a_positive(count[::-1], (count - positives)[::-1]), 0.0)[::-1]
-        return VennAbersMap(score, zero, one)
+        return VennAbersMap(sample.score, zero, one)
 
 
 def with_a_positive(count: FloatArray, positives: FloatArray) -> FloatArray:
