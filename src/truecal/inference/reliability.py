@@ -24,7 +24,7 @@ from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.clusters import Clusters, variance_factor
 from truecal.data.question import as_sample, refuse_imperfect
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualMass, EqualWidth, monotone_sweep, partition, summarize_bins
+from truecal.estimators._binning import EqualMass, EqualWidth, cut, monotone_sweep, partition
 from truecal.inference.dependence import are_single_rows
 from truecal.inference.resample import redraws
 from truecal.multiscale import Runs, analyse, enough_clusters
@@ -171,16 +171,15 @@ def reliability_curve(
     tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
     rows = sample.dependence
     band = check_flag("band", band) and enough_clusters(rows.n_clusters, rows.effective_number)
-    cut = partition(rule, n_bins)
-    bins, rates = summarize_bins(sample, cut), Runs(sample, cut.start)
-    start = _block_starts(sample, cut.start)
+    division, bins = cut(rule, n_bins)
+    rates, start = Runs(sample, division.start), _block_starts(sample, division.start)
     blocks = sample if len(start) == len(sample) else sample.merge_groups(start)
     curves, means = np.full((2, len(blocks)), np.nan), np.full((2, len(bins)), np.nan)
     if band:
         draws = _consistent_sums(
-            sample, start, cut.start, rates.widening(tail), n_resamples, as_generator(rng)
+            sample, start, division.start, rates.widening(tail), n_resamples, as_generator(rng)
         )
-        curves, means = _quantiles(blocks, np.searchsorted(start, cut.start), draws, (tail, 1 - tail))
+        curves, means = _quantiles(blocks, np.searchsorted(start, division.start), draws, (tail, 1 - tail))
     # The isotonic fit is that of all scores; a block shows its mean.
     fitted = sample.isotonic * sample.count
     interval = rates.limits(tail)

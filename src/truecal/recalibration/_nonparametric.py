@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualMass, EqualWidth, partition, summarize_bins
+from truecal.estimators._binning import EqualMass, EqualWidth, cut
 from truecal.recalibration._base import PerClassRecalibrator
 from truecal.recalibration._scores import Column
 
@@ -160,16 +160,16 @@ class HistogramBinning(PerClassRecalibrator):
         sample = Sample.from_rows(label, column.probability, weight)
         if self.strategy == "width":
             rule = EqualWidth(sample)
-            bins = partition(rule, self.n_bins)
+            division, bins = cut(rule, self.n_bins)
             values = np.full(self.n_bins, np.nan)
-            values[rule.index(bins.start, self.n_bins)] = summarize_bins(sample, bins).mean_label
+            values[rule.index(division.start, self.n_bins)] = bins.mean_label
             return BinMap(np.arange(1, self.n_bins) / self.n_bins, values, round_edges=True)
-        bins = partition(EqualMass(sample), self.n_bins)
+        _, bins = cut(EqualMass(sample), self.n_bins)
         below, above = bins.upper[:-1], bins.lower[1:]
         middle = (below + above) / 2
         # Between neighbouring floats there is no middle; a rounded one may fall on the lower score.
         edges = np.where(middle > below, middle, above)
-        return BinMap(edges, summarize_bins(sample, bins).mean_label, round_edges=False)
+        return BinMap(edges, bins.mean_label, round_edges=False)
 
 
 @dataclass(frozen=True, eq=False)
