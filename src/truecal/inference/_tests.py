@@ -189,7 +189,7 @@ def _null_of_pseudo_labels(pseudo: PseudoLabels, scale: float) -> multiscale.Nul
     weight = pseudo.weight if scale == 1 else pseudo.weight * scale
     rows = pseudo.score, weight * (pseudo.score - pseudo.value), weight
     if len(weight) > _MANY_ROWS:
-        return multiscale.RowNull(*rows, scaled=not pseudo.may_vary_less)
+        return multiscale.RowNull(*rows, scaled=pseudo.votes <= 1)
     return _random_signs(pseudo, *rows, np.arange(len(weight)))
 
 
@@ -197,7 +197,7 @@ def _random_signs(pseudo: PseudoLabels | None, *rows: Any) -> multiscale.Cluster
     """Return random signs of clusters, or of rows; labels that are not the truth are not 0 and 1."""
     if pseudo is None:
         return multiscale.ClusterNull(*rows)
-    return multiscale.ClusterNull(*rows, binary=False, scaled=not pseudo.may_vary_less)
+    return multiscale.ClusterNull(*rows, binary=False, scaled=pseudo.votes <= 1)
 
 
 def _excess_of(sample: Sample) -> float:

@@ -334,7 +334,8 @@ class Multiscale:
         """Return what upper limits need; the intervals are fixed before the labels are looked at."""
         n_distinct, most = len(self.sample), self.sample.dependence.effective_number
         place = cut_scores(self.score, self.weight, n_distinct, resolution, most)
-        limit = make_upper(self.units, self.found.gaps[1][0], place, n_distinct)
+        votes = 1.0 if self.sample.pseudo is None else self.sample.pseudo.votes
+        limit = make_upper(self.units, self.found.gaps[1][0], place, n_distinct, votes)
         # Error that was found on finer scales is error inside intervals.
         levels = [self.found.levels.levels[number] for number in self.found.blocks.levels]
         finer = [
