@@ -220,3 +220,42 @@ def test_the_scores_calibrate_what_gold_labels_are_drawn_from(data):
 def test_an_empty_list_of_classes_is_refused():
     with pytest.raises(InputError, match="labels"):
         truecal.estimate(labels.soft([0.5, 0.2]), np.full((2, 3), 1 / 3), labels=[])
+
+
+# --- What labels that hardly vary can show -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        labels.misclassified(np.zeros(30), sensitivity=0.999, specificity=0.999),
+        labels.censored([0.5] + [5.0] * 29, np.zeros(30), horizon=1.0, strata=1),
+    ],
+    ids=["misclassified", "censored"],
+)
+@pytest.mark.parametrize("limit", [0.05, 0.1])
+def test_no_event_is_no_certainty(label, limit):
+    """All labels are alike, as happens with this probability: their variance in the sample is no guide."""
+    score = 0.02 + np.arange(30) * 1e-5
+    assert (
+        truecal.calibration_test(label, score, at_most=limit).pvalue >= 0.9 * (1 - score.max() - limit) ** 30
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("votes", [None, 5])
+def test_a_few_fractions_that_meet_their_scores_show_nothing(n, votes):
+    score = [0.2, 0.4, 0.6][:n]
+    assert truecal.calibration_test(labels.soft(score, votes), score, at_most=0.1).pvalue > 0.05
+
+
+def test_many_votes_do_not_make_more_scores():
+    """The error is that of scores which a tenth of rows have: how many are in the sample varies as rows do."""
+    rng, passed, error = np.random.default_rng(3), 0, 0.3 * 0.1**0.5
+    for _ in range(60):
+        off = rng.random(100) < 0.1
+        score = np.where(off, 0.8, 0.3)
+        votes = rng.binomial(50, score - 0.3 * off)
+        test = truecal.calibration_test(labels.soft(votes / 50, 50), score, at_most=0.999 * error)
+        passed += test.pvalue <= 0.05
+    assert passed <= 6

@@ -58,6 +58,8 @@ _SCORE_END, _JUDGE_END, _CHANCE_END = 1e-4, 0.01, 1e-3
 #: Variances of labels are estimated in so many bins of scores at most, each with this many rows at least. They are
 #: shrunk towards a multiple of f (1 - f) as if that were known from this many rows more.
 _MOST_BINS, _ROWS_PER_BIN, _PRIOR_ROWS = 16, 60, 4.0
+#: Fewer rows may lie on a line by chance: their variance is at least that of true labels.
+_FEWEST_ROWS = 10
 #: Strata of the score for censoring: rows with a known outcome in each, and at most how many.
 _ROWS_PER_STRATUM, _MOST_STRATA = 50, 10
 #: A stratum needs this many rows at risk, and this probability of being uncensored, at the horizon.
@@ -174,8 +176,9 @@ class PseudoLabels:
         With a judge: how to draw gold labels again.
     nuisance : Nuisance or None
         Parameters that were estimated from other rows.
-    may_vary_less : bool
-        Whether they may vary less than true labels, as means of several annotators do.
+    votes : float
+        A row says as much as so many true labels at most: more than 1 for means of annotators, infinity for means of an
+        unknown number. The variance of a label at the rate q is at least q (1 - q) / votes.
     score, weight : ndarray of shape (n,)
         Scores and weights of the rows, in a sample; before that they are empty.
     """
@@ -186,7 +189,7 @@ class PseudoLabels:
     notes: tuple[str, ...] = ()
     gold: Gold | None = None
     nuisance: Nuisance | None = None
-    may_vary_less: bool = False
+    votes: float = 1.0
     score: FloatArray = field(default_factory=lambda: _NONE)
     weight: FloatArray = field(default_factory=lambda: _NONE)
 
@@ -470,12 +473,13 @@ class Soft(ImperfectLabels):
             "Soft labels are taken to be fractions of annotators, or frequencies, whose mean at a score is the rate of "
             "positives there. A model's probabilities are not: pass those with truecal.labels.judged."
         )
-        kind = "soft labels"
+        kind, votes = "soft labels", math.inf
         if self.n_annotators is not None:
+            votes = 1 / float(np.mean(1 / self.n_annotators))
             low, high = self.n_annotators.min(), self.n_annotators.max()
             kind += f" of {low:g} annotators" if low == high else f" of {low:g} to {high:g} annotators"
         variance = variance_by_score(self.fraction, score)
-        return PseudoLabels(self.fraction, variance, kind, (note,), may_vary_less=True)
+        return PseudoLabels(self.fraction, variance, kind, (note,), votes=votes)
 
 
 # --- Misclassification -----------------------------------------------------------------------------
@@ -653,7 +657,7 @@ def variance_by_score(value: FloatArray, score: FloatArray) -> FloatArray:
     Examples
     --------
     >>> variance_by_score(np.array([0.2, 0.4, 0.2, 0.4]), np.array([0.3, 0.3, 0.3, 0.3])).round(3)
-    array([0.013, 0.013, 0.013, 0.013])
+    array([0.21, 0.21, 0.21, 0.21])
     """
     place = _bins_of_equal_mass(score, max(1, min(_MOST_BINS, len(score) // _ROWS_PER_BIN)))
     n_bins = int(place.max()) + 1
@@ -669,6 +673,8 @@ def variance_by_score(value: FloatArray, score: FloatArray) -> FloatArray:
     model = total(score * (1 - score)) / count
     prior = model * float(rest.sum()) / max(float(count @ model), 1e-300)
     variance = (rest + _PRIOR_ROWS * prior) / (np.maximum(count - 2, 1.0) + _PRIOR_ROWS)
+    if len(score) < _FEWEST_ROWS:
+        variance = np.maximum(variance, model)
     return np.asarray(np.maximum(variance, 1e-9)[place])
 
 

@@ -76,14 +76,8 @@ class Curve:
 
     def __call__(self, score: FloatArray) -> FloatArray:
         """Return the curve at scores; it passes through certain scores that are right."""
-        return self.at(score, *self.logs(score))
-
-    def at(self, score: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the curve at scores whose logarithms are known; see `logs`."""
-        b = self.coefficients[:, :, np.newaxis]
-        logit = (1 + b[:, 1]) * low
-        logit += b[:, 0]
-        logit -= (1 + b[:, 1 if self.logistic else 2]) * high
+        b, (low, high) = self.coefficients[:, :, np.newaxis], self.logs(score)
+        logit = (1 + b[:, 1]) * low + b[:, 0] - (1 + b[:, 1 if self.logistic else 2]) * high
         return self.ends.through(score, _expit(logit))
 
     def logs(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -160,12 +154,6 @@ class Ends:
     def through(self, score: FloatArray, mean: FloatArray) -> FloatArray:
         """Let a curve, whose values are `mean`, pass through the scores that are certain and right."""
         return np.where(self.right(score), score, mean)
-
-
-def curves_at(logistic: Curve, beta: Curve, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both curves at scores; without saturation they need the same logarithms."""
-    logs = logistic.logs(score)
-    return logistic.at(score, *logs), beta.at(score, *(beta.logs(score) if np.any(beta.saturation) else logs))
 
 
 def fit_curves(units: Units) -> tuple[Curve, Curve]:
@@ -300,24 +288,15 @@ def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tupl
     """
     log_low = np.log(low[:, np.newaxis] + saturations[:, np.newaxis])
     log_high = np.log(high[:, np.newaxis] + saturations[:, np.newaxis])
-    n_samples, n_curves, n_scores = log_low.shape
-    offset = np.empty((n_samples, 1 + n_curves, n_scores))
-    np.subtract(log_low, log_high, out=offset[:, 1:])
-    offset[:, 0] = offset[:, 1]
-    design = np.empty((n_samples, 1 + n_curves, 3, n_scores))
-    design[:, :, 0] = 1.0
-    design[:, 0, 1], design[:, 0, 2] = offset[:, 0], 0.0
-    design[:, 1:, 1] = log_low
-    np.negative(log_high, out=design[:, 1:, 2])
-    return design, offset
+    logit, ones = log_low - log_high, np.ones_like(log_low)
+    logistic = np.stack([ones[:, :1], logit[:, :1], np.zeros_like(logit[:, :1])], axis=2)
+    design = np.concatenate([logistic, np.stack([ones, log_low, -log_high], axis=2)], axis=1)
+    return design, np.concatenate([logit[:, :1], logit], axis=1)
 
 
 def _expit(logit: FloatArray) -> FloatArray:
-    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, become -700 in place."""
-    np.maximum(logit, -700.0, out=logit)
-    mean = np.exp(-logit)
-    mean += 1
-    return np.reciprocal(mean, out=mean)
+    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, count as -700."""
+    return np.asarray(1 / (1 + np.exp(-np.maximum(logit, -700.0))))
 
 
 def _squares(design: FloatArray, weight: FloatArray) -> FloatArray:

@@ -34,8 +34,10 @@ from truecal.multiscale._units import ClusterUnits, IntArray, Units, inflation, 
 from truecal.multiscale._upper import BY_INTERVAL, UpperLimit
 
 
-def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) -> UpperLimit:
-    """Return what the upper limit of one sample needs."""
+def make_upper(
+    units: Units, gap: FloatArray, place: IntArray, n_distinct: int, votes: float = 1.0
+) -> UpperLimit:
+    """Return what the upper limit of one sample needs; a row says as much as `votes` true labels at most."""
     weight, score = units.weight[0], units.score[0]
     n = int(place[-1]) + 1
     mass = total(place, weight, n)
@@ -64,7 +66,7 @@ def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) 
         every_score=n == n_distinct,
     )
     if units.noise is not None:
-        limit = _with_noise(limit, units.noise[0], units, gap, place)
+        limit = _with_noise(limit, units.noise[0], units, gap, place, votes)
     if units.clusters is not None:
         limit = _with_clusters(limit, units, units.clusters, place)
     return replace(limit, inside=_inside(limit, units, gap, place)) if within.any() else limit
@@ -120,21 +122,24 @@ def _jumps(gap: FloatArray, variance: FloatArray) -> FloatArray:
 
 
 def _with_noise(
-    limit: UpperLimit, noise: FloatArray, units: Units, gap: FloatArray, place: IntArray
+    limit: UpperLimit, noise: FloatArray, units: Units, gap: FloatArray, place: IntArray, votes: float
 ) -> UpperLimit:
     """Return the limit for labels that are not the truth.
 
-    Their variance at the beta curve is given. At other rates it changes like that of 0 and 1, or less.
+    Their variance at the beta curve is given. At other rates it changes like that of 0 and 1, or less. Labels that
+    hardly vary in the sample, as where no event was seen, may still do so at the rate of a hypothesis.
     """
     n = len(limit)
     mass = limit.share * units.size
     rate = total(place, units.weight[0] * (units.score[0] - gap), n) / mass
     truth = np.maximum(rate * (1 - rate) - limit.within, 1e-9)
     # `mass` rows with true labels are as informative on average; variances are those of such rows.
-    variance = np.maximum(total(place, noise, n) / mass, 1e-9)
+    rows = np.minimum(mass, votes * limit.rows)
+    variance = np.maximum(total(place, noise, n) / mass * (rows / mass), 1e-9)
     ratio = np.minimum(variance / truth, 1.0)
     extra = np.maximum(variance - ratio * truth, 0.0)
-    return replace(limit, rows=mass, ratio=ratio, extra=extra, binary=False)
+    size = min(limit.size, units.size**2 / float(units.weight2.sum()))
+    return replace(limit, rows=rows, size=size, ratio=ratio, extra=extra, binary=False)
 
 
 def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: IntArray) -> UpperLimit:
@@ -154,13 +159,14 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     own = np.diag(covariance).copy()
     plain = limit.share / limit.rows * limit.noise(np.clip(limit.rate, 0.0, 1.0))
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
-    most = max(factor * units.size / table.effective_number, 1.0) if limit.binary else math.inf
+    whole = max(factor * units.size / table.effective_number, 1.0)
+    most = whole if limit.binary else math.inf
     # If the labels of each interval agree, both variances are rounding errors.
     known = float(plain.sum()) > 1e-9 * float(np.sum(limit.share / limit.rows))
     if known and not (limit.binary and holders(units, table) < const.FEWEST_HOLDERS):
         effect = min(max(float(own.sum()) / float(plain.sum()), 1.0), most)
     else:
-        effect = most if limit.binary else 1.0
+        effect = whole
     np.fill_diagonal(covariance, 0.0)
     centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
     of_scores = np.bincount(table.cluster, table.weight * centred[table.unit], n_clusters)

@@ -38,7 +38,7 @@ confidence limits the variance :math:`\nu / (\nu - 2)` of Student's t with :math
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -82,9 +82,7 @@ class Bins:
         """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
         square = self.weight**2
         pairs = square - self.weight2
-        square *= 1e-9
-        pairs[pairs <= square] = 0.0
-        return pairs
+        return np.where(pairs > 1e-9 * square, pairs, 0.0)
 
     @cached_property
     def alone(self) -> BoolArray:
@@ -108,16 +106,12 @@ class Bins:
     @cached_property
     def residual_energy(self) -> FloatArray:
         """m u of each bin, for the residuals score - label."""
-        energy = self.residual**2 - self.residual2
-        energy *= self.factor
-        return energy
+        return (self.residual**2 - self.residual2) * self.factor
 
     @cached_property
     def error_energy(self) -> FloatArray:
         """m u of each bin, for the residuals label - g of the beta curve."""
-        energy = (self.gap - self.residual) ** 2 - self.error2
-        energy *= self.factor
-        return energy
+        return ((self.gap - self.residual) ** 2 - self.error2) * self.factor
 
     @cached_property
     def mean_residual(self) -> FloatArray:
@@ -132,11 +126,7 @@ class Bins:
     @cached_property
     def noise_density(self) -> FloatArray:
         """Squared noise over m, or 0 where a row is alone: without the pairs of a row with itself."""
-        density = self.noise**2
-        density *= self.inverse_weight()
-        if self.any_alone:
-            density[self.alone] = 0.0
-        return density
+        return np.where(self.alone, 0.0, self.noise**2 * self.inverse_weight())
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,15 +264,7 @@ def one_bin(units: Units) -> Level:
 
 def _bins(units: Units, by_unit: Bins) -> Bins:
     """Return the bins of all levels together."""
-    columns = [
-        by_unit.weight,
-        by_unit.weight2,
-        by_unit.residual,
-        by_unit.residual2,
-        by_unit.gap,
-        by_unit.error2,
-        by_unit.noise,
-    ]
+    columns = [getattr(by_unit, column.name) for column in fields(Bins)]
     n_bins = 2**units.depth
     tree = np.empty((len(columns), *by_unit.gap.shape[:-1], 2 * n_bins - 4))
     for row, values in zip(tree, columns, strict=True):
