@@ -27,16 +27,8 @@ from typing import Any
 import numpy as np
 
 from truecal._lib.checks import check_count, require
-from truecal.data.cells import (
-    GREATEST_INSIDE,
-    LEAST_INSIDE,
-    LOGIT_SCALE,
-    LOGIT_SHIFT,
-    N_CELLS,
-    SCORE_SCALE,
-    Cells,
-    with_clusters,
-)
+from truecal.data import cells as grid
+from truecal.data.cells import Cells, with_clusters
 from truecal.data.faults import SUM_TOLERANCE, bad_values
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy
@@ -128,9 +120,9 @@ class CalibrationMetric(Metric):
         self.logits, self.ignore_index, self.validate_args = logits, ignore_index, validate_args
         self.n_blocks = None if n_blocks is None else check_count("n_blocks", n_blocks)
         # Counts, sums of scores and sums of labels, by block; then the smallest score of each cell.
-        shape = (3, self.n_blocks or 1, N_CELLS)
+        shape = (3, self.n_blocks or 1, grid.N_CELLS)
         self.add_state("sums", torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("lower", torch.full((N_CELLS,), 2.0, dtype=torch.float64), dist_reduce_fx="min")
+        self.add_state("lower", torch.full((grid.N_CELLS,), 2.0, dtype=torch.float64), dist_reduce_fx="min")
         # The number of classes, the bytes of a score, and minus the number of classes: what a process without data
         # learns from the others. The largest of the last is minus the smallest number, so differing ones are seen.
         self.add_state("kind", torch.tensor([0, 0, _NO_DATA]), dist_reduce_fx="max")
@@ -168,7 +160,7 @@ class CalibrationMetric(Metric):
         rows = torch.ones((3, len(score)), dtype=torch.float64, device=score.device)
         rows[1], rows[2] = score, hit
         cell = _cell_of(rows[1])
-        place = cell if block is None else block * N_CELLS + cell
+        place = cell if block is None else block * grid.N_CELLS + cell
         # In place: a copy of the state would take longer than all the rest.
         self._make_writable()
         self.sums.view(3, -1).index_add_(1, place, rows)
@@ -216,7 +208,7 @@ class CalibrationMetric(Metric):
                 f"has {-smallest} classes on one process and {n_classes} on another", argument="preds"
             )
         cells = Cells.from_sums(
-            np.arange(N_CELLS),
+            np.arange(grid.N_CELLS),
             count=count,
             score_sum=score_sum,
             positives=positives,
@@ -308,11 +300,11 @@ def _check_tensor(name: str, value: object, device: torch.device) -> None:
 
 def _cell_of(score: Tensor) -> Tensor:
     """Return the number of the cell of each score, as `truecal.data.cells.cell_of` does."""
-    inside = score.clamp(LEAST_INSIDE, GREATEST_INSIDE)
-    step = inside.logit().mul_(LOGIT_SCALE).add_(LOGIT_SHIFT).floor_()
-    step.add_(inside.mul_(SCORE_SCALE).floor_()).add_(1)
-    if not _within(score, sys.float_info.min, GREATEST_INSIDE):  # few batches have an exact 0 or 1
-        step.masked_fill_(score <= 0, 0).masked_fill_((score < 1).logical_not_(), N_CELLS - 1)
+    inside = score.clamp(grid.LEAST_INSIDE, grid.GREATEST_INSIDE)
+    step = inside.logit().mul_(grid.LOGIT_SCALE).add_(grid.LOGIT_SHIFT).floor_()
+    step.add_(inside.mul_(grid.SCORE_SCALE).floor_()).add_(1)
+    if not _within(score, sys.float_info.min, grid.GREATEST_INSIDE):  # few batches have an exact 0 or 1
+        step.masked_fill_(score <= 0, 0).masked_fill_((score < 1).logical_not_(), grid.N_CELLS - 1)
     return step.long()
 
 

@@ -16,22 +16,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from truecal._lib.text import listing
+from truecal.cli._input import plan as planning
 from truecal.cli._input.columns import Columns, Reading
 from truecal.cli._input.files import open_table
 from truecal.cli._input.labels import GOLD, LABEL, LabelKind
-from truecal.cli._input.plan import (
-    CLUSTER,
-    EARLIER_GROUPS,
-    WEIGHT,
-    Plan,
-    cluster_note,
-    make_plan,
-    names_in_frame,
-    refuse_groups_of_one_label,
-    refuse_outcomes,
-    suggest_clusters,
-    suggest_columns,
-)
+from truecal.cli._input.plan import Plan, make_plan
 from truecal.cli._input.scores import read_scores
 from truecal.cli._input.table import Table
 from truecal.cli._input.values import Field, Frame, called
@@ -88,7 +77,9 @@ def scores_of(table: Table, names: Sequence[str], reading: Mapping[str, Any]) ->
         frame = Frame(table, names, missing=options.missing)
         parts = [part for name in names for part in frame.expand(name)]
         values, _ = read_scores(frame, parts, options)
-        rows = table.collect(frame.lazy.select(**dict(zip(names_in_frame(parts), values, strict=True))))
+        rows = table.collect(
+            frame.lazy.select(**dict(zip(planning.names_in_frame(parts), values, strict=True)))
+        )
         return _matrix(rows, parts, options, table.source, None)
 
 
@@ -122,17 +113,21 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
     else:
         several = [name for name in plan.values if name.startswith(LABEL)]
         y_true = rows[several].to_numpy() if several else rows[plan.label].to_numpy()
-        refuse_outcomes(group, y_true, remedy=EARLIER_GROUPS)
+        planning.refuse_outcomes(group, y_true, remedy=planning.EARLIER_GROUPS)
     options = dict(plan.options)
     if columns.weight:
-        options["sample_weight"] = rows[WEIGHT].to_numpy()
+        options["sample_weight"] = rows[planning.WEIGHT].to_numpy()
     if columns.cluster:
-        options["clusters"] = rows[CLUSTER].to_numpy()
-    notes = [cluster_note(plan, rows[CLUSTER].n_unique())] if columns.cluster else suggest_clusters(plan)
+        options["clusters"] = rows[planning.CLUSTER].to_numpy()
+    notes = (
+        [planning.cluster_note(plan, rows[planning.CLUSTER].n_unique())]
+        if columns.cluster
+        else planning.suggest_clusters(plan)
+    )
     models = {
         name: _matrix(rows, fields, plan.reading, table.source, kept) for name, fields in plan.models.items()
     }
-    return [*notes, *suggest_columns(plan)], {
+    return [*notes, *planning.suggest_columns(plan)], {
         "y_true": y_true,
         "n_rows": len(y_true),
         "models": models,
@@ -156,7 +151,7 @@ def _summarized(
     groups = [f"group {k}" for k in range(len(plan.groups))]
     cells = _summarize(plan, lazy, groups)
     if sum(map(len, plan.models.values())) == 1:
-        refuse_groups_of_one_label(list(plan.groups), cells)
+        planning.refuse_groups_of_one_label(list(plan.groups), cells)
     content: dict[str, Any] = {"options": plan.options, "cells": cells}
     if not plan.columns.cluster:
         return [], content
@@ -165,7 +160,7 @@ def _summarized(
         content["whole"] = _summarize(plan, lazy, [])[()]
         samples.append(content["whole"])
     n_clusters = max(sample.dependence.n_named or 0 for sample in samples)
-    return [cluster_note(plan, n_clusters)], content
+    return [planning.cluster_note(plan, n_clusters)], content
 
 
 def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[Any, ...], Sample]:
@@ -174,7 +169,7 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
 
     from truecal.data.frames import summarize
 
-    scores = [name for fields in plan.models.values() for name in names_in_frame(fields)]
+    scores = [name for fields in plan.models.values() for name in planning.names_in_frame(fields)]
     multiclass = plan.options.get("multiclass", "top")
     several = len(scores) > 1 and multiclass != "top"
     if len(plan.models) > 1 or several:
@@ -183,8 +178,8 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
     given: dict[str, Any] = {
         "score": scores if len(scores) > 1 else scores[0],
         "label": plan.label,
-        "weight": WEIGHT if plan.columns.weight else None,
-        "cluster": CLUSTER if plan.columns.cluster else None,
+        "weight": planning.WEIGHT if plan.columns.weight else None,
+        "cluster": planning.CLUSTER if plan.columns.cluster else None,
         "logits": plan.reading.logits,
         **{name: value for name, value in plan.options.items() if value != "classwise"},
     }
@@ -196,7 +191,7 @@ def _matrix(
     rows: pl.DataFrame, fields: Sequence[Field], reading: Reading, source: str, kept: NDArray[Any] | None
 ) -> NDArray[Any]:
     """Return the scores of a model; logits become probabilities unless they are kept."""
-    matrix = rows[names_in_frame(fields)]
+    matrix = rows[planning.names_in_frame(fields)]
     values = matrix.to_series().to_numpy() if len(fields) == 1 else matrix.to_numpy()
     if not reading.logits or reading.keep_logits:
         return values
@@ -439,7 +434,7 @@ def names_of(columns: Columns) -> dict[str, str]:
     """Return what messages call the arguments of the library."""
     label, score = called(columns.label or columns.label_columns), called(columns.score)
     weight = called([columns.weight or "weight"])
-    names = {"y_true": label, "y": label, "sample_weight": weight, called([WEIGHT]): weight}
+    names = {"y_true": label, "y": label, "sample_weight": weight, called([planning.WEIGHT]): weight}
     names |= dict.fromkeys(("y_proba", "logits", "scores", "X"), score)
     cluster = called([columns.cluster or "cluster"])
-    return names | ({"clusters": cluster, called([CLUSTER]): cluster} if columns.cluster else {})
+    return names | ({"clusters": cluster, called([planning.CLUSTER]): cluster} if columns.cluster else {})
