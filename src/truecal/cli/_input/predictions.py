@@ -74,20 +74,20 @@ def scores_of(table: Table, names: Sequence[str], reading: Mapping[str, Any]) ->
     """Return the columns of scores of a table that need not have labels."""
     options = Reading(**{name: reading[name] for name in _names(Reading) & reading.keys()})
     with naming(table.source, {}):
-        frame = Frame(table, names, missing=options.missing)
-        parts = [part for name in names for part in frame.expand(name)]
-        values, _ = read_scores(frame, parts, options)
+        frame = Frame(table, names, options)
+        parts = frame.expand(*names)
+        values, _ = read_scores(frame, parts)
         rows = table.collect(
             frame.lazy.select(**dict(zip(planning.names_in_frame(parts), values, strict=True)))
         )
-        return _matrix(rows, parts, options, table.source, None)
+        return _matrix(rows, parts, frame, None)
 
 
 def carry_out(plan: Plan) -> Predictions:
     """Read the rows as planned."""
     lazy, notes = plan.lazy, [*plan.notes]
     kept: NDArray[Any] | None = None
-    if plan.reading.drop_missing:
+    if plan.frame.reading.drop_missing:
         lazy, kept, note = _drop(plan, lazy)
         notes.append(note)
     read = _summarized if plan.frame.is_large else _in_memory
@@ -120,14 +120,10 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
     if columns.cluster:
         options["clusters"] = rows[planning.CLUSTER].to_numpy()
     notes = (
-        [planning.cluster_note(plan, rows[planning.CLUSTER].n_unique())]
-        if columns.cluster
-        else planning.suggest_clusters(plan)
+        [plan.cluster_note(rows[planning.CLUSTER].n_unique())] if columns.cluster else plan.suggest_clusters()
     )
-    models = {
-        name: _matrix(rows, fields, plan.reading, table.source, kept) for name, fields in plan.models.items()
-    }
-    return [*notes, *planning.suggest_columns(plan)], {
+    models = {name: _matrix(rows, fields, plan.frame, kept) for name, fields in plan.models.items()}
+    return [*notes, *plan.suggest_columns()], {
         "y_true": y_true,
         "n_rows": len(y_true),
         "models": models,
@@ -135,7 +131,7 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
         "group": group,
         "features": {name: rows[f"feature {k}"].to_numpy() for k, name in enumerate(plan.features)},
         "kept": kept,
-        "are_logits": plan.reading.logits and plan.reading.keep_logits,
+        "are_logits": plan.frame.reading.logits and plan.frame.reading.keep_logits,
     }
 
 
@@ -160,7 +156,7 @@ def _summarized(
         content["whole"] = _summarize(plan, lazy, [])[()]
         samples.append(content["whole"])
     n_clusters = max(sample.dependence.n_named or 0 for sample in samples)
-    return [planning.cluster_note(plan, n_clusters)], content
+    return [plan.cluster_note(n_clusters)], content
 
 
 def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[Any, ...], Sample]:
@@ -180,7 +176,7 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
         "label": plan.label,
         "weight": planning.WEIGHT if plan.columns.weight else None,
         "cluster": planning.CLUSTER if plan.columns.cluster else None,
-        "logits": plan.reading.logits,
+        "logits": plan.frame.reading.logits,
         **{name: value for name, value in plan.options.items() if value != "classwise"},
     }
     with plan.frame.table.reading(NarwhalsError):
@@ -188,14 +184,14 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
 
 
 def _matrix(
-    rows: pl.DataFrame, fields: Sequence[Field], reading: Reading, source: str, kept: NDArray[Any] | None
+    rows: pl.DataFrame, fields: Sequence[Field], frame: Frame, kept: NDArray[Any] | None
 ) -> NDArray[Any]:
     """Return the scores of a model; logits become probabilities unless they are kept."""
     matrix = rows[planning.names_in_frame(fields)]
     values = matrix.to_series().to_numpy() if len(fields) == 1 else matrix.to_numpy()
-    if not reading.logits or reading.keep_logits:
+    if not frame.reading.logits or frame.reading.keep_logits:
         return values
-    with naming(source, {"logits": called([part.name for part in fields])}, kept):
+    with naming(frame.table.source, {"logits": called([part.name for part in fields])}, kept):
         return probabilities_from_logits(values)
 
 
