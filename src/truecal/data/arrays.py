@@ -390,8 +390,8 @@ MULTILABEL = "multilabel"
 
 #: What weights mean where uncertainty is reported.
 WEIGHT_KINDS = ("sampling", "counts", "clusters")
-#: How a target says that it is one of several classes, has the rows of one predicted class, or is a label.
-AGAINST_THE_REST, WHERE_TOP, LABEL = " against the rest", " where it is the top label", "label "
+#: How a target says that it is one of several classes.
+AGAINST_THE_REST = " against the rest"
 
 
 def class_target(classes: list[Any], k: int) -> str:

@@ -64,6 +64,8 @@ class Rows:
         Whether the weights make every cluster count the same, instead of every row.
     pseudo : PseudoLabels or None
         Labels that are not the truth, of which `label` has the values.
+    part : object
+        The class or label, if each is asked about.
     """
 
     label: NDArray[Any]
@@ -74,6 +76,7 @@ class Rows:
     cluster: Codes | None = None
     equal_clusters: bool = False
     pseudo: PseudoLabels | None = None
+    part: Any = None
 
     @property
     def target(self) -> str:
@@ -413,8 +416,8 @@ def _read_classes(
         refuse_counted_from_one(column, proba)
     if multiclass == "classwise" and pos_label is None:
         rows = (
-            Rows(column == k, proba[:, k], event=arrays.class_target(found, k), **common)
-            for k in range(len(found))
+            Rows(column == k, proba[:, k], event=arrays.class_target(found, k), part=name, **common)
+            for k, name in enumerate(found)
         )
         return tuple(rows), (proba, column)
     if multiclass is not None and multiclass.startswith("top_"):
@@ -533,9 +536,7 @@ def _parts(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, ..
     top = np.column_stack([rows.score for rows in classes]).argmax(axis=1)
     chosen = [(rows, np.flatnonzero(top == k)) for k, rows in enumerate(classes)]
     return tuple(
-        replace(
-            rows.take(which), event=f"{rows.event.removesuffix(arrays.AGAINST_THE_REST)}{arrays.WHERE_TOP}"
-        )
+        replace(rows.take(which), event=f"P(y = {rows.part!r}) where it is the top label")
         for rows, which in chosen
         if len(which)
     )
@@ -569,7 +570,7 @@ def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, .
         except InputError as error:
             fault = {key: vars(error)[key] for key in ("problem", "count", "first_row", "value", "remedy")}
             raise InputError(**fault, argument=f"{error.argument}, label {name!r},") from None
-        found.append(replace(rows.kept(), event=f"{arrays.LABEL}{name!r}"))
+        found.append(replace(rows.kept(), event=f"label {name!r}", part=name))
     return tuple(found)
 
 
