@@ -401,6 +401,15 @@ class Predictions:
         samples = dict(zip(split.group.tolist(), self.cells.values(), strict=True))
         return {name: samples[k] for k, name in enumerate(split.names)}
 
+    def group_tests(self, **options: Any) -> dict[str, TestResult]:
+        """Return the test of each group, with p-values adjusted for the number of groups."""
+        from truecal.inference._test_result import adjusted_together
+        from truecal.inference.calibration_test import calibration_test
+
+        tests = [calibration_test(sample, **options) for sample in self.groups.values()]
+        adjusted = adjusted_together(tests, dependent=bool(self.columns.cluster))
+        return dict(zip(self.groups, adjusted, strict=True))
+
     @property
     def has_sampling_weights(self) -> bool:
         """Whether rows have weights that are not counts, so that their sum is not the number of rows."""
