@@ -6,7 +6,7 @@ import decimal
 import inspect
 import numbers
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
@@ -191,7 +191,7 @@ def check_shape(array: NDArray[Any], name: str) -> None:
         )
 
 
-def check_length(array: NDArray[Any], name: str, n: int, other: str) -> None:
+def check_length(array: Sized, name: str, n: int, other: str) -> None:
     """Reject an array whose number of rows differs from that of `other`."""
     if len(array) != n:
         raise InputError(

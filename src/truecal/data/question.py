@@ -440,12 +440,7 @@ def _choose_score(
     pos_label: Any,
 ) -> tuple[NDArray[np.floating[Any]], str]:
     """Return the scores that labels which are not the truth are compared with, and the event in words."""
-    if len(truth) != len(proba):
-        raise InputError(
-            f"has {len(truth):,} rows, y_proba has {len(proba):,}. They must have the same length",
-            argument="y_true",
-            count=len(truth),
-        )
+    arrays.check_length(truth, "y_true", len(proba), "y_proba")
     if multiclass not in (None, "top"):
         raise InputError(
             f"{multiclass!r} needs true labels: those of truecal.labels say whether one label is right",
