@@ -28,7 +28,6 @@ A dictionary of several scorers gives several scores at once.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Self
@@ -39,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from truecal._lib.checks import check_choice, check_flag, require
 from truecal._lib.types import FloatArray
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.inference.estimate import calibration_error
 from truecal.recalibration import IdentityCalibration
 from truecal.recalibration.selection import BY_NAME, select_recalibrator
@@ -285,12 +284,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if sample_weight is None or isinstance(self.estimator, FrozenEstimator):
             return fit_params
         if not has_fit_parameter(self.estimator, "sample_weight"):
-            warnings.warn(
-                f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights are used for the "
-                "recalibrator only.",
-                CalibrationWarning,
-                stacklevel=3,
-            )
+            name = type(self.estimator).__name__
+            warn_user(f"{name}.fit takes no sample_weight: the weights are used for the recalibrator only.")
             return fit_params
         return {"sample_weight": sample_weight, **fit_params}
 
