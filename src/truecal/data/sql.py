@@ -69,12 +69,10 @@ _SUMS = {
     "positives": "SUM(y)",
     "lower": "MIN(p)",
 }
-_WEIGHTED = {
-    "rows": "COUNT(*)",
+_WEIGHTED = _SUMS | {
     "count": "SUM(w)",
     "score_sum": "SUM(p * w)",
     "positives": "SUM(y * w)",
-    "lower": "MIN(p)",
     "squares": "SUM(w * w)",
     "positive_squares": "SUM(y * w * w)",
 }
