@@ -22,14 +22,15 @@ as the pixels of an image do, it keeps the cells of a fixed number of blocks of 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from truecal._lib.checks import check_count, require
 from truecal.data import cells as grid
+from truecal.data import faults
 from truecal.data.cells import Cells, with_clusters
-from truecal.data.faults import SUM_TOLERANCE, bad_values
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy
 from truecal.inference.estimate import calibration_error, estimate
@@ -270,11 +271,11 @@ class CalibrationMetric(Metric):
 
     def _probabilities(self, proba: Tensor, truth: Tensor) -> Tensor:
         """Return checked probabilities."""
-        tolerance = max(SUM_TOLERANCE, 4 * torch.finfo(proba.dtype).eps)
+        tolerance = max(faults.SUM_TOLERANCE, 4 * torch.finfo(proba.dtype).eps)
         if self.logits:
             proba = proba.to(torch.float64)
             if self.validate_args and not _within(proba, -sys.float_info.max, sys.float_info.max):
-                _refuse(~proba.isfinite(), proba, "infinite or NaN value", "", "Fix the model's outputs.")
+                _refuse(faults.NOT_FINITE, proba, "Fix the model's outputs.")
             proba = proba.softmax(dim=1) if proba.ndim == 2 else proba.sigmoid()
         elif proba.element_size() < 4:
             proba = proba.to(torch.float32)
@@ -316,29 +317,23 @@ def _within(values: Tensor, low: float, high: float) -> bool:
 
 def _check(proba: Tensor, truth: Tensor, tolerance: float) -> None:
     if not _within(proba, 0, 1):
-        _refuse(proba.isnan(), proba, "missing (NaN) value", "", "Fix the model's outputs.")
-        _refuse((proba < 0) | (proba > 1), proba, "value", "outside [0, 1]", Remedy.LOGITS_FLAG)
+        _refuse(faults.MISSING, proba, "Fix the model's outputs.")
+        _refuse(faults.OUTSIDE, proba, Remedy.LOGITS_FLAG)
     n_classes = proba.shape[1] if proba.ndim == 2 else 2
     if proba.ndim == 2:
-        total = proba.sum(dim=1, dtype=torch.float64)
-        _refuse((total - 1).abs() > tolerance, total, "row", "whose sum is not 1", Remedy.LOGITS_FLAG)
+        uneven = replace(faults.UNEVEN, broken=lambda total, _: (total - 1).abs() > tolerance)
+        _refuse(uneven, proba.sum(dim=1, dtype=torch.float64), Remedy.LOGITS_FLAG)
     if truth.dtype == torch.bool:
         return
     if truth.is_floating_point() or not _within(truth, 0, n_classes - 1):
-        wrong = (truth < 0) | (truth >= n_classes) | (truth != truth.long())
-        _refuse(wrong, truth, "label", f"other than 0 to {n_classes - 1}", name="target")
+        words = f"{{noun}} other than 0 to {n_classes - 1}"
+        known = faults.Rule(words, "", lambda y, _: (y < 0) | (y >= n_classes) | (y != y.long()), "label")
+        _refuse(known, truth, name="target")
 
 
-def _refuse(
-    wrong: Tensor,
-    values: Tensor,
-    noun: str,
-    rule: str = "",
-    remedy: Remedy | str | None = None,
-    *,
-    name: str = "preds",
-) -> None:
+def _refuse(rule: faults.Rule, values: Tensor, remedy: Remedy | str = "", *, name: str = "preds") -> None:
+    wrong = rule.broken(values, torch.isnan)
     if wrong.any():
         if values.is_floating_point() and values.element_size() < 4:
             values = values.to(torch.float32)  # NumPy has no bfloat16
-        raise bad_values(wrong.cpu().numpy(), values.cpu().numpy(), name, noun, rule, remedy=remedy)
+        raise rule.error(wrong.cpu().numpy(), values.cpu().numpy(), name, remedy)
