@@ -143,6 +143,7 @@ class Answers(Result):
         scale: str = "fraction",
         clustered_by: str | None = None,
         incomplete: str = "",
+        judge: str = "",
     ) -> Self:
         """Read the confidences, and count what cannot be used.
 
@@ -158,6 +159,8 @@ class Answers(Result):
             What the clusters of the rows are, such as "passage"; rows without a cluster are clustered by question.
         incomplete : str
             Why these are not all answers, as a sentence, if they are not.
+        judge : str
+            Name of the scorer, if it was a model; by default the judges of the rows.
         """
         read = [(row, parse_confidence(row.confidence, scale=scale)) for row in rows]
         graded = [(row, stated) for row, stated in read if row.is_graded]
@@ -186,7 +189,7 @@ class Answers(Result):
             n_ungraded=ungraded,
             clustered_by=clustered_by or ("question" if by_question else "given cluster"),
             incomplete=incomplete,
-            judge=", ".join(sorted({row.judge for row, _ in read if row.judge})),
+            judge=judge or ", ".join(sorted({row.judge for row, _ in read if row.judge})),
         )
 
     @property
