@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice, check_flag, require
 from truecal._lib.types import FloatArray
+from truecal.data.faults import bad_values
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, warn_user
 from truecal.inference.estimate import calibration_error
@@ -295,14 +296,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the number of each row's class."""
         unknown = ~np.isin(labels, self.classes_)
         if unknown.any():
-            first = int(unknown.argmax())
-            raise InputError(
-                f"has {int(unknown.sum())} labels that are not among classes_ of the fitted classifier",
-                argument="y",
-                count=int(unknown.sum()),
-                first_row=first,
-                value=labels[first],
-            )
+            rule = "outside classes_ of the fitted classifier"
+            raise bad_values(unknown, labels, "y", "label", rule)
         order = np.argsort(self.classes_)
         return np.asarray(order[np.searchsorted(self.classes_, labels, sorter=order)])
 
