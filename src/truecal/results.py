@@ -30,8 +30,6 @@ def jsonable(value: Any) -> Any:
     """
     if isinstance(value, Result):
         return value._fields()
-    if hasattr(value, "to_dict"):
-        return jsonable({key: item for key, item in value.to_dict().items() if key != "schema_version"})
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
