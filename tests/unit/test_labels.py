@@ -242,6 +242,16 @@ def test_no_event_is_no_certainty(label, limit):
     )
 
 
+def test_clusters_without_an_event_are_as_many_rows():
+    label, cluster = (
+        labels.misclassified(np.zeros(400), sensitivity=0.999, specificity=0.999),
+        np.arange(400) // 20,
+    )
+    score = 0.02 + np.arange(400) * 1e-6
+    test = truecal.calibration_test(label, score, clusters=cluster, at_most=0.05)
+    assert test.pvalue >= 0.9 * (1 - score.max() - 0.05) ** 20
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("votes", [None, 5])
 def test_a_few_fractions_that_meet_their_scores_show_nothing(n, votes):
