@@ -99,7 +99,7 @@ class Result:
 
 
 def _facts(result: Any) -> str:
-    """Return the numbers and words of a result that has no text of its own, one in a line."""
+    """Return the numbers and words of a result that has no text of its own, one per line."""
     shown = ((part.name, getattr(result, part.name)) for part in fields(result))
     lines = [
         f"{name.replace('_', ' ')}: {value:.4g}"

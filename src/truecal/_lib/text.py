@@ -234,7 +234,7 @@ def _cut(lines: list[str]) -> list[list[str]]:
 
 
 def _continued(lines: list[str], width: int) -> list[str]:
-    """Return a table whose last columns stand below the others, with the first column again."""
+    """Return a table whose last columns stand below the others, beside a copy of the first column."""
     cells = _cut(lines)
     sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sizes[0] = min(sizes[0], max(_NARROWEST, width - max(sizes[1:], default=0) - 2))
