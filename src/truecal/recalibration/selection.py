@@ -170,9 +170,10 @@ class Selection(Result):
         if self.leave_alone:
             return ""
         sentences = []
-        if f"{self.gain:.4f}" != f"{-self[self.chosen].difference:.4f}":
+        best = self[self.chosen]
+        if -best.difference - self.gain > 0.1 * best.difference_se:  # a smaller correction changes nothing
             size = f"about {self.gain:.4f}" if self.gain >= 5e-5 else "next to nothing"
-            sentences.append(f"Expect a gain of {size} on new rows: large gains are chosen, also by chance.")
+            sentences.append(f"Expect a gain of {size} on new rows, since part of the largest gain is chance.")
         if self.near_ties:
             does = "do" if len(self.near_ties) > 1 else "does"
             sentences.append(f"{' and '.join(self.near_ties)} {does} about as well (a near tie).")
