@@ -175,8 +175,9 @@ class Selection(Result):
             size = f"about {self.gain:.4f}" if self.gain >= 5e-5 else "next to nothing"
             sentences.append(f"Expect a gain of {size} on new rows, since part of the largest gain is chance.")
         if self.near_ties:
-            does = "do" if len(self.near_ties) > 1 else "does"
-            sentences.append(f"{' and '.join(self.near_ties)} {does} about as well (a near tie).")
+            *others, last = self.near_ties
+            names = f"{', '.join(others)} and {last} do" if others else f"{last} does"
+            sentences.append(f"{names} about as well (a near tie).")
         if self.n_failed:
             rows = counted(self.n_failed, "held-out row")
             sentences.append(
