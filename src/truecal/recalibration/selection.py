@@ -173,7 +173,9 @@ class Selection(Result):
         best = self[self.chosen]
         if -best.difference - self.gain > 0.1 * best.difference_se:  # a smaller correction changes nothing
             size = f"about {self.gain:.4f}" if self.gain >= 5e-5 else "next to nothing"
-            sentences.append(f"Expect a gain of {size} on new rows, since part of the largest gain is chance.")
+            sentences.append(
+                f"Expect a gain of {size} on new rows, since part of the largest gain is chance."
+            )
         if self.near_ties:
             *others, last = self.near_ties
             names = f"{', '.join(others)} and {last} do" if others else f"{last} does"
