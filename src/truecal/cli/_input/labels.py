@@ -58,7 +58,7 @@ class LabelRules:
         return labels.values, self._of_classes(labels, scores)
 
     def _refuse_one_left(self, name: str, labels: Labels) -> None:
-        """Refuse codes for missing values that would leave a single label."""
+        """Refuse codes for missing values that are all labels but one."""
         if not self.frame.missing or len(labels.seen) > 1:
             return
         if len(self.frame.labels(self.frame.field(name)).seen) > 1:
@@ -324,7 +324,7 @@ class LabelKind:
 
     @property
     def uses_label(self) -> bool:
-        """Whether these labels are in the label column: soft, misclassified, or a judge's."""
+        """Whether the label column is one of them: soft, misclassified, or a judge's."""
         return self.function != "censored" and "judge" not in self.arguments
 
     def join(self, table: Table) -> tuple[Table, LabelKind]:
