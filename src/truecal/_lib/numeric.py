@@ -19,8 +19,6 @@ from truecal._lib.types import FloatArray
 
 IntArray = NDArray[np.intp]
 
-#: Bits of a number that is sorted.
-_KEY_BITS = 63
 #: Smaller than any nonzero gap.
 _TINY = 5e-324
 
@@ -183,9 +181,11 @@ def sum_pairs(
     """
     n = len(minor)
     if ((major[1:] < major[:-1]) | ((major[1:] == major[:-1]) & (minor[1:] < minor[:-1]))).any():
-        order, minor, major = _sort_pairs(minor, major)
+        order, _ = order_of(minor, int(minor.max()) + 1)
+        order = order[order_of(major[order], int(major.max()) + 1)[0]]
+        minor, major = minor[order], major[order]
         columns = [None if column is None else column[order] for column in columns]
-    start = first_of_pairs(minor, major)
+    start = np.flatnonzero((np.diff(minor, prepend=-1) != 0) | (np.diff(major, prepend=-1) != 0))
     if len(start) == n:
         return minor, major, [np.ones(n) if column is None else column for column in columns]
     lengths = run_ends(start, n) - start
@@ -193,41 +193,6 @@ def sum_pairs(
         lengths.astype(np.float64) if column is None else np.add.reduceat(column, start) for column in columns
     ]
     return minor[start], major[start], sums
-
-
-def _sort_pairs(minor: NDArray[Any], major: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the order that sorts by the second code, then the first, then the place; and both codes in it."""
-    bits_of_place, bits = len(minor).bit_length(), int(minor.max()).bit_length()
-    if bits_of_place + bits + int(major.max()).bit_length() > _KEY_BITS:
-        order, _ = order_of(minor, int(minor.max()) + 1)
-        order = order[order_of(major[order], int(major.max()) + 1)[0]]
-        return order, minor[order], major[order]
-    # All three packed into one number, which is much faster to sort than codes are to read in another order.
-    key = major.astype(np.int64)
-    key <<= bits
-    key |= minor
-    key <<= bits_of_place
-    key |= np.arange(len(minor))
-    key.sort()
-    order = key & ((1 << bits_of_place) - 1)
-    key >>= bits_of_place
-    minor = key & ((1 << bits) - 1)
-    key >>= bits
-    return order, minor, key
-
-
-def first_of_pairs(one: NDArray[Any], other: NDArray[Any]) -> IntArray:
-    """Return where pairs that differ from the one before begin.
-
-    Examples
-    --------
-    >>> first_of_pairs(np.array([1, 1, 1]), np.array([0, 0, 2]))
-    array([0, 2])
-    """
-    new = np.ones(len(one), dtype=np.bool_)
-    np.not_equal(one[1:], one[:-1], out=new[1:])
-    new[1:] |= other[1:] != other[:-1]
-    return np.flatnonzero(new)
 
 
 def rejects(pvalue: float, alpha: float) -> bool:
@@ -472,7 +437,6 @@ def logistic_objective(
     .. math:: \sum_i t_i \eta_i - n_i \log(1 + e^{\eta_i}) , \qquad \eta = o + X \theta
     """
     k, d = design.shape
-    alike = np.ndim(count) == 0
     offset, count = np.broadcast_to(offset, k), np.broadcast_to(count, k)
 
     def objective(coefficient: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -484,18 +448,12 @@ def logistic_objective(
             small = np.exp(-np.abs(logit))  # the odds, or their inverse
             total = 1 + small
             rate = np.where(logit > 0, 1.0, small) / total
-            value += float(t @ logit - n @ np.maximum(logit, 0.0))
-            value -= float(n[0] * _sum_of_logs(total) if alike else n @ np.log(total))
+            value += float(t @ logit - n @ (np.maximum(logit, 0.0) + np.log(total)))
             gradient += (t - n * rate) @ x
             hessian -= (x.T * (n * small / total**2)) @ x
         return value, gradient, hessian
 
     return objective
-
-
-def _sum_of_logs(values: FloatArray) -> float:
-    """Return the sum of the logarithms of numbers from 1 to 2: of products of 64, which do not overflow."""
-    return float(np.log(np.multiply.reduceat(values, np.arange(0, len(values), 64))).sum())
 
 
 def fit_logistic(

@@ -175,7 +175,7 @@ class CalibrationPlotDisplay(Display):
         below.set_xlim(ax.get_xlim())
         draw.percent_axis(below.xaxis)
         draw.count_axis(below.yaxis)
-        below.yaxis.set_major_formatter(_unsigned)
+        below.yaxis.set_major_formatter(lambda value, _: f"{abs(value):,.10g}")
         draw.tidy(below, xlabel="predicted risk (%)", ylabel="rows")
         ax.set_xlabel("")
         ax.tick_params(labelbottom=False)
@@ -210,10 +210,6 @@ def _shown(part: Parameter) -> str:
     if math.isnan(part.value):
         return "not determined"
     return f"{part.value:.2f} ({part.interval.low:.2f} to {part.interval.high:.2f})"
-
-
-def _unsigned(value: float, position: float) -> str:
-    return f"{abs(value):,.10g}"
 
 
 #: Marks the curves of models, and their colours: without red, which is acting always.

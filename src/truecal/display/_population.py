@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from truecal._lib.checks import check_choice, check_count
+from truecal._lib.checks import check_choice
 from truecal._lib.types import FloatArray, NormLike
 from truecal.assessment._plotdata import SCALES, ScoreHistogram, score_histogram
 from truecal.data import as_sample
 from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
-from truecal.estimators._binning import EqualMass, partition, summarize_bins
+from truecal.estimators._binning import EqualMass, cut
 from truecal.exceptions import InputError
 from truecal.results import BinTable
 from truecal.simulation import (
@@ -141,7 +141,7 @@ class CurveDisplay(Display):
         """
         drawing, reading = cls._split(options)
         sample = as_sample(y_true, y_proba, **reading)
-        bins = summarize_bins(sample, partition(EqualMass(sample), check_count("n_bins", n_bins)))
+        _, bins = cut(EqualMass(sample), n_bins)
         return cls.from_fit(fit_population(sample), bins=bins, ax=ax, **drawing)
 
     @describe_plot

@@ -208,13 +208,8 @@ def partition(rule: BinningRule, n_bins: int | IntArray) -> Partition:
 def cut(rule: BinningRule, n_bins: Any) -> tuple[Partition, BinTable]:
     """Divide the groups into a number of bins, which is checked, and return these with their means."""
     division = partition(rule, n_bins if isinstance(n_bins, np.ndarray) else check_count("n_bins", n_bins))
-    return division, summarize_bins(rule.groups, division)
-
-
-def summarize_bins(groups: ScoreGroups, bins: Partition) -> BinTable:
-    """Return count, mean score and mean label of each bin."""
-    count, score, positives = groups.sums(bins.start)
-    return BinTable(bins.lower, bins.upper, count, score / count, positives / count)
+    count, score, positives = rule.groups.sums(division.start)
+    return division, BinTable(division.lower, division.upper, count, score / count, positives / count)
 
 
 def monotone_sweep(rule: BinningRule) -> IntArray:

@@ -168,33 +168,29 @@ class EstimatorSpec:
             Options of the estimator.
         """
         spec = self.with_norm(norm)
-        if spec is not self:
-            return spec.true_value(census, **options)
-        if self.truth is None:
+        if spec.truth is None:
             return None
-        order = self.resolve_norm(norm)
-        arguments = {**self.options, **options, **({} if order is None else {"norm": order})}
-        if self.truth == "plug-in":
-            return self._apply(census, arguments).value
-        return self.truth(census, **arguments)
+        order = spec.resolve_norm(norm)
+        arguments = {**spec.options, **options, **({} if order is None else {"norm": order})}
+        if spec.truth == "plug-in":
+            return spec._apply(census, arguments).value
+        return spec.truth(census, **arguments)
 
     def __call__(self, sample: Sample, *, norm: NormLike = DEFAULT_NORM, **options: Any) -> Estimate:
         """Apply the estimator to a sample; the result names the estimator, the norm, the target and the rows."""
         spec = self.with_norm(norm)
-        if spec is not self:
-            return spec(sample, **options)
-        arguments = self._arguments(sample, norm, options)
-        if sample.pseudo is not None and self.name != MULTISCALE:
+        arguments = spec._arguments(sample, norm, options)
+        if sample.pseudo is not None and spec.name != MULTISCALE:
             raise InputError(
-                f"{self.name!r} would take the noise of {sample.label_kind} for miscalibration",
+                f"{spec.name!r} would take the noise of {sample.label_kind} for miscalibration",
                 argument="estimator",
-                value=self.name,
+                value=spec.name,
                 remedy=f"Use {MULTISCALE!r}, the default, which allows for it.",
             )
-        return self._apply(
+        return spec._apply(
             sample,
             arguments,
-            estimator=self.name,
+            estimator=spec.name,
             norm=arguments.get("norm"),
             target=sample.target,
             **sample.size_fields,
@@ -214,13 +210,11 @@ class EstimatorSpec:
             Options of the estimator.
         """
         spec = self.with_norm(norm)
-        if spec is not self:
-            return spec.many(groups, **options)
-        arguments = self._arguments(groups, norm, options)
-        if self.takes_blocks:
-            estimates: Estimates = self.function(groups, **arguments)
+        arguments = spec._arguments(groups, norm, options)
+        if spec.takes_blocks:
+            estimates: Estimates = spec.function(groups, **arguments)
             return estimates
-        return Estimates.gather([self._apply(sample, arguments) for sample in groups.samples])
+        return Estimates.gather([spec._apply(sample, arguments) for sample in groups.samples])
 
     def _arguments(self, groups: ScoreGroups, norm: NormLike, options: dict[str, Any]) -> dict[str, Any]:
         """Return the checked arguments of the function."""

@@ -154,17 +154,9 @@ def atb(sample: Sample) -> Estimate:
     >>> round(truecal.calibration_error([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="atb"), 5)
     0.035
     """
-    # In place, because with millions of rows there may be memory for only two arrays.
     below = np.zeros(len(sample) + 1)
-    np.subtract(sample.score_sum, sample.positives, out=below[1:])
-    np.cumsum(below[1:], out=below[1:])
+    np.cumsum(sample.score_sum - sample.positives, out=below[1:])
     below /= sample.n
-    above = below[-1] - below
-    below *= below
-    above *= above
-    below += above
-    width = above
-    np.subtract(sample.score[1:], sample.score[:-1], out=width[1:-1])
-    width[0], width[-1] = sample.score[0], 1 - sample.score[-1]
-    below *= width
-    return Estimate(min(float(below.sum()), 1.0))
+    width, total = np.diff(sample.score, prepend=0.0, append=1.0), below[-1]
+    # The squares of two parts are that of their sum, less twice their product; the widths add up to 1.
+    return Estimate(min(float(total**2 - 2 * width @ (below * (total - below))), 1.0))

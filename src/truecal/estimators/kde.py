@@ -112,19 +112,13 @@ def _assign(
 ) -> None:
     """Add weights to the grid points on both sides of a score, and of its mirror image if within `margin` of 0 or 1."""
     low, high = score.searchsorted([min(0.5, margin), max(0.5, 1 - margin)])
-    index = np.concatenate([score, -score[:low], 2 - score[high:]])
-    index -= _GRID[0]
-    index /= _STEP
-    index += before
-    left = index.astype(np.intp)
-    index -= left  # the share of the point on the right; the point on the left gets the rest
+    place = (np.concatenate([score, -score[:low], 2 - score[high:]]) - _GRID[0]) / _STEP + before
+    left = place.astype(np.intp)
+    share = place - left  # that of the point on the right
     for row, weight in zip(table[:2], weights, strict=True):
         images = np.concatenate([weight, weight[:low], weight[high:]])
-        row += np.bincount(left, images, len(row))
-        images *= index
-        right = np.bincount(left, images, len(row))
-        row -= right
-        row[1:] += right[:-1]
+        row += np.bincount(left, images * (1 - share), len(row))
+        row[1:] += np.bincount(left, images * share, len(row))[:-1]
 
 
 def _distance(everything: FloatArray, hits: FloatArray, norm: float) -> float:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from truecal._lib.lazy import fill_docstring
 from truecal._lib.numeric import lp_norm
 from truecal.data.sample import ScoreGroups
-from truecal.estimators._binning import (
-    BinningRule,
-    EqualMass,
-    EqualWidth,
-    cut,
-    monotone_sweep,
-)
+from truecal.estimators._binning import BinningRule, EqualMass, EqualWidth, cut, monotone_sweep
 from truecal.estimators._registry import register_estimator
 from truecal.results import Estimates
 

@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from truecal import multiscale
 from truecal._lib.types import FloatArray, NormLike
 from truecal.data.cells import Cells
 from truecal.data.pseudo_labels import PseudoLabels
@@ -18,35 +19,10 @@ from truecal.data.question import Question, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import MULTISCALE, EstimatorSpec, get_estimator
 from truecal.exceptions import InputError, warn_user
+from truecal.inference import resample
 from truecal.inference._test_result import TestResult, adjusted_together, corrected_by_holm
 from truecal.inference.c_statistic import reversed_scores
-from truecal.inference.resample import (
-    cluster_rows,
-    impossible_labels,
-    rank_among,
-    redraw_classes,
-    redraws,
-    require_whole_counts,
-)
 from truecal.inference.spiegelhalter import z_of
-from truecal.multiscale import (
-    ClusterNull,
-    FlipScale,
-    GoldNull,
-    JointNull,
-    LabelNull,
-    Null,
-    Outcome,
-    RowNull,
-    far_tail,
-    flip_scale,
-    joint_clusters,
-    joint_labels,
-    joint_test,
-    omnibus_test,
-    tail_pvalue,
-    variance_excess,
-)
 from truecal.results import Estimate
 
 #: From so many rows on, random signs of rows are drawn by cells, whose sums are nearly normal.
@@ -60,8 +36,8 @@ def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generat
         return _test_of_parts(question, n_resamples, rng)
     if question.rows is None or question.single:
         null = _null_of(samples[0], None if question.rows is None else question.rows[0])
-        return _as_result(omnibus_test(null, n_resamples, rng), samples[0])
-    whole, parts, adjusted = joint_test(_joint_null(question, question.rows), n_resamples, rng)
+        return _as_result(multiscale.omnibus_test(null, n_resamples, rng), samples[0])
+    whole, parts, adjusted = multiscale.joint_test(_joint_null(question, question.rows), n_resamples, rng)
     results = tuple(
         replace(_as_result(part, sample), adjusted_pvalue=1.0 if part.too_little else pvalue)
         for part, sample, pvalue in zip(parts, samples, adjusted, strict=True)
@@ -71,7 +47,7 @@ def multiscale_test(question: Question, n_resamples: int, rng: np.random.Generat
         _as_result(replace(whole, too_little=""), samples[0]),
         target=question.target,
         component=f"{worst.component} ({worst.target})",
-        notes=(*whole.notes, *impossible_labels(*samples)),
+        notes=(*whole.notes, *resample.impossible_labels(*samples)),
         spiegelhalter=z_of(question),
         classes=results,
     )
@@ -105,17 +81,19 @@ def _worst_of(tests: tuple[TestResult, ...], question: Question) -> tuple[TestRe
     return whole, worst.target
 
 
-def _joint_null(question: Question, rows: Sequence[Rows]) -> JointNull:
+def _joint_null(question: Question, rows: Sequence[Rows]) -> multiscale.JointNull:
     """Return how to resample all classes at once."""
     samples = question.samples
     if samples[0].clusters:
-        return joint_clusters([ClusterNull(*cluster_rows(sample)) for sample in samples])
+        return multiscale.joint_clusters(
+            [multiscale.ClusterNull(*resample.cluster_rows(sample)) for sample in samples]
+        )
     proba, weight = question.proba, question.weight
     truth = np.column_stack([one.label for one in rows]).astype(bool)
     if weight is not None and samples[0].counted:
         each = weight.astype(np.intp)
         proba, truth, weight = np.repeat(proba, each, axis=0), np.repeat(truth, each, axis=0), None
-    return joint_labels(proba, truth, weight)
+    return multiscale.joint_labels(proba, truth, weight)
 
 
 def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generator) -> TestResult:
@@ -135,14 +113,14 @@ def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generato
         **question.size_fields,
         component=f"{worst.component} ({who})",
         components=(),
-        notes=impossible_labels(*question.samples),
+        notes=resample.impossible_labels(*question.samples),
     )
     if dependent:
         reason = "The p-value is the smallest of the classes', by Holm's method: clusters may join them."
         return replace(whole, notes=(*whole.notes, reason))
     statistic = float(np.mean([test.statistic for test in tests]))
     null = np.mean([test.null for test in tests], axis=0)
-    pvalue, bounds = rank_among(statistic, null, rng)
+    pvalue, bounds = resample.rank_among(statistic, null, rng)
     return replace(
         whole,
         statistic=statistic,
@@ -153,7 +131,7 @@ def _test_of_parts(question: Question, n_resamples: int, rng: np.random.Generato
     )
 
 
-def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
+def _as_result(outcome: multiscale.Outcome, sample: Sample) -> TestResult:
     reversal = reversed_scores(sample)
     few = "" if sample.pseudo is None else sample.pseudo.too_few
     result = TestResult(
@@ -167,7 +145,9 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
         component=outcome.component,
         components=outcome.components,
         spiegelhalter=z_of(Question((sample,))),
-        tail_pvalue=far_tail(tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue), outcome.doubt),
+        tail_pvalue=multiscale.far_tail(
+            multiscale.tail_pvalue(outcome.statistic, outcome.null, outcome.pvalue), outcome.doubt
+        ),
         notes=(*outcome.notes, *_notes_on_labels(sample), *([] if reversal is None else [reversal])),
         **sample.size_fields,
     )
@@ -177,47 +157,47 @@ def _as_result(outcome: Outcome, sample: Sample) -> TestResult:
 def _notes_on_labels(sample: Sample) -> tuple[str, ...]:
     """Return notes on labels that a score rules out, or that are not the truth."""
     if sample.pseudo is None:
-        return impossible_labels(sample)
+        return resample.impossible_labels(sample)
     return (*sample.label_notes, "With these labels the p-value is approximate.")
 
 
-def _null_of(sample: Sample, rows: Rows | None = None) -> Null:
+def _null_of(sample: Sample, rows: Rows | None = None) -> multiscale.Null:
     """Return how to resample a sample; `rows` are needed where weights differ within a score."""
     pseudo = sample.pseudo
     if sample.clusters:
-        return _random_signs(pseudo, *cluster_rows(sample))
+        return _random_signs(pseudo, *resample.cluster_rows(sample))
     if pseudo is not None:
         return _null_of_pseudo_labels(pseudo, sample.n / float(sample.weight2.sum()))
     if sample.counted:
-        require_whole_counts(sample, "the test")
-        return LabelNull(sample.score, sample.count, sample.positives, excess=_excess_of(sample))
+        resample.require_whole_counts(sample, "the test")
+        return multiscale.LabelNull(sample.score, sample.count, sample.positives, excess=_excess_of(sample))
     if rows is not None and rows.weight is not None:
         # Sorted by all three, so that any order of the rows gives the same draws.
         order = np.lexsort((rows.label, rows.weight, rows.score))
         label, weight = rows.label[order].astype(np.float64), rows.weight[order]
-        return LabelNull(rows.score[order].astype(np.float64), np.ones(len(order)), label, weight)
+        return multiscale.LabelNull(rows.score[order].astype(np.float64), np.ones(len(order)), label, weight)
     # Weights within a group are not known one by one: as many rows of equal weight have the same variance.
     size = np.maximum(np.round(sample.count**2 / sample.weight2), 1.0)
     weight = sample.count / size
-    return LabelNull(sample.score, size, sample.positives / weight, weight)
+    return multiscale.LabelNull(sample.score, size, sample.positives / weight, weight)
 
 
-def _null_of_pseudo_labels(pseudo: PseudoLabels, scale: float) -> Null:
+def _null_of_pseudo_labels(pseudo: PseudoLabels, scale: float) -> multiscale.Null:
     """Return how to resample labels that are not the truth: gold labels are drawn again, others get random signs."""
     if pseudo.gold is not None:
-        return GoldNull(pseudo.score, pseudo.weight, pseudo.gold)
+        return multiscale.GoldNull(pseudo.score, pseudo.weight, pseudo.gold)
     weight = pseudo.weight if scale == 1 else pseudo.weight * scale
     rows = pseudo.score, weight * (pseudo.score - pseudo.value), weight
     if len(weight) > _MANY_ROWS:
-        return RowNull(*rows, scaled=not pseudo.may_vary_less)
+        return multiscale.RowNull(*rows, scaled=not pseudo.may_vary_less)
     return _random_signs(pseudo, *rows, np.arange(len(weight)))
 
 
-def _random_signs(pseudo: PseudoLabels | None, *rows: Any) -> ClusterNull:
+def _random_signs(pseudo: PseudoLabels | None, *rows: Any) -> multiscale.ClusterNull:
     """Return random signs of clusters, or of rows; labels that are not the truth are not 0 and 1."""
     if pseudo is None:
-        return ClusterNull(*rows)
-    return ClusterNull(*rows, binary=False, scaled=not pseudo.may_vary_less)
+        return multiscale.ClusterNull(*rows)
+    return multiscale.ClusterNull(*rows, binary=False, scaled=not pseudo.may_vary_less)
 
 
 def _excess_of(sample: Sample) -> float:
@@ -225,7 +205,9 @@ def _excess_of(sample: Sample) -> float:
     if not isinstance(sample, Cells):
         return 0.0
     binomial = sample.count * sample.score * (1 - sample.score)
-    return variance_excess(binomial, np.maximum(binomial - sample.count * sample.largest_variance, 0.0))
+    return multiscale.variance_excess(
+        binomial, np.maximum(binomial - sample.count * sample.largest_variance, 0.0)
+    )
 
 
 def estimator_test(
@@ -271,17 +253,17 @@ def estimator_test(
 
 def _resampled(
     question: Question, spec: EstimatorSpec, n_resamples: int, rng: np.random.Generator
-) -> tuple[list[FlipScale], Iterable[tuple[Sample, ...]]]:
+) -> tuple[list[multiscale.FlipScale], Iterable[tuple[Sample, ...]]]:
     """Return how each class is scaled under the null hypothesis, and samples drawn under it."""
     samples = question.samples
     if samples[0].clusters and spec.limit:
-        scales = [flip_scale(*cluster_rows(sample)) for sample in samples]
+        scales = [multiscale.flip_scale(*resample.cluster_rows(sample)) for sample in samples]
         return scales, _sign_flips(samples, scales, n_resamples, rng)
     for sample in samples:
         _require_counts(sample, spec.name)
-    scales = [FlipScale(1.0, 1.0)] * len(samples)
+    scales = [multiscale.FlipScale(1.0, 1.0)] * len(samples)
     if question.rows is None or question.single:
-        return scales, ((draw,) for draw in redraws(samples[0], n_resamples, rng=rng))
+        return scales, ((draw,) for draw in resample.redraws(samples[0], n_resamples, rng=rng))
     proba, weight = question.proba, question.weight
     if weight is not None:
         proba = np.repeat(proba, weight.astype(np.intp), axis=0)
@@ -296,7 +278,10 @@ def _mean_null(mean: Estimate, observed: Sequence[Estimate], null: FloatArray) -
 
 
 def _sign_flips(
-    samples: tuple[Sample, ...], scales: Sequence[FlipScale], n_resamples: int, rng: np.random.Generator
+    samples: tuple[Sample, ...],
+    scales: Sequence[multiscale.FlipScale],
+    n_resamples: int,
+    rng: np.random.Generator,
 ) -> Iterator[tuple[Sample, ...]]:
     """Yield samples whose residuals have random signs, one for each cluster: for statistics of sums of residuals."""
     sums = []
@@ -332,7 +317,7 @@ def _require_counts(sample: Sample, name: str) -> None:
             value=name,
             remedy="Use method='multiscale'" + (", 'ks' or 'kuiper'." if problem == "clusters" else "."),
         )
-    require_whole_counts(sample, "the test")
+    resample.require_whole_counts(sample, "the test")
 
 
 def _compare(
@@ -340,7 +325,7 @@ def _compare(
 ) -> TestResult:
     """Return the test of the estimate of a question from the (value, ranking value) of each draw."""
     values, ranks = null.T
-    pvalue, bounds = rank_among(rank, ranks, rng)
+    pvalue, bounds = resample.rank_among(rank, ranks, rng)
     return TestResult(
         statistic=estimate.value,
         pvalue=pvalue,
@@ -353,7 +338,7 @@ def _compare(
         target=estimate.target,
         spiegelhalter=z_of(question),
         tail_pvalue=pvalue,
-        notes=(*estimate.notes, *impossible_labels(*question.samples)),
+        notes=(*estimate.notes, *resample.impossible_labels(*question.samples)),
         n_clusters=estimate.n_clusters,
         effective_size=estimate.effective_size,
     )
@@ -364,7 +349,7 @@ def _joint_redraws(
 ) -> Iterator[tuple[Sample, ...]]:
     """Yield the samples of all classes, one class being drawn for each row."""
     group = [sample.score.searchsorted(proba[:, k]) for k, sample in enumerate(samples)]
-    for drawn in redraw_classes(proba, n_resamples, rng=rng):
+    for drawn in resample.redraw_classes(proba, n_resamples, rng=rng):
         yield tuple(
             sample.with_positives(_count(group[k][drawn == k], len(sample)))
             for k, sample in enumerate(samples)

@@ -11,10 +11,14 @@ from numpy.typing import ArrayLike
 from truecal._lib.checks import check_count, check_fraction
 from truecal._lib.types import NormLike, RNGLike
 from truecal.data.arrays import keywords_among
+from truecal.data.cells import Cells, cell_error
 from truecal.data.question import Question, ask
 from truecal.data.sample import Sample, group_sorted
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, EstimatorSpec, get_estimator
 from truecal.exceptions import InputError, warn_user
+from truecal.inference.dependence import warn_of_dependence
+from truecal.inference.interval import check_interval_norm, check_resolution, interval_of
+from truecal.multiscale import analyse
 from truecal.results import Estimate
 
 
@@ -120,14 +124,11 @@ def estimate(
     outcome = _measure(
         y_true, y_proba, reading, estimator, norm, n_bins, rng, options, confidence_level, resolution
     )
-    if isinstance(y_true, Sample):
-        from truecal.data.cells import Cells, cell_error
-
-        if isinstance(y_true, Cells):
-            spec = get_estimator(estimator)
-            given = options if n_bins is None else {"n_bins": n_bins, **options}
-            error = cell_error(y_true, lambda sample: spec(sample, norm=norm, **given).value)
-            outcome = replace(outcome, cell_error=error)
+    if isinstance(y_true, Cells):
+        spec = get_estimator(estimator)
+        given = options if n_bins is None else {"n_bins": n_bins, **options}
+        error = cell_error(y_true, lambda sample: spec(sample, norm=norm, **given).value)
+        outcome = replace(outcome, cell_error=error)
     return outcome
 
 
@@ -190,10 +191,9 @@ def _measure(
     confidence_level: float | None = None,
     resolution: int | None = None,
 ) -> Estimate:
-    # Most estimates need neither an interval nor several classes, and a first one should not wait for their imports.
     spec = get_estimator(estimator).with_norm(norm)
     if reading["multiclass"] == "canonical":
-        from truecal.inference import canonical
+        from truecal.inference import canonical  # it needs packages that are slow to import
 
         bandwidth = canonical.check_arguments(
             spec.name, options, confidence_level=confidence_level, n_bins=n_bins
@@ -202,11 +202,11 @@ def _measure(
     if confidence_level is not None:
         order = _check_interval(spec, norm, confidence_level)
     options = _options(spec, n_bins, rng, options)
-    question = ask(y_true, y_proba, n_bins=_bins_to_count(spec, options), **reading)
+    # An estimator that only needs sums over equal-width bins gets these, and no sorted rows.
+    counted = check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.counting else None
+    question = ask(y_true, y_proba, n_bins=counted, **reading)
     estimates = [spec(sample, norm=norm, **options) for sample in question.samples]
     if spec.name == DEFAULT_ESTIMATOR:  # it, and its interval, take rows to be independent
-        from truecal.inference.dependence import warn_of_dependence
-
         warn_of_dependence(question.samples[0])
     if confidence_level is None:
         outcome = question.combine(estimates)
@@ -226,9 +226,6 @@ def label_notes(sample: Sample, norm: float, confidence_level: float | None) -> 
     pseudo = sample.pseudo
     if pseudo is None or pseudo.gold is None or confidence_level is None:
         return sample.label_notes
-    from truecal.inference.interval import interval_of
-    from truecal.multiscale import analyse
-
     if (pseudo.weight == 1).all():
         alone = group_sorted(pseudo.score, pseudo.gold.judge.astype(float), pseudo.score.dtype)
     else:
@@ -252,11 +249,6 @@ def _options(
     return options if n_bins is None else {"n_bins": n_bins, **options}
 
 
-def _bins_to_count(spec: EstimatorSpec, options: dict[str, Any]) -> int | None:
-    """Return the number of equal-width bins of an estimator that only needs sums over them."""
-    return check_count("n_bins", {**spec.options, **options}["n_bins"]) if spec.counting else None
-
-
 def _with_intervals(
     question: Question,
     estimates: list[Estimate],
@@ -265,8 +257,6 @@ def _with_intervals(
     resolution: int | None,
 ) -> Estimate:
     """Return the estimate with its interval, and with those of the classes."""
-    from truecal.inference.interval import check_resolution, interval_of
-
     resolution = check_resolution(resolution)
 
     def with_interval(estimate: Estimate, asked: Question) -> Estimate:
@@ -278,8 +268,6 @@ def _with_intervals(
 
 def _check_interval(spec: EstimatorSpec, norm: NormLike, confidence_level: float) -> float:
     """Return the order of the norm; refuse what no interval is known for."""
-    from truecal.inference.interval import check_interval_norm
-
     check_fraction("confidence_level", confidence_level)
     if spec.name != DEFAULT_ESTIMATOR:
         raise InputError(

@@ -24,13 +24,7 @@ from truecal.data.arrays import Reading, takes_predictions
 from truecal.data.clusters import Clusters, variance_factor
 from truecal.data.question import as_sample, refuse_imperfect
 from truecal.data.sample import Sample
-from truecal.estimators._binning import (
-    EqualMass,
-    EqualWidth,
-    monotone_sweep,
-    partition,
-    summarize_bins,
-)
+from truecal.estimators._binning import EqualMass, EqualWidth, cut, monotone_sweep, partition
 from truecal.inference.dependence import are_single_rows
 from truecal.inference.resample import redraws
 from truecal.multiscale import Runs, analyse, enough_clusters
@@ -177,16 +171,15 @@ def reliability_curve(
     tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
     rows = sample.dependence
     band = check_flag("band", band) and enough_clusters(rows.n_clusters, rows.effective_number)
-    cut = partition(rule, n_bins)
-    bins, rates = summarize_bins(sample, cut), Runs(sample, cut.start)
-    start = _block_starts(sample, cut.start)
+    division, bins = cut(rule, n_bins)
+    rates, start = Runs(sample, division.start), _block_starts(sample, division.start)
     blocks = sample if len(start) == len(sample) else sample.merge_groups(start)
     curves, means = np.full((2, len(blocks)), np.nan), np.full((2, len(bins)), np.nan)
     if band:
         draws = _consistent_sums(
-            sample, start, cut.start, rates.widening(tail), n_resamples, as_generator(rng)
+            sample, start, division.start, rates.widening(tail), n_resamples, as_generator(rng)
         )
-        curves, means = _quantiles(blocks, np.searchsorted(start, cut.start), draws, (tail, 1 - tail))
+        curves, means = _quantiles(blocks, np.searchsorted(start, division.start), draws, (tail, 1 - tail))
     # The isotonic fit is that of all scores; a block shows its mean.
     fitted = sample.isotonic * sample.count
     interval = rates.limits(tail)
@@ -264,19 +257,17 @@ def _noise(sample: Sample, bins_start: IntArray) -> FloatArray:
     It is :math:`\sum w^2 f (1 - f)`, times the ratio of squared residuals to this in the bin, which is not 1 if weights
     depend on labels, as where negatives were left out. One more row in each bin has the ratio 1.
     """
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, bins_start))
+
     bin_of = np.searchsorted(bins_start, np.arange(len(sample)), side="right") - 1
-    model = sample.weight2 * sample.score * (1 - sample.score)
-    rate, score = (
-        np.add.reduceat(values, bins_start) / np.add.reduceat(sample.count, bins_start)
-        for values in (sample.positives, sample.score_sum)
-    )
-    centre = np.clip(sample.score + (rate - score)[bin_of], 0.0, 1.0)
+    model, count = sample.weight2 * sample.score * (1 - sample.score), total(sample.count)
+    shift = total(sample.positives) / count - total(sample.score_sum) / count
+    centre = np.clip(sample.score + shift[bin_of], 0.0, 1.0)
     observed = (sample.weight2 - sample.positives2) * centre**2 + sample.positives2 * (1 - centre) ** 2
-    expected = np.add.reduceat(model, bins_start)
-    rows = np.add.reduceat(sample.count, bins_start) ** 2 / np.add.reduceat(sample.weight2, bins_start)
-    ratio = (np.add.reduceat(observed, bins_start) + expected / rows) / np.maximum(
-        expected * (1 + 1 / rows), 1e-300
-    )
+    expected, rows = total(model), count**2 / total(sample.weight2)
+    ratio = (total(observed) + expected / rows) / np.maximum(expected * (1 + 1 / rows), 1e-300)
     return np.asarray(model * ratio[bin_of])
 
 

@@ -149,19 +149,12 @@ def _z_of_clusters(samples: Sequence[Sample]) -> SpiegelhalterResult:
 
 def _sums(sample: Sample) -> tuple[float, float]:
     """Return by how much the sum of squared errors exceeds its mean under calibration, and its variance."""
-    weight2 = sample.weight2
     excess = variance = 0.0
     for start in range(0, len(sample), _BLOCK):
         block = slice(start, start + _BLOCK)
-        score, positives = sample.score[block], sample.positives[block]
-        lean = 1 - 2 * score
-        residual = positives - score if sample.one_row_each else positives - sample.count[block] * score
-        excess += float(np.einsum("i,i->", residual, lean))
-        spread = score * (1 - score)
-        spread *= lean
-        if not sample.one_row_each:
-            spread *= weight2[block]
-        variance += float(np.einsum("i,i->", spread, lean))
+        score, lean = sample.score[block], 1 - 2 * sample.score[block]
+        excess += float(np.einsum("i,i->", sample.positives[block] - sample.score_sum[block], lean))
+        variance += float(np.einsum("i,i->", sample.weight2[block] * score * (1 - score), lean**2))
     if sample.noise is not None:
         variance = float(sample.noise @ (1 - 2 * sample.score) ** 2)
     return excess, variance

@@ -246,12 +246,18 @@ class _Benefit:
         all be alike: the distance to the ends is then at least that of these rows and of one more.
         """
         n = self.sample.n
-        hits, misses, *squares = (sums[end] - sums[start] for sums in self.sums)
+        hits, misses, hits2, misses2, both2 = (sums[end] - sums[start] for sums in self.sums)
         hits, misses = hits / n, misses / n
         if table := self.sample.clusters:
             moments = self._by_cluster(table, start, end, hits, misses)
-        else:
-            moments = self._by_row(hits, misses, *squares)
+        else:  # sums over rows of squares and products of their part in the shares of hits and of misses
+            moments = np.stack(
+                [
+                    hits2 * (1 - 2 * hits) + hits**2 * self.squares - both2,
+                    misses2 * (1 - 2 * misses) + misses**2 * self.squares - both2,
+                    hits * misses * self.squares - hits * misses2 - misses * hits2 + both2,
+                ]
+            )
         variance, miss_variance, covariance = moments / n**2
         below, above = self._wilson(hits, variance)
         miss_below, miss_above = self._wilson(misses, miss_variance)
@@ -263,7 +269,7 @@ class _Benefit:
         correlation = np.divide(covariance, product, out=np.zeros_like(product), where=product > 0)
         least = np.zeros(len(odds))
         if at_threshold:
-            least = self.quantile**2 * odds * (squares[0] + squares[1] + self.squares / n) / n**2
+            least = self.quantile**2 * odds * (hits2 + misses2 + self.squares / n) / n**2
         halves = [
             np.sqrt(np.maximum(one**2 - 2 * correlation * one * other + other**2, least))
             for one, other in ((below, odds * miss_above), (above, odds * miss_below))
@@ -279,23 +285,6 @@ class _Benefit:
         size = np.where(known, binomial / np.where(known, variance, 1.0), self.fewest)
         return _wilson(share, size, self.quantile)
 
-    def _by_row(
-        self,
-        hits: FloatArray,
-        misses: FloatArray,
-        hits2: FloatArray,
-        misses2: FloatArray,
-        both2: FloatArray,
-    ) -> FloatArray:
-        """Return the sums over rows of squares and products of their part in the shares of hits and of misses."""
-        return np.stack(
-            [
-                hits2 * (1 - 2 * hits) + hits**2 * self.squares - both2,
-                misses2 * (1 - 2 * misses) + misses**2 * self.squares - both2,
-                hits * misses * self.squares - hits * misses2 - misses * hits2 + both2,
-            ]
-        )
-
     def _by_cluster(
         self,
         table: Clusters,
@@ -304,7 +293,7 @@ class _Benefit:
         hits: FloatArray,
         misses: FloatArray,
     ) -> FloatArray:
-        """Return the same sums over clusters, times G / (G - 1).
+        """Return sums over clusters of squares and products of their part in both shares, times G / (G - 1).
 
         That is `Sample.sum_covariance`, which takes six times as long for many thresholds: entries are in the order of
         groups, so that those of a range are a slice.

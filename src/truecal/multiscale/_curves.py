@@ -50,7 +50,8 @@ class Curve:
     square : ndarray of shape (n_samples,)
         Debiased squared error under the curve; that of the beta curve is corrected for what the curve misses.
     support : ndarray of shape (n_samples,)
-        Twice the log-likelihood ratio against g = f; with clusters, a Wald statistic of the same distribution.
+        Twice the log-likelihood ratio against g = f; with clusters, a Wald statistic of the same distribution if that
+        is smaller.
     freedom : ndarray of shape (n_samples,)
         Its degrees of freedom, :math:`\operatorname{tr} H^{-1} J`.
     null_variance : ndarray of shape (n_samples,)
@@ -75,14 +76,8 @@ class Curve:
 
     def __call__(self, score: FloatArray) -> FloatArray:
         """Return the curve at scores; it passes through certain scores that are right."""
-        return self.at(score, *self.logs(score))
-
-    def at(self, score: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the curve at scores whose logarithms are known; see `logs`."""
-        b = self.coefficients[:, :, np.newaxis]
-        logit = (1 + b[:, 1]) * low
-        logit += b[:, 0]
-        logit -= (1 + b[:, 1 if self.logistic else 2]) * high
+        b, (low, high) = self.coefficients[:, :, np.newaxis], self.logs(score)
+        logit = (1 + b[:, 1]) * low + b[:, 0] - (1 + b[:, 1 if self.logistic else 2]) * high
         return self.ends.through(score, _expit(logit))
 
     def logs(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -161,12 +156,6 @@ class Ends:
         return np.where(self.right(score), score, mean)
 
 
-def curves_at(logistic: Curve, beta: Curve, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both curves at scores; without saturation they need the same logarithms."""
-    logs = logistic.logs(score)
-    return logistic.at(score, *logs), beta.at(score, *(beta.logs(score) if np.any(beta.saturation) else logs))
-
-
 def fit_curves(units: Units) -> tuple[Curve, Curve]:
     """Fit the logistic and the beta curve."""
     cells = _make_cells(units)
@@ -190,7 +179,10 @@ def fit_curves(units: Units) -> tuple[Curve, Curve]:
     mean = np.where(fitted, fits.mean[both], score)
     spread = mean * (1 - mean)
     if units.clusters is not None:
-        covariance, support, freedom = _with_clusters(units, units.clusters, ends, coefficients, inverse)
+        covariance, wald, freedom = _with_clusters(units, units.clusters, ends, coefficients, inverse)
+        # Dependent rows show no more than independent ones, whose likelihoods have a known ratio if noise is g (1 - g).
+        # A Wald statistic can: a curve that follows a few clusters leaves too little of how much they differ.
+        support = wald if cells.noise is not None else np.minimum(wald, support)
     else:
         # As squares: the inverse is huge along directions without information, where products leave rounding errors.
         noise = cells.weight2[:, np.newaxis] * spread if cells.noise is None else cells.noise[:, np.newaxis]
@@ -296,24 +288,15 @@ def _designs(low: FloatArray, high: FloatArray, saturations: FloatArray) -> tupl
     """
     log_low = np.log(low[:, np.newaxis] + saturations[:, np.newaxis])
     log_high = np.log(high[:, np.newaxis] + saturations[:, np.newaxis])
-    n_samples, n_curves, n_scores = log_low.shape
-    offset = np.empty((n_samples, 1 + n_curves, n_scores))
-    np.subtract(log_low, log_high, out=offset[:, 1:])
-    offset[:, 0] = offset[:, 1]
-    design = np.empty((n_samples, 1 + n_curves, 3, n_scores))
-    design[:, :, 0] = 1.0
-    design[:, 0, 1], design[:, 0, 2] = offset[:, 0], 0.0
-    design[:, 1:, 1] = log_low
-    np.negative(log_high, out=design[:, 1:, 2])
-    return design, offset
+    logit, ones = log_low - log_high, np.ones_like(log_low)
+    logistic = np.stack([ones[:, :1], logit[:, :1], np.zeros_like(logit[:, :1])], axis=2)
+    design = np.concatenate([logistic, np.stack([ones, log_low, -log_high], axis=2)], axis=1)
+    return design, np.concatenate([logit[:, :1], logit], axis=1)
 
 
 def _expit(logit: FloatArray) -> FloatArray:
-    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, become -700 in place."""
-    np.maximum(logit, -700.0, out=logit)
-    mean = np.exp(-logit)
-    mean += 1
-    return np.reciprocal(mean, out=mean)
+    """Return 1 / (1 + exp(-logit)); logits below -700, where exp would overflow, count as -700."""
+    return np.asarray(1 / (1 + np.exp(-np.maximum(logit, -700.0))))
 
 
 def _squares(design: FloatArray, weight: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Block, Sample
 from truecal.multiscale import _constants as const
-from truecal.multiscale._curves import Curve, curves_at, fit_curves
+from truecal.multiscale._curves import Curve, fit_curves
 from truecal.multiscale._evidence import Blocks, Posterior, contributions, make_blocks, prior_odds, weigh
 from truecal.multiscale._intervals import cut_scores, holders, make_upper
 from truecal.multiscale._levels import Level, Levels, make_levels, one_bin
@@ -222,7 +222,7 @@ class Multiscale:
         if table is None or self.units.noise is not None:
             return FlipScale(1.0, 0.0)
         few = holders(self.units, table) < const.FEWEST_HOLDERS
-        known = "the rarer outcome occurs in too few clusters" if few else ""
+        known = "the rarer or less likely outcome occurs in too few clusters" if few else ""
         return flip_scale(self.score[table.unit], table.residual, table.weight, table.cluster, known)
 
     def error(self, norm: float = 2) -> float:
@@ -263,10 +263,10 @@ class Multiscale:
 
     # --- the l1 error ------------------------------------------------------------------------------
 
-    def _place(self, level: Level) -> IntArray | slice:
+    def _place(self, level: Level) -> IntArray:
         """Return the bin of each unit at a level."""
         if level.inside is not None:
-            return slice(None)
+            return np.arange(len(self.units))
         return np.asarray(self.units.bin[0] >> (self.units.depth - (level.weight.shape[-1].bit_length() - 1)))
 
     @cached_property
@@ -396,12 +396,7 @@ class Multiscale:
         model = units.weight2 * units.score * (1 - units.score) if units.noise is None else units.noise
         levels = [found.levels.levels[number] for number in found.blocks.levels]
         spread = [model.sum(axis=1)]
-        for level in levels:
-            place = self._place(level)
-            binned = (
-                model[0] if isinstance(place, slice) else np.bincount(place, model[0], level.weight.shape[-1])
-            )
-            spread.append(binned)
+        spread += [np.bincount(self._place(one), model[0], one.weight.shape[-1]) for one in levels]
         return min(jensen_limit(units.size, [one_bin(units), *levels], spread, tail), self.error(2))
 
 
@@ -464,7 +459,7 @@ def analyse_many(score: FloatArray, label: FloatArray) -> SquaredErrors | None:
 def squared_errors(units: Units) -> SquaredErrors:
     """Fit the curves, sum in bins, and weigh the evidence."""
     logistic, beta = fit_curves(units)
-    gap, mean = _evaluate(lambda score: curves_at(logistic, beta, score), units.score)
+    gap, mean = _evaluate(lambda score: (logistic(score), beta(score)), units.score)
     np.subtract(units.score, gap, out=gap)  # the logistic curve is not needed again
     gaps = gap, units.score - mean
     levels = make_levels(units, beta, mean)
@@ -503,7 +498,7 @@ class AbsoluteError:
 
 #: A level that may be the finest that holds error: the probability of that, its bins, the bin of each unit, and the
 #: squared error of its bins.
-Scale = tuple[float, Level, IntArray | slice, float]
+Scale = tuple[float, Level, IntArray, float]
 
 
 def absolute_error(

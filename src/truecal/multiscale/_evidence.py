@@ -112,9 +112,7 @@ def make_blocks(logistic: Curve, beta: Curve, levels: Levels) -> Blocks:
     kept = [0, *(finer + 1).tolist()] if len(filled) else []
 
     def blocks(of_logistic: FloatArray, of_beta: FloatArray, of_levels: FloatArray) -> FloatArray:
-        values = np.empty((2 + len(kept), len(of_beta)))
-        values[0], values[1], values[2:] = of_logistic, of_beta, of_levels[kept]
-        return values
+        return np.concatenate([[of_logistic, of_beta], of_levels[kept]])
 
     increment = blocks(logistic.square, beta.square, levels.square + levels.within)
     increment[1:] -= increment[:-1].copy()

@@ -40,6 +40,8 @@ def make_upper(units: Units, gap: FloatArray, place: IntArray, n_distinct: int) 
     n = int(place[-1]) + 1
     mass = total(place, weight, n)
     share, rows = mass / units.size, mass**2 / total(place, units.weight2[0], n)
+    whole = np.rint(rows)  # equal weights are that many rows, whatever rounding says
+    rows = np.where(np.abs(rows - whole) <= 1e-9 * rows, whole, rows)
     mean = total(place, weight * score, n) / mass
     rate = mean - total(place, units.residual[0], n) / mass
     if units.noise is None:
@@ -153,9 +155,12 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     plain = limit.share / limit.rows * limit.noise(np.clip(limit.rate, 0.0, 1.0))
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
     most = max(factor * units.size / table.effective_number, 1.0) if limit.binary else math.inf
-    effect = min(max(float(own.sum()) / max(float(plain.sum()), 1e-300), 1.0), most)
-    if limit.binary and holders(units, table) < const.FEWEST_HOLDERS:
-        effect = most
+    # If the labels of each interval agree, both variances are rounding errors.
+    known = float(plain.sum()) > 1e-9 * float(np.sum(limit.share / limit.rows))
+    if known and not (limit.binary and holders(units, table) < const.FEWEST_HOLDERS):
+        effect = min(max(float(own.sum()) / float(plain.sum()), 1.0), most)
+    else:
+        effect = most if limit.binary else 1.0
     np.fill_diagonal(covariance, 0.0)
     centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
     of_scores = np.bincount(table.cluster, table.weight * centred[table.unit], n_clusters)
@@ -170,12 +175,16 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
 
 
 def holders(units: Units, table: ClusterUnits) -> int:
-    """Return the number of clusters in which the rarer outcome occurs."""
+    """Return the number of clusters with the rarer outcome, or of those with one that its score makes unlikely."""
     # Exact up to the differences of scores in a unit, which add up to less than half a row.
-    events = table.weight * units.score[0, table.unit] - table.residual
+    score = units.score[0, table.unit]
+    events = table.weight * score - table.residual
+    others = table.weight - events
     half = 0.5 * min(float(table.weight.min()), 1.0)
-    sides = (np.bincount(table.cluster, side, table.n_clusters) for side in (events, table.weight - events))
-    return min(int(np.count_nonzero(side > half)) for side in sides)
+    sides = events, others, np.where(score > 0.5, others, events)
+    return min(
+        int(np.count_nonzero(np.bincount(table.cluster, side, table.n_clusters) > half)) for side in sides
+    )
 
 
 def combined(limits: Sequence[UpperLimit], share: FloatArray, dependence: float) -> UpperLimit:

@@ -22,7 +22,7 @@ Sums in nested bins when the rows of a cluster depend on each other.
 
 Products of residuals count only if their rows belong to different clusters, so that :math:`m_2` and Q of a bin are sums
 over clusters of the squares of their sums. With :math:`e_{kc}` the residual sum of cluster c in bin k under the beta
-curve, the covariance of the bin sums is :math:`\sum_c e_{kc} e_{lc}`, corrected for the fitted parameters, and the
+curve, less what the cluster moves the fit by, the covariance of the bin sums is :math:`\sum_c e_{kc} e_{lc}`, and the
 variance of a level's increment is
 
 .. math:: \frac{2}{N^2} \sum_{c \ne c'} \Big(\sum_k a_k e_{kc} e_{kc'} - \sum_p a_p e_{pc} e_{pc'}\Big)^2 ,
@@ -38,7 +38,7 @@ confidence limits the variance :math:`\nu / (\nu - 2)` of Student's t with :math
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -82,9 +82,7 @@ class Bins:
         """m^2 - m_2: the weight of the pairs of rows in each bin; 0 where a row is alone."""
         square = self.weight**2
         pairs = square - self.weight2
-        square *= 1e-9
-        pairs[pairs <= square] = 0.0
-        return pairs
+        return np.where(pairs > 1e-9 * square, pairs, 0.0)
 
     @cached_property
     def alone(self) -> BoolArray:
@@ -108,16 +106,12 @@ class Bins:
     @cached_property
     def residual_energy(self) -> FloatArray:
         """m u of each bin, for the residuals score - label."""
-        energy = self.residual**2 - self.residual2
-        energy *= self.factor
-        return energy
+        return (self.residual**2 - self.residual2) * self.factor
 
     @cached_property
     def error_energy(self) -> FloatArray:
         """m u of each bin, for the residuals label - g of the beta curve."""
-        energy = (self.gap - self.residual) ** 2 - self.error2
-        energy *= self.factor
-        return energy
+        return ((self.gap - self.residual) ** 2 - self.error2) * self.factor
 
     @cached_property
     def mean_residual(self) -> FloatArray:
@@ -132,11 +126,7 @@ class Bins:
     @cached_property
     def noise_density(self) -> FloatArray:
         """Squared noise over m, or 0 where a row is alone: without the pairs of a row with itself."""
-        density = self.noise**2
-        density *= self.inverse_weight()
-        if self.any_alone:
-            density[self.alone] = 0.0
-        return density
+        return np.where(self.alone, 0.0, self.noise**2 * self.inverse_weight())
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,15 +264,7 @@ def one_bin(units: Units) -> Level:
 
 def _bins(units: Units, by_unit: Bins) -> Bins:
     """Return the bins of all levels together."""
-    columns = [
-        by_unit.weight,
-        by_unit.weight2,
-        by_unit.residual,
-        by_unit.residual2,
-        by_unit.gap,
-        by_unit.error2,
-        by_unit.noise,
-    ]
+    columns = [getattr(by_unit, column.name) for column in fields(Bins)]
     n_bins = 2**units.depth
     tree = np.empty((len(columns), *by_unit.gap.shape[:-1], 2 * n_bins - 4))
     for row, values in zip(tree, columns, strict=True):
@@ -449,16 +431,22 @@ class ClusterSums:
         Covariance of the bin sums of the beta curve's residuals.
     error : sparse array or ndarray, of shape (n_clusters, n_bins)
         Residual sum of each cluster in each bin under the beta curve.
+    scores, slope : ndarray of shape (n_clusters, 3) and (n_bins, 3)
+        What the fit takes out of these sums is the product of the two.
     """
 
     weight2: FloatArray
     residual2: FloatArray
     covariance: FloatArray
     error: Any
+    scores: FloatArray
+    slope: FloatArray
 
     def squares(self, factor: FloatArray) -> FloatArray:
-        """Return, for each cluster, the sum over bins of factor times its squared residual sum."""
-        return np.asarray(self.error**2 @ factor)
+        """Return, for each cluster, the sum over bins of factor times its squared residual sum, less the fit."""
+        weighted = factor[:, np.newaxis] * self.slope
+        taken = self.scores @ (self.slope.T @ weighted) - 2 * (self.error @ weighted)
+        return np.asarray(self.error**2 @ factor + np.vecdot(self.scores, taken))
 
 
 def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
@@ -480,12 +468,13 @@ def sums_by_cluster(units: Units, curve: Curve) -> list[ClusterSums]:
     found: list[ClusterSums] = []
     while True:
         weight2, residual2 = (np.asarray((matrix**2).sum(axis=0), np.float64) for matrix in matrices[:2])
-        found.insert(0, ClusterSums(weight2, residual2, covariance, matrices[2]))
+        found.insert(0, ClusterSums(weight2, residual2, covariance, matrices[2], scores, slope))
         if n_bins <= 4:
             return found
         n_bins = n_bins // 2
         matrices = [_coarser(matrix) for matrix in matrices]
         covariance = covariance.reshape(n_bins, 2, n_bins, 2).sum(axis=(1, 3))
+        slope = slope[0::2] + slope[1::2]
 
 
 def _coarser(matrix: Any) -> Any:

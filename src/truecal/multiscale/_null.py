@@ -607,6 +607,32 @@ def flip_scale(
     >>> round(scale.factor, 1), scale.too_little
     (9.9, 'all labels are the same, which does not show how much clusters differ')
     """
+    found = _side_scale(score, residual, weight, cluster, known, "all labels are the same")
+    high = score > 0.5
+    unlikely = np.where(high, 1 - score, score)
+    if high.all() or not high.any() or weight @ unlikely > const.FLIP_RARE * weight.sum():
+        return found
+    # Neither label is rare, but those that scores near 0 and near 1 make unlikely are.
+    turned, none = np.where(high, -residual, residual), "no score makes its label unlikely"
+    other = _side_scale(unlikely, turned, weight, cluster, known, none)
+    factor = max(found.factor, other.factor)
+    return FlipScale(
+        factor,
+        found.deviation * (factor / found.factor),
+        found.too_little or other.too_little,
+        max(found.doubt, other.doubt),
+    )
+
+
+def _side_scale(
+    score: FloatArray,
+    residual: FloatArray,
+    weight: FloatArray,
+    cluster: NDArray[np.intp] | None,
+    known: str,
+    none: str,
+) -> FlipScale:
+    """Return how sums must be scaled if one of the labels is rare; `none` says that there is none of them."""
     columns = [weight, residual, weight * score * (1 - score)]
     if cluster is not None:
         columns = [np.bincount(cluster, values).astype(np.float64, copy=False) for values in columns]
@@ -626,7 +652,7 @@ def flip_scale(
     needed *= min(1.0, count / const.FLIP_USUAL)
     most = float(size @ information)
     if ratio <= 1e-9:
-        reason = reason or "all labels are the same, which does not show how much clusters differ"
+        reason = reason or f"{none}, which does not show how much clusters differ"
     elif effective < needed:
         about = counted(max(round(effective), 1), "cluster")
         reason = reason or f"about {about} of {count:,} have nearly all that shows how much clusters differ"

@@ -238,8 +238,7 @@ def sum_matrices(row: IntArray, column: IntArray, shape: tuple[int, int], *value
     """Return the sums of each of several values by row and column as matrices, dense if they are hardly sparse."""
     if not hardly_sparse(len(row), shape):
         return [scipy.sparse.csr_array((one, (row, column)), shape=shape) for one in values]
-    place = row * shape[1]
-    place += column
+    place = row * shape[1] + column
     return [total(place, one, math.prod(shape)).reshape(shape) for one in values]
 
 

@@ -99,7 +99,7 @@ class UpperLimit:
     resolution: int = 0
     every_score: bool = False
     binary: bool = True
-    _transforms: dict[int, NDArray[np.complex128]] = field(init=False, default_factory=dict)
+    _transforms: dict[tuple[float, int], NDArray[np.complex128]] = field(init=False, default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.share)
@@ -342,7 +342,8 @@ class UpperLimit:
         """Return P(T <= t) with normal errors of these standard deviations; all intervals move if `moved` is None."""
         if len(spread) == 0:
             return spread
-        h = self._step
+        # Labels that agree with scores of 0 and 1 make t tiny beside the error that the sampling of scores adds.
+        h = max(self._step, 3 * float(spread.max()) / const.MOST_STEPS)
         # Rounded as the terms are, so that ties are ties.
         observed = self.statistic > self.least
         at = int(np.rint(self.terms / h).sum()) if observed else int(self.statistic / h)
@@ -350,12 +351,12 @@ class UpperLimit:
         size = 1 << math.ceil(math.log2(2 * (last + len(self))))
         if moved is None:
             each = np.tile(np.arange(len(self)), len(gap))
-            product = self._transform(each, (self.score - gap).ravel(), size)
+            product = self._transform(each, (self.score - gap).ravel(), h, size)
             product = product.reshape(len(gap), len(self), -1).prod(axis=1)
         else:
-            base, others = self._base_transform(size), np.ones((len(moved), len(self), 1), dtype=np.bool_)
+            base, others = self._base_transform(h, size), np.ones((len(moved), len(self), 1), dtype=np.bool_)
             others[np.arange(len(moved)), moved] = False
-            product = self._transform(moved, self.score[moved] - gap, size)
+            product = self._transform(moved, self.score[moved] - gap, h, size)
             product *= np.where(others, base, 1.0).prod(axis=1)
         grid = np.arange(last + 1)
         law = np.fft.irfft(product, size, axis=1)[:, : last + 1] * np.exp(const.DAMPING / size * grid)
@@ -364,14 +365,14 @@ class UpperLimit:
         smeared = np.sum(law * scipy.special.ndtr(distance), axis=1)
         return np.asarray(np.maximum(law[:, : at + 1].sum(axis=1), smeared))
 
-    def _base_transform(self, size: int) -> NDArray[np.complex128]:
-        if size not in self._transforms:
-            self._transforms[size] = self._transform(np.arange(len(self)), self.score - self.base, size)
-        return self._transforms[size]
+    def _base_transform(self, h: float, size: int) -> NDArray[np.complex128]:
+        if (h, size) not in self._transforms:
+            rate = self.score - self.base
+            self._transforms[h, size] = self._transform(np.arange(len(self)), rate, h, size)
+        return self._transforms[h, size]
 
-    def _transform(self, interval: IntArray, rate: FloatArray, size: int) -> NDArray[np.complex128]:
-        """Return the transforms of the laws of terms on the grid, damped."""
-        h = self._step
+    def _transform(self, interval: IntArray, rate: FloatArray, h: float, size: int) -> NDArray[np.complex128]:
+        """Return the transforms of the laws of terms on a grid of step h, damped."""
         row, value, probability = self._events(interval, rate, h * size / 2)
         cell = np.rint(value / h).astype(np.intp)
         kept = cell < size // 2

@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 from truecal._lib.checks import check_choice, check_count
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualMass, EqualWidth, partition, summarize_bins
+from truecal.estimators._binning import EqualMass, EqualWidth, cut
 from truecal.recalibration._base import PerClassRecalibrator
 from truecal.recalibration._scores import Column
 
@@ -160,16 +160,16 @@ class HistogramBinning(PerClassRecalibrator):
         sample = Sample.from_rows(label, column.probability, weight)
         if self.strategy == "width":
             rule = EqualWidth(sample)
-            bins = partition(rule, self.n_bins)
+            division, bins = cut(rule, self.n_bins)
             values = np.full(self.n_bins, np.nan)
-            values[rule.index(bins.start, self.n_bins)] = summarize_bins(sample, bins).mean_label
+            values[rule.index(division.start, self.n_bins)] = bins.mean_label
             return BinMap(np.arange(1, self.n_bins) / self.n_bins, values, round_edges=True)
-        bins = partition(EqualMass(sample), self.n_bins)
+        _, bins = cut(EqualMass(sample), self.n_bins)
         below, above = bins.upper[:-1], bins.lower[1:]
         middle = (below + above) / 2
         # Between neighbouring floats there is no middle; a rounded one may fall on the lower score.
         edges = np.where(middle > below, middle, above)
-        return BinMap(edges, summarize_bins(sample, bins).mean_label, round_edges=False)
+        return BinMap(edges, bins.mean_label, round_edges=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,13 +239,12 @@ class VennAbersCalibration(PerClassRecalibrator):
     maps_: tuple[VennAbersMap, ...]
 
     def _fit_map(self, column: Column, label: NDArray[np.bool_], weight: FloatArray | None) -> VennAbersMap:
-        score, group = np.unique(column.probability.astype(np.float64), return_inverse=True)
-        w = np.ones(len(label)) if weight is None else weight
-        count, positives = (np.bincount(group, one).astype(np.float64) for one in (w, w * label))
+        sample = Sample.from_rows(label, column.probability, weight)
+        count, positives = sample.count, sample.positives
         one = np.append(with_a_positive(count, positives), 1.0)
         # Label 0 in one order is label 1 in the other.
         zero = np.append(1 - with_a_positive(count[::-1], (count - positives)[::-1]), 0.0)[::-1]
-        return VennAbersMap(score, zero, one)
+        return VennAbersMap(sample.score, zero, one)
 
 
 def with_a_positive(count: FloatArray, positives: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 
 from truecal._lib.checks import check_real
 from truecal._lib.numeric import maximise
@@ -30,8 +30,7 @@ class SoftmaxMap:
 
     def __call__(self, logs: FloatArray) -> FloatArray:
         """Return the probabilities of rows of log probabilities."""
-        values = logs @ self.weight.T + self.intercept
-        return np.asarray(np.exp(values - logsumexp(values, axis=1, keepdims=True)))
+        return np.asarray(softmax(logs @ self.weight.T + self.intercept, axis=1))
 
 
 class SoftmaxRecalibrator(Recalibrator):
@@ -72,8 +71,7 @@ def log_probabilities(scores: Scores) -> FloatArray:
         positive, negative = scores.columns[0].logs
         return np.column_stack([negative, positive])
     if scores.are_logits:
-        values = np.asarray(scores.values, dtype=np.float64)
-        return np.asarray(values - logsumexp(values, axis=1, keepdims=True))
+        return np.asarray(log_softmax(np.asarray(scores.values, dtype=np.float64), axis=1))
     return scores.logs(float(np.finfo(scores.values.dtype).eps))
 
 

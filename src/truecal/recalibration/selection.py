@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri
 
+from truecal import recalibration
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
 from truecal._lib.numeric import find_root
 from truecal._lib.text import as_table, counted, counting, level
@@ -30,26 +31,8 @@ from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
 from truecal.exceptions import CalibrationWarning, InputError
-from truecal.recalibration import (
-    BetaCalibration,
-    DirichletCalibration,
-    HistogramBinning,
-    IdentityCalibration,
-    IsotonicCalibration,
-    PlattScaling,
-    SplineCalibration,
-    TemperatureScaling,
-    VectorScaling,
-    VennAbersCalibration,
-)
 from truecal.recalibration._base import PredictsProba, Recalibrator
-from truecal.recalibration._contest import (
-    IDENTITY,
-    PROPER_SCORES,
-    CandidateScore,
-    Contest,
-    Criterion,
-)
+from truecal.recalibration._contest import IDENTITY, PROPER_SCORES, CandidateScore, Contest, Criterion
 from truecal.recalibration._fit_rows import FitRows
 from truecal.recalibration._scores import read_scores
 from truecal.recalibration._softmax import FEW_CLASSES
@@ -59,24 +42,24 @@ __all__ = ["CandidateScore", "Selection", "select_recalibrator"]
 
 #: The default candidates, from the least to the most flexible.
 CANDIDATES = {
-    "temperature": TemperatureScaling,
-    "platt": PlattScaling,
-    "beta": BetaCalibration,
-    "isotonic": IsotonicCalibration,
-    "histogram": HistogramBinning,
+    "temperature": recalibration.TemperatureScaling,
+    "platt": recalibration.PlattScaling,
+    "beta": recalibration.BetaCalibration,
+    "isotonic": recalibration.IsotonicCalibration,
+    "histogram": recalibration.HistogramBinning,
 }
 
 #: Further default candidates for three to `FEW_CLASSES` classes. In simulations with 500 to 2,000 rows the log loss of
 #: the choice on new rows was lower by 0.003 to 0.025 where classes had different errors, and the same elsewhere.
-VECTOR_CANDIDATES = {"vector": VectorScaling, "dirichlet": DirichletCalibration}
+VECTOR_CANDIDATES = {"vector": recalibration.VectorScaling, "dirichlet": recalibration.DirichletCalibration}
 
 #: Candidates that can be given by name. Venn-Abers is not among the default ones: on stepped curves it lowered the log
 #: loss of the choice by 0.01, but with 300 rows and smooth curves it raised it by 0.0003 to 0.001.
 BY_NAME = {
     **CANDIDATES,
     **VECTOR_CANDIDATES,
-    "spline": SplineCalibration,
-    "venn_abers": VennAbersCalibration,
+    "spline": recalibration.SplineCalibration,
+    "venn_abers": recalibration.VennAbersCalibration,
 }
 
 #: Threshold of the z statistic of a gain with folds. Of several values tried on simulated calibrated populations
@@ -379,7 +362,9 @@ def select_recalibrator(
     contest = Contest(predictions, judged, fold, measure, z)
     chosen, results, ties = contest.decide(confidence_level, n_resamples, generator)
     probability = contest.probability[chosen]
-    final = IdentityCalibration(input) if chosen == IDENTITY else copy.deepcopy(entrants[chosen])
+    final = (
+        recalibration.IdentityCalibration(input) if chosen == IDENTITY else copy.deepcopy(entrants[chosen])
+    )
     return Selection(
         chosen=chosen,
         recalibrator=_fit(final, rows),

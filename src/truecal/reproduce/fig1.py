@@ -13,10 +13,9 @@ import numpy as np
 from truecal._lib.types import FloatArray
 from truecal.data import as_sample
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualWidth, partition, summarize_bins
 from truecal.estimators._registry import get_estimator
 from truecal.inference.estimate import estimate
-from truecal.inference.resample import redraws
+from truecal.inference.reliability import reliability_curve
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
 from truecal.reproduce._draw import BLACK, BLUE, RED, SKY, legend, new_figure, tidy
 from truecal.reproduce._studies import draw_estimates, published_draw, walk
@@ -96,13 +95,10 @@ def _published(settings: Settings, repeats: int) -> list[PaperComparison]:
 def reliability_diagram(seed: int) -> tuple[Records, float]:
     """Return the bins of one sample with their range under perfect calibration, and its ECE_bin."""
     sample = as_sample(*CALIBRATED.sample(N, rng=seed))
-    division = partition(EqualWidth(sample), N_BINS)
-    drawn = [summarize_bins(redrawn, division).mean_label for redrawn in redraws(sample, 2000, rng=seed)]
-    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
-    rows = [
-        {**row, "band_lower": below, "band_upper": above}
-        for row, below, above in zip(summarize_bins(sample, division).to_rows(), low, high, strict=True)
-    ]
+    options: dict[str, Any] = {"confidence_level": 0.9, "n_resamples": 2000, "rng": seed}
+    curve = reliability_curve(sample, n_bins=N_BINS, binning="ew", **options)
+    band = zip(curve.bins.to_rows(), curve.bins_lower, curve.bins_upper, strict=True)
+    rows = [{**row, "band_lower": below, "band_upper": above} for row, below, above in band]
     return rows, estimate(sample, estimator="ew_bin", n_bins=N_BINS).value
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from truecal import paper
 from truecal._lib.types import FloatArray
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualMass, partition, summarize_bins
+from truecal.estimators._binning import EqualMass, cut
 from truecal.estimators._registry import get_estimator
 from truecal.inference.resample import bootstrap
 from truecal.reproduce import _data as data
@@ -90,7 +90,7 @@ def _draw_fig3(sets: dict[str, Sample], ece: Records) -> Figure:
         colour = draw.IMAGE_SET_COLOURS[image_set_of(name)]
         below = sample.cumulative_count[1:] / sample.n
         axes[0, 0].plot(_stretch(sample.score), below, color=colour, linestyle=":")
-        bins = summarize_bins(sample, partition(EqualMass(sample), 40))
+        _, bins = cut(EqualMass(sample), 40)
         error = np.sqrt(bins.mean_label * (1 - bins.mean_label) / bins.count)
         style: dict[str, Any] = {"yerr": 2 * error, "markersize": 2.5, "elinewidth": 0.7, "alpha": 0.7}
         draw.points(axes[0, 1], bins.mean_score, bins.mean_label, colour, **style)
@@ -305,10 +305,8 @@ def resampled_aic(sample: Sample, resamples: int, seed: int) -> FloatArray:
 
 
 def _rows(settings: Settings, name: str, spread: FloatArray) -> Records:
-    theirs, ours = (
-        data.printed_models()[name],
-        {row["name"]: row for row in data.real_fits(settings)[name].glm_table},
-    )
+    theirs = data.printed_models()[name]
+    ours = {row["name"]: row for row in data.real_fits(settings)[name].glm_table}
     rows = []
     for model, sd in zip(MODELS, spread, strict=True):
         row: dict[str, Any] = {"set": name, "model": model}

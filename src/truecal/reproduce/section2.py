@@ -13,7 +13,7 @@ from truecal import datasets, paper
 from truecal._lib.types import FloatArray
 from truecal.data import as_sample
 from truecal.data.sample import Sample
-from truecal.estimators._binning import EqualMass, partition, summarize_bins
+from truecal.estimators._binning import EqualMass, cut
 from truecal.inference.estimate import estimate
 from truecal.reproduce import _draw as draw
 from truecal.reproduce._contract import Outcome, PaperComparison, Records, Settings, part
@@ -58,9 +58,8 @@ def test_monotone(sample: Sample, repeats: int, seed: int) -> dict[str, Any]:
 
     where :math:`\hat\mu` is the isotonic fit. The p-value is that of samples with rates :math:`\hat\mu_k`.
     """
-    bins = summarize_bins(sample, partition(EqualMass(sample), N_BINS)).to_rows()
-    count = np.array([row["count"] for row in bins])
-    rate = np.array([row["mean_label"] for row in bins])
+    _, bins = cut(EqualMass(sample), N_BINS)
+    count, rate = bins.count, bins.mean_label
     fit = _fit(rate, count)
     drawn = np.random.default_rng(seed).binomial(count.astype(int), fit, size=(repeats, len(fit))) / count
     extreme = sum(_distance(row, count) >= _distance(rate, count) - 1e-12 for row in drawn)

@@ -116,7 +116,7 @@ class Advice(Result):
             return "\n".join(
                 [
                     "No recommendation: the fitted population does not resemble the data.",
-                    *map(_sentence, self.doubts),
+                    *(f"{doubt[0].upper()}{doubt[1:]}." for doubt in self.doubts),
                 ]
             )
         lines = [
@@ -268,7 +268,3 @@ def _test_of(sample: Sample, chance: FloatArray, rng: np.random.Generator) -> fl
 
 def _shown(rmse: float | None) -> str:
     return "contradicted" if rmse is None else f"{rmse:.4f}"
-
-
-def _sentence(doubt: str) -> str:
-    return f"{doubt[0].upper()}{doubt[1:]}."

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, digamma, polygamma
 
-from truecal._lib.numeric import maximise
+from truecal._lib.numeric import logistic_objective, maximise
 from truecal._lib.types import FloatArray
 from truecal.data.extremes import N_INTERVALS, Resolution, resolution_of
 from truecal.exceptions import InputError
@@ -475,16 +475,7 @@ def _logit_line(x: FloatArray, hits: FloatArray, misses: FloatArray, level: floa
     """Return the line logit p = b0 + b1 x, from b0 = `level`; without an intercept if that is None."""
     intercept = level is not None
     basis = np.stack([np.ones_like(x), x] if intercept else [x])
-    count = hits + misses
-    linear = basis @ hits
-
-    def objective(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        eta = theta @ basis
-        small = np.exp(-np.abs(eta))  # does not overflow
-        p = np.where(eta >= 0, 1.0, small) / (1 + small)
-        loss = count @ np.log1p(small) + hits @ np.maximum(-eta, 0) + misses @ np.maximum(eta, 0)
-        return float(-loss), linear - basis @ (count * p), -(basis * (count * p * (1 - p))) @ basis.T
-
+    objective = logistic_objective(basis.T, 0.0, hits + misses, hits)
     top = maximise(objective, np.array([0.0] if level is None else [level, 0.0]))
     b0, b1 = top.x.tolist() if intercept else (0.0, float(top.x[0]))
     problem = _why_logit_diverges(x, hits > 0, misses > 0, intercept)

@@ -420,14 +420,10 @@ class EmpiricalScores(DiscreteScores):
         return score, 1 - score
 
     @cached_property
-    def _masses(self) -> tuple[FloatArray, FloatArray]:
-        distinct, count = np.unique(self.values, return_counts=True)
-        return distinct, count / self.values.size
-
-    @property
     def point_masses(self) -> tuple[FloatArray, FloatArray]:
         """The distinct scores, increasing, and their shares."""
-        return self._masses
+        distinct, count = np.unique(self.values, return_counts=True)
+        return distinct, count / self.values.size
 
     @property
     def output_dtype(self) -> np.dtype[Any]:

@@ -4,7 +4,6 @@ from scipy import stats
 
 from truecal._lib.numeric import (
     draw_binomials,
-    first_of_pairs,
     keyed_generator,
     number_values,
     order_of,
@@ -84,10 +83,7 @@ def test_values_are_numbered_in_their_order(values):
     assert place.tolist() == where.tolist()
 
 
-@pytest.mark.parametrize("bits", [63, 10])
-def test_pairs_are_summed_in_the_order_of_the_second_and_then_the_first(bits, monkeypatch):
-    """Codes that do not fit into one number with their place are sorted in another way."""
-    monkeypatch.setattr("truecal._lib.numeric._KEY_BITS", bits)
+def test_pairs_are_summed_in_the_order_of_the_second_and_then_the_first():
     rng = np.random.default_rng(0)
     minor, major, value = rng.integers(0, 5, 200), rng.integers(0, 9, 200), rng.random(200)
     first, second, (sums, counts) = sum_pairs(minor, major, [value, None])
@@ -95,7 +91,6 @@ def test_pairs_are_summed_in_the_order_of_the_second_and_then_the_first(bits, mo
     assert (second * 5 + first).tolist() == key.tolist()
     assert sums == pytest.approx(np.bincount(place, value), abs=1e-12)
     assert counts.tolist() == np.bincount(place).tolist()
-    assert first_of_pairs(first, second).tolist() == list(range(len(first)))
 
 
 SIZE = 20_000

@@ -13,9 +13,9 @@ from truecal.estimators._binning import (
     EqualWidth,
     _broken_anywhere,
     _broken_near,
+    cut,
     monotone_sweep,
     partition,
-    summarize_bins,
 )
 
 RULES = [EqualWidth, EqualMass]
@@ -112,7 +112,7 @@ def test_equal_mass_is_the_naive_binning(seed):
 
 def test_a_heavy_tie_in_the_middle_gets_a_bin_of_its_own():
     score = np.concatenate([np.linspace(0.1, 0.4, 25), np.full(50, 0.5), np.linspace(0.6, 0.9, 25)])
-    bins = summarize_bins(sample_of(score), partition(EqualMass(sample_of(score)), 5))
+    bins = cut(EqualMass(sample_of(score)), 5)[1]
     assert bins.count.tolist() == [20, 5, 50, 5, 20]
     assert (bins.lower[2], bins.upper[2]) == (0.5, 0.5)
 
@@ -200,7 +200,7 @@ def test_scores_closer_than_any_number_of_bins():
 
 def test_bin_table_by_hand():
     sample = sample_of([0.1, 0.2, 0.2, 0.9], [0, 1, 0, 1])
-    table = summarize_bins(sample, partition(EqualWidth(sample), 2))
+    table = cut(EqualWidth(sample), 2)[1]
     assert table.count.tolist() == [3, 1]
     np.testing.assert_allclose(table.mean_score, [0.5 / 3, 0.9])
     np.testing.assert_allclose(table.mean_label, [1 / 3, 1])
@@ -213,7 +213,7 @@ def test_two_million_float32_rows_keep_their_gap():
     label = np.arange(len(score)) % 10 < 9
     sample = Sample.from_rows(label, score)
     for rule in RULES:
-        table = summarize_bins(sample, partition(rule(sample), 1))
+        table = cut(rule(sample), 1)[1]
         assert table.gap[0] == pytest.approx(float(np.mean(score, dtype=np.float64)) - 0.9, abs=1e-13)
 
 
@@ -223,7 +223,7 @@ def test_means_of_fractional_weights_do_not_leave_the_unit_interval():
     for _ in range(50):
         sample = sample_of(score, np.ones(300), rng.random(300))
         for rule in RULES:
-            table = summarize_bins(sample, partition(rule(sample), 7))
+            table = cut(rule(sample), 7)[1]
             assert table.mean_label.max() <= 1
             assert table.mean_score.max() <= 1
 

@@ -47,15 +47,36 @@ def test_squares_are_sums_over_clusters(levels):
 
 
 def test_the_variance_of_the_first_level_is_the_double_sum(levels):
-    _, found = levels
+    units, found = levels
     level, factor, size = found[0], np.array([1.0, 2.0, 0.5, 1.5]), 100.0
-    error = np.asarray(level.error).T
+    error = np.asarray(level.error - level.scores @ level.slope.T).T
     products = (error.T * factor) @ error
     own = float(np.sum(np.diag(products) ** 2))
-    # The covariance is corrected for the fitted parameters, which the double sum is not: replace it.
-    plain = type(level)(**{**vars(level), "covariance": error @ error.T})
-    expected = 2 * (float(np.sum(products**2)) - own) / size**2
-    assert null_variance(plain, factor, None, np.empty(0), size) == pytest.approx(expected)
+    total = float(np.sum(products**2)) * units.clusters.variance_factor**2
+    assert null_variance(level, factor, None, np.empty(0), size) == pytest.approx(2 * (total - own) / size**2)
+
+
+def test_levels_have_noise_where_the_fit_follows_one_cluster():
+    """What the fit takes out was left in the squares of single clusters, which then exceeded the sum of all."""
+    cluster = np.repeat(np.arange(60), 4)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        score = rng.beta(0.5, 20, 60)[cluster]
+        label = (rng.random(240) < score).astype(int)
+        label[cluster == int(score.argmax()) // 4] = 1
+        found = analyse(Sample.from_rows(label, score, clusters=cluster)).found.levels
+        assert (found.null_variance[1:] > 0).all()
+
+
+def test_curves_that_follow_few_clusters_are_no_evidence():
+    """Nothing is left of how much the few clusters with the rarer outcome differ: Wald statistics become huge."""
+    positive, cluster = 0, np.repeat(np.arange(60), 4)
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        score = rng.beta(2.8, 0.1, 60)[cluster]
+        label = (rng.random(240) < score).astype(int)
+        positive += analyse(Sample.from_rows(label, score, clusters=cluster)).limits.lower(0.025) > 0
+    assert positive <= 3  # all are calibrated; 7 without the bound by independent rows
 
 
 def test_variances_from_few_effective_clusters_are_those_of_student():

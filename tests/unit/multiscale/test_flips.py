@@ -1,5 +1,7 @@
 """How random signs of clusters are scaled, and when they say too little."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -62,6 +64,16 @@ def test_clusters_alike_leave_the_doubt_of_as_many_and_a_known_reason_the_larges
     known = flip_scale(score, score - label, np.ones(4000), cluster, "known")
     assert known.too_little == "known"
     assert known.deviation == pytest.approx(np.sqrt(40 * 100**2 * 0.3 * 0.7))
+
+
+@pytest.mark.parametrize("low", [0.02, 0.05, 0.1])
+def test_certain_scores_on_both_sides_say_as_little_as_on_one(low):
+    cluster = np.repeat(np.arange(20), 30)
+    score = np.where(cluster % 2, low, 1 - low)
+    label = (score > 0.5).astype(float)
+    assert "no score makes its label unlikely" in scale(label, score, cluster).too_little
+    label[:30] = 0  # one cluster is wrong
+    assert re.search("about [12] clusters? of 20", scale(label, score, cluster).too_little)
 
 
 def test_missing_numbers_of_clusters_do_not_count():

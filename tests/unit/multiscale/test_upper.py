@@ -204,6 +204,40 @@ def test_clusters_of_one_label_do_not_pass_at_their_own_error():
     assert passed <= 200 * 0.06
 
 
+@pytest.mark.parametrize("low", [0.0, 0.02])
+@pytest.mark.parametrize("single", [0, 6])
+def test_clusters_that_are_all_right_count_as_one_row_each(low, single):
+    """Neither label is rare, but hardly any is on the unlikely side: 20 clusters tell no more than 20 rows."""
+    cluster = np.repeat(np.arange(20), 50)
+    score = np.where(cluster % 2, low, 1 - low)
+    label = (score > 0.5).astype(int)
+    label[:single] = 1 - label[:single]  # in one cluster
+    test = truecal.calibration_test(label, score, clusters=cluster, at_most=0.05)
+    assert test.pvalue >= 0.95**20  # what a model that is wrong in 5% of clusters gets
+
+
+def test_labels_that_agree_with_certain_scores_need_no_large_grid(monkeypatch):
+    sizes, irfft = [], np.fft.irfft
+    monkeypatch.setattr(np.fft, "irfft", lambda a, n, axis: [sizes.append(n), irfft(a, n, axis=axis)][1])
+    limit = limit_of([0.0, 1.0], [500, 500], [0, 500])
+    assert limit.pvalue(0.01) == pytest.approx(
+        (1 - 0.01 * math.sqrt(2)) ** 500, rel=0.3
+    )  # one score is wrong
+    assert limit.pvalue(0.2) < 1e-20
+    assert max(sizes) <= 1 << 18
+
+
+@pytest.mark.parametrize("factor", [1e-6, 0.1, 0.37, 7.0, 1e5])
+def test_the_scale_of_weights_does_not_change_the_limit(factor):
+    """w^2 / w^2 is not 1 exactly for every factor, but one row is one row."""
+    for weight in ([3.2, 2.6, 3.6], [0.2, 3.0, 2.9], [1.7, 1.6, 0.2]):
+        one, other = (
+            truecal.confidence_interval([0, 0, 0], [0.99, 0.01, 0.02], sample_weight=by * np.array(weight))
+            for by in (1, factor)
+        )
+        assert other.high == pytest.approx(one.high, rel=1e-6)
+
+
 def test_scores_that_hardly_differ_from_0_give_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)

@@ -77,9 +77,7 @@ class Batch:
             return cls(None, np.zeros((3, N_REGIONS)), 0.0, 0, target, keys, left_out)
         cells = tally(score, count, positives)
         rows, labels, scores = cells.sum(axis=1).tolist()
-        failures = 0
-        if score.min() == 0 or score.max() == 1:
-            failures = int(positives[score == 0].sum() + (count - positives)[score == 1].sum())
+        failures = int(positives[score == 0].sum() + (count - positives)[score == 1].sum())
         if cluster is None:
             evidence = weigh(cells)
         else:
