@@ -148,7 +148,7 @@ class Assessment(Result):
 
     @property
     def is_it_much(self) -> str:
-        """What the error costs of the Brier score, and of decisions at a threshold, in words.
+        """What the error costs in Brier score and in decisions at a threshold, in words.
 
         The threshold is 50%, or the observed rate where nearly all scores lie on one side of that; with
         ``clinical=True`` the one of `Clinical.decisions` at which it costs most.
@@ -367,7 +367,7 @@ class _Asked:
     settings: Settings
 
     def rows(self, argument: str) -> Rows:
-        """Return the rows, which `argument` needs."""
+        """Return the rows that `argument` needs, or refuse a `Sample`, which has none."""
         if isinstance(self.y_true, Sample):
             raise InputError(
                 "needs individual rows; a Sample keeps only sums",

@@ -45,7 +45,14 @@ _WITH_BINS = ("ew_bin", "em_bin")
 @click.option("--n-bins", type=int, help="Number of bins, for estimators with bins.")
 @option("--confidence-level", 0.95, float, "Level of the intervals; 0 for none.")
 @shared("resolution")
-@click.option("--bins/--no-bins", default=True, help="With --format json: the bins of each estimate.")
+@click.option(
+    "--no-bins",
+    "bins",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="With --format json: leave out the bins.",
+)
 @shared("seed")
 @output_options
 def command(

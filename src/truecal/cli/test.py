@@ -181,9 +181,7 @@ def _in_groups(decisions: dict[str, Decision], at_most: float) -> str:
     """Return in how many groups the error is shown to be below the limit, contradicted or neither."""
     states = Counter(decision.state for decision in decisions.values())
     parts = ", ".join(f"{state} in {number}" for state, number in states.items())
-    return (
-        f"That the calibration error is below {at_most:g} is {parts} of {counted(len(decisions), 'group')}."
-    )
+    return f"A calibration error below {at_most:g} is {parts} of {counted(len(decisions), 'group')}."
 
 
 def _decision_table(

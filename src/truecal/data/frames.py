@@ -40,7 +40,7 @@ _SUMS = ("count", "score_sum", "positives", "lower", *SQUARES)
 
 
 class _Options(TypedDict, total=False):
-    """Those keywords of `summarize` on which its type does not depend."""
+    """Keywords of `summarize` that do not change the type of its result."""
 
     weight: str | None
     weighting: str

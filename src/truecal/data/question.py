@@ -299,7 +299,7 @@ def as_samples(
 
 
 def as_sample(y_true: Any, y_proba: Any = None, **reading: Any) -> Sample:
-    """Return the one sample of the predictions; several, as for classwise, are refused.
+    """Return the single sample of the predictions; questions with several, such as classwise, are refused.
 
     Examples
     --------
