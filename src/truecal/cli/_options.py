@@ -99,13 +99,12 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            if "unexpected extra argument" in error.message and any(
-                one.name == "file" for one in self.params
+            if "unexpected extra argument" not in error.message or all(
+                one.name != "file" for one in self.params
             ):
-                error.message += (
-                    ". One FILE is read: quote a pattern, such as 'part-*.csv'; models are columns of it."
-                )
-            raise
+                raise
+            hint = "One FILE is read: quote a pattern, such as 'part-*.csv'; models are columns of it."
+            raise click.UsageError(f"{error.message.removesuffix('.')}. {hint}", ctx=ctx) from error
 
     def _refuse_kinds_of_labels(self, words: list[str]) -> None:
         """Refuse options for labels that are not the truth in commands that need true labels."""
