@@ -68,13 +68,13 @@ def flow(steps: Sequence[tuple[str, str]]) -> Figure:
     ax.axis("off")
     ax.set(xlim=(0, len(steps)), ylim=(0, 1))
     for place, (title, text) in enumerate(steps):
-        box = plt.Rectangle((place + 0.04, 0.12), 0.8, 0.76, fill=False, edgecolor=BLUE, linewidth=1.2)
+        box = plt.Rectangle((place + 0.02, 0.08), 0.84, 0.84, fill=False, edgecolor=BLUE, linewidth=1.2)
         ax.add_patch(box)
-        ax.text(place + 0.44, 0.63, title, ha="center", va="center", weight="bold")
-        ax.text(place + 0.44, 0.34, text, ha="center", va="center", fontsize=7.5)
+        ax.text(place + 0.44, 0.66, title, ha="center", va="center", weight="bold", fontsize=9.5)
+        ax.text(place + 0.44, 0.32, text, ha="center", va="center", fontsize=8.5)
         if place:
             ax.annotate(
-                "", (place + 0.03, 0.5), (place - 0.15, 0.5), arrowprops={"arrowstyle": "->", "color": GREY}
+                "", (place + 0.02, 0.5), (place - 0.14, 0.5), arrowprops={"arrowstyle": "->", "color": GREY}
             )
     return drawn
 
@@ -100,7 +100,7 @@ def intervals(ax: plt.Axes, names: Sequence[str], results: Sequence[truecal.resu
         ax.plot(
             [100 * result.interval.low, 100 * result.interval.high], [place] * 2, color=BLUE, linewidth=2.5
         )
-        ax.plot(100 * result.value, place, "o", color=RED, markersize=4)
+        ax.plot(100 * result.value, place, "o", color=RED, markersize=4, clip_on=False, zorder=3)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel("calibration error, percentage points (95% interval)")
@@ -294,11 +294,11 @@ def weights_and_ties() -> Figure:
     rank = np.arange(len(score))
     tied = score == 0.55
     ax.scatter(rank[~tied], score[~tied], color=BLUE, s=18)
-    ax.scatter(rank[tied], score[tied], color=RED, s=18, label="equal scores: one group, one bin")
+    ax.scatter(rank[tied], score[tied], color=RED, s=18)
+    ax.text(rank[tied].mean(), 0.7, "equal scores: one group", ha="center")
     for edge in (rank[tied].min() - 0.5, rank[tied].max() + 0.5):
         ax.axvline(edge, color=GREY, linestyle="--")
     ax.set(xlabel="rank of the row", ylabel="score", title="a bin edge never splits a group")
-    ax.legend()
     return drawn
 
 
@@ -455,7 +455,7 @@ def calibration_in_ci() -> Figure:
         [
             ("predictions", "of held-out rows"),
             ("truecal test", "--at-most 0.05"),
-            ("exit code", "0 shown, 1 not, 2 error"),
+            ("exit code", "0 shown, 1 not"),
             ("build", "passes or fails"),
         ]
     )
@@ -505,10 +505,10 @@ def troubleshooting() -> Figure:
     """Draw how a file is read."""
     return flow(
         [
-            ("file", "CSV, Parquet, JSON, NPZ"),
+            ("file", "CSV, Parquet, JSON"),
             ("columns", "named or detected"),
-            ("values", "0 to 1, or --percent ..."),
-            ("checks", "count, first row, remedy"),
+            ("values", "0 to 1, --percent"),
+            ("checks", "row and remedy"),
         ]
     )
 

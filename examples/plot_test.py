@@ -22,7 +22,7 @@ figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 ax.hist(100 * test.null, bins=40, color="#0072B2", label="if the model were calibrated")
 ax.axvline(100 * test.statistic, color="#C8402C", linewidth=2.5, label="the data")
 ax.set(xlabel="statistic: binned calibration error (%)", ylabel="resamples")
-ax.legend(frameon=False)
+ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.66, 1))
 plt.show()
 
 # %%

@@ -290,6 +290,12 @@ def detectable() -> list[float]:
     return [100 * truecal.simulation.detectable_error(n, rng=0) for n in (200, 500, 1000, 5000, 10000)]
 
 
+def rejected_if_calibrated() -> list[float]:
+    """Return how often the test rejects calibrated models with rare events, by design."""
+    rows = [row for row in table("benchmarks/rare_events") if row["scale"] == "1.0"]
+    return [float(row["test"]) / float(row["draws"]) for row in rows]
+
+
 def pvalues_of_subsets() -> list[float]:
     """Return the smallest and the largest p-value of every 25th row of the demo data."""
     data = truecal.datasets.load("flights")
@@ -581,6 +587,15 @@ CLAIMS: tuple[Claim, ...] = (
         lambda: [
             math.sqrt(column("benchmarks/clinical", f"{name} square", case="slope 0.7", n="1000")[0])
             for name in ("E50", "E90", "Emax")
+        ],
+    ),
+    Claim(
+        "docs/guide/clusters.md",
+        "rejected calibrated models in {}% to {}% of samples in [{} designs]",
+        lambda: [
+            100 * min(rejected_if_calibrated()),
+            100 * max(rejected_if_calibrated()),
+            len(rejected_if_calibrated()),
         ],
     ),
     # The test

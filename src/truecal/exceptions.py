@@ -71,7 +71,10 @@ class Remedy(Enum):
     )
     NORMALIZE = (
         "Pass one probability for each class; divide each row by its sum if this is rounding.",
-        "Pass one probability for each class; if this is rounding, add --normalize; for logits add --logits.",
+        (
+            "Pass one probability for each class (for several models use compare); if this is rounding, add "
+            "--normalize; for logits add --logits."
+        ),
     )
     DROP_ROWS = (
         "Remove or fix these rows.",

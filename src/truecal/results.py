@@ -30,8 +30,6 @@ def jsonable(value: Any) -> Any:
     """
     if isinstance(value, Result):
         return value._fields()
-    if hasattr(value, "to_dict"):
-        return jsonable({key: item for key, item in value.to_dict().items() if key != "schema_version"})
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -70,6 +68,10 @@ class Result:
                 break
         return f"{type(self).__qualname__}({shown})"
 
+    def __format__(self, spec: str) -> str:
+        """Return the text; with a format such as ``.3f``, the value of a result that has one."""
+        return format(float(self) if spec and hasattr(self, "__float__") else str(self), spec)
+
     def _repr_html_(self) -> str | None:
         return as_html(*self._notebook())
 
@@ -95,7 +97,7 @@ class Result:
 
 
 def _facts(result: Any) -> str:
-    """Return the numbers and words of a result that has no text of its own, one in a line."""
+    """Return the numbers and words of a result that has no text of its own, one per line."""
     shown = ((part.name, getattr(result, part.name)) for part in fields(result))
     lines = [
         f"{name.replace('_', ' ')}: {value:.4g}"
@@ -256,8 +258,8 @@ class Estimate(Result):
     >>> estimate = truecal.estimate([0, 1, 1, 1], [0.1, 0.4, 0.8, 0.9], estimator="em_bin", n_bins=2)
     >>> print(estimate)
     em_bin (l2) of P(y = 1): 0.2062, n = 4, 2 bins
-    >>> float(estimate) == estimate.value
-    True
+    >>> float(estimate) == estimate.value, f"{estimate:.1%}"
+    (True, '20.6%')
     >>> print(estimate.bins)
        lower    upper     count  score  label     gap
       0.1000   0.4000         2  0.250  0.500  -0.250

@@ -242,6 +242,16 @@ def test_no_event_is_no_certainty(label, limit):
     )
 
 
+def test_clusters_without_an_event_are_as_many_rows():
+    label, cluster = (
+        labels.misclassified(np.zeros(400), sensitivity=0.999, specificity=0.999),
+        np.arange(400) // 20,
+    )
+    score = 0.02 + np.arange(400) * 1e-6
+    test = truecal.calibration_test(label, score, clusters=cluster, at_most=0.05)
+    assert test.pvalue >= 0.9 * (1 - score.max() - 0.05) ** 20
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("votes", [None, 5])
 def test_a_few_fractions_that_meet_their_scores_show_nothing(n, votes):
@@ -259,3 +269,19 @@ def test_many_votes_do_not_make_more_scores():
         test = truecal.calibration_test(labels.soft(votes / 50, 50), score, at_most=0.999 * error)
         passed += test.pvalue <= 0.05
     assert passed <= 6
+
+
+def test_corrected_labels_without_an_event_have_no_ranking_and_no_slope():
+    """Their sum is below 0: the test of reversed scores and the slope ended in a traceback."""
+    label, score = (
+        labels.misclassified(np.zeros(60), sensitivity=0.99, specificity=0.97),
+        np.linspace(1e-4, 0.05, 60),
+    )
+    assert 0 < truecal.calibration_test(label, score, at_most=0.3).pvalue < 1
+    assert truecal.weak_calibration(label, score).slope.interval.high == np.inf
+
+
+def test_corrected_labels_of_scores_next_to_0_are_not_called_reversed():
+    label = labels.misclassified(np.zeros(15), sensitivity=0.999, specificity=0.999)
+    score = 0.001 * (1 + np.arange(15) / 15)
+    assert truecal.calibration_test(label, score, at_most=0.3).pvalue < 1

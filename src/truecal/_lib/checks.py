@@ -30,7 +30,7 @@ def read_norm(norm: object) -> float:
 
 
 def check_norm(norm: object) -> float:
-    """Return `norm` as a float, or say that it must be a finite number of at least 1, or a name of one."""
+    """Return `norm` as a float, or say that it must be a finite number of at least 1, or the name of one."""
     value = read_norm(norm)
     if not 1 <= value < math.inf:
         hint = "For the largest gap use estimator='ew_mce' or 'em_mce'." if value == math.inf else None

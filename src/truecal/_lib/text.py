@@ -234,11 +234,11 @@ def _cut(lines: list[str]) -> list[list[str]]:
 
 
 def _continued(lines: list[str], width: int) -> list[str]:
-    """Return a table whose last columns stand below the others, with the first column again."""
+    """Return a table whose last columns stand below the others, beside a copy of the first column."""
     cells = _cut(lines)
     sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sizes[0] = min(sizes[0], max(_NARROWEST, width - max(sizes[1:], default=0) - 2))
-    names = [_shortened(row[0], sizes[0]).ljust(sizes[0]) for row in cells]
+    names = _short_names([row[0] for row in cells], sizes[0])
     blocks = [names]
     for k, size in enumerate(sizes[1:], start=1):
         if blocks[-1] is not names and len(blocks[-1][0]) + 2 + size > width:
@@ -258,17 +258,18 @@ def as_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns
             _NARROWEST if _TERMINAL.get() is None else text_width() // 2
         )  # `fitted` moves the other columns
         widths[widest] = max(widths[widest] - max(excess, 0), min(widths[widest], narrowest))
-    return "\n".join(
-        "  ".join(
-            _shortened(cell, width).ljust(width) if k < text_columns else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in lines
-    )
+    columns = [
+        _short_names(column, width) if k < text_columns else [cell.rjust(width) for cell in column]
+        for k, (column, width) in enumerate(zip(zip(*lines, strict=True), widths, strict=True))
+    ]
+    return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True))
 
 
-def _shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."
+def _short_names(names: Sequence[str], width: int) -> list[str]:
+    """Return names padded to one width, and shortened to it unless two of them would then be the same."""
+    short = [name if len(name) <= width else f"{name[: width - 3]}..." for name in names]
+    shown = short if len(set(short)) == len(set(names)) else list(names)
+    return [name.ljust(max(width, *map(len, shown))) for name in shown]
 
 
 class Progress:
@@ -378,7 +379,9 @@ def as_html(text: str, table: Sequence[Sequence[str]] = ()) -> str:
     for columns, group in groupby(text.strip("\n").splitlines(), key=_has_columns):
         lines = [line for line in group if line.strip()]
         if columns and len(lines) > 1:
-            parts.append(_table([_columns(line) for line in lines]))
+            head, *rows = map(_columns, lines)
+            blanks = len(set(map(len, rows))) > 1  # of rows with blank cells only the places tell the columns
+            parts.append(_table(_cut(lines) if blanks else [head, *rows]))
             continue
         for line in lines:
             parts.append(_line(line, first=not parts))
@@ -404,9 +407,8 @@ def _line(line: str, *, first: bool) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
     """Return a table; a heading that has no name for the first column gets an empty one."""
-    width = max(map(len, rows))
-    head = [*[""] * (width - len(rows[0])), *rows[0]]
-    body = [[*row, *[""] * (width - len(row))] for row in rows[1:]]
+    head, *body = rows
+    head = [*[""] * (max(map(len, rows)) - len(head)), *head]
     left_out = len(body) - _MOST_ROWS if len(body) > _MOST_ROWS + 1 else 0
     lines = [_row(head, "th")] + [_row(row, "td") for row in (body[:_MOST_ROWS] if left_out else body)]
     more = f'<div style="opacity:.75;font-size:90%">and {left_out:,} more</div>' if left_out else ""
@@ -417,7 +419,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 def _row(cells: Sequence[str], kind: str) -> str:
     shown = (
-        f'<{kind} style="{_CELL};text-align:{"left" if place == 0 else "right"}">{escape(cell)}</{kind}>'
+        f'<{kind} style="{_CELL};text-align:{"left" if place == 0 else "right"}">{escape(cell.strip())}</{kind}>'
         for place, cell in enumerate(cells)
     )
     return f'<tr style="background:transparent">{"".join(shown)}</tr>'

@@ -148,7 +148,7 @@ class Assessment(Result):
 
     @property
     def is_it_much(self) -> str:
-        """What the error costs of the Brier score, and of decisions at a threshold, in words.
+        """What the error costs in Brier score and in decisions at a threshold, in words.
 
         The threshold is 50%, or the observed rate where nearly all scores lie on one side of that; with
         ``clinical=True`` the one of `Clinical.decisions` at which it costs most.
@@ -338,7 +338,7 @@ def assess(
         classes = None
         if parts is not None:
             joint = asked.joint_test(parts, str(by_class))
-            classes = assess_classes(parts.samples, joint, settings)
+            classes = assess_classes(parts, joint, settings)
             test = test if question.single else joint
         return _assess(asked, test, groups, classes, chosen, over_time, selecting if recalibration else None)
 
@@ -367,7 +367,7 @@ class _Asked:
     settings: Settings
 
     def rows(self, argument: str) -> Rows:
-        """Return the rows, which `argument` needs."""
+        """Return the rows that `argument` needs, or refuse a `Sample`, which has none."""
         if isinstance(self.y_true, Sample):
             raise InputError(
                 "needs individual rows; a Sample keeps only sums",
@@ -383,14 +383,14 @@ class _Asked:
             column, samples = found
             keys = [key if isinstance(key, tuple) else (key,) for key in samples]
             names = [", ".join(MISSING if value is None else str(value) for value in key) for key in keys]
-            return assess_groups(list(samples.values()), names, keys, (column,), self.settings)
+            named = list(zip(names, keys, samples.values(), strict=True))
+            return assess_groups((column,), named, self.settings)
         if isinstance(self.y_true, Sample):
             raise InputError("must map names of groups to Samples if predictions are a Sample", argument="by")
         rows = self.rows("by")
         split = split_rows(by, len(rows.label))
-        parts = split_sample(rows, split)
-        names, keys = [split.names[k] for k in parts], [split.keys[k] for k in parts]
-        return assess_groups(list(parts.values()), names, keys, split.columns, self.settings, (rows, split))
+        parts = [(split.names[k], split.keys[k], part) for k, part in split_sample(rows, split).items()]
+        return assess_groups(split.columns, parts, self.settings, (rows, split))
 
     def joint_test(self, parts: Question, multiclass: str) -> TestResult | None:
         """Return the test of all classes or labels; None for fractional weights."""

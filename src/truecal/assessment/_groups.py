@@ -16,9 +16,8 @@ from truecal._lib.numeric import fit_logistic
 from truecal._lib.text import as_table, format_pvalue, level, p_equals
 from truecal._lib.types import FloatArray
 from truecal.assessment._verdict import contradicts
-from truecal.data.arrays import AGAINST_THE_REST, LABEL, WHERE_TOP
 from truecal.data.groups import Split
-from truecal.data.question import EQUAL_CLUSTERS, Rows
+from truecal.data.question import Question, Rows
 from truecal.data.sample import Sample
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.inference._test_result import NOT_TESTED, TestResult, adjusted_together
@@ -184,20 +183,23 @@ class Settings:
         return calibration_test(*predictions, n_resamples=self.n_resamples, rng=self.rng, **reading)
 
 
+#: Name, values of the columns, and sample of a group.
+Part = tuple[str, tuple[Any, ...], Sample]
+
+
 def has_fractions(sample: Sample) -> bool:
     """Return whether weights were given as counts and are not whole numbers, so that labels cannot be drawn."""
     return sample.counted and not sample.whole
 
 
 def assess_groups(
-    samples: Sequence[Sample],
-    names: Sequence[str],
-    keys: Sequence[tuple[Any, ...]],
     columns: tuple[str, ...],
+    parts: Sequence[Part],
     settings: Settings,
     source: tuple[Rows, Split] | None = None,
 ) -> Groups:
     """Return the calibration of each group, with intervals and p-values that hold for all at once."""
+    samples = [sample for _, _, sample in parts]
     dependent = any(sample.dependence.unit == "clusters" for sample in samples)
     tests: Sequence[TestResult | None] = [None] * len(samples)
     if not any(map(has_fractions, samples)):
@@ -207,38 +209,30 @@ def assess_groups(
         difference = group_difference(samples)
     elif source is not None:
         difference = clustered_difference(source[0], source[1].group, len(source[1].keys))
-    return _table(columns, samples, names, keys, tests, settings, difference)
+    return _table(columns, parts, tests, settings, difference)
 
 
-def assess_classes(samples: Sequence[Sample], test: TestResult | None, settings: Settings) -> Groups:
+def assess_classes(classes: Question, test: TestResult | None, settings: Settings) -> Groups:
     """Return the calibration of each class against the rest, or of each label."""
-    first = samples[0].target.removesuffix(EQUAL_CLUSTERS)
-    column = "predicted class" if first.endswith(WHERE_TOP) else "class"
-    targets = [
-        sample.target.removesuffix(EQUAL_CLUSTERS).removesuffix(AGAINST_THE_REST).removesuffix(WHERE_TOP)
-        for sample in samples
-    ]
-    names = [target.removeprefix("P(y = ").removesuffix(")").strip("'\"") for target in targets]
-    if first.startswith(LABEL):
-        column, names = "label", [target.removeprefix(LABEL).strip("'\"") for target in targets]
-    tests = [None] * len(samples) if test is None else test.classes
-    table = _table((column,), samples, names, [(name,) for name in names], tests, settings)
+    column = "label" if classes.multilabel else "predicted class" if classes.apart else "class"
+    names = [str(rows.part) for rows in classes.rows or ()]
+    parts = [(name, (name,), sample) for name, sample in zip(names, classes.samples, strict=True)]
+    tests = [None] * len(parts) if test is None else test.classes
+    table = _table((column,), parts, tests, settings)
     return replace(table, joint_pvalue=None if test is None else test.pvalue)
 
 
 def _table(
     columns: tuple[str, ...],
-    samples: Sequence[Sample],
-    names: Sequence[str],
-    keys: Sequence[tuple[Any, ...]],
+    parts: Sequence[Part],
     tests: Sequence[TestResult | None],
     settings: Settings,
     difference: Difference | None = None,
 ) -> Groups:
     level = settings.confidence_level
-    each = 1 - (1 - level) / len(samples)
+    each = 1 - (1 - level) / len(parts)
     rows = []
-    for sample, name, key, test in zip(samples, names, keys, tests, strict=True):
+    for (name, key, sample), test in zip(parts, tests, strict=True):
         interval = confidence_interval(sample, confidence_level=each, resolution=settings.resolution)
         n_clusters = sample.dependence.n_named
         adjusted = None if test is None else test.adjusted_pvalue

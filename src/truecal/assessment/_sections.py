@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -205,7 +206,8 @@ def _verdict(monitor: CalibrationMonitor) -> str:
             f"be an alarm at {monitor.threshold:.4g}."
         )
     first = next(look for look in looks if look.alarm)
+    last = f"{monitor.evalue:.3g}" if math.isfinite(monitor.evalue) else "infinite"
     return (
         f"Alarm at {first.time}: the e-value against perfect calibration reached {first.evalue:.3g}, and is "
-        f"{monitor.evalue:.3g} in the last of {windows}. {finding(monitor)}"
+        f"{last} in the last of {windows}. {finding(monitor)}"
     )

@@ -37,7 +37,7 @@ _EPILOG = """\b
 Exit codes: 0 success, or the check passed; 1 the check
 failed; 2 bad input or a missing package; 70 an internal
 error, which is a bug in truecal.
-Completion, or with zsh_source, or fish_source:
+Completion in the shell (zsh and fish: zsh_source, fish_source):
 eval "$(_TRUECAL_COMPLETE=bash_source truecal)"
 """
 

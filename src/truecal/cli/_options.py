@@ -96,7 +96,15 @@ class Command(click.Command):
         for option, times in Counter(single[word] for word in words if word in single).items():
             if times > 1:
                 raise click.UsageError(f"{option.opts[-1]} is given more than once.", ctx=ctx)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message or all(
+                one.name != "file" for one in self.params
+            ):
+                raise
+            hint = "One FILE is read: quote a pattern, such as 'part-*.csv'; models are columns of it."
+            raise click.UsageError(f"{error.message.removesuffix('.')}. {hint}", ctx=ctx) from error
 
     def _refuse_kinds_of_labels(self, words: list[str]) -> None:
         """Refuse options for labels that are not the truth in commands that need true labels."""

@@ -77,7 +77,7 @@ def show_notes(predictions: Predictions | None, *, quiet: bool = False) -> None:
 
 
 def show(text: str, *, fit: bool = True) -> None:
-    """Print a result, on a terminal in its width."""
+    """Print a result, fitted to the width of a terminal."""
     click.echo(printable(fitted(text, text_width()) if fit and sys.stdout.isatty() else text))
 
 

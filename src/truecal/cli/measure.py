@@ -45,7 +45,14 @@ _WITH_BINS = ("ew_bin", "em_bin")
 @click.option("--n-bins", type=int, help="Number of bins, for estimators with bins.")
 @option("--confidence-level", 0.95, float, "Level of the intervals; 0 for none.")
 @shared("resolution")
-@click.option("--bins/--no-bins", default=True, help="With --format json: the bins of each estimate.")
+@click.option(
+    "--no-bins",
+    "bins",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="With --format json: leave out the bins.",
+)
 @shared("seed")
 @output_options
 def command(
@@ -71,7 +78,6 @@ def command(
     """
     from truecal.assessment._verdict import data_warnings
     from truecal.cli._input.predictions import load
-    from truecal.inference._test_result import adjusted_together
     from truecal.inference.calibration_test import calibration_test
 
     if norm < math.inf or not estimator:  # the largest gap is for estimators with bins
@@ -90,9 +96,7 @@ def command(
             for part, arguments in parts
             for name in names
         ]
-        test, *tests = (calibration_test(**arguments, rng=seed) for _, arguments in parts)
-        adjusted = adjusted_together(tests, dependent=bool(predictions.columns.cluster))
-        by_group = dict(zip(predictions.groups, adjusted, strict=True))
+        test, by_group = calibration_test(**everything, rng=seed), predictions.group_tests(rng=seed)
     is_sample = len(everything) == 1
     warnings = (*predictions.reversals(), *data_warnings(predictions.sample)) if is_sample else ()
     measured = _Measured(predictions, results, test, by_group, warnings)

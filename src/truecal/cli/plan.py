@@ -17,7 +17,11 @@ _PLOTTED_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 
 @click.command("plan", cls=Command)
 @click.option(
-    "--error", "errors", type=float, multiple=True, help="Calibration error to detect, such as 0.02."
+    "--error",
+    "errors",
+    type=Fraction(),
+    multiple=True,
+    help="Calibration error to detect, such as 0.02 or 2%.",
 )
 @click.option(
     "--at-most",

@@ -74,9 +74,9 @@ def command(
         predictions.require_rows("recalibrate")
         predictions.check_labels()
     with stage("trying recalibrators"), predictions.naming():
-        arguments = {"y_true": predictions.y_true, **predictions.options}
-        arguments |= {"input": kind, "rng": seed, **({"criterion": criterion} if criterion else {})}
-        selection = select_recalibrator(arguments.pop("y_true"), predictions.y_proba, **arguments)
+        options = {**predictions.options, "input": kind, "rng": seed}
+        options |= {"criterion": criterion} if criterion else {}
+        selection = select_recalibrator(predictions.y_true, predictions.y_proba, **options)
     if target is not None:
         _apply(selection, predictions, target, other, reading)
     reversals = predictions.reversals()

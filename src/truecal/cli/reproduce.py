@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from truecal._lib.text import as_table, text_width
+from truecal._lib.text import text_width
 from truecal.cli._options import Command, option, shared
 from truecal.cli._output import say, show
 
@@ -50,7 +50,8 @@ def command(
 
     if list_parts:
         parts = [reproduce.load_part(name) for name in reproduce.NAMES]
-        show(as_table(["part", "where", "what"], [[p.name, p.where, p.title] for p in parts], text_columns=3))
+        lines = [f"{part.name:<16}{part.where}: {part.title}" for part in parts]
+        show("\n".join(fill(line, text_width(), subsequent_indent=" " * 16) for line in lines))
         return
     settings = reproduce.Settings(
         out=out, effort="quick" if quick else "full", seed=seed, n_jobs=n_jobs, logits=logits, data=data

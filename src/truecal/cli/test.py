@@ -64,7 +64,6 @@ def command(
     """
     from truecal.cli._input.predictions import load
     from truecal.estimators._registry import MULTISCALE
-    from truecal.inference._test_result import adjusted_together
     from truecal.inference.calibration_test import calibration_test
     from truecal.inference.dependence import suspected_dependence
 
@@ -76,11 +75,9 @@ def command(
     options |= {"resolution": resolution, "method": method or MULTISCALE}
     with stage("testing"), predictions.naming():
         grouped = bool(predictions.columns.group)
-        tests: dict[str, TestResult] = {} if grouped else {"": calibration_test(**arguments, **options)}
-        if grouped:
-            each = [calibration_test(sample, **options) for sample in predictions.groups.values()]
-            adjusted = adjusted_together(each, dependent=bool(predictions.columns.cluster))
-            tests = dict(zip(predictions.groups, adjusted, strict=True))
+        tests = predictions.group_tests(**options)
+        if not grouped:
+            tests = {"": calibration_test(**arguments, **options)}
         decisions = {} if at_most is None else {name: test.decide(alpha) for name, test in tests.items()}
     tested = _Tested(predictions, tests, decisions, alpha, at_most)
     doubt = suspected_dependence(predictions.sample) if grouped and len(arguments) == 1 else None
@@ -184,9 +181,7 @@ def _in_groups(decisions: dict[str, Decision], at_most: float) -> str:
     """Return in how many groups the error is shown to be below the limit, contradicted or neither."""
     states = Counter(decision.state for decision in decisions.values())
     parts = ", ".join(f"{state} in {number}" for state, number in states.items())
-    return (
-        f"That the calibration error is below {at_most:g} is {parts} of {counted(len(decisions), 'group')}."
-    )
+    return f"A calibration error below {at_most:g} is {parts} of {counted(len(decisions), 'group')}."
 
 
 def _decision_table(

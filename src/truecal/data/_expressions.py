@@ -16,25 +16,8 @@ from narwhals.dtypes import DType
 
 from truecal._lib.checks import did_you_mean
 from truecal._lib.text import counted, listing
+from truecal.data import faults
 from truecal.data.arrays import to_python
-from truecal.data.faults import (
-    EXACT_INTEGERS,
-    FRACTION,
-    LARGE_LABEL,
-    MISSING,
-    MISSING_LABEL,
-    NOT_FINITE,
-    OUTSIDE,
-    TWO_LABELS,
-    UNEVEN,
-    WEIGHT,
-    ZERO_ONE,
-    Rule,
-    fitting_remedy,
-    got,
-    look_at,
-    outside_classes,
-)
 from truecal.data.labels import booleans_in_names, check_classes, numbers_in_names
 from truecal.exceptions import InputError, Remedy, show_value
 
@@ -65,7 +48,7 @@ class Fault(NamedTuple):
 
 
 def _fault(
-    rule: Rule, named: str, column: nw.Expr, *, several: bool = False, exact: bool = False, **more: Any
+    rule: faults.Rule, named: str, column: nw.Expr, *, several: bool = False, exact: bool = False, **more: Any
 ) -> Fault:
     """Return the fault of a column, or of `several`, that breaks a rule; an `exact` one holds no NaN."""
     where = rule.broken(column, nw.Expr.is_null if exact else _is_missing)
@@ -138,22 +121,22 @@ def read_scores(data: Frame, scores: list[str], *, logits: bool) -> tuple[Frame,
     named = f"columns {listing(scores)}" if several else name_column(scores[0])
 
     def fit() -> tuple[Remedy, Any]:
-        values = look_at(columns, ask=lambda questions: _answers(data, questions), count=_count)
-        remedy = fitting_remedy(values)
+        values = faults.look_at(columns, ask=lambda questions: _answers(data, questions), count=_count)
+        remedy = faults.fitting_remedy(values)
         return Remedy.LOGITS_FLAG if remedy is Remedy.LOGITS else remedy, values.code
 
     total, smallest, top = nw.col("_total"), nw.col("_smallest"), nw.col("_top")
     # Unlike `nw.sum_horizontal`, + propagates missing values, so checking the sum is enough.
     data = data.with_columns(_total=_add(columns))
-    lost = _fault(NOT_FINITE if logits else MISSING, named, total, several=several)
+    lost = _fault(faults.NOT_FINITE if logits else faults.MISSING, named, total, several=several)
     if logits:
         return _softmax(data, columns, lost.where), [lost]
     if not several:
-        return data, [lost, _fault(OUTSIDE, named, columns[0], remedy=fit, range_of="")]
+        return data, [lost, _fault(faults.OUTSIDE, named, columns[0], remedy=fit, range_of="")]
     data = data.with_columns(_smallest=nw.min_horizontal(*columns), _top=nw.max_horizontal(*columns))
     extreme = nw.when(smallest < 0).then(smallest).otherwise(top)
-    outside = _fault(OUTSIDE, named, extreme, several=True, remedy=fit, shown=extreme, range_of="")
-    uneven = _fault(UNEVEN, named, total, several=True, shown=total, range_of="sum ")
+    outside = _fault(faults.OUTSIDE, named, extreme, several=True, remedy=fit, shown=extreme, range_of="")
+    uneven = _fault(faults.UNEVEN, named, total, several=True, shown=total, range_of="sum ")
     return data, [lost, outside, uneven]
 
 
@@ -189,13 +172,13 @@ def _softmax(data: Frame, columns: list[nw.Expr], lost: nw.Expr) -> Frame:
 def bad_weights(weight: str, *, counts: bool) -> list[Fault]:
     """Return where the column ``_w`` holds no weight, and, if weights are to count rows, no whole number."""
     w = nw.col("_w")
-    rules = [WEIGHT, FRACTION] if counts else [WEIGHT]
+    rules = [faults.WEIGHT, faults.FRACTION] if counts else [faults.WEIGHT]
     return [_fault(rule, name_column(weight), w, shown=w, range_of="") for rule in rules]
 
 
 def missing_cluster(number: int, name: str, dtype: DType) -> Fault:
     """Return where the column ``_c0``, ``_c1`` and so on names no cluster."""
-    return _fault(MISSING, name_column(name), nw.col(f"_c{number}"), exact=not dtype.is_float())
+    return _fault(faults.MISSING, name_column(name), nw.col(f"_c{number}"), exact=not dtype.is_float())
 
 
 # --- Labels ----------------------------------------------------------------------------------------
@@ -221,11 +204,11 @@ def refuse_large_labels(data: Frame, label: str, dtype: DType) -> None:
     """Reject PyArrow labels that float64 would round, before PyArrow raises its own error."""
     if data.implementation.is_pyarrow() and dtype == nw.UInt64:
         largest = collect(data.select(nw.col(label).max()))[label].item()
-        if largest is not None and largest >= EXACT_INTEGERS:
+        if largest is not None and largest >= faults.EXACT_INTEGERS:
             raise InputError(
-                f"has {LARGE_LABEL.describe(2)} (up to {largest})",
+                f"has {faults.LARGE_LABEL.describe(2)} (up to {largest})",
                 argument=name_column(label),
-                remedy=LARGE_LABEL.remedy,
+                remedy=faults.LARGE_LABEL.remedy,
             )
 
 
@@ -237,10 +220,10 @@ def is_whole(dtype: DType) -> bool:
 def bad_labels(label: str, dtype: DType) -> list[Fault]:
     """Return where the column ``_y`` holds nothing, or a number that float64 would round."""
     y, name = nw.col("_y"), name_column(label)
-    faults = [_fault(MISSING_LABEL, name, y, exact=not dtype.is_float())]
+    found = [_fault(faults.MISSING_LABEL, name, y, exact=not dtype.is_float())]
     if dtype.is_numeric() and not dtype.is_float() and not is_whole(dtype):
-        faults.append(_fault(LARGE_LABEL, name, y))
-    return faults
+        found.append(_fault(faults.LARGE_LABEL, name, y))
+    return found
 
 
 def read_two_labels(
@@ -254,8 +237,8 @@ def read_two_labels(
             seen = sorted(_examples(data, ~missing))
             if not seen:
                 raise InputError("has only missing (NaN) labels", argument=name)
-            raise InputError(got(ZERO_ONE, seen), argument=name, remedy=remedy)
-        hit, known, must = y, (y == 0) | (y == 1), ZERO_ONE
+            raise InputError(faults.got(faults.ZERO_ONE, seen), argument=name, remedy=remedy)
+        hit, known, must = y, (y == 0) | (y == 1), faults.ZERO_ONE
     else:
         huge = isinstance(positive, int) and abs(positive) >= 2**64
         if huge or isinstance(positive, str) != text or not isinstance(positive, str | bool | int | float):
@@ -269,7 +252,7 @@ def read_two_labels(
         # One other label, from the first rows; then every row must have one of these two.
         other = _examples(data, ~hit & ~missing, most=1)
         known = reduce(or_, (y == value for value in other), hit)
-        must = f"{TWO_LABELS}, {' and '.join(map(repr, [positive, *other]))}"
+        must = f"{faults.TWO_LABELS}, {' and '.join(map(repr, [positive, *other]))}"
         remedy = Remedy.ONE_VERSUS_REST
 
     def problem(n: int) -> str:
@@ -324,7 +307,7 @@ def read_classes(
 
     def problem(n: int) -> str:
         others = listing(_examples(data, ~known & ~missing))
-        return f"has {counted(n, 'label')} ({others}) {outside_classes(classes, 'the scores')}"
+        return f"has {counted(n, 'label')} ({others}) {faults.outside_classes(classes, 'the scores')}"
 
     return data, Fault(name_column(label), ~known, problem, Remedy.LABELS)
 

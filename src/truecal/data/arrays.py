@@ -6,7 +6,7 @@ import decimal
 import inspect
 import numbers
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
@@ -18,23 +18,7 @@ from truecal._lib.lazy import fill_docstring
 from truecal._lib.numeric import IntArray
 from truecal._lib.text import counted, listing
 from truecal._lib.types import FloatArray
-from truecal.data.faults import (
-    FRACTION,
-    MISSING,
-    NOT_FINITE,
-    OUTSIDE,
-    UNEVEN,
-    WEIGHT,
-    Rule,
-    bad_values,
-    find_missing,
-    finite,
-    fitting_remedy,
-    is_missing,
-    look_at,
-    no_weight,
-    which,
-)
+from truecal.data import faults
 from truecal.exceptions import InputError, Remedy, warn_user
 
 if TYPE_CHECKING:
@@ -175,9 +159,9 @@ def to_numbers(
         raise InputError("must be real numbers. Complex data not supported", argument=name)
     odd = _not_numbers(array)
     if odd is not None:
-        raise bad_values(odd, array, name, "non-numeric value", remedy=remedy)
+        raise faults.bad_values(odd, array, name, "non-numeric value", remedy=remedy)
     if array.dtype.kind == "O":
-        array = np.where(find_missing(array), np.nan, array)
+        array = np.where(faults.find_missing(array), np.nan, array)
     return array.astype(np.float64)
 
 
@@ -187,7 +171,7 @@ def _not_numbers(array: NDArray[Any]) -> NDArray[np.bool_] | None:
         return None
     if array.dtype.kind != "O":
         return np.ones(array.shape, dtype=bool)
-    odd = which(lambda value: not (isinstance(value, NUMBERS) or is_missing(value)), array)
+    odd = faults.which(lambda value: not (isinstance(value, NUMBERS) or faults.is_missing(value)), array)
     return odd if odd.any() else None
 
 
@@ -207,7 +191,7 @@ def check_shape(array: NDArray[Any], name: str) -> None:
         )
 
 
-def check_length(array: NDArray[Any], name: str, n: int, other: str) -> None:
+def check_length(array: Sized, name: str, n: int, other: str) -> None:
     """Reject an array whose number of rows differs from that of `other`."""
     if len(array) != n:
         raise InputError(
@@ -222,9 +206,9 @@ def to_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def refuse_missing(array: NDArray[Any], name: str, rule: Rule = MISSING) -> None:
+def refuse_missing(array: NDArray[Any], name: str, rule: faults.Rule = faults.MISSING) -> None:
     """Refuse missing values."""
-    missing = find_missing(array)
+    missing = faults.find_missing(array)
     if missing.any():
         raise rule.error(missing, np.full(len(array), None), name)
 
@@ -245,19 +229,19 @@ def read_probabilities(
     if proba.ndim == 1 or proba.shape[1] == 1:
         return proba, None
     total = proba.sum(axis=1, dtype=np.float64)
-    UNEVEN.refuse(total, name)
+    faults.UNEVEN.refuse(total, name)
     return proba, names
 
 
 def _out_of_range(proba: NDArray[np.floating[Any]], name: str, logits: Remedy) -> InputError:
     """Return the error of values outside [0, 1], with the scale that fits them; `logits` is the remedy for logits."""
-    values = look_at([finite(proba)])
-    remedy = fitting_remedy(values)
+    values = faults.look_at([faults.finite(proba)])
+    remedy = faults.fitting_remedy(values)
     if remedy is Remedy.LOGITS:
         remedy = logits
     elif remedy is Remedy.LOG_PROBABILITIES and logits is Remedy.SCORES_ARE_LOGITS:
         remedy = Remedy.SCORES_ARE_LOG_PROBABILITIES
-    error = OUTSIDE.error((proba < 0) | (proba > 1), proba, name, remedy=remedy)
+    error = faults.OUTSIDE.error((proba < 0) | (proba > 1), proba, name, remedy=remedy)
     if remedy is not Remedy.MISSING_CODE:
         return error
     first = int((proba == values.code).reshape(len(proba), -1).any(axis=1).argmax())
@@ -285,7 +269,7 @@ def finite_numbers(values: Any, name: str) -> tuple[FloatArray, list[Any] | None
     check_shape(array, name)
     array = to_numbers(array, name).astype(np.float64)
     if not np.isfinite(array).all():
-        NOT_FINITE.refuse(array, name)
+        faults.NOT_FINITE.refuse(array, name)
     return array, names
 
 
@@ -321,9 +305,9 @@ def read_weights(sample_weight: Any, n: int) -> FloatArray | None:
             f"has shape {weight.shape}. One weight is needed for each of {n} rows", argument="sample_weight"
         )
     weight = weight.reshape(n)
-    WEIGHT.refuse(weight, "sample_weight")
+    faults.WEIGHT.refuse(weight, "sample_weight")
     if not weight.any():
-        raise no_weight("sample_weight")
+        raise faults.no_weight("sample_weight")
     return weight
 
 
@@ -406,8 +390,8 @@ MULTILABEL = "multilabel"
 
 #: What weights mean where uncertainty is reported.
 WEIGHT_KINDS = ("sampling", "counts", "clusters")
-#: How a target says that it is one of several classes, has the rows of one predicted class, or is a label.
-AGAINST_THE_REST, WHERE_TOP, LABEL = " against the rest", " where it is the top label", "label "
+#: How a target says that it is one of several classes.
+AGAINST_THE_REST = " against the rest"
 
 
 def class_target(classes: list[Any], k: int) -> str:
@@ -450,7 +434,7 @@ def weights_are_counts(weight: FloatArray | None, kind: str | None, cluster: Int
     if weight is None:
         raise InputError(f"{kind!r} needs sample_weight", argument="weighting", value=kind)
     if kind == "counts":
-        FRACTION.refuse(weight, "sample_weight")
+        faults.FRACTION.refuse(weight, "sample_weight")
     return kind == "counts"
 
 

@@ -208,18 +208,8 @@ class Cells(Sample):
             raise InputError(
                 f"holds {sample.label_kind}, and cells hold true labels, 0 and 1", argument="y_true"
             )
-        cell = cell_of(sample.score)
-        cells = cls.from_sums(
-            cell,
-            count=sample.count,
-            score_sum=sample.score * sample.count,
-            positives=sample.positives,
-            lower=sample.score,
-            squares=sample.squares,
-            positive_squares=sample.positive_squares,
-            dtype=sample.dtype,
-            target=sample.target,
-        )
+        cell, sums = cell_of(sample.score), _sums_of(sample, weighted=not sample.counted)
+        cells = cls.from_sums(cell, **sums, lower=sample.score, dtype=sample.dtype, target=sample.target)
         table, known = sample.clusters, keys is not None
         if table is None:
             return cells
@@ -255,19 +245,12 @@ class Cells(Sample):
             return self
         parts = (self, *others)
         check_same_target(parts)
-
-        def joined(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(part, name) for part in parts])
-
         weighted = any(not part.counted for part in parts)
+        sums = [_sums_of(part, weighted=weighted) for part in parts]
         cells = Cells.from_sums(
-            joined("cell"),
-            count=joined("count"),
-            score_sum=joined("score") * joined("count"),
-            positives=joined("positives"),
-            lower=joined("lower"),
-            squares=joined("weight2") if weighted else None,
-            positive_squares=joined("positives2") if weighted else None,
+            np.concatenate([part.cell for part in parts]),
+            **{name: np.concatenate([each[name] for each in sums]) for name in sums[0]},
+            lower=np.concatenate([part.lower for part in parts]),
             # Edges are compared in the finest type that any part had.
             dtype=reduce(np.promote_types, (part.dtype for part in parts)),
             target=self.target,
@@ -369,6 +352,12 @@ def merge_all(parts: Iterable[Cells]) -> Cells:
     """Merge any number of cells, at least one."""
     first, *others = parts
     return first.merge(*others)
+
+
+def _sums_of(sample: Sample, *, weighted: bool) -> dict[str, FloatArray]:
+    """Return the sums over the rows of each group, with those of squares if there are sampling weights."""
+    sums = {"count": sample.count, "score_sum": sample.score_sum, "positives": sample.positives}
+    return sums | ({"squares": sample.weight2, "positive_squares": sample.positives2} if weighted else {})
 
 
 def _merged(parts: list[FloatArray], start: NDArray[np.intp]) -> dict[str, Any]:

@@ -275,6 +275,11 @@ class Clusters:
         columns = {name: values[kept] for name in _TABLE if (values := getattr(self, name)) is not None}
         return replace(self, **columns, n_clusters=self.n_named, n_weightless=0)
 
+    def scaled(self, factor: float) -> Clusters:
+        """Return the clusters with the weights multiplied by a factor."""
+        scores = None if self.scores is None else self.scores * factor
+        return replace(self, weight=self.weight * factor, positives=self.positives * factor, scores=scores)
+
     def residual(self, score: FloatArray) -> FloatArray:
         """Return the sums of w (f - y); `score` is that of each group."""
         scores = self.weight * score[self.group] if self.scores is None else self.scores
@@ -324,21 +329,31 @@ class Clusters:
 
 
 def sum_by_cluster(
-    cluster: NDArray[Any],
+    cluster: NDArray[Any] | None,
     start: NDArray[np.intp],
     weight: FloatArray,
     positives: FloatArray,
     *,
     counted: bool,
-) -> Clusters:
-    """Sum rows, sorted by score, over each cluster in each group."""
-    kept, cluster = numeric.number_values(cluster)
-    group = np.repeat(np.arange(len(start)), np.diff(start, append=len(cluster)))
+    equal: bool,
+    nuisance: Nuisance | None,
+) -> Clusters | None:
+    """Sum rows, sorted by score, over each cluster in each group, if they depend on each other.
+
+    Estimated parameters make every row a cluster if there are no others.
+    """
+    if cluster is None and nuisance is None:
+        return None
     columns: dict[str, FloatArray | None] = {"weight": weight, "positives": positives}
-    return _sum_pairs(cluster, group, len(kept), columns if counted else {**columns, "rows": None})
+    columns |= {} if counted else {"rows": None}
+    kept, number = numeric.number_values(np.arange(len(weight)) if cluster is None else cluster)
+    group = np.repeat(np.arange(len(start)), np.diff(start, append=len(number)))
+    table = _sum_pairs(number, group, len(kept), columns)
+    table = replace(table, equal=equal, named=cluster is not None)
+    return table if nuisance is None else _with_nuisance(table, nuisance, start, weight)
 
 
-def with_nuisance(
+def _with_nuisance(
     table: Clusters, nuisance: Nuisance, start: NDArray[np.intp], weight: FloatArray
 ) -> Clusters:
     r"""Return the clusters with further ones, without weight, that carry the noise of estimated parameters.
@@ -350,20 +365,19 @@ def with_nuisance(
     n_groups = len(start)
     first = np.arange(0, n_groups, max(1, -(-n_groups // _BLOCKS)))  # a few blocks of groups stand for all
     middle = (first + np.append(first[1:], n_groups)) // 2
-    columns = {name: [getattr(table, name)] for name in ("cluster", "group", "positives")}
-    number = table.n_clusters
-    for slope, variance in zip(nuisance.slope.T, nuisance.variance, strict=True):
-        sums = np.add.reduceat(np.add.reduceat(weight * slope, start), first) * math.sqrt(variance / _COPIES)
-        for copy in range(_COPIES):
-            columns["cluster"].append(np.full(len(first), number))
-            columns["group"].append(middle)
-            columns["positives"].append(sums if copy % 2 else -sums)
-            number += 1
-    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    order = np.lexsort((joined["cluster"], joined["group"]))
-    more = len(order) - len(table.cluster)
-    joined["weight"] = np.concatenate([table.weight, np.zeros(more)])
+    sums = np.add.reduceat(np.add.reduceat(weight * nuisance.slope.T, start, axis=1), first, axis=1)
+    signs = np.tile([-1.0, 1.0], _COPIES // 2) / math.sqrt(_COPIES)
+    of_each = np.sqrt(nuisance.variance)[:, np.newaxis] * sums
+    positives = (signs[:, np.newaxis] * of_each[:, np.newaxis]).reshape(-1, len(first))
+    n_more, zeros = len(positives), np.zeros(positives.size)
+    joined = {
+        "cluster": np.append(table.cluster, np.repeat(table.n_clusters + np.arange(n_more), len(first))),
+        "group": np.append(table.group, np.tile(middle, n_more)),
+        "positives": np.append(table.positives, positives),
+        "weight": np.append(table.weight, zeros),
+    }
     if table.rows is not None:
-        joined["rows"] = np.concatenate([table.rows, np.zeros(more)])
+        joined["rows"] = np.append(table.rows, zeros)
+    order = np.lexsort((joined["cluster"], joined["group"]))
     changes: dict[str, Any] = {name: values[order] for name, values in joined.items()}
-    return replace(table, **changes, n_clusters=number, n_weightless=number - table.n_clusters)
+    return replace(table, **changes, n_clusters=table.n_clusters + n_more, n_weightless=n_more)

@@ -39,9 +39,9 @@ class Rule:
     broken: Callable[[Any, Callable[[Any], Any]], Any]
     noun: str = "value"
 
-    def problem(self, n: int, noun: str | None = None) -> str:
+    def problem(self, n: int) -> str:
         """Return what is wrong: "has 3 values outside [0, 1]"."""
-        return f"has {n:,} {self.describe(n, noun)}"
+        return f"has {n:,} {self.describe(n)}"
 
     def problem_of_rows(self, n: int) -> str:
         """Return the same for rows of several columns: "have 3 rows with values outside [0, 1]"."""
@@ -49,28 +49,21 @@ class Rule:
             return f"have {n:,} {self.describe(n)}"
         return f"have {counted(n, 'row')} with {self.describe(2)}"
 
-    def describe(self, n: int, noun: str | None = None) -> str:
+    def describe(self, n: int) -> str:
         """Return the words for one value, or for several."""
-        noun = noun or self.noun
-        return self.words.format(noun=noun if n == 1 else f"{noun}s")
+        return self.words.format(noun=self.noun if n == 1 else f"{self.noun}s")
 
     def error(
-        self,
-        wrong: NDArray[np.bool_],
-        array: NDArray[Any],
-        name: str,
-        *,
-        noun: str | None = None,
-        remedy: Remedy | str | None = None,
+        self, wrong: NDArray[np.bool_], array: NDArray[Any], name: str, remedy: Remedy | str | None = None
     ) -> InputError:
         """Return the error of the values of an array that are wrong, with the first of them."""
-        return value_error(self.problem(int(wrong.sum()), noun), wrong, array, name, remedy or self.remedy)
+        return value_error(self.problem(int(wrong.sum())), wrong, array, name, remedy or self.remedy)
 
-    def refuse(self, array: NDArray[Any], name: str, *, noun: str | None = None) -> None:
+    def refuse(self, array: NDArray[Any], name: str) -> None:
         """Refuse an array some of whose values break the rule."""
         wrong = self.broken(array, find_missing)
         if wrong.any():
-            raise self.error(wrong, array, name, noun=noun)
+            raise self.error(wrong, array, name)
 
 
 MISSING = Rule("missing (NaN) {noun}", Remedy.DROP_ROWS, lambda x, missing: missing(x))

@@ -16,19 +16,10 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import check_choice
 from truecal.data import _expressions as expressions
+from truecal.data import cells as grid
 from truecal.data._expressions import Fault, Frame, collect
 from truecal.data.arrays import WEIGHT_KINDS, check_multiclass, to_python
-from truecal.data.cells import (
-    GREATEST_INSIDE,
-    LEAST_INSIDE,
-    LOGIT_SCALE,
-    LOGIT_SHIFT,
-    N_CELLS,
-    SCORE_SCALE,
-    SQUARES,
-    Cells,
-    with_clusters,
-)
+from truecal.data.cells import SQUARES, Cells, with_clusters
 from truecal.data.clusters import MOST_PAIRS, N_BLOCKS, cluster_keys, number_clusters
 from truecal.data.faults import no_weight, warn_of_classes
 from truecal.data.groups import keyed, listed, rows_by_key
@@ -49,7 +40,7 @@ _SUMS = ("count", "score_sum", "positives", "lower", *SQUARES)
 
 
 class _Options(TypedDict, total=False):
-    """Those keywords of `summarize` on which its type does not depend."""
+    """Keywords of `summarize` that do not change the type of its result."""
 
     weight: str | None
     weighting: str
@@ -305,11 +296,13 @@ def _rows_in_cells(
     # One step after the other: where an expression is used twice, most engines would work it out twice.
     data = data.with_columns(_s=value, _hit=event.hit)
     score, inside, weight = nw.col("_s"), nw.col("_inside"), nw.col("_w")
-    data = data.with_columns(_inside=score.clip(LEAST_INSIDE, GREATEST_INSIDE))
+    data = data.with_columns(_inside=score.clip(grid.LEAST_INSIDE, grid.GREATEST_INSIDE))
     data = data.with_columns(_odds=inside / (1 - inside))
     data = data.with_columns(_logit=nw.col("_odds").log())
-    step = (inside * SCORE_SCALE).floor() + (nw.col("_logit") * LOGIT_SCALE + LOGIT_SHIFT).floor()
-    above = nw.when(score < 1).then(step + 1).otherwise(nw.lit(N_CELLS - 1.0))
+    step = (inside * grid.SCORE_SCALE).floor() + (
+        nw.col("_logit") * grid.LOGIT_SCALE + grid.LOGIT_SHIFT
+    ).floor()
+    above = nw.when(score < 1).then(step + 1).otherwise(nw.lit(grid.N_CELLS - 1.0))
     cell = nw.when(score > 0).then(above).otherwise(nw.lit(0.0))
     if plan.weighted:
         cell = nw.when(weight == 0).then(nw.lit(float(_LEFT_OUT))).otherwise(cell)

@@ -62,21 +62,17 @@ def split_rows(by: Any, n: int) -> Split:
     columns = _columns(by)
     if not columns:
         raise InputError("names no column", argument="by")
-    coded = []
+    levels, joint = [], np.zeros(n, dtype=np.intp)
     for name, column in columns.items():
         values, code = _code(column)
         if len(code) != n:
             raise InputError(f"has {len(code)} values in {name!r} for {n} rows", argument="by")
-        coded.append((values, code))
-    joint = np.zeros(n, dtype=np.intp)
-    for values, code in coded:
+        levels.append(values)
         joint = joint * len(values) + code
     present, group = np.unique(joint, return_inverse=True)
-    sizes = [len(values) for values, _ in coded]
-    places = np.unravel_index(present, sizes)
-    shown = [_names(values) for values, _ in coded]
-    rows = list(zip(*places, strict=True))
-    keys = tuple(tuple(values[k] for (values, _), k in zip(coded, row, strict=True)) for row in rows)
+    places = np.unravel_index(present, [len(values) for values in levels])
+    rows, shown = list(zip(*places, strict=True)), [_names(values) for values in levels]
+    keys = tuple(tuple(values[k] for values, k in zip(levels, row, strict=True)) for row in rows)
     names = tuple(", ".join(text[k] for text, k in zip(shown, row, strict=True)) for row in rows)
     return Split(tuple(columns), keys, names, group.reshape(-1))
 

@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal._lib.numeric import expit, fit_logistic, logistic_objective, maximise
+from truecal._lib.numeric import IntArray, expit, fit_logistic, logistic_objective, maximise
 from truecal._lib.text import counted, percent
 from truecal._lib.types import FloatArray
+from truecal.data.extremes import inside
 from truecal.exceptions import InputError
 
 BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.intp]
 
 #: Gold labels, and gold labels of either class, that a judge needs beside it.
 FEWEST_GOLD, FEWEST_OF_CLASS = 30, 5
@@ -134,7 +134,7 @@ class Gold:
         line *= moved.x[1]
         line += moved.x[0]
         offset += line
-        return _inside(expit(offset), _CHANCE_END)
+        return inside(expit(offset), _CHANCE_END)
 
     def take(self, chosen: IntArray | BoolArray) -> Gold:
         """Return what is known of some rows."""
@@ -439,12 +439,8 @@ def _standards(values: FloatArray) -> tuple[float, float]:
     return float(values.mean()), max(float(values.std()), 1e-3)
 
 
-def _inside(values: FloatArray, end: float) -> FloatArray:
-    return np.asarray(np.clip(values, end, 1 - end), dtype=np.float64)
-
-
 def _logit(values: FloatArray, end: float) -> FloatArray:
-    values = _inside(values, end)
+    values = inside(values, end)
     values /= 1 - values
     return np.log(values, out=values)
 

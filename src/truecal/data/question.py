@@ -23,24 +23,8 @@ from numpy.typing import NDArray
 
 from truecal._lib.checks import did_you_mean, hint_at_name
 from truecal._lib.types import FloatArray
-from truecal.data.arrays import (
-    AGAINST_THE_REST,
-    LABEL,
-    MULTILABEL,
-    TOP_BY_CLASS,
-    WHERE_TOP,
-    Reading,
-    check_multiclass,
-    class_target,
-    equal_weights,
-    read_logits,
-    read_probabilities,
-    read_weights,
-    to_array,
-    to_python,
-    warn_of_other_order,
-    weights_are_counts,
-)
+from truecal.data import arrays
+from truecal.data.arrays import Reading
 from truecal.data.faults import warn_of_classes
 from truecal.data.labels import Codes, Labels, check_classes, event_of, read_clusters
 from truecal.data.pseudo_labels import ImperfectLabels, PseudoLabels
@@ -80,6 +64,8 @@ class Rows:
         Whether the weights make every cluster count the same, instead of every row.
     pseudo : PseudoLabels or None
         Labels that are not the truth, of which `label` has the values.
+    part : object
+        The class or label, if each is asked about.
     """
 
     label: NDArray[Any]
@@ -90,6 +76,7 @@ class Rows:
     cluster: Codes | None = None
     equal_clusters: bool = False
     pseudo: PseudoLabels | None = None
+    part: Any = None
 
     @property
     def target(self) -> str:
@@ -269,9 +256,9 @@ def ask(y_true: Any, y_proba: Any = None, *, n_bins: int | None = None, **readin
     'mean over 3 classes, each against the rest'
     """
     multiclass, table = reading.get("multiclass"), None
-    if multiclass == TOP_BY_CLASS:
+    if multiclass == arrays.TOP_BY_CLASS:
         rows = _parts(y_true, y_proba, reading)
-    elif multiclass == MULTILABEL:
+    elif multiclass == arrays.MULTILABEL:
         rows = _labels(y_true, y_proba, reading)
     elif isinstance(y_true, Sample):
         return Question(as_samples(y_true, y_proba, **reading))
@@ -283,7 +270,7 @@ def ask(y_true: Any, y_proba: Any = None, *, n_bins: int | None = None, **readin
         samples: Iterable[Sample] = bins.count_classes(*table, [one.target for one in rows])
     else:
         samples = (one.group(n_bins=n_bins) for one in rows)
-    apart, multilabel = multiclass == TOP_BY_CLASS, multiclass == MULTILABEL
+    apart, multilabel = multiclass == arrays.TOP_BY_CLASS, multiclass == arrays.MULTILABEL
     return Question(tuple(samples), rows, apart=apart, multilabel=multilabel)
 
 
@@ -312,7 +299,7 @@ def as_samples(
 
 
 def as_sample(y_true: Any, y_proba: Any = None, **reading: Any) -> Sample:
-    """Return the one sample of the predictions; several, as for classwise, are refused.
+    """Return the single sample of the predictions; questions with several, such as classwise, are refused.
 
     Examples
     --------
@@ -393,8 +380,8 @@ def _read(
         raise InputError(
             "is missing", argument="y_proba", remedy="Pass labels and probabilities, or one Sample."
         )
-    warn_of_other_order(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight, clusters=clusters)
-    check_multiclass(multiclass, pos_label)
+    arrays.warn_of_other_order(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight, clusters=clusters)
+    arrays.check_multiclass(multiclass, pos_label)
     proba, names = _read_scores(y_proba, logits=logits)
     classes = None if labels is None else _names_of_classes(labels)
     if isinstance(y_true, ImperfectLabels):
@@ -405,7 +392,7 @@ def _read(
     _refuse_other_order(names, truth.column_names)
     common = _weights_and_clusters(sample_weight, weighting, clusters, len(proba))
     if proba.ndim == 1 and classes is None and (multiclass is None or pos_label is not None):
-        event = f"P(y = {1 if pos_label is None else to_python(pos_label)!r})"
+        event = f"P(y = {1 if pos_label is None else arrays.to_python(pos_label)!r})"
         return (Rows(truth.binary(pos_label), proba, event=event, **common),), None
     return _read_classes(truth, proba, names, classes, pos_label, multiclass, common)
 
@@ -429,7 +416,8 @@ def _read_classes(
         refuse_counted_from_one(column, proba)
     if multiclass == "classwise" and pos_label is None:
         rows = (
-            Rows(column == k, proba[:, k], event=class_target(found, k), **common) for k in range(len(found))
+            Rows(column == k, proba[:, k], event=arrays.class_target(found, k), part=name, **common)
+            for k, name in enumerate(found)
         )
         return tuple(rows), (proba, column)
     if multiclass is not None and multiclass.startswith("top_"):
@@ -441,7 +429,7 @@ def _read_classes(
 
 
 def _names_of_classes(labels: Any) -> list[Any]:
-    return to_array(labels, "labels")[0].ravel().tolist()
+    return arrays.to_array(labels, "labels")[0].ravel().tolist()
 
 
 def _choose_score(
@@ -452,12 +440,7 @@ def _choose_score(
     pos_label: Any,
 ) -> tuple[NDArray[np.floating[Any]], str]:
     """Return the scores that labels which are not the truth are compared with, and the event in words."""
-    if len(truth) != len(proba):
-        raise InputError(
-            f"has {len(truth):,} rows, y_proba has {len(proba):,}. They must have the same length",
-            argument="y_true",
-            count=len(truth),
-        )
+    arrays.check_length(truth, "y_true", len(proba), "y_proba")
     if multiclass not in (None, "top"):
         raise InputError(
             f"{multiclass!r} needs true labels: those of truecal.labels say whether one label is right",
@@ -505,7 +488,7 @@ def _refuse_unknown(keywords: dict[str, Any]) -> None:
 
 def _read_scores(y_proba: Any, *, logits: bool) -> tuple[NDArray[np.floating[Any]], list[Any] | None]:
     """Return probabilities, in one dimension if they have one column, and the names of several columns."""
-    proba, names = read_logits(y_proba) if logits else read_probabilities(y_proba)
+    proba, names = arrays.read_logits(y_proba) if logits else arrays.read_probabilities(y_proba)
     if not logits:  # of which some round to 1
         warn_of_classes(proba)
     return proba[:, 0] if proba.ndim == 2 and proba.shape[1] == 1 else proba, names
@@ -524,11 +507,11 @@ def _refuse_other_order(names: list[Any] | None, others: list[Any] | None) -> No
 def _weights_and_clusters(sample_weight: Any, kind: str | None, clusters: Any, n: int) -> dict[str, Any]:
     """Return the attributes of `Rows` that do not depend on the class."""
     cluster = read_clusters(clusters, n)
-    weight = read_weights(sample_weight, n)
-    counts = weights_are_counts(weight, kind, cluster)
+    weight = arrays.read_weights(sample_weight, n)
+    counts = arrays.weights_are_counts(weight, kind, cluster)
     common = {"weight": weight, "counts": counts, "cluster": cluster, "equal_clusters": False}
     if kind == "clusters" and cluster is not None:
-        common |= {"weight": equal_weights(weight, cluster), "equal_clusters": True}
+        common |= {"weight": arrays.equal_weights(weight, cluster), "equal_clusters": True}
     return common
 
 
@@ -536,19 +519,19 @@ def _parts(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, ..
     """Return the rows of each class that is predicted, without those of weight 0."""
     if isinstance(y_true, Sample):
         raise InputError(
-            f"{TOP_BY_CLASS!r} needs the probabilities of all classes, and a Sample has one column",
+            f"{arrays.TOP_BY_CLASS!r} needs the probabilities of all classes, and a Sample has one column",
             argument="multiclass",
         )
     if reading.get("pos_label") is not None:
         raise InputError(
-            f"cannot be combined with multiclass={TOP_BY_CLASS!r}: the top class differs from row to row",
+            f"cannot be combined with multiclass={arrays.TOP_BY_CLASS!r}: the top class differs from row to row",
             argument="pos_label",
         )
     classes = [rows.kept() for rows in read_rows(y_true, y_proba, **{**reading, "multiclass": "classwise"})]
     top = np.column_stack([rows.score for rows in classes]).argmax(axis=1)
     chosen = [(rows, np.flatnonzero(top == k)) for k, rows in enumerate(classes)]
     return tuple(
-        replace(rows.take(which), event=f"{rows.event.removesuffix(AGAINST_THE_REST)}{WHERE_TOP}")
+        replace(rows.take(which), event=f"P(y = {rows.part!r}) where it is the top label")
         for rows, which in chosen
         if len(which)
     )
@@ -558,15 +541,16 @@ def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, .
     """Return the rows of each label, without those of weight 0."""
     if isinstance(y_true, Sample | ImperfectLabels) or reading.get("pos_label") is not None:
         raise InputError(
-            f"{MULTILABEL!r} needs 0 or 1 for each label and row, and a probability for each",
+            f"{arrays.MULTILABEL!r} needs 0 or 1 for each label and row, and a probability for each",
             argument="multiclass",
-            value=MULTILABEL,
+            value=arrays.MULTILABEL,
         )
-    (truth, names), (proba, columns) = to_array(y_true, "y_true"), to_array(y_proba, "y_proba")
+    (truth, names), (proba, columns) = arrays.to_array(y_true, "y_true"), arrays.to_array(y_proba, "y_proba")
     _refuse_other_order(columns, names)
     if truth.ndim != 2 or truth.shape != proba.shape:
         raise InputError(
-            f"has shape {truth.shape}, y_proba has {proba.shape}. For {MULTILABEL!r} both have a column for each label",
+            f"has shape {truth.shape}, y_proba has {proba.shape}. For {arrays.MULTILABEL!r} both have a column for "
+            f"each label",
             argument="y_true",
         )
     named = columns or names or list(range(truth.shape[1]))
@@ -581,7 +565,7 @@ def _labels(y_true: Any, y_proba: Any, reading: dict[str, Any]) -> tuple[Rows, .
         except InputError as error:
             fault = {key: vars(error)[key] for key in ("problem", "count", "first_row", "value", "remedy")}
             raise InputError(**fault, argument=f"{error.argument}, label {name!r},") from None
-        found.append(replace(rows.kept(), event=f"{LABEL}{name!r}"))
+        found.append(replace(rows.kept(), event=f"label {name!r}", part=name))
     return tuple(found)
 
 

@@ -21,8 +21,8 @@ from truecal._lib.numeric import (
 )
 from truecal._lib.types import FloatArray
 from truecal.data.arrays import Reading, takes_predictions
-from truecal.data.clusters import Clusters, Independent, sum_by_cluster, with_nuisance
-from truecal.data.pseudo_labels import Nuisance, PseudoLabels
+from truecal.data.clusters import Clusters, Independent, sum_by_cluster
+from truecal.data.pseudo_labels import PseudoLabels
 
 #: Rows per step of a pass over all, whose arrays stay in the cache of a processor.
 STEP = 1 << 14
@@ -496,7 +496,6 @@ class Sample(ScoreGroups):
         >>> Sample.from_predictions([1, 0], [0.9, 0.2], sample_weight=[0.1, 0.3]).scaled(10).count
         array([3., 1.])
         """
-        table = self.clusters
         names = ("squares", "positive_squares", "label_squares", "noise")
         squares = {name: value * factor**2 for name in names if (value := getattr(self, name)) is not None}
         return replace(
@@ -504,13 +503,7 @@ class Sample(ScoreGroups):
             count=self.count * factor,
             positives=self.positives * factor,
             **squares,
-            clusters=table
-            and replace(
-                table,
-                weight=table.weight * factor,
-                positives=table.positives * factor,
-                scores=None if table.scores is None else table.scores * factor,
-            ),
+            clusters=self.clusters and self.clusters.scaled(factor),
         )
 
     @classmethod
@@ -546,42 +539,24 @@ class Sample(ScoreGroups):
             pseudo = replace(pseudo.take(order), score=score.astype(np.float64), weight=weight)
             more["label_squares"], more["noise"] = total(square * value**2), total(square * pseudo.variance)
             more["pseudo"] = pseudo
+        table = sum_by_cluster(
+            None if clusters is None else clusters[order],
+            start,
+            weight,
+            weight * value,
+            counted=not sampling,
+            equal=equal_clusters,
+            nuisance=None if pseudo is None else pseudo.nuisance,
+        )
         return cls(
             score=score[start].astype(np.float64) + 0.0,  # -0.0 becomes 0.0
             count=total(weight),
             positives=total(weight * value),
             dtype=score.dtype,
             target=target,
-            clusters=_sum_clusters(
-                None if clusters is None else clusters[order],
-                None if pseudo is None else pseudo.nuisance,
-                start,
-                weight,
-                weight * value,
-                counted=not sampling,
-                equal=equal_clusters,
-            ),
+            clusters=table,
             **more,
         )
-
-
-def _sum_clusters(
-    cluster: NDArray[Any] | None,
-    nuisance: Nuisance | None,
-    start: NDArray[np.intp],
-    weight: FloatArray,
-    positives: FloatArray,
-    *,
-    counted: bool,
-    equal: bool,
-) -> Clusters | None:
-    """Return the sums by cluster; estimated parameters make every row a cluster if there are no others."""
-    if cluster is None and nuisance is None:
-        return None
-    rows = np.arange(len(weight)) if cluster is None else cluster
-    table = sum_by_cluster(rows, start, weight, positives, counted=counted)
-    table = replace(table, equal=equal, named=cluster is not None)
-    return table if nuisance is None else with_nuisance(table, nuisance, start, weight)
 
 
 def group_sorted(

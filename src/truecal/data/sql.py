@@ -19,19 +19,10 @@ from numpy.typing import NDArray
 from truecal._lib.checks import check_choice, did_you_mean
 from truecal._lib.text import counted, listing
 from truecal._lib.types import FloatArray
+from truecal.data import cells as grid
 from truecal.data._expressions import as_lazy, collect
 from truecal.data.arrays import to_python
-from truecal.data.cells import (
-    LEAST_INSIDE,
-    LOGIT_SCALE,
-    LOGIT_SHIFT,
-    N_CELLS,
-    SCORE_SCALE,
-    SQUARES,
-    Cells,
-    cell_of,
-    with_clusters,
-)
+from truecal.data.cells import SQUARES, Cells, cell_of, with_clusters
 from truecal.data.clusters import number_clusters
 from truecal.data.faults import FRACTION, MAX_WEIGHT, MIN_WEIGHT, MISSING, OUTSIDE, WEIGHT, Rule, no_weight
 from truecal.data.groups import keyed, listed, rows_by_key
@@ -78,12 +69,10 @@ _SUMS = {
     "positives": "SUM(y)",
     "lower": "MIN(p)",
 }
-_WEIGHTED = {
-    "rows": "COUNT(*)",
+_WEIGHTED = _SUMS | {
     "count": "SUM(w)",
     "score_sum": "SUM(p * w)",
     "positives": "SUM(y * w)",
-    "lower": "MIN(p)",
     "squares": "SUM(w * w)",
     "positive_squares": "SUM(y * w * w)",
 }
@@ -204,7 +193,7 @@ def cells_query(
     given = [f"{value} AS {own}" for own, value in columns.items()]
     sums = {**keys, "cell": "cell", **(_SUMS if weight is None else _WEIGHTED)}
     result = [f"{value} AS {_quote(name, form)}" for name, value in sums.items()]
-    steps = [_float(number, form) for number in (SCORE_SCALE, LOGIT_SCALE, LOGIT_SHIFT)]
+    steps = [_float(number, form) for number in (grid.SCORE_SCALE, grid.LOGIT_SCALE, grid.LOGIT_SHIFT)]
     newline, comma = "\n      ", ",\n    "
     source = _table(table, form)
     if _DBT.fullmatch(source) and any(_JINJA.search(text) for text in (*given, *result)):
@@ -219,7 +208,7 @@ WITH truecal_given AS (
 truecal_inside AS (
   SELECT
     truecal_given.*,
-    CASE WHEN p >= {LEAST_INSIDE!r} AND p < 1 THEN p ELSE 0.5 END AS x
+    CASE WHEN p >= {grid.LEAST_INSIDE!r} AND p < 1 THEN p ELSE 0.5 END AS x
   FROM truecal_given
 ),
 truecal_cells AS (
@@ -228,8 +217,8 @@ truecal_cells AS (
     CASE
       {newline.join(_faults(columns))}
       WHEN p = 0 THEN 0
-      WHEN p = 1 THEN {N_CELLS - 1}
-      WHEN p < {LEAST_INSIDE!r} THEN 1
+      WHEN p = 1 THEN {grid.N_CELLS - 1}
+      WHEN p < {grid.LEAST_INSIDE!r} THEN 1
       ELSE CAST(1 + FLOOR(x * {steps[0]}) + FLOOR(LN(x / (1 - x)) * {steps[1]} + {steps[2]}) AS INTEGER)
     END AS cell
   FROM truecal_inside
@@ -481,7 +470,7 @@ def _refuse(sums: dict[str, NDArray[Any]]) -> None:
     cell, rows = sums["cell"], sums["rows"]
     if not np.isfinite(cell).all() or not (rows > 0).all():
         raise InputError("The result of the query has missing values or counts that are not positive")
-    unknown = ~np.isin(cell, (*_FAULTS, LEFT_OUT)) & ~((cell >= 0) & (cell < N_CELLS) & (cell % 1 == 0))
+    unknown = ~np.isin(cell, (*_FAULTS, LEFT_OUT)) & ~((cell >= 0) & (cell < grid.N_CELLS) & (cell % 1 == 0))
     if unknown.any():
         raise InputError(
             f"has {counted(int(unknown.sum()), 'value')} that no query of truecal gives, such as "

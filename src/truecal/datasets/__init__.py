@@ -115,7 +115,10 @@ class Dataset:
         classes = "" if self.labels is None else f", {len(self.labels)} classes"
         groups = f"\nGroups: {', '.join(self.groups)}" if self.groups else ""
         text = f"{self.title}\n{len(self.y_true):,} rows{classes}{groups}\nNote: {self.licence}"
-        rows = [[name, " x ".join(map(str, proba.shape))] for name, proba in self.predictions.items()]
+        rows = [
+            [name, " x ".join(f"{size:,}" for size in proba.shape)]
+            for name, proba in self.predictions.items()
+        ]
         return as_html(text, [["model", "shape of the probabilities"], *rows])
 
 

@@ -332,7 +332,7 @@ class DecisionCurveDisplay(Display):
         return self._drawn(ax)
 
     def _set_limits(self, ax: Axes, shown: Sequence[float] | None, low: FloatArray, benefit: bool) -> None:
-        """Show what can be seen of this model, and what was `shown` of others."""
+        """Set the limits of the axes to the curves of this model and those `shown` of others."""
         curve, x = self.curve, self.curve.thresholds
         # Below all scores everybody acts, and above them nobody, whatever the model: there is nothing to see.
         distance = np.abs(np.array([curve.net_benefit, curve.recalibrated]) - curve.treat_all).max(axis=0)

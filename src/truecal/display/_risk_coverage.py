@@ -124,7 +124,7 @@ class RiskCoverageDisplay(Display):
         return self._drawn(*axes)
 
     def _draw(self, axes: Sequence[Any], name: str, band: bool, before: int, style: dict[str, Any]) -> None:
-        """Draw the curve in one or two panels; what is there before already has the labels of the others."""
+        """Draw the curve in one or two panels; `before` curves in them already have their labels."""
         curve, color = self.curve, style["color"]
         panels = (
             (curve.coverage, curve.risk, 1 - curve.upper, 1 - curve.lower),

@@ -318,7 +318,7 @@ def scaled(score: FloatArray, scale: str, floor: float) -> FloatArray:
 
 
 def score_axis(ax: Axes, scale: str, floor: float, which: str = "x", *, top: float = 1.0) -> None:
-    """Make an axis one of probabilities: linear up to `top`, or stretched towards 1 or towards both ends."""
+    """Turn an axis into one of probabilities: linear up to `top`, or stretched towards 1 or towards both ends."""
     set_scale, set_ticks, set_limits = (
         getattr(ax, f"set_{which}{what}") for what in ("scale", "ticks", "lim")
     )

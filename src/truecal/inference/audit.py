@@ -525,7 +525,7 @@ def _test_all(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, dict[str, NDArray[Any]]]:
-    """Return half of the widths of simultaneous intervals, and the tests of all segments, as `Segment` has them."""
+    """Return the half-widths of simultaneous intervals, and the tests of all segments, as `Segment` has them."""
     observed, level_z, slope_z = (one[:, 0] for one in statistic.of(residual[:, np.newaxis]))
     # The variance between clusters is uncertain in all segments alike. The largest of many statistics lies far out in
     # the tail, where that matters most.

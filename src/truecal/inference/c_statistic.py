@@ -54,7 +54,7 @@ class Placements:
 
 
 def placements(sample: Sample) -> Placements | None:
-    """Return the placements of a sample; None if only one outcome occurs.
+    """Return the placements of a sample; None if only one outcome occurs, or corrected labels sum to less than 0.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def placements(sample: Sample) -> Placements | None:
     """
     hits, misses = sample.positives, sample.count - sample.positives
     events, others = float(hits.sum()), float(misses.sum())
-    if events == 0 or others == 0:
+    if events <= 0 or others <= 0:
         return None
     lower = (np.cumsum(misses) - misses / 2) / others
     higher = 1 - (np.cumsum(hits) - hits / 2) / events

@@ -177,7 +177,8 @@ class Ranking(Result):
         best, *others = self.models
         tied = [model.name for model in others if model.not_separated_from_best]
         if not tied:
-            sentence = f"{best.name} is better calibrated than all {len(others)} others."
+            rest = "both others" if len(others) == 2 else f"all {len(others)} others"
+            sentence = f"{best.name} is better calibrated than {rest}."
         elif len(tied) == len(others):
             sentence = (
                 f"The data cannot separate {best.name}, which has the smallest error, from any of the others."
@@ -267,7 +268,7 @@ def compare(
     >>> truecal.compare(y, {"raw": p, "recalibrated": recalibrated}).verdict[:33]
     'recalibrated is better calibrated'
     >>> truecal.compare(y, {"raw": p, "half": (p + recalibrated) / 2, "recalibrated": recalibrated}).verdict
-    'recalibrated is better calibrated than all 2 others.'
+    'recalibrated is better calibrated than both others.'
     """
     order = check_interval_norm(norm, "to compare models")
     level, resolution = check_fraction("confidence_level", confidence_level), check_resolution(resolution)

@@ -189,7 +189,7 @@ def count_impossible(sample: Sample) -> float:
 
 
 def without_empty(sample: Sample, count: FloatArray, positives: FloatArray) -> Sample:
-    """Return the groups of a sample that have a positive count, with other counts and labels."""
+    """Return the groups of a sample that have a positive count, with new counts and labels."""
     kept = count > 0
     return Sample(
         score=sample.score[kept],

@@ -261,6 +261,10 @@ class _Benefit:
         variance, miss_variance, covariance = moments / n**2
         below, above = self._wilson(hits, variance)
         miss_below, miss_above = self._wilson(misses, miss_variance)
+        # Neither share exceeds that of the rows, whose variance is known where one share is 0 and its own is not.
+        rows = hits + misses
+        most = rows + self._wilson(rows, variance + 2 * covariance + miss_variance)[1]
+        above, miss_above = np.minimum(above, most - hits), np.minimum(miss_above, most - misses)
         product = np.sqrt(variance * miss_variance)
         correlation = np.divide(covariance, product, out=np.zeros_like(product), where=product > 0)
         least = np.zeros(len(odds))

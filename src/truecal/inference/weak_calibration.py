@@ -237,7 +237,10 @@ class _Fit:
         # The fit makes the sums over clusters add up to 0: so few say nothing about the variance.
         if self.sample.dependence.n_clusters <= len(free) or not np.isfinite(x).all():
             return np.full((len(free), len(free)), math.nan)
-        inverse = np.linalg.inv(-self.objective(x)[2][np.ix_(free, free)])
+        try:
+            inverse = np.linalg.inv(-self.objective(x)[2][np.ix_(free, free)])
+        except np.linalg.LinAlgError:  # the sum of corrected labels is not positive: rates are 0
+            return np.full((len(free), len(free)), math.nan)
         if not self.robust:
             return np.asarray(inverse)
         mean = expit(x[0] + x[1] * self.logit)

@@ -28,7 +28,6 @@ A dictionary of several scorers gives several scores at once.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Self
@@ -38,8 +37,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal._lib.checks import check_choice, check_flag, require
 from truecal._lib.types import FloatArray
+from truecal.data.faults import bad_values
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
-from truecal.exceptions import CalibrationWarning, InputError
+from truecal.exceptions import InputError, warn_user
 from truecal.inference.estimate import calibration_error
 from truecal.recalibration import IdentityCalibration
 from truecal.recalibration.selection import BY_NAME, select_recalibrator
@@ -285,12 +285,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if sample_weight is None or isinstance(self.estimator, FrozenEstimator):
             return fit_params
         if not has_fit_parameter(self.estimator, "sample_weight"):
-            warnings.warn(
-                f"{type(self.estimator).__name__}.fit takes no sample_weight: the weights are used for the "
-                "recalibrator only.",
-                CalibrationWarning,
-                stacklevel=3,
-            )
+            name = type(self.estimator).__name__
+            warn_user(f"{name}.fit takes no sample_weight: the weights are used for the recalibrator only.")
             return fit_params
         return {"sample_weight": sample_weight, **fit_params}
 
@@ -300,14 +296,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the number of each row's class."""
         unknown = ~np.isin(labels, self.classes_)
         if unknown.any():
-            first = int(unknown.argmax())
-            raise InputError(
-                f"has {int(unknown.sum())} labels that are not among classes_ of the fitted classifier",
-                argument="y",
-                count=int(unknown.sum()),
-                first_row=first,
-                value=labels[first],
-            )
+            rule = "outside classes_ of the fitted classifier"
+            raise bad_values(unknown, labels, "y", "label", rule)
         order = np.argsort(self.classes_)
         return np.asarray(order[np.searchsorted(self.classes_, labels, sorter=order)])
 

@@ -22,22 +22,15 @@ as the pixels of an image do, it keeps the cells of a fixed number of blocks of 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from truecal._lib.checks import check_count, require
-from truecal.data.cells import (
-    GREATEST_INSIDE,
-    LEAST_INSIDE,
-    LOGIT_SCALE,
-    LOGIT_SHIFT,
-    N_CELLS,
-    SCORE_SCALE,
-    Cells,
-    with_clusters,
-)
-from truecal.data.faults import SUM_TOLERANCE, bad_values
+from truecal.data import cells as grid
+from truecal.data import faults
+from truecal.data.cells import Cells, with_clusters
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy
 from truecal.inference.estimate import calibration_error, estimate
@@ -128,9 +121,9 @@ class CalibrationMetric(Metric):
         self.logits, self.ignore_index, self.validate_args = logits, ignore_index, validate_args
         self.n_blocks = None if n_blocks is None else check_count("n_blocks", n_blocks)
         # Counts, sums of scores and sums of labels, by block; then the smallest score of each cell.
-        shape = (3, self.n_blocks or 1, N_CELLS)
+        shape = (3, self.n_blocks or 1, grid.N_CELLS)
         self.add_state("sums", torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("lower", torch.full((N_CELLS,), 2.0, dtype=torch.float64), dist_reduce_fx="min")
+        self.add_state("lower", torch.full((grid.N_CELLS,), 2.0, dtype=torch.float64), dist_reduce_fx="min")
         # The number of classes, the bytes of a score, and minus the number of classes: what a process without data
         # learns from the others. The largest of the last is minus the smallest number, so differing ones are seen.
         self.add_state("kind", torch.tensor([0, 0, _NO_DATA]), dist_reduce_fx="max")
@@ -168,7 +161,7 @@ class CalibrationMetric(Metric):
         rows = torch.ones((3, len(score)), dtype=torch.float64, device=score.device)
         rows[1], rows[2] = score, hit
         cell = _cell_of(rows[1])
-        place = cell if block is None else block * N_CELLS + cell
+        place = cell if block is None else block * grid.N_CELLS + cell
         # In place: a copy of the state would take longer than all the rest.
         self._make_writable()
         self.sums.view(3, -1).index_add_(1, place, rows)
@@ -216,7 +209,7 @@ class CalibrationMetric(Metric):
                 f"has {-smallest} classes on one process and {n_classes} on another", argument="preds"
             )
         cells = Cells.from_sums(
-            np.arange(N_CELLS),
+            np.arange(grid.N_CELLS),
             count=count,
             score_sum=score_sum,
             positives=positives,
@@ -278,11 +271,11 @@ class CalibrationMetric(Metric):
 
     def _probabilities(self, proba: Tensor, truth: Tensor) -> Tensor:
         """Return checked probabilities."""
-        tolerance = max(SUM_TOLERANCE, 4 * torch.finfo(proba.dtype).eps)
+        tolerance = max(faults.SUM_TOLERANCE, 4 * torch.finfo(proba.dtype).eps)
         if self.logits:
             proba = proba.to(torch.float64)
             if self.validate_args and not _within(proba, -sys.float_info.max, sys.float_info.max):
-                _refuse(~proba.isfinite(), proba, "infinite or NaN value", "", "Fix the model's outputs.")
+                _refuse(faults.NOT_FINITE, proba, "Fix the model's outputs.")
             proba = proba.softmax(dim=1) if proba.ndim == 2 else proba.sigmoid()
         elif proba.element_size() < 4:
             proba = proba.to(torch.float32)
@@ -308,11 +301,11 @@ def _check_tensor(name: str, value: object, device: torch.device) -> None:
 
 def _cell_of(score: Tensor) -> Tensor:
     """Return the number of the cell of each score, as `truecal.data.cells.cell_of` does."""
-    inside = score.clamp(LEAST_INSIDE, GREATEST_INSIDE)
-    step = inside.logit().mul_(LOGIT_SCALE).add_(LOGIT_SHIFT).floor_()
-    step.add_(inside.mul_(SCORE_SCALE).floor_()).add_(1)
-    if not _within(score, sys.float_info.min, GREATEST_INSIDE):  # few batches have an exact 0 or 1
-        step.masked_fill_(score <= 0, 0).masked_fill_((score < 1).logical_not_(), N_CELLS - 1)
+    inside = score.clamp(grid.LEAST_INSIDE, grid.GREATEST_INSIDE)
+    step = inside.logit().mul_(grid.LOGIT_SCALE).add_(grid.LOGIT_SHIFT).floor_()
+    step.add_(inside.mul_(grid.SCORE_SCALE).floor_()).add_(1)
+    if not _within(score, sys.float_info.min, grid.GREATEST_INSIDE):  # few batches have an exact 0 or 1
+        step.masked_fill_(score <= 0, 0).masked_fill_((score < 1).logical_not_(), grid.N_CELLS - 1)
     return step.long()
 
 
@@ -324,29 +317,23 @@ def _within(values: Tensor, low: float, high: float) -> bool:
 
 def _check(proba: Tensor, truth: Tensor, tolerance: float) -> None:
     if not _within(proba, 0, 1):
-        _refuse(proba.isnan(), proba, "missing (NaN) value", "", "Fix the model's outputs.")
-        _refuse((proba < 0) | (proba > 1), proba, "value", "outside [0, 1]", Remedy.LOGITS_FLAG)
+        _refuse(faults.MISSING, proba, "Fix the model's outputs.")
+        _refuse(faults.OUTSIDE, proba, Remedy.LOGITS_FLAG)
     n_classes = proba.shape[1] if proba.ndim == 2 else 2
     if proba.ndim == 2:
-        total = proba.sum(dim=1, dtype=torch.float64)
-        _refuse((total - 1).abs() > tolerance, total, "row", "whose sum is not 1", Remedy.LOGITS_FLAG)
+        uneven = replace(faults.UNEVEN, broken=lambda total, _: (total - 1).abs() > tolerance)
+        _refuse(uneven, proba.sum(dim=1, dtype=torch.float64), Remedy.LOGITS_FLAG)
     if truth.dtype == torch.bool:
         return
     if truth.is_floating_point() or not _within(truth, 0, n_classes - 1):
-        wrong = (truth < 0) | (truth >= n_classes) | (truth != truth.long())
-        _refuse(wrong, truth, "label", f"other than 0 to {n_classes - 1}", name="target")
+        words = f"{{noun}} other than 0 to {n_classes - 1}"
+        known = faults.Rule(words, "", lambda y, _: (y < 0) | (y >= n_classes) | (y != y.long()), "label")
+        _refuse(known, truth, name="target")
 
 
-def _refuse(
-    wrong: Tensor,
-    values: Tensor,
-    noun: str,
-    rule: str = "",
-    remedy: Remedy | str | None = None,
-    *,
-    name: str = "preds",
-) -> None:
+def _refuse(rule: faults.Rule, values: Tensor, remedy: Remedy | str = "", *, name: str = "preds") -> None:
+    wrong = rule.broken(values, torch.isnan)
     if wrong.any():
         if values.is_floating_point() and values.element_size() < 4:
             values = values.to(torch.float32)  # NumPy has no bfloat16
-        raise bad_values(wrong.cpu().numpy(), values.cpu().numpy(), name, noun, rule, remedy=remedy)
+        raise rule.error(wrong.cpu().numpy(), values.cpu().numpy(), name, remedy)

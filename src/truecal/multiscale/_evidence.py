@@ -69,7 +69,7 @@ class Blocks:
 
     @cached_property
     def log_bayes_factor(self) -> FloatArray:
-        """ln B; 0 for a block without freedom."""
+        """ln B; 0 for a block without degrees of freedom."""
         size = np.maximum(self.size, 1e-6)
         g, idle = const.SLAB / np.sqrt(size), size - self.freedom
         support = self.support + idle - np.minimum(np.maximum(idle, 0.0), np.sqrt(2 * size))

@@ -134,9 +134,10 @@ def _with_noise(
     rate = total(place, units.weight[0] * (units.score[0] - gap), n) / mass
     truth = np.maximum(rate * (1 - rate) - limit.within, 1e-9)
     # `mass` rows with true labels are as informative on average; variances are those of such rows.
-    rows = np.minimum(mass, votes * limit.rows)
+    most = votes * limit.rows
+    rows = np.minimum(mass, most)
     variance = np.maximum(total(place, noise, n) / mass * (rows / mass), 1e-9)
-    ratio = np.minimum(variance / truth, 1.0)
+    ratio = np.minimum(np.maximum(variance / truth, rows / most), 1.0)
     extra = np.maximum(variance - ratio * truth, 0.0)
     size = min(limit.size, units.size**2 / float(units.weight2.sum()))
     return replace(limit, rows=rows, size=size, ratio=ratio, extra=extra, binary=False)
@@ -159,14 +160,15 @@ def _with_clusters(limit: UpperLimit, units: Units, table: ClusterUnits, place: 
     own = np.diag(covariance).copy()
     plain = limit.share / limit.rows * limit.noise(np.clip(limit.rate, 0.0, 1.0))
     # A design effect does not exceed the size of clusters, which have the same label throughout then.
-    whole = max(factor * units.size / table.effective_number, 1.0)
+    size = units.size if limit.binary else float(limit.rows.sum())
+    whole = max(factor * size / table.effective_number, 1.0)
     most = whole if limit.binary else math.inf
     # If the labels of each interval agree, both variances are rounding errors.
     known = float(plain.sum()) > 1e-9 * float(np.sum(limit.share / limit.rows))
-    if known and not (limit.binary and holders(units, table) < const.FEWEST_HOLDERS):
-        effect = min(max(float(own.sum()) / float(plain.sum()), 1.0), most)
-    else:
+    if not known or holders(units, table) < const.FEWEST_HOLDERS:
         effect = whole
+    else:
+        effect = min(max(float(own.sum()) / float(plain.sum()), 1.0), most)
     np.fill_diagonal(covariance, 0.0)
     centred = units.score[0] - float(units.weight[0] @ units.score[0]) / units.size
     of_scores = np.bincount(table.cluster, table.weight * centred[table.unit], n_clusters)
@@ -186,7 +188,9 @@ def holders(units: Units, table: ClusterUnits) -> int:
     score = units.score[0, table.unit]
     events = table.weight * score - table.residual
     others = table.weight - events
-    half = 0.5 * min(float(table.weight.min()), 1.0)
+    half = 0.5 * (
+        float(table.weight.min()) if units.noise is not None else min(float(table.weight.min()), 1.0)
+    )
     sides = events, others, np.where(score > 0.5, others, events)
     return min(
         int(np.count_nonzero(np.bincount(table.cluster, side, table.n_clusters) > half)) for side in sides

@@ -77,19 +77,22 @@ class FlipScale:
     doubt : float
         Relative variance of the variance between clusters beyond that of normal sums, :math:`1 / G_e - 3 / (G + 2)`,
         and at least 1 / G: far out in the tail skewed sums make random signs too certain even if no few stand out.
+    dependence : float
+        The factor less what brings sums up to those of independent rows, which the evidence of curves allows for.
     """
 
     factor: float
     deviation: float
     too_little: str = ""
     doubt: float = 0.0
+    dependence: float = 1.0
 
     def discounted(self, pvalue: float) -> float:
         """Return a p-value of sums of clusters as if these were scaled, and compared with Student's t."""
         if self.too_little:
             return 1.0
         return far_tail(
-            2 * float(scipy.special.ndtr(scipy.special.ndtri(pvalue / 2) / self.factor)), self.doubt
+            2 * float(scipy.special.ndtr(scipy.special.ndtri(pvalue / 2) / self.dependence)), self.doubt
         )
 
     def reason(self, pvalue: float) -> str:
@@ -621,6 +624,7 @@ def flip_scale(
         found.deviation * (factor / found.factor),
         found.too_little or other.too_little,
         max(found.doubt, other.doubt),
+        max(found.dependence, other.dependence),
     )
 
 
@@ -660,7 +664,8 @@ def _side_scale(
     between = squares / min(max(ratio, 1e-9), 1.0) ** power * count / max(count - 1, 1)
     variance = max(most if reason else min(max(noise, between), most), own)
     doubt = max(1 / effective - 3 / (count + 2), 1 / count)
-    return FlipScale(math.sqrt(variance / own), math.sqrt(variance), reason, doubt)
+    factor, dependence = np.sqrt(variance / np.array([own, max(own, noise)]))
+    return FlipScale(float(factor), math.sqrt(variance), reason, doubt, float(dependence))
 
 
 def far_tail(pvalue: float, doubt: float) -> float:

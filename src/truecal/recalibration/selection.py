@@ -26,7 +26,7 @@ from scipy.special import log_ndtr, ndtri
 from truecal import recalibration
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
 from truecal._lib.numeric import find_root
-from truecal._lib.text import counted, counting, level
+from truecal._lib.text import as_table, counted, counting, level
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
@@ -153,12 +153,16 @@ class Selection(Result):
         if self.leave_alone:
             return ""
         sentences = []
-        if f"{self.gain:.4f}" != f"{-self[self.chosen].difference:.4f}":
+        best = self[self.chosen]
+        if -best.difference - self.gain > 0.1 * best.difference_se:  # a smaller correction changes nothing
             size = f"about {self.gain:.4f}" if self.gain >= 5e-5 else "next to nothing"
-            sentences.append(f"Expect a gain of {size} on new rows: large gains are chosen, also by chance.")
+            sentences.append(
+                f"Expect a gain of {size} on new rows, since part of the largest gain is chance."
+            )
         if self.near_ties:
-            does = "do" if len(self.near_ties) > 1 else "does"
-            sentences.append(f"{' and '.join(self.near_ties)} {does} about as well (a near tie).")
+            *others, last = self.near_ties
+            names = f"{', '.join(others)} and {last} do" if others else f"{last} does"
+            sentences.append(f"{names} about as well (a near tie).")
         if self.n_failed:
             rows = counted(self.n_failed, "held-out row")
             sentences.append(
@@ -192,21 +196,21 @@ class Selection(Result):
         )
 
     def __str__(self) -> str:
-        width = max(len(candidate.name) for candidate in self.candidates) + 1
         heading = f"{level(self.candidates[0].interval.level)} interval"
-        lines = [
-            f"{self.criterion}, {self.design}, n = {self.n:g}",
-            f"{'':{width}}    value (se)      difference (se)         z  chosen   error  {heading}",
+        rows = [
+            [
+                f"{'*' if row.name == self.chosen else ' '}{row.name}",
+                f"{row.criterion:.4f} ({row.criterion_se:.4f})",
+                f"{row.difference:+.4f} ({row.difference_se:.4f})",
+                f"{row.evidence:.1f}",
+                f"{row.chosen_share:.0%}",
+                f"{row.error:.4f}",
+                f"{row.interval.low:.4f} to {row.interval.high:.4f}",
+            ]
+            for row in self.candidates
         ]
-        for row in self.candidates:
-            mark = "*" if row.name == self.chosen else " "
-            lines.append(
-                f"{mark + row.name:{width}} {row.criterion:8.4f} ({row.criterion_se:.4f})  "
-                f"{row.difference:+8.4f} ({row.difference_se:.4f})  "
-                f"{row.evidence:8.1f}  {row.chosen_share:6.0%}  {row.error:.4f}  "
-                f"{row.interval.low:.4f} to {row.interval.high:.4f}"
-            )
-        return "\n".join([*lines, self.verdict])
+        head = ["", "value (se)", "difference (se)", "z", "chosen", "error", heading]
+        return f"{self.criterion}, {self.design}, n = {self.n:g}\n{as_table(head, rows)}\n{self.verdict}"
 
     def __repr__(self) -> str:
         return f"<Selection {self.chosen!r} of {len(self.candidates)} by {self.criterion}>"
@@ -313,10 +317,10 @@ def select_recalibrator(
     >>> selection = select_recalibrator(y_true, y_proba, candidates=["platt", "isotonic"], rng=0)
     >>> print(selection)
     log_loss of P(y = 1), 5 folds, n = 2000
-                 value (se)      difference (se)         z  chosen   error  95% interval
-     identity   0.7258 (0.0366)   +0.0000 (0.0000)       0.0      0%  0.2039  0.1826 to 0.2295
-    *platt      0.3746 (0.0102)   -0.3512 (0.0276)      46.4     85%  0.0333  0.0000 to 0.0544
-     isotonic   0.3809 (0.0127)   -0.3449 (0.0276)      40.0     15%  0.0059  0.0000 to 0.0789
+                    value (se)   difference (se)     z  chosen   error      95% interval
+     identity  0.7258 (0.0366)  +0.0000 (0.0000)   0.0      0%  0.2039  0.1826 to 0.2295
+    *platt     0.3746 (0.0102)  -0.3512 (0.0276)  46.4     85%  0.0333  0.0000 to 0.0544
+     isotonic  0.3809 (0.0127)  -0.3449 (0.0276)  40.0     15%  0.0059  0.0000 to 0.0789
     Use platt: log_loss of P(y = 1) is 0.3746 instead of 0.7258 (z = 46.4 against the null hypothesis of a
     calibrated model). Calibration error of held-out rows: 0.0333, 0.0000 to 0.0544 (95%), instead of 0.2039.
     >>> selection.transform([0.5, 0.99]).round(3)

@@ -308,9 +308,9 @@ def _draw_shares(ax: Axes, rows: Records, title: str) -> NDArray[Any]:
 #
 # Row i has a class y and a vector x, normal with mean m in component y and 0 elsewhere and unit variances, so that
 # the probabilities of the classes given x are softmax(m x). The logits of a model are ``s m x + b``, over-confident
-# if s > 1, with a bias b for each class. The three recalibrators are fitted to a calibration split as in the paper,
-# histogram binning and isotonic regression for each class against the rest, and renormalised. The probability that
-# the top label is right is known for every row, so that the true error of a recalibrated model needs no labels.
+# if s > 1, with a bias b for each class. The three recalibrators are fitted to a calibration split; histogram binning
+# and isotonic regression for each class against the rest, and renormalised, as in Guo et al. (2017). The probability
+# that the top label is right is known for every row, so that the true error of a recalibrated model needs no labels.
 
 #: Number of classes, signal m, over-confidence s and standard deviation of the biases of ten models.
 MODELS = tuple(

@@ -244,8 +244,8 @@ def fit_population(
 
     Notes
     -----
-    Scores of exactly 0 or 1 are excluded from all fits of the curve, as in the paper, because transforms are
-    infinite there.
+    Scores of exactly 0 or 1 are excluded from all fits of the curve, as in the published program, because transforms
+    are infinite there.
 
     The tables printed in the paper differ from exact fits, for reasons given in the page on fits in the
     documentation.

@@ -62,7 +62,7 @@ def apply(
     norm: float,
     take: Callable[[Estimates], FloatArray],
 ) -> FloatArray:
-    """Return what `take` returns of the estimates, of shape (estimators, ..., samples)."""
+    """Return what `take` finds in the estimates, of shape (estimators, ..., samples)."""
     return np.concatenate(
         [np.stack([take(choice.many(block, norm=norm)) for choice in choices]) for block in samples], axis=-1
     )

@@ -1,6 +1,9 @@
+import re
+
 import pytest
 
 from truecal._lib.text import (
+    as_html,
     as_table,
     counted,
     format_pvalue,
@@ -80,6 +83,18 @@ def test_tables_fit_80_columns():
     assert lines[2].split() == ["y\\u001b", "22"]
     wide = as_table(["a", "b", "n"], [["x" * 60, "y" * 60, "1234567"]], text_columns=2)
     assert max(map(len, wide.splitlines())) <= 80
+
+
+def test_names_that_would_be_the_same_are_not_shortened():
+    names = [f"{'x' * 90}{k}" for k in range(2)]
+    lines = as_table(["name", "n"], [[name, "1"] for name in names]).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == names
+
+
+def test_a_blank_cell_keeps_its_place_in_html():
+    page = as_html("name      a    b\nfirst   1.5  2.5\nsecond       3.5")
+    cells = [re.findall(r">([^<]*)</td>", row) for row in page.split("</tr>")]
+    assert [row for row in cells if row] == [["first", "1.5", "2.5"], ["second", "", "3.5"]]
 
 
 def test_counts_are_short():

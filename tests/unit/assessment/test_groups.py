@@ -25,7 +25,8 @@ def look(samples, rng, **options):
     settings = Settings(
         **{"confidence_level": 0.95, "resolution": None, "n_resamples": 199, **options}, rng=rng
     )
-    return assess_groups(samples, names, [(name,) for name in names], ("group",), settings)
+    parts = [(name, (name,), sample) for name, sample in zip(names, samples, strict=True)]
+    return assess_groups(("group",), parts, settings)
 
 
 def test_many_bad_groups_are_all_found():

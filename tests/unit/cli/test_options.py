@@ -16,3 +16,8 @@ def test_repeatable_options_are_used_every_time(plain):
     text = run("measure", plain, "--group", "region", "--group", "weight").stdout
     assert "north, 1" in text
     assert "region, weight" in text
+
+
+def test_several_files_are_refused_with_what_to_do(plain):
+    said = run("measure", plain, plain, code=2).stderr
+    assert "One FILE is read: quote a pattern" in " ".join(said.split())

@@ -8,7 +8,7 @@ def test_plan_both_ways():
     assert 200 < content["results"][0]["n"] < 700
     content = json.loads(run("plan", "--rows", "350", "--repeats", "100", "--format", "json").stdout)
     assert 0.07 < content["results"][0]["true_error"] < 0.14
-    assert "0.1000" in run("plan", "--error", "0.1", "--repeats", "50").stdout
+    assert "0.1000" in run("plan", "--error", "10%", "--repeats", "50").stdout
 
 
 def test_plan_draws(tmp_path, monkeypatch):

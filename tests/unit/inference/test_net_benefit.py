@@ -108,3 +108,15 @@ def test_rounding_does_not_decide_at_the_prevalence():
         beside = slice(1, 2)
         assert at.gain_low[0] == pytest.approx(at.gain_low[beside][0], abs=1e-6)
         assert at.gain_high[0] == pytest.approx(at.gain_high[beside][0], abs=1e-6)
+
+
+def test_few_moved_rows_of_clusters_have_a_short_interval_of_the_cost():
+    """A share of 0 among few moved rows is at most the share of these rows, however few clusters there are."""
+    rng = np.random.default_rng(1)
+    hospital = np.repeat(np.arange(40), 50)
+    risk = rng.beta(1.6, 4.5, 2000)
+    chance = expit(-0.6 + 0.75 * logit(risk) + rng.normal(0, 0.25, 40)[hospital])
+    outcome = (rng.random(2000) < chance).astype(int)
+    curve = truecal.net_benefit(outcome, risk, clusters=hospital, thresholds=[0.14, 0.15, 0.16])
+    length = curve.cost_high - curve.cost_low
+    assert length[1] < 2 * max(length[0], length[2])  # it was thirteen times as long

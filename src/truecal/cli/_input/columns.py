@@ -66,6 +66,11 @@ class Reading:
         """The largest possible score, if it is not 1."""
         return 100 if self.percent else self.scale
 
+    @property
+    def weighting(self) -> str | None:
+        """What weights mean, if that was given."""
+        return "counts" if self.counts else "clusters" if self.equal_clusters else None
+
 
 @dataclass(frozen=True)
 class Columns:

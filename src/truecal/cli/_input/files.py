@@ -29,19 +29,7 @@ from truecal import datasets
 from truecal._lib.checks import did_you_mean, require
 from truecal._lib.text import counted, listing
 from truecal.cli._input import table as tables
-from truecal.cli._input.table import (
-    UTF8_MARK,
-    Content,
-    Table,
-    explain_json,
-    explain_text,
-    first_line,
-    opened,
-    read_dialect,
-    repeated,
-    scan_json,
-    scan_text,
-)
+from truecal.cli._input.table import Content, Table, first_line, opened
 from truecal.cli._options import SUFFIXES
 from truecal.exceptions import InputError
 
@@ -69,8 +57,7 @@ def open_table(source: str, format: str | None = None, encoding: str | None = No
     """
     if source in datasets.NAMES and not Path(source).exists():
         path, label, scores = datasets.table(source)
-        opened = open_table(str(path))
-        return replace(opened, source=source, label=label, scores=scores)
+        return replace(open_table(str(path)), source=source, label=label, scores=scores)
     if source == "-":
         return _open_stream("standard input", sys.stdin.buffer, format, encoding)
     path, *others = paths = _find(source)
@@ -171,7 +158,7 @@ def _joined(name: str, parts: Sequence[Table]) -> Table:
     """Return the rows of several text files, whose columns may differ in order."""
     first = parts[0]
     for part in parts:
-        if sorted(part.columns) != sorted(first.columns) or repeated(part.columns):
+        if sorted(part.columns) != sorted(first.columns) or tables.repeated(part.columns):
             raise InputError(f"{name}: {part.source} has other columns than {first.source}")
     frames = [
         cast("pl.LazyFrame", part.frame).select(
@@ -230,7 +217,7 @@ def _other_encoding(head: bytes, encoding: str | None, format: str) -> str | Non
         name = codecs.lookup(encoding).name
         if name not in ("utf-8", "utf-8-sig", "ascii"):
             return None if head.startswith(ZSTD) else name
-        return "utf-8-sig" if format == "jsonl" and head.startswith(UTF8_MARK) else None
+        return "utf-8-sig" if format == "jsonl" and head.startswith(tables.UTF8_MARK) else None
     except LookupError:
         raise InputError(
             f"{encoding!r} is unknown. Use a name such as latin-1", argument="--encoding"
@@ -329,7 +316,7 @@ def format_by_content(head: bytes) -> str:
     for magic, format in _MAGIC.items():
         if head.startswith(magic):
             return format
-    return "jsonl" if head.removeprefix(UTF8_MARK).lstrip()[:1] in (b"{", b"[") else "csv"
+    return "jsonl" if head.removeprefix(tables.UTF8_MARK).lstrip()[:1] in (b"{", b"[") else "csv"
 
 
 def _head_of(name: str, content: Content) -> bytes:
@@ -369,7 +356,7 @@ def scan(name: str, content: Content, format: str, others: Sequence[Path] = ()) 
         if isinstance(error, pl.exceptions.NoDataError):
             raise InputError(f"{name} is empty") from error
         is_polars = format == "jsonl" and not isinstance(error, InputError)
-        reason = explain_json(content, error) if is_polars else first_line(error)
+        reason = tables.explain_json(content, error) if is_polars else first_line(error)
         raise InputError(f"{name} cannot be read as {format}: {reason}") from error
 
 
@@ -381,16 +368,18 @@ def _scan_text(name: str, content: Content, head: bytes, format: str) -> Table:
     bytes_per_row = min(len(head) / max(head.count(b"\n"), 1), tables.MANY_BYTES / tables.MANY_ROWS)
     n_rows = n_bytes / bytes_per_row
     if format == "jsonl":
-        frame = scan_json(content, head, is_large=n_rows > tables.MANY_ROWS)
+        frame = tables.scan_json(content, head, is_large=n_rows > tables.MANY_ROWS)
         names = tuple(frame.collect_schema().names())
-        return Table(name, names, frame, 0 if is_packed else n_rows, explain=partial(explain_json, content))
+        return Table(
+            name, names, frame, 0 if is_packed else n_rows, explain=partial(tables.explain_json, content)
+        )
     for magic, other in _MAGIC.items():
         if head.startswith(magic):
             kind = "ZIP: NPZ or Excel" if other == "npz" else other
             raise InputError(f"not a text file (looks like {kind}). Pass --input-format")
-    dialect = read_dialect(head, format)
-    frame = scan_text(content, dialect, is_packed=is_packed)
-    explain = partial(explain_text, content, dialect)
+    dialect = tables.read_dialect(head, format)
+    frame = tables.scan_text(content, dialect, is_packed=is_packed)
+    explain = partial(tables.explain_text, content, dialect)
     n_rows = 0 if is_packed else n_rows
     return Table(name, dialect.names, frame, n_rows, dialect.separator, explain=explain)
 

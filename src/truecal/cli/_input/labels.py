@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from truecal._lib.text import counted, listing
-from truecal.cli._input.columns import Columns, Reading, class_named, join_gold
+from truecal.cli._input.columns import Columns, class_named, join_gold
 from truecal.cli._input.table import Table
 from truecal.cli._input.values import Field, Frame, Labels, called, remedy_of_stray
 from truecal.data.labels import classes_of, without_common_prefix
@@ -36,14 +36,14 @@ _FEW = 20
 class LabelRules:
     """The rules by which the labels of a table are read; `notes` say what they detected."""
 
-    def __init__(self, frame: Frame, columns: Columns, reading: Reading) -> None:
-        self.frame, self.columns, self.reading = frame, columns, reading
+    def __init__(self, frame: Frame, columns: Columns) -> None:
+        self.frame, self.columns, self.reading = frame, columns, frame.reading
         self.notes: list[str] = []
 
     def read(self, scores: Sequence[Field]) -> tuple[pl.Expr, dict[str, Any]]:
         """Return the labels, and the arguments pos_label and labels of the library."""
         predicted = self.columns.predicted
-        parts = [part for name in self.columns.label for part in self.frame.expand(name)]
+        parts = self.frame.expand(*self.columns.label)
         if predicted:
             if len(parts) > 1 or len(scores) > 1:
                 raise InputError("needs one column of labels and one of scores", argument="--predicted")
@@ -59,7 +59,7 @@ class LabelRules:
 
     def _refuse_one_left(self, name: str, labels: Labels) -> None:
         """Refuse codes for missing values that are all labels but one."""
-        if not self.frame.missing or len(labels.seen) > 1:
+        if not self.reading.missing or len(labels.seen) > 1:
             return
         if len(self.frame.labels(self.frame.field(name)).seen) > 1:
             problem = f"leaves only the label {listing(labels.seen)} in {called([name])}"
@@ -183,7 +183,7 @@ class LabelRules:
 
 def match_labels(frame: Frame, columns: Columns, scores: Sequence[Field]) -> tuple[list[Field], list[str]]:
     """Return a column of labels for each column of scores, by their names where these match, and these names."""
-    parts = [part for name in columns.label for part in frame.expand(name)]
+    parts = frame.expand(*columns.label)
     if len(parts) != len(scores):
         raise InputError(f"has {counted(len(parts), 'column')} of labels for {len(scores)} columns of scores")
     label_ends = without_common_prefix([part.name for part in parts])
@@ -359,7 +359,7 @@ class LabelKind:
         values: dict[str, pl.Expr] = {}
         notes: list[str] = []
         for argument, names in self.arguments.items():
-            fields = [part for name in names for part in frame.expand(name)]
+            fields = frame.expand(*names)
             if argument != "judge" and len(fields) > 1:
                 problem = f"is one of {len(fields)} parts of {called(names)}; one value in each row is needed"
                 raise fields[0].error(problem)

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 #: Names of columns in the frame that predictions are made from.
 WEIGHT, CLUSTER = "weight of the row", "cluster of the row"
 
+#: Names of columns that say which question, patient and so on a row belongs to.
+_UNIT = re.compile(
+    r"^(question|prompt|problem|task|item|patient|subject|participant|person|user|customer|client|hospital|clinic"
+    r"|session|document|doc|image|case|sample|cluster)s?([ _.-]?(id|no|nr|num|number|key|name|uid))?$",
+    re.IGNORECASE,
+)
+#: Names of columns of weights, and of models of which each has rows of its own.
+_WEIGHT = re.compile(r"^(sample|sampling|case|survey)?[ _.-]?weights?$", re.IGNORECASE)
+_MODEL = re.compile(r"^(model|classifier|llm)s?([ _.-]?(id|name))?$", re.IGNORECASE)
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -39,8 +49,6 @@ class Plan:
         The columns as they are.
     columns : Columns
         Which column is what.
-    reading : Reading
-        The options.
     models : dict of str to list of Field
         The columns of scores of each model; one entry unless several models were asked for.
     label : str
@@ -59,7 +67,6 @@ class Plan:
 
     frame: Frame
     columns: Columns
-    reading: Reading
     models: dict[str, list[Field]]
     label: str
     kind: LabelKind | None
@@ -76,6 +83,48 @@ class Plan:
         features = {f"feature {k}": values for k, values in enumerate(self.features.values())}
         return self.frame.lazy.select(**self.values, **groups, **features)
 
+    def cluster_note(self, n: int) -> str:
+        """Return a note with the number of clusters and the weighting."""
+        same = "every cluster" if self.frame.reading.equal_clusters else "every row"
+        return f"{counted(n, 'cluster')} in {self.columns.cluster!r}; {same} counts the same"
+
+    def suggest_columns(self) -> list[str]:
+        """Return notes on columns that look like weights or like several models, and that are not used."""
+        notes = [
+            f"column {name!r} is not used; 'truecal measure --weight {name}' takes it as weights"
+            for name in (self._unused(_WEIGHT) if not self.columns.weight else ())
+        ]
+        for name in self._unused(_MODEL):
+            column = self._values(name)
+            if 1 < (distinct := column.n_unique()) <= len(column) / 2:
+                notes.append(
+                    f"column {name!r} has {distinct:,} values, and the rows of all of them are taken together; "
+                    f"'truecal measure --group {name}' takes each alone"
+                )
+        return notes
+
+    def suggest_clusters(self) -> list[str]:
+        """Return a note on a column that looks like the name of a question or a patient, and whose values repeat."""
+        for name in self._unused(_UNIT):
+            column = self._values(name)
+            distinct, n = column.n_unique(), len(column)
+            if 1 < distinct <= n / 1.5 and not column.dtype.is_nested() and not column.dtype.is_float():
+                note = (
+                    f"{name!r} has {distinct:,} values in {n:,} rows: if rows with the same value depend on each "
+                    f"other, name it with --cluster, or intervals are too short"
+                )
+                return [note]
+        return []
+
+    def _unused(self, pattern: re.Pattern[str]) -> list[str]:
+        """Return the columns whose names match, and that are not used."""
+        used = self.columns.used
+        return [name for name in self.frame.table.columns if name not in used and pattern.search(name)]
+
+    def _values(self, name: str) -> pl.Series:
+        table = self.frame.table
+        return table.collect(table.scan([name])).to_series()
+
 
 def make_plan(
     table: Table,
@@ -86,7 +135,7 @@ def make_plan(
     kind: LabelKind | None = None,
 ) -> Plan:
     """Return how the columns of a table are read, or refuse them."""
-    frame = Frame(table, columns.used, missing=reading.missing)
+    frame = Frame(table, columns.used, reading)
     _check_options(columns, reading)
     if reading.missing:
         weight = [columns.weight] if columns.weight else []
@@ -94,24 +143,21 @@ def make_plan(
     models = {name: frame.expand(name) for name in columns.score}
     scores = list(chain.from_iterable(models.values()))
     models = models if as_models else {" ".join(columns.score): scores}
-    numbers, odd = read_scores(frame, scores, reading)
+    numbers, odd = read_scores(frame, scores)
     values = dict(zip(names_in_frame(scores), numbers, strict=True))
     own_scores, label = scores[:1] if as_models else scores, ""
     if kind is None and reading.multiclass != MULTILABEL:
         label = free_name(_plain(" or ".join(columns.label)), values, " (label)")
-    made_from, options, detected = _labels(frame, columns, reading, kind, own_scores, label)
+    made_from, options, detected = _labels(frame, columns, kind, own_scores, label)
     values |= made_from
     values |= _of_rows(frame, columns)
-    options["multiclass"] = reading.multiclass
-    if reading.counts or reading.equal_clusters:
-        options["weighting"] = "counts" if reading.counts else "clusters"
+    options |= {"multiclass": reading.multiclass, "weighting": reading.weighting}
     doubt = [table.doubt] if table.doubt and kind is None else []
     groups = dict(zip(columns.group, frame.groups(columns.group), strict=True))
     fields = [part for part in map(frame.field, columns.feature) if not part.dtype.is_nested()]
     return Plan(
         frame,
         columns,
-        reading,
         models=models,
         label=label,
         kind=kind,
@@ -124,31 +170,26 @@ def make_plan(
 
 
 def _labels(
-    frame: Frame,
-    columns: Columns,
-    reading: Reading,
-    kind: LabelKind | None,
-    scores: Sequence[Field],
-    label: str,
+    frame: Frame, columns: Columns, kind: LabelKind | None, scores: Sequence[Field], label: str
 ) -> tuple[dict[str, pl.Expr], dict[str, Any], Sequence[str]]:
     """Return the columns that labels are made from, options of functions that take them, and what was detected."""
     if kind is not None:
-        several = len(scores) > 1
-        made_from, detected = kind.values(frame, None if several else reading.pos_label)
-        return made_from, {"pos_label": reading.pos_label if several else None}, detected
-    if reading.multiclass == MULTILABEL:
-        return _several_labels(frame, columns, reading, scores)
-    rules = LabelRules(frame, columns, reading)
+        several, pos_label = len(scores) > 1, frame.reading.pos_label
+        made_from, detected = kind.values(frame, None if several else pos_label)
+        return made_from, {"pos_label": pos_label if several else None}, detected
+    if frame.reading.multiclass == MULTILABEL:
+        return _several_labels(frame, columns, scores)
+    rules = LabelRules(frame, columns)
     truth, options = rules.read(scores)
     return {label: truth}, options, rules.notes
 
 
 def _several_labels(
-    frame: Frame, columns: Columns, reading: Reading, scores: Sequence[Field]
+    frame: Frame, columns: Columns, scores: Sequence[Field]
 ) -> tuple[dict[str, pl.Expr], dict[str, Any], list[str]]:
     """Return columns of 0 and 1, of which a row can have any number, in the order of the columns of scores."""
     parts, names = match_labels(frame, columns, scores)
-    if columns.group or columns.predicted or reading.pos_label or reading.classes:
+    if columns.group or columns.predicted or frame.reading.pos_label or frame.reading.classes:
         problem = f"{MULTILABEL} cannot be combined with --group, --predicted, --pos-label or --classes"
         raise InputError(problem, argument="--multiclass")
     return {f"{LABEL} {k}": value for k, value in enumerate(frame.numbers(parts))}, {"labels": names}, []
@@ -183,62 +224,7 @@ def _plain(name: str) -> str:
     return name.removeprefix("^")
 
 
-# --- Columns that are not used, or must not be -----------------------------------------------------
-
-#: Names of columns that say which question, patient and so on a row belongs to.
-_UNIT = re.compile(
-    r"^(question|prompt|problem|task|item|patient|subject|participant|person|user|customer|client|hospital|clinic"
-    r"|session|document|doc|image|case|sample|cluster)s?([ _.-]?(id|no|nr|num|number|key|name|uid))?$",
-    re.IGNORECASE,
-)
-#: Names of columns of weights, and of models of which each has rows of its own.
-_WEIGHT = re.compile(r"^(sample|sampling|case|survey)?[ _.-]?weights?$", re.IGNORECASE)
-_MODEL = re.compile(r"^(model|classifier|llm)s?([ _.-]?(id|name))?$", re.IGNORECASE)
-
-
-def cluster_note(plan: Plan, n: int) -> str:
-    """Return a note with the number of clusters and the weighting."""
-    same = "every cluster" if plan.reading.equal_clusters else "every row"
-    return f"{counted(n, 'cluster')} in {plan.columns.cluster!r}; {same} counts the same"
-
-
-def _unused(plan: Plan, pattern: re.Pattern[str]) -> list[str]:
-    """Return the columns whose names match, and that are not used."""
-    used = plan.columns.used
-    return [name for name in plan.frame.table.columns if name not in used and pattern.search(name)]
-
-
-def suggest_columns(plan: Plan) -> list[str]:
-    """Return notes on columns that look like weights or like several models, and that are not used."""
-    notes = [
-        f"column {name!r} is not used; 'truecal measure --weight {name}' takes it as weights"
-        for name in (_unused(plan, _WEIGHT) if not plan.columns.weight else ())
-    ]
-    table = plan.frame.table
-    for name in _unused(plan, _MODEL):
-        column = table.collect(table.scan([name])).to_series()
-        if 1 < (distinct := column.n_unique()) <= len(column) / 2:
-            notes.append(
-                f"column {name!r} has {distinct:,} values, and the rows of all of them are taken together; "
-                f"'truecal measure --group {name}' takes each alone"
-            )
-    return notes
-
-
-def suggest_clusters(plan: Plan) -> list[str]:
-    """Return a note on a column that looks like the name of a question or a patient, and whose values repeat."""
-    table = plan.frame.table
-    for name in _unused(plan, _UNIT):
-        column = table.collect(table.scan([name])).to_series()
-        distinct, n = column.n_unique(), len(column)
-        if 1 < distinct <= n / 1.5 and not column.dtype.is_nested() and not column.dtype.is_float():
-            note = (
-                f"{name!r} has {distinct:,} values in {n:,} rows: if rows with the same value depend on each "
-                f"other, name it with --cluster, or intervals are too short"
-            )
-            return [note]
-    return []
-
+# --- Columns that must not be used -----------------------------------------------------------------
 
 EARLIER_GROUPS = "Choose groups that are known before the outcome."
 #: Rows of a label, and mean rows of a value, below which one label for each value may be chance.

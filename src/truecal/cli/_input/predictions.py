@@ -16,22 +16,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from truecal._lib.text import listing
+from truecal.cli._input import plan as planning
 from truecal.cli._input.columns import Columns, Reading
 from truecal.cli._input.files import open_table
 from truecal.cli._input.labels import GOLD, LABEL, LabelKind
-from truecal.cli._input.plan import (
-    CLUSTER,
-    EARLIER_GROUPS,
-    WEIGHT,
-    Plan,
-    cluster_note,
-    make_plan,
-    names_in_frame,
-    refuse_groups_of_one_label,
-    refuse_outcomes,
-    suggest_clusters,
-    suggest_columns,
-)
+from truecal.cli._input.plan import Plan, make_plan
 from truecal.cli._input.scores import read_scores
 from truecal.cli._input.table import Table
 from truecal.cli._input.values import Field, Frame, called
@@ -85,18 +74,20 @@ def scores_of(table: Table, names: Sequence[str], reading: Mapping[str, Any]) ->
     """Return the columns of scores of a table that need not have labels."""
     options = Reading(**{name: reading[name] for name in _names(Reading) & reading.keys()})
     with naming(table.source, {}):
-        frame = Frame(table, names, missing=options.missing)
-        parts = [part for name in names for part in frame.expand(name)]
-        values, _ = read_scores(frame, parts, options)
-        rows = table.collect(frame.lazy.select(**dict(zip(names_in_frame(parts), values, strict=True))))
-        return _matrix(rows, parts, options, table.source, None)
+        frame = Frame(table, names, options)
+        parts = frame.expand(*names)
+        values, _ = read_scores(frame, parts)
+        rows = table.collect(
+            frame.lazy.select(**dict(zip(planning.names_in_frame(parts), values, strict=True)))
+        )
+        return _matrix(rows, parts, frame, None)
 
 
 def carry_out(plan: Plan) -> Predictions:
     """Read the rows as planned."""
     lazy, notes = plan.lazy, [*plan.notes]
     kept: NDArray[Any] | None = None
-    if plan.reading.drop_missing:
+    if plan.frame.reading.drop_missing:
         lazy, kept, note = _drop(plan, lazy)
         notes.append(note)
     read = _summarized if plan.frame.is_large else _in_memory
@@ -122,17 +113,17 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
     else:
         several = [name for name in plan.values if name.startswith(LABEL)]
         y_true = rows[several].to_numpy() if several else rows[plan.label].to_numpy()
-        refuse_outcomes(group, y_true, remedy=EARLIER_GROUPS)
+        planning.refuse_outcomes(group, y_true, remedy=planning.EARLIER_GROUPS)
     options = dict(plan.options)
     if columns.weight:
-        options["sample_weight"] = rows[WEIGHT].to_numpy()
+        options["sample_weight"] = rows[planning.WEIGHT].to_numpy()
     if columns.cluster:
-        options["clusters"] = rows[CLUSTER].to_numpy()
-    notes = [cluster_note(plan, rows[CLUSTER].n_unique())] if columns.cluster else suggest_clusters(plan)
-    models = {
-        name: _matrix(rows, fields, plan.reading, table.source, kept) for name, fields in plan.models.items()
-    }
-    return [*notes, *suggest_columns(plan)], {
+        options["clusters"] = rows[planning.CLUSTER].to_numpy()
+    notes = (
+        [plan.cluster_note(rows[planning.CLUSTER].n_unique())] if columns.cluster else plan.suggest_clusters()
+    )
+    models = {name: _matrix(rows, fields, plan.frame, kept) for name, fields in plan.models.items()}
+    return [*notes, *plan.suggest_columns()], {
         "y_true": y_true,
         "n_rows": len(y_true),
         "models": models,
@@ -140,7 +131,7 @@ def _in_memory(plan: Plan, lazy: pl.LazyFrame, kept: NDArray[Any] | None) -> tup
         "group": group,
         "features": {name: rows[f"feature {k}"].to_numpy() for k, name in enumerate(plan.features)},
         "kept": kept,
-        "are_logits": plan.reading.logits and plan.reading.keep_logits,
+        "are_logits": plan.frame.reading.logits and plan.frame.reading.keep_logits,
     }
 
 
@@ -156,7 +147,7 @@ def _summarized(
     groups = [f"group {k}" for k in range(len(plan.groups))]
     cells = _summarize(plan, lazy, groups)
     if sum(map(len, plan.models.values())) == 1:
-        refuse_groups_of_one_label(list(plan.groups), cells)
+        planning.refuse_groups_of_one_label(list(plan.groups), cells)
     content: dict[str, Any] = {"options": plan.options, "cells": cells}
     if not plan.columns.cluster:
         return [], content
@@ -165,7 +156,7 @@ def _summarized(
         content["whole"] = _summarize(plan, lazy, [])[()]
         samples.append(content["whole"])
     n_clusters = max(sample.dependence.n_named or 0 for sample in samples)
-    return [cluster_note(plan, n_clusters)], content
+    return [plan.cluster_note(n_clusters)], content
 
 
 def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[Any, ...], Sample]:
@@ -174,7 +165,7 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
 
     from truecal.data.frames import summarize
 
-    scores = [name for fields in plan.models.values() for name in names_in_frame(fields)]
+    scores = [name for fields in plan.models.values() for name in planning.names_in_frame(fields)]
     multiclass = plan.options.get("multiclass", "top")
     several = len(scores) > 1 and multiclass != "top"
     if len(plan.models) > 1 or several:
@@ -183,9 +174,9 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
     given: dict[str, Any] = {
         "score": scores if len(scores) > 1 else scores[0],
         "label": plan.label,
-        "weight": WEIGHT if plan.columns.weight else None,
-        "cluster": CLUSTER if plan.columns.cluster else None,
-        "logits": plan.reading.logits,
+        "weight": planning.WEIGHT if plan.columns.weight else None,
+        "cluster": planning.CLUSTER if plan.columns.cluster else None,
+        "logits": plan.frame.reading.logits,
         **{name: value for name, value in plan.options.items() if value != "classwise"},
     }
     with plan.frame.table.reading(NarwhalsError):
@@ -193,14 +184,14 @@ def _summarize(plan: Plan, lazy: pl.LazyFrame, groups: list[str]) -> dict[tuple[
 
 
 def _matrix(
-    rows: pl.DataFrame, fields: Sequence[Field], reading: Reading, source: str, kept: NDArray[Any] | None
+    rows: pl.DataFrame, fields: Sequence[Field], frame: Frame, kept: NDArray[Any] | None
 ) -> NDArray[Any]:
     """Return the scores of a model; logits become probabilities unless they are kept."""
-    matrix = rows[names_in_frame(fields)]
+    matrix = rows[planning.names_in_frame(fields)]
     values = matrix.to_series().to_numpy() if len(fields) == 1 else matrix.to_numpy()
-    if not reading.logits or reading.keep_logits:
+    if not frame.reading.logits or frame.reading.keep_logits:
         return values
-    with naming(source, {"logits": called([part.name for part in fields])}, kept):
+    with naming(frame.table.source, {"logits": called([part.name for part in fields])}, kept):
         return probabilities_from_logits(values)
 
 
@@ -410,6 +401,15 @@ class Predictions:
         samples = dict(zip(split.group.tolist(), self.cells.values(), strict=True))
         return {name: samples[k] for k, name in enumerate(split.names)}
 
+    def group_tests(self, **options: Any) -> dict[str, TestResult]:
+        """Return the test of each group, with p-values adjusted for the number of groups."""
+        from truecal.inference._test_result import adjusted_together
+        from truecal.inference.calibration_test import calibration_test
+
+        tests = [calibration_test(sample, **options) for sample in self.groups.values()]
+        adjusted = adjusted_together(tests, dependent=bool(self.columns.cluster))
+        return dict(zip(self.groups, adjusted, strict=True))
+
     @property
     def has_sampling_weights(self) -> bool:
         """Whether rows have weights that are not counts, so that their sum is not the number of rows."""
@@ -439,7 +439,7 @@ def names_of(columns: Columns) -> dict[str, str]:
     """Return what messages call the arguments of the library."""
     label, score = called(columns.label or columns.label_columns), called(columns.score)
     weight = called([columns.weight or "weight"])
-    names = {"y_true": label, "y": label, "sample_weight": weight, called([WEIGHT]): weight}
+    names = {"y_true": label, "y": label, "sample_weight": weight, called([planning.WEIGHT]): weight}
     names |= dict.fromkeys(("y_proba", "logits", "scores", "X"), score)
     cluster = called([columns.cluster or "cluster"])
-    return names | ({"clusters": cluster, called([CLUSTER]): cluster} if columns.cluster else {})
+    return names | ({"clusters": cluster, called([planning.CLUSTER]): cluster} if columns.cluster else {})

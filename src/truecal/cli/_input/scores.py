@@ -22,10 +22,10 @@ _MANY = 20
 _LARGE_LOGIT = 30
 
 
-def read_scores(frame: Frame, fields: Sequence[Field], reading: Reading) -> tuple[list[pl.Expr], list[str]]:
+def read_scores(frame: Frame, fields: Sequence[Field]) -> tuple[list[pl.Expr], list[str]]:
     """Return columns of scores as numbers, fractions or with --logits logits, and notes on what is odd."""
-    scores, notes = _on_scale(frame, fields, reading)
-    if not reading.normalize:
+    scores, notes = _on_scale(frame, fields)
+    if not frame.reading.normalize:
         return scores, notes
     if len(fields) < 2:
         raise InputError("needs a column of scores for each class", argument="--normalize")
@@ -37,8 +37,9 @@ def read_scores(frame: Frame, fields: Sequence[Field], reading: Reading) -> tupl
     return [score / total for score in scores], [*notes, note]
 
 
-def _on_scale(frame: Frame, fields: Sequence[Field], reading: Reading) -> tuple[list[pl.Expr], list[str]]:
+def _on_scale(frame: Frame, fields: Sequence[Field]) -> tuple[list[pl.Expr], list[str]]:
     """Return the scores on the scale from 0 to 1, or as logits, after a look at their values."""
+    reading = frame.reading
     _check_options(reading)
     scale = reading.largest
     raw = frame.numbers(fields, percent=scale == 100)
@@ -49,15 +50,15 @@ def _on_scale(frame: Frame, fields: Sequence[Field], reading: Reading) -> tuple[
         scores = [_clipped(score) for score in scores]
     if not (scale or reading.log_probabilities or reading.logits):
         return scores, []
-    return scores, _check(frame, fields, raw, scores, reading)
+    return scores, _check(frame, fields, raw, scores)
 
 
 def _check(
-    frame: Frame, fields: Sequence[Field], raw: Sequence[pl.Expr], scores: Sequence[pl.Expr], reading: Reading
+    frame: Frame, fields: Sequence[Field], raw: Sequence[pl.Expr], scores: Sequence[pl.Expr]
 ) -> list[str]:
     """Refuse values that contradict their scale; return notes on what is odd."""
     values = look_at(raw, ask=lambda questions: frame.ask(**questions))
-    names = called([part.name for part in fields])
+    names, reading = called([part.name for part in fields]), frame.reading
     if reading.logits:
         return _check_logits(values, names, len(fields))
     outside = [score.is_not_nan() & ((score < 0) | (score > 1)) for score in scores]

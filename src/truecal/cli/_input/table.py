@@ -36,6 +36,14 @@ def opened(content: Content) -> IO[bytes]:
     return io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
 
 
+def _mapped(content: Content) -> bytes | mmap.mmap:
+    """Return bytes; those of a file are read when they are looked at."""
+    if isinstance(content, bytes):
+        return content
+    with content.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of the text of an error, without its full stop."""
     return (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")
@@ -283,17 +291,10 @@ def scan_text(content: Content, dialect: Dialect, *, is_packed: bool) -> pl.Lazy
         encoding="utf8-lossy",  # invalid bytes in columns that are not used do not matter
         glob=False,
     )
-    if _has_blank_lines(content):
+    data = _mapped(content)
+    if any(data.find(mark) >= 0 for mark in (b"\n\n", b"\n\r\n", b"\r\r")):  # blank lines
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     return frame
-
-
-def _has_blank_lines(content: Content) -> bool:
-    marks = (b"\n\n", b"\n\r\n", b"\r\r")
-    if isinstance(content, bytes):
-        return any(mark in content for mark in marks)
-    with content.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return any(data.find(mark) >= 0 for mark in marks)
 
 
 def explain_text(content: Content, dialect: Dialect, error: BaseException) -> str:
@@ -420,11 +421,7 @@ def has_quoted_fields(content: Content, separator: str) -> bool:
     >>> has_quoted_fields(b'label,score,size\n1,0.5,5"2\n', ",")
     False
     """
-    data = (
-        np.frombuffer(content, np.uint8)
-        if isinstance(content, bytes)
-        else np.memmap(content, np.uint8, mode="r")
-    )
+    data = np.frombuffer(_mapped(content), np.uint8)
     quoted, stray = _examine(data, separator)
     if quoted and stray is not None:
         line = int(np.count_nonzero(data[:stray] == ord("\n"))) + 1

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from truecal._lib.text import counted, listing
+from truecal.cli._input.columns import Reading
 from truecal.cli._input.table import Table
 from truecal.exceptions import InputError, Remedy
 
@@ -102,12 +103,12 @@ class Frame:
         The table.
     names : sequence of str
         Names of the columns.
-    missing : sequence of str
-        Values that stand for missing ones in scores, labels and weights.
+    reading : Reading
+        How values are read.
     """
 
-    def __init__(self, table: Table, names: Sequence[str], *, missing: Sequence[str] = ()) -> None:
-        self.table, self.names, self.missing = table, list(dict.fromkeys(names)), missing
+    def __init__(self, table: Table, names: Sequence[str], reading: Reading | None = None) -> None:
+        self.table, self.names, self.reading = table, list(dict.fromkeys(names)), reading or Reading()
         self.is_large = table.is_large
         self.lazy = table.scan(self.names)
         if not self.is_large:
@@ -153,12 +154,12 @@ class Frame:
         column = f"c{self.names.index(name)}"
         return Field(name, pl.col(column), self._schema[column])
 
-    def expand(self, name: str) -> list[Field]:
-        """Return the parts of a column: itself, or one for each number in its lists, or for each of its fields.
+    def expand(self, *names: str) -> list[Field]:
+        """Return the parts of columns: itself, or one for each number in its lists, or for each of its fields.
 
         Codes for missing values are null in them.
         """
-        return [self._without_codes(part) for part in self._parts(name)]
+        return [self._without_codes(part) for name in names for part in self._parts(name)]
 
     def refuse_unused_codes(self, names: Sequence[str]) -> None:
         """Refuse codes for missing values that do not occur in any of these columns."""
@@ -166,17 +167,17 @@ class Frame:
         found = self.ask(
             **{
                 f"code{k}": pl.sum_horizontal(*(_is_code(part, code).sum() for part in parts))
-                for k, code in enumerate(self.missing)
+                for k, code in enumerate(self.reading.missing)
             }
         )
-        for k, code in enumerate(self.missing):
+        for k, code in enumerate(self.reading.missing):
             if not found[f"code{k}"]:
                 raise InputError(f"{code!r} does not occur in {called(names)}", argument="--missing")
 
     def _without_codes(self, part: Field) -> Field:
-        if not self.missing:
+        if not self.reading.missing:
             return part
-        code = pl.any_horizontal(*(_is_code(part, code) for code in self.missing))
+        code = pl.any_horizontal(*(_is_code(part, code) for code in self.reading.missing))
         return part._replace(values=pl.when(~code.fill_null(False)).then(part.values))
 
     def _parts(self, name: str) -> list[Field]:

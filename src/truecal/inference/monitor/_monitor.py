@@ -33,7 +33,7 @@ _PLAIN: dict[str, Any] = {
 
 
 class CalibrationMonitor:
-    r"""Calibration over time, with an alarm that may be looked at after every batch.
+    r"""Calibration over time, with an alarm that you can check after every batch.
 
     The e-value measures the evidence against the null hypothesis. Its expectation is at most 1 at any time at which
     one may choose to stop, so the probability that it *ever* reaches 1 / alpha is at most alpha (Ville's inequality),

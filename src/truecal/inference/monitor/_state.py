@@ -1,4 +1,4 @@
-r"""What a monitor remembers, and what it tells from it: looks, clusters, state files; what changed, and when.
+r"""What a monitor remembers, and what it concludes from that: looks, clusters, state files; what changed, and when.
 
 Sums of the evidence are kept at a bounded number of past times. A change at time t to alternative j is refused if
 

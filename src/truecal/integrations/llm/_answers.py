@@ -47,6 +47,8 @@ class Answer:
         Whether the model did not answer.
     cluster : str, optional
         What it belongs to; by default the question.
+    judge : str
+        Name of the scorer if it was a model.
     """
 
     question: str
@@ -55,6 +57,17 @@ class Answer:
     confidence: str | float | None
     refused: bool = False
     cluster: str | None = None
+    judge: str = ""
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether there is an answer with a grade."""
+        return not self.refused and self.correct is not None
+
+    @property
+    def group(self) -> str:
+        """What answers depend on each other by."""
+        return self.question if self.cluster is None else self.cluster
 
 
 def right_or_wrong(value: Any) -> bool | None:
@@ -147,34 +160,28 @@ class Answers(Result):
         incomplete : str
             Why these are not all answers, as a sentence, if they are not.
         judge : str
-            Name of the scorer, if it was a model.
+            Name of the scorer, if it was a model; by default the judges of the rows.
         """
-        kept, refused, unparsed, ungraded = [], 0, 0, 0
-        for row in rows:
-            confidence = parse_confidence(row.confidence, scale=scale)
-            if row.refused:
-                refused += 1
-            elif row.correct is None:
-                ungraded += 1
-            elif confidence is None:
-                unparsed += 1
-            else:
-                kept.append((row, confidence))
+        read = [(row, parse_confidence(row.confidence, scale=scale)) for row in rows]
+        graded = [(row, stated) for row, stated in read if row.is_graded]
+        kept = [(row, stated) for row, stated in graded if stated is not None]
+        refused, unparsed = sum(row.refused for row, _ in read), len(graded) - len(kept)
+        ungraded = len(read) - refused - len(graded)
         if not kept:
             raise InputError(
                 f"No answer has both a grade and a confidence: {refused} refused, {unparsed} without a readable "
                 f"confidence, {ungraded} not graded"
             )
+        columns = ((row.correct, stated, row.question, row.group, row.repeat) for row, stated in kept)
+        correct, confidence, question, group, repeat = zip(*columns, strict=True)
         by_question = all(row.cluster is None for row, _ in kept)
         return cls(
-            correct=np.array([row.correct for row, _ in kept], dtype=bool),
-            confidence=np.array([confidence for _, confidence in kept]),
+            correct=np.array(correct, dtype=bool),
+            confidence=np.array(confidence),
             # A passage can be its own name: as objects, long names take no more than their length.
-            question=np.array([row.question for row, _ in kept], dtype=object),
-            cluster=np.array(
-                [row.question if row.cluster is None else row.cluster for row, _ in kept], dtype=object
-            ),
-            repeat=np.array([row.repeat for row, _ in kept], dtype=np.intp),
+            question=np.array(question, dtype=object),
+            cluster=np.array(group, dtype=object),
+            repeat=np.array(repeat, dtype=np.intp),
             model=model,
             task=task,
             n_refused=refused,
@@ -182,7 +189,7 @@ class Answers(Result):
             n_ungraded=ungraded,
             clustered_by=clustered_by or ("question" if by_question else "given cluster"),
             incomplete=incomplete,
-            judge=judge,
+            judge=judge or ", ".join(sorted({row.judge for row, _ in read if row.judge})),
         )
 
     @property

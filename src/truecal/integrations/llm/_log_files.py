@@ -6,7 +6,6 @@ import importlib
 import json
 import re
 import struct
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 from scipy.special import softmax
 
 from truecal._lib.text import listing
-from truecal.exceptions import CalibrationWarning, InputError, MissingExtraError, show_value
+from truecal.exceptions import InputError, MissingExtraError, show_value, warn_user
 from truecal.integrations.llm._answers import Answer, Answers, right_or_wrong
 
 T = TypeVar("T", str, int, dict[str, Any], list[Any])
@@ -267,25 +266,18 @@ def read_eval_log(
     described = field(header, "eval", dict, where) or {}
     model, task = (field(described, name, str, where) or "" for name in ("model", "task"))
     find = confidence if callable(confidence) else partial(_stated_or_written, confidence)
-    judges: set[str] = set()
-    read = ((place, _answer(sample, place, scorer, find, cluster, judges)) for place, sample in samples)
+    read = ((place, _answer(sample, place, scorer, find, cluster)) for place, sample in samples)
     rows = list(refuse_repeated(read))
     if not rows:
         raise InputError(f"{where} has no samples")
     incomplete = _what_is_missing(header, len(rows), where)
     if incomplete:
-        warnings.warn(f"{where}: {incomplete}", CalibrationWarning, stacklevel=2)
+        warn_user(f"{where}: {incomplete}")
     answers = Answers.from_rows(
-        rows,
-        model=model,
-        task=task,
-        scale=scale,
-        clustered_by=cluster,
-        incomplete=incomplete,
-        judge=", ".join(sorted(judges)),
+        rows, model=model, task=task, scale=scale, clustered_by=cluster, incomplete=incomplete
     )
     if answers.doubt:
-        warnings.warn(f"{where}: {answers.doubt}", CalibrationWarning, stacklevel=2)
+        warn_user(f"{where}: {answers.doubt}")
     return answers
 
 
@@ -373,14 +365,9 @@ def _completion(sample: Mapping[str, Any]) -> str | None:
 
 
 def _answer(
-    sample: Mapping[str, Any],
-    where: str,
-    scorer: str | None,
-    find: Finder,
-    cluster: str | None,
-    judges: set[str],
+    sample: Mapping[str, Any], where: str, scorer: str | None, find: Finder, cluster: str | None
 ) -> Answer:
-    """Return the answer of a sample; the scorer is added to `judges` if it was a model."""
+    """Return the answer of a sample."""
     question, repeat = identifier(sample, "id", where), field(sample, "epoch", int, where)
     if repeat is None:
         repeat = 1
@@ -401,9 +388,8 @@ def _answer(
     name = next(iter(scores)) if scorer is None else scorer
     score = as_object(scores[name], f"{where}: the score of {name!r}")
     field(score, "metadata", dict, where)
-    if is_model(name, score):
-        judges.add(name)
-    return Answer(question, repeat, grade(score.get("value")), find(sample, score), is_refusal(score), group)
+    judge, right = name if is_model(name, score) else "", grade(score.get("value"))
+    return Answer(question, repeat, right, find(sample, score), is_refusal(score), group, judge)
 
 
 def _what_is_missing(header: Mapping[str, Any], n_logged: int, where: str) -> str:
@@ -513,30 +499,23 @@ def read_lm_eval_samples(
     tasks = [file.stem.removeprefix("samples_").rsplit("_", 1)[0] for file in files]
     find = _confidence if confidence is None else confidence
 
-    judges: set[str] = set()
-
     def read() -> Iterator[tuple[str, Answer]]:
         for file, task in zip(files, tasks, strict=True):
             for where, sample in _samples(file, filter):
-                if grade is None and names_a_model(used := _metric(sample, where, metric)):
-                    judges.add(used)
+                used = "" if grade is not None else _metric(sample, where, metric)
+                judge = used if names_a_model(used) else ""
                 question = f"{task}/{sample['doc_id']}"
                 document = {} if cluster is None else field(sample, "doc", dict, where) or {}
                 what = f"{where}: document {show_value(sample['doc_id'])} of {task}"
                 group = _cluster(document, cluster, what)
                 for repeat, (one, value) in enumerate(_graded(sample, where, metric, grade), 1):
-                    yield where, Answer(question, repeat, right_or_wrong(value), find(one), cluster=group)
+                    right = right_or_wrong(value)
+                    yield where, Answer(question, repeat, right, find(one), cluster=group, judge=judge)
 
-    answers = Answers.from_rows(
-        list(refuse_repeated(read())),
-        model=model,
-        task=", ".join(dict.fromkeys(tasks)),
-        scale=scale,
-        clustered_by=cluster,
-        judge=", ".join(sorted(judges)),
-    )
+    rows, task = list(refuse_repeated(read())), ", ".join(dict.fromkeys(tasks))
+    answers = Answers.from_rows(rows, model=model, task=task, scale=scale, clustered_by=cluster)
     if answers.doubt:
-        warnings.warn(answers.doubt, CalibrationWarning, stacklevel=2)
+        warn_user(answers.doubt)
     return answers
 
 

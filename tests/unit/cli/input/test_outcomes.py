@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from truecal.cli._input.predictions import refuse_outcomes
+from truecal.cli._input.plan import refuse_outcomes
 from truecal.exceptions import InputError
 
 LABEL = np.arange(200) % 5 == 0
