@@ -160,6 +160,7 @@ FURTHER: dict[str, Design] = {
         _HOSPITALS, sizes=_equal(100, 5), sd=0.8, larger=10
     ),
     "rare events, 30 hospitals x 200": Design(_equal(30, 200), beta=(0.5, 20), sd=0.8),
+    "20 documents x 10, ICC 0.99": Design(_equal(20, 10), beta=(0.4, 0.4), icc=0.99),
     "one cluster in ten far off, 40 x 50": replace(_HOSPITALS, sizes=_equal(40, 50), sd=1.0, effects=SKEWED),
 }
 #: Name of the design, true error and slope. In the last ones it is the slope that was chosen.
@@ -276,8 +277,8 @@ power. Zipf sizes have exponent 2 and are cut at 100 rows.
 Few clusters, clusters of very unequal sizes, and effects that are not symmetric. The first hospitals have effects of
 standard deviation 0.6. Of 102 clusters two have 300 rows and the others 5, with a standard deviation of 0.8; sizes of
 exponent 1.5 are cut at 1,000 rows. Where risks are higher than the scores, clusters have 50 rows instead of 5, and the
-true error is that of a row. Scores of rare events have a mean of 0.024. In the last design one cluster in ten is three
-standard deviations (of 1.0) above the mean. The test multiplies whole clusters by random signs, which is exact if
+true error is that of a row. Scores of rare events have a mean of 0.024. The rows of a document share a score, near 0 or
+1, and nearly always a label. In the last design one cluster in ten is three standard deviations (of 1.0) above the mean. The test multiplies whole clusters by random signs, which is exact if
 effects upwards and downwards are equally likely; there they are not.
 
 {table([row for row in rows if row["design"] in FURTHER])}

@@ -613,11 +613,14 @@ def flip_scale(
     found = _side_scale(score, residual, weight, cluster, known, "all labels are the same")
     high = score > 0.5
     unlikely = np.where(high, 1 - score, score)
-    if high.all() or not high.any() or weight @ unlikely > const.FLIP_RARE * weight.sum():
+    sure = unlikely <= const.FLIP_UNLIKELY
+    few = weight[sure].sum() < const.FLIP_SHARE * weight.sum()
+    if few or high[sure].all() or not high[sure].any():
         return found
-    # Neither label is rare, but those that scores near 0 and near 1 make unlikely are.
+    # Neither label may be rare, but those that scores near 0 and near 1 make unlikely are.
     turned, none = np.where(high, -residual, residual), "no score makes its label unlikely"
-    other = _side_scale(unlikely, turned, weight, cluster, known, none)
+    columns = unlikely[sure], turned[sure], weight[sure], None if cluster is None else cluster[sure]
+    other = _side_scale(*columns, known, none)
     factor = max(found.factor, other.factor)
     return FlipScale(
         factor,

@@ -76,6 +76,16 @@ def test_certain_scores_on_both_sides_say_as_little_as_on_one(low):
     assert re.search("about [12] clusters? of 20", scale(label, score, cluster).too_little)
 
 
+def test_scores_between_do_not_hide_what_certain_ones_say():
+    cluster = np.repeat(np.arange(30), 10)
+    score = np.array([0.1, 0.5, 0.9])[cluster % 3]
+    label = np.where(score == 0.5, cluster % 2, score > 0.5)
+    assert "no score makes its label unlikely" in scale(label, score, cluster).too_little
+    few = np.where(cluster % 3 == 0, 0.1, 0.5)  # certain ones are a third of the rows
+    few[cluster == 2] = 0.9
+    assert not scale(np.where(few == 0.5, cluster % 2, few > 0.5), few, cluster).too_little
+
+
 def test_missing_numbers_of_clusters_do_not_count():
     rng = np.random.default_rng(2)
     score, cluster = rng.random(300), np.arange(300) % 20
