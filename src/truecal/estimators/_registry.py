@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Truth = Callable[..., float] | Literal["plug-in"] | None
 EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate | Estimates"])
 
-#: Default of every parameter `estimator`: the flagship, whose confidence interval is reported.
+#: Default of every parameter `estimator`: the one that has a confidence interval.
 DEFAULT_ESTIMATOR: Final = "multiscale"
 
 #: The omnibus test, the default of every parameter `method`; other tests are named after their statistic.
