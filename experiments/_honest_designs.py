@@ -184,6 +184,9 @@ def _clusters() -> dict[str, tuple[Any, int]]:
     for number, size, icc in ((30, 20, 0.3), (200, 5, 0.3), (60, 50, 0.1)):
         name = f"{number} x {size}, ICC {icc:g}, one score each: central/slope"
         found[name] = Clustered("central", "slope", size, icc, shared=True), number * size
+    for number, size in ((20, 10), (40, 20)):
+        name = f"{number} x {size}, one score and one label each: sharp2/temp"
+        found[name] = Clustered("sharp2", "temp", size, 1.0, shared=True), number * size
     return found
 
 

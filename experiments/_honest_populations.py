@@ -143,6 +143,7 @@ SCORES: dict[str, Callable[[], Scores]] = {
     "uneven30": lambda: _random_atoms(30, 1, 2, uneven=True),
     "stated4": lambda: atoms([0, 0.6, 0.9, 1], [0.3, 0.2, 0.2, 0.3]),
     "rare2": lambda: atoms([0.001, 0.02], [0.8, 0.2]),
+    "sharp2": lambda: atoms([0.02, 0.98]),
 }
 
 
