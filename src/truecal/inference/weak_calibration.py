@@ -441,7 +441,10 @@ def _wald(deviation: FloatArray, covariance: FloatArray) -> float:
         return math.nan
     if np.linalg.matrix_rank(covariance, hermitian=True) < len(deviation):
         return math.nan
-    return float(deviation @ np.linalg.solve(covariance, deviation))
+    try:
+        return float(deviation @ np.linalg.solve(covariance, deviation))
+    except np.linalg.LinAlgError:  # singular within rounding
+        return math.nan
 
 
 def _end(excess: Callable[[float], float], value: float, error: float, direction: int) -> float:

@@ -209,3 +209,10 @@ def test_corrected_labels_without_an_event_do_not_exclude_any_ratio(sensitivity,
     assert weak.observed_expected.value == 0
     assert weak.observed_expected.interval.high == pytest.approx(1 / p.mean())
     assert any("nearest possible ratio" in note for note in weak.notes)
+
+
+def test_weights_that_leave_one_row_have_no_joint_test():
+    """The covariance is singular within rounding: the solution was a traceback."""
+    p = [0.60663578, 0.72949656, 0.54362499, 0.93507242, 0.81585355]
+    weak = weak_calibration([1, 0, 1, 1, 1], p, sample_weight=[1e12, 1e-3, 1e-3, 1e-3, 1e-3])
+    assert math.isnan(weak.joint_test.pvalue)
