@@ -278,7 +278,7 @@ Few clusters, clusters of very unequal sizes, and effects that are not symmetric
 standard deviation 0.6. Of 102 clusters two have 300 rows and the others 5, with a standard deviation of 0.8; sizes of
 exponent 1.5 are cut at 1,000 rows. Where risks are higher than the scores, clusters have 50 rows instead of 5, and the
 true error is that of a row. Scores of rare events have a mean of 0.024. The rows of a document share a score, near 0 or
-1, and nearly always a label. In the last design one cluster in ten is three standard deviations (of 1.0) above the mean.
+1, and nearly always a label. In the last design one cluster in ten is 3 standard deviations (of 1.0) above the mean.
 The test multiplies whole clusters by random signs, which is exact if effects upwards and downwards are equally likely;
 there they are not.
 

@@ -1,5 +1,8 @@
 """Labels that are not the truth: what their pseudo-labels are, what results say, and what is refused."""
 
+import math
+import warnings
+
 import numpy as np
 import pytest
 
@@ -277,11 +280,42 @@ def test_corrected_labels_without_an_event_have_no_ranking_and_no_slope():
         labels.misclassified(np.zeros(60), sensitivity=0.99, specificity=0.97),
         np.linspace(1e-4, 0.05, 60),
     )
-    assert 0 < truecal.calibration_test(label, score, at_most=0.3).pvalue < 1
+    assert truecal.calibration_test(label, score, at_most=0.3).pvalue == 1  # nothing can be shown
     assert truecal.weak_calibration(label, score).slope.interval.high == np.inf
 
 
 def test_corrected_labels_of_scores_next_to_0_are_not_called_reversed():
     label = labels.misclassified(np.zeros(15), sensitivity=0.999, specificity=0.999)
     score = 0.001 * (1 + np.arange(15) / 15)
-    assert truecal.calibration_test(label, score, at_most=0.3).pvalue < 1
+    assert truecal.calibration_test(label, score, at_most=0.3).pvalue == 1  # nothing can be shown
+
+
+@pytest.mark.parametrize(("sensitivity", "specificity"), [(0.2, 1), (1, 0.97), (0.9, 0.97)])
+def test_misclassified_labels_without_an_event_are_not_true_labels(sensitivity, specificity):
+    """If one event in five is seen, 60 labels of 0 are no surprise at a rate of 20%."""
+    p = np.linspace(0.01, 0.03, 60)
+    labels = truecal.labels.misclassified(np.zeros(60, int), sensitivity=sensitivity, specificity=specificity)
+    interval = truecal.confidence_interval(labels, p)
+    assert interval.high == pytest.approx(1 - p.min() - 0.01, abs=0.02)
+    assert not interval.reliable
+    test = truecal.calibration_test(labels, p)
+    assert test.pvalue == 1
+    assert any("all labels are equal" in note for note in test.notes)
+    assert truecal.spiegelhalter_test(labels, p).pvalue > 0.05
+
+
+def test_labels_of_perfect_sensitivity_and_specificity_are_true_labels():
+    y, p = np.zeros(60, int), np.linspace(0.01, 0.03, 60)
+    labels = truecal.labels.misclassified(y, sensitivity=1, specificity=1)
+    assert truecal.confidence_interval(labels, p) == truecal.confidence_interval(y, p)
+
+
+def test_gold_labels_in_one_cluster_do_not_warn():
+    rng = np.random.default_rng(0)
+    p = rng.random(60)
+    judge, gold = (rng.random(60) < p).astype(int), np.full(60, np.nan)
+    gold[:40] = rng.random(40) < p[:40]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weak = truecal.weak_calibration(truecal.labels.judged(judge, gold), p, clusters=np.zeros(60))
+    assert math.isnan(weak.observed_expected.standard_error)

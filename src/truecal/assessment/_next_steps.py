@@ -13,6 +13,7 @@ from truecal._lib.numeric import find_root
 from truecal._lib.types import FloatArray
 from truecal.assessment._groups import has_logit, rank_of
 from truecal.data import read_rows
+from truecal.data.arrays import is_top_label
 from truecal.data.sample import Sample
 from truecal.estimators._binning import thinned
 from truecal.exceptions import InputError
@@ -74,7 +75,7 @@ class Recalibration(Result):
 
 def recalibration_rows(sample: Sample, y_true: Any, y_proba: Any, **reading: Any) -> dict[str, Any]:
     """Return the predictions to choose a recalibrator on: those of all classes, if the top label is assessed."""
-    if y_proba is None or not sample.target.startswith("top label"):
+    if y_proba is None or not is_top_label(sample.target):
         return {"y_true": sample}
     classes = read_rows(y_true, y_proba, **{**reading, "multiclass": "classwise"})
     return {

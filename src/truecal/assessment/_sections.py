@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from truecal._lib.text import counted, level, percent
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import is_top
 from truecal.data.question import Rows
 from truecal.data.sample import Sample
 from truecal.exceptions import InputError
@@ -66,7 +67,7 @@ class Clinical(Result):
 
 def check_clinical(sample: Sample, thresholds: Any) -> FloatArray:
     """Return the thresholds of interest; refuse bad ones, and scores that are not those of one event."""
-    if sample.target.startswith("top"):
+    if is_top(sample.target):
         raise InputError(
             "needs the probability of one event, and not of the top label",
             argument="clinical",

@@ -8,6 +8,7 @@ import numpy as np
 
 from truecal._lib.numeric import rejects
 from truecal._lib.text import counted, in_clusters, level, percent
+from truecal.data.arrays import is_top_label
 from truecal.data.extremes import limits_of
 from truecal.data.faults import CLASSES, are_classes
 from truecal.data.sample import Sample
@@ -142,7 +143,7 @@ def _direction(sample: Sample, error: float, design_effect: float) -> str:
     variance = design_effect * sample.count * sample.score * (1 - sample.score)
     # Standard deviation of the mean label if the scores are right.
     noise = math.sqrt(float(variance.sum())) / sample.n
-    top = sample.target.startswith("top label")
+    top = is_top_label(sample.target)
     if abs(mean - rate) > _CLEAR * noise and abs(mean - rate) >= 0.5 * error:
         if top:
             return f"The model is {'over' if mean > rate else 'under'}confident: {numbers}."

@@ -391,12 +391,32 @@ MULTILABEL = "multilabel"
 #: What weights mean where uncertainty is reported.
 WEIGHT_KINDS = ("sampling", "counts", "clusters")
 #: How a target says that it is one of several classes.
-AGAINST_THE_REST = " against the rest"
+_AGAINST_THE_REST = " against the rest"
 
 
 def class_target(classes: list[Any], k: int) -> str:
     """Return what a score of class k is the probability of, in words."""
-    return f"P(y = {classes[k]!r}){'' if len(classes) == 2 else AGAINST_THE_REST}"
+    return f"P(y = {classes[k]!r}){'' if len(classes) == 2 else _AGAINST_THE_REST}"
+
+
+def top_target(n_classes: int, k: int | None = None) -> str:
+    """Return what the score of the top label, or of the k most probable classes, is the probability of, in words."""
+    return f"top {'label' if k is None else k} of {n_classes} classes"
+
+
+def class_alone(target: str) -> str:
+    """Return the target of a class for a place where all classes are shown."""
+    return target.removesuffix(_AGAINST_THE_REST)
+
+
+def is_top_label(target: str) -> bool:
+    """Return whether a target is that of the top label."""
+    return target.startswith("top label")
+
+
+def is_top(target: str) -> bool:
+    """Return whether a target is a right prediction, by the top label or one of the top k, and not an event."""
+    return target.startswith("top ")
 
 
 def check_multiclass(multiclass: str | None, pos_label: Any = None) -> None:

@@ -18,6 +18,7 @@ from truecal.data.arrays import (
     refuse_missing,
     to_array,
     to_python,
+    top_target,
 )
 from truecal.data.faults import MISSING_LABEL, TWO_LABELS, ZERO_ONE, bad_values, got, outside_classes
 from truecal.data.pseudo_labels import ImperfectLabels
@@ -272,7 +273,7 @@ def check_pos_label(pos_label: Any, classes: list[Any]) -> Any:
 def event_of(classes: list[Any], multiclass: str | None, pos_label: Any) -> tuple[int | None, str]:
     """Return the column of the class that is asked for, or None for the top label; and the event in words."""
     if multiclass == "top" or (multiclass is None and pos_label is None and len(classes) > 2):
-        return None, f"top label of {len(classes)} classes"
+        return None, top_target(len(classes))
     k = 1 if pos_label is None else classes.index(check_pos_label(pos_label, classes))
     return k, class_target(classes, k)
 

@@ -179,6 +179,8 @@ class PseudoLabels:
     votes : float
         A row says as much as so many true labels at most: more than 1 for means of annotators, infinity for means of an
         unknown number. The variance of a label at the rate q is at least q (1 - q) / votes.
+    certain : bool
+        Whether a value of 0 or 1 is the truth.
     score, weight : ndarray of shape (n,)
         Scores and weights of the rows, in a sample; before that they are empty.
     """
@@ -190,13 +192,14 @@ class PseudoLabels:
     gold: Gold | None = None
     nuisance: Nuisance | None = None
     votes: float = 1.0
+    certain: bool = True
     score: FloatArray = field(default_factory=lambda: _NONE)
     weight: FloatArray = field(default_factory=lambda: _NONE)
 
     @cached_property
     def exact(self) -> bool:
-        """Whether all are 0 or 1 and no parameter was estimated: then they are ordinary labels."""
-        certain = self.gold is None and self.nuisance is None
+        """Whether all are 0 or 1, are the truth, and no parameter was estimated: then they are ordinary labels."""
+        certain = self.certain and self.gold is None and self.nuisance is None
         return certain and bool(((self.value == 0) | (self.value == 1)).all())
 
     @cached_property
@@ -208,6 +211,10 @@ class PseudoLabels:
     @property
     def too_few(self) -> str:
         """Why these rows are too few for an interval or a test; empty if they are enough."""
+        if not self.certain and len(self.value) and (self.value == self.value[0]).all():
+            return (
+                "all labels are equal, which says nothing about their errors; labels of both kinds are needed"
+            )
         if self.gold is None or (n := len(self.gold.rows)) >= FEWEST_GOLD:
             return ""
         return f"{counted(n, 'gold label')} in these rows are too few; at least {FEWEST_GOLD} are needed"
@@ -369,6 +376,9 @@ def _chance_given_judge(
     for number in range(_FOLDS):
         others = np.flatnonzero(fold != number)
         others = others[:: max(1, len(others) // _MOST_FITTED)]
+        if len(others) == 0:  # all gold rows are in one cluster
+            own[fold == number] = start
+            continue
         fitted = _fit_ridge(
             design[others], label[others], start[others], 1 / probability[others], score[rows[others]]
         )
@@ -528,7 +538,12 @@ class Misclassified(ImperfectLabels):
             f"whether they are: errors that depend on the score would look like miscalibration. Gold labels in some of "
             f"the rows (truecal.labels.judged) need no such assumption."
         )
-        return PseudoLabels(value, variance_by_score(value, score), kind, (note,), nuisance=nuisance)
+        certain = self.youden == 1  # labels that are all 0 may hide events, though none needs a correction
+        variance = variance_by_score(value, score)
+        if (value == value[0]).all():  # which shows no variance: that of a calibrated model
+            rate = 1 - self.specificity + self.youden * score
+            variance = np.maximum(rate * (1 - rate), 1e-9) / self.youden**2
+        return PseudoLabels(value, variance, kind, (note,), nuisance=nuisance, certain=certain)
 
 
 # --- Censoring -------------------------------------------------------------------------------------

@@ -607,4 +607,4 @@ def _top_k(proba: NDArray[np.floating[Any]], column: NDArray[Any], multiclass: s
     best = np.argsort(-proba, axis=1, kind="stable")[:, :k]
     score = np.minimum(np.take_along_axis(proba, best, axis=1).sum(axis=1, dtype=np.float64), 1.0)
     label = (best == column[:, np.newaxis]).any(axis=1)
-    return {"label": label, "score": score, "event": f"top {k} of {classes} classes"}
+    return {"label": label, "score": score, "event": arrays.top_target(classes, k)}

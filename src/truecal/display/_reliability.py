@@ -13,7 +13,7 @@ from truecal._lib.checks import as_generator, check_choice
 from truecal._lib.text import level
 from truecal._lib.types import RNGLike
 from truecal.assessment._plotdata import ScoreHistogram, axis_top, score_histogram
-from truecal.data.arrays import AGAINST_THE_REST
+from truecal.data.arrays import class_alone
 from truecal.data.question import ask
 from truecal.display import _style as draw
 from truecal.display._base import Display, describe_plot
@@ -350,7 +350,7 @@ class ReliabilityDisplay(Display):
         largest = max(each._largest for each in self.classes)
         for one, display in zip(axes, self.classes, strict=True):
             display.plot(one, histogram=False, legend=False, **options)
-            title = draw.wrapped(display.curve.target.removesuffix(AGAINST_THE_REST), one)
+            title = draw.wrapped(class_alone(display.curve.target), one)
             draw.tidy(one, title=title if name is None else f"{name}, {title}")
             display._set_scales(one, None, largest)
         draw.label_outer(axes, "score", "observed frequency")

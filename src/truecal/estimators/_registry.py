@@ -6,7 +6,6 @@ import importlib
 import inspect
 import math
 import pkgutil
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from truecal._lib.checks import check_choice, check_norm, read_norm, unknown_option
 from truecal._lib.types import NormLike
-from truecal.exceptions import CalibrationWarning, InputError, Remedy
+from truecal.exceptions import InputError, Remedy, warn_user
 from truecal.results import Estimates
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 Truth = Callable[..., float] | Literal["plug-in"] | None
 EstimatorFunction = TypeVar("EstimatorFunction", bound=Callable[..., "Estimate | Estimates"])
 
-#: Default of every parameter `estimator`: the flagship, whose confidence interval is reported.
+#: Default of every parameter `estimator`: the one that has a confidence interval.
 DEFAULT_ESTIMATOR: Final = "multiscale"
 
 #: The omnibus test, the default of every parameter `method`; other tests are named after their statistic.
@@ -378,11 +377,9 @@ def _discover() -> None:
             entry.load()
         except Exception as error:
             package_name = entry.dist.name if entry.dist is not None else "an unknown package"
-            warnings.warn(
+            warn_user(
                 f"The estimators of {package_name} (entry point {entry.name!r}, {entry.value}) are skipped "
-                f"because they cannot be loaded: {type(error).__name__}: {error}",
-                CalibrationWarning,
-                stacklevel=3,
+                f"because they cannot be loaded: {type(error).__name__}: {error}"
             )
 
 

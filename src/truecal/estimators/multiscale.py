@@ -1,4 +1,4 @@
-"""The flagship estimator: the error on all scales that the data can resolve, and its two directions."""
+"""The default estimator: the error on all scales that the data can resolve, and its two directions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _part(gap: FloatArray, weight: FloatArray, norm: float) -> float:
 
 
 def _share(sample: Sample, norm: float, sign: int) -> Estimate:
-    """Return the flagship's error times the share of the curve's gap that has this sign."""
+    """Return the multiscale error times the share of the curve's gap that has this sign."""
     core = analyse(sample)
     whole = _part(np.abs(core.gap), core.weight, norm)
     return Estimate(core.error(norm) * _part(sign * core.gap, core.weight, norm) / whole if whole else 0.0)

@@ -151,7 +151,7 @@ def _as_result(outcome: multiscale.Outcome, sample: Sample) -> TestResult:
         notes=(*outcome.notes, *_notes_on_labels(sample), *([] if reversal is None else [reversal])),
         **sample.size_fields,
     )
-    return result.not_tested(outcome.too_little or few)
+    return result.not_tested(few or outcome.too_little)
 
 
 def _notes_on_labels(sample: Sample) -> tuple[str, ...]:

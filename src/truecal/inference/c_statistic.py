@@ -16,7 +16,7 @@ from scipy.special import expit, logit, stdtrit
 
 from truecal._lib.checks import check_fraction
 from truecal._lib.types import FloatArray
-from truecal.data.arrays import Reading, takes_predictions
+from truecal.data.arrays import Reading, is_top, takes_predictions
 from truecal.data.question import as_sample
 from truecal.data.sample import Sample
 from truecal.inference.weak_calibration import Parameter
@@ -175,6 +175,6 @@ def reversed_scores(sample: Sample) -> str | None:
     if 0.5 - c < _CLEAR * math.sqrt(variance):
         return None
     value = f"(C statistic {c:.2f})"
-    if sample.target.startswith("top"):
+    if is_top(sample.target):
         return f"Higher scores go with fewer correct predictions {value}: are columns and labels in the same order?"
     return f"Higher scores go with fewer events {value}: are they probabilities of another class?"

@@ -26,6 +26,7 @@ from truecal._lib.numeric import IntArray
 from truecal._lib.types import FloatArray
 from truecal.data.question import Rows, read_rows
 from truecal.data.sample import Sample
+from truecal.estimators._registry import DEFAULT_ESTIMATOR
 from truecal.exceptions import InputError
 from truecal.inference._test_result import TestResult
 from truecal.inference.resample import rank_among, redraw_classes
@@ -88,7 +89,7 @@ def _repetitions(rows: Rows) -> IntArray | None:
 
 def check_arguments(name: str, options: dict[str, Any], **unsupported: Any) -> float | None:
     """Refuse what the canonical error does not have, and return its bandwidth if one is given."""
-    if name not in (KERNEL, "multiscale"):
+    if name not in (KERNEL, DEFAULT_ESTIMATOR):
         raise InputError(
             f"{name!r} is not defined for multiclass='canonical', which has only {KERNEL!r}",
             argument="estimator",

@@ -213,7 +213,6 @@ def _measure(
     else:
         outcome = _with_intervals(question, estimates, order, confidence_level, resolution)
     for note in outcome.notes:
-        # The third level is the line of the caller's own program.
         warn_user(f"{spec.name} of {outcome.target}: {note}")
     if question.samples[0].pseudo is not None:
         notes = label_notes(question.samples[0], outcome.norm or 2.0, confidence_level)

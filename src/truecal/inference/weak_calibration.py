@@ -296,15 +296,26 @@ class _Fit:
             low, high = value - self.quantile * error, value + self.quantile * error
         return Parameter(value, error, self.interval(low, high))
 
+    @property
+    def impossible(self) -> bool:
+        """Whether labels that are not the truth add up to no event or less, or to one in every row or more."""
+        observed = float(self.sample.positives.sum())
+        return self.sample.pseudo is not None and not 0 < observed < float(self.sample.count.sum())
+
     def observed_expected(self) -> Parameter:
         sample = self.sample
+        rows = float(sample.count.sum())
         observed, expected = float(sample.positives.sum()), float(sample.count @ sample.score)
         ratio = observed / expected if expected else math.nan
-        if ratio == 0:  # the exact upper end of a rate of 0, divided by the mean score
-            tail = (1 - self.confidence_level) / 2
-            size = sample.dependence.n_clusters if sample.clusters else sample.n
-            high = -math.expm1(math.log(tail) / size) * sample.n / expected
-            return Parameter(0.0, math.nan, self.interval(0.0, high))
+        if self.impossible and expected:  # no variance can be estimated: any rate from 0 to 1 is possible
+            most = rows / expected
+            return Parameter(min(max(ratio, 0.0), most), math.nan, self.interval(0.0, most))
+        if math.isfinite(ratio) and (not sample.positives.any() or (sample.positives == sample.count).all()):
+            # the exact end of a rate of 0 or 1, divided by the mean score
+            effective = sample.dependence.effective_number if sample.clusters else sample.effective_size
+            end = math.log((1 - self.confidence_level) / 2) / effective
+            low, high = (math.exp(end), 1.0) if ratio else (0.0, -math.expm1(end))
+            return Parameter(ratio, math.nan, self.interval(low * rows / expected, high * rows / expected))
         # Scores below the smallest normal number make the ratio infinite.
         if not math.isfinite(ratio) or sample.dependence.n_clusters < 2:
             return Parameter(ratio, math.nan, self.interval(0.0, math.inf))
@@ -396,6 +407,11 @@ class _Fit:
     def notes(self) -> Sequence[str]:
         """Return what the reader should know about the data."""
         notes = []
+        if self.impossible:
+            notes.append(
+                "The labels are not the truth, and what they add up to is not between no event and an event in every "
+                "row: O:E is the nearest possible ratio, and its interval has all of them."
+            )
         ends = float(self.sample.count[~self.inside].sum())
         if ends:
             wrong = count_impossible(self.sample)
@@ -425,7 +441,10 @@ def _wald(deviation: FloatArray, covariance: FloatArray) -> float:
         return math.nan
     if np.linalg.matrix_rank(covariance, hermitian=True) < len(deviation):
         return math.nan
-    return float(deviation @ np.linalg.solve(covariance, deviation))
+    try:
+        return float(deviation @ np.linalg.solve(covariance, deviation))
+    except np.linalg.LinAlgError:  # singular within rounding
+        return math.nan
 
 
 def _end(excess: Callable[[float], float], value: float, error: float, direction: int) -> float:

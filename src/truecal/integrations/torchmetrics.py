@@ -30,6 +30,7 @@ import numpy as np
 from truecal._lib.checks import check_count, require
 from truecal.data import cells as grid
 from truecal.data import faults
+from truecal.data.arrays import top_target
 from truecal.data.cells import Cells, with_clusters
 from truecal.estimators._registry import DEFAULT_ESTIMATOR, get_estimator
 from truecal.exceptions import InputError, Remedy
@@ -215,7 +216,7 @@ class CalibrationMetric(Metric):
             positives=positives,
             lower=self.lower.cpu().numpy(),
             dtype=np.dtype(f"f{size}"),
-            target="P(y = 1)" if n_classes <= 2 else f"top label of {n_classes} classes",
+            target="P(y = 1)" if n_classes <= 2 else top_target(n_classes),
         )
         if self.n_blocks is None:
             return cells

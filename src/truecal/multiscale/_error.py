@@ -148,65 +148,65 @@ class Multiscale:
 
     Attributes
     ----------
-    found : SquaredErrors
+    squared : SquaredErrors
         Its squared error.
     sample : Sample
         The predictions.
     """
 
-    found: SquaredErrors
+    squared: SquaredErrors
     sample: Sample
 
     @property
     def units(self) -> Units:
         """Sums of the predictions."""
-        return self.found.units
+        return self.squared.units
 
     @property
     def size(self) -> float:
         """Effective number of rows."""
-        return self.found.units.size
+        return self.squared.units.size
 
     @property
     def score(self) -> FloatArray:
         """Mean score of each unit."""
-        return np.asarray(self.found.units.score[0])
+        return np.asarray(self.squared.units.score[0])
 
     @property
     def weight(self) -> FloatArray:
         """Weight of each unit."""
-        return np.asarray(self.found.units.weight[0])
+        return np.asarray(self.squared.units.weight[0])
 
     @property
     def gap(self) -> FloatArray:
         """Estimated score - curve of each unit."""
-        return np.asarray(self.found.gap[0])
+        return np.asarray(self.squared.gap[0])
 
     @property
     def square(self) -> float:
         """Estimate of the squared calibration error; it may be negative."""
-        return float(self.found.square[0])
+        return float(self.squared.square[0])
 
     @property
     def energy(self) -> float:
         """Mean of the squared gap."""
-        return float(self.found.energy[0])
+        return float(self.squared.energy[0])
 
     @property
     def gate(self) -> float:
         """Factor on the error: near 0 without evidence of miscalibration, near 1 with it."""
-        return float(self.found.gate[0])
+        return float(self.squared.gate[0])
 
     @property
     def log_evidence(self) -> float:
         """ln Z: logarithm of the Bayes factor of miscalibration against calibration."""
-        return float(self.found.posterior.log_evidence[0])
+        return float(self.squared.posterior.log_evidence[0])
 
     @property
     def smooth(self) -> Curve:
         """The beta curve if it probably improves on the logistic curve, else the logistic curve."""
-        found = self.found
-        return found.beta if found.posterior.probability[1, 0] > 0.5 else found.logistic
+        squared = self.squared
+        return squared.beta if squared.posterior.probability[1, 0] > 0.5 else squared.logistic
 
     # --- the error ---------------------------------------------------------------------------------
 
@@ -234,7 +234,7 @@ class Multiscale:
 
         Orders other than 1 and 2 come from these two and the shape of the estimated curve.
         """
-        root = float(self.found.root[0])
+        root = float(self.squared.root[0])
         if norm == 2:
             return root
         absolute = min(max(self.absolute.value, 0.0), root)
@@ -272,16 +272,18 @@ class Multiscale:
     @cached_property
     def absolute(self) -> AbsoluteError:
         """The l1 error before the gate."""
-        found, none = self.found, 1.0
+        squared, none = self.squared, 1.0
         scales: list[Scale] = []
-        levels, beta = found.levels, found.beta
-        for q, number in zip(found.posterior.probability[:1:-1, 0], found.blocks.levels[::-1], strict=True):
+        levels, beta = squared.levels, squared.beta
+        for q, number in zip(
+            squared.posterior.probability[:1:-1, 0], squared.blocks.levels[::-1], strict=True
+        ):
             if q * none > 1e-3:
                 level, square = levels.levels[number], levels.square[number, 0]
                 scales.append((float(q) * none, level, self._place(level), float(square)))
             none *= 1 - float(q)
         (sd,) = _evaluate(lambda score: (beta.sd(score),), self.units.score)
-        return absolute_error(self.units, scales, found.gaps[1], sd, (none, float(beta.square[0])))
+        return absolute_error(self.units, scales, squared.gaps[1], sd, (none, float(beta.square[0])))
 
     # --- variances ---------------------------------------------------------------------------------
 
@@ -313,7 +315,7 @@ class Multiscale:
         if norm == 1:
             sign = self.absolute.sign[np.newaxis]
             return float(self.units.variance(sign, np.zeros_like(sign))[0])
-        return float(self.units.variance(2 * self.found.gap, self.found.gap**2)[0])
+        return float(self.units.variance(2 * self.squared.gap, self.squared.gap**2)[0])
 
     # --- limits ------------------------------------------------------------------------------------
 
@@ -335,9 +337,9 @@ class Multiscale:
         n_distinct, most = len(self.sample), self.sample.dependence.effective_number
         place = cut_scores(self.score, self.weight, n_distinct, resolution, most)
         votes = 1.0 if self.sample.pseudo is None else self.sample.pseudo.votes
-        limit = make_upper(self.units, self.found.gaps[1][0], place, n_distinct, votes)
+        limit = make_upper(self.units, self.squared.gaps[1][0], place, n_distinct, votes)
         # Error that was found on finer scales is error inside intervals.
-        levels = [self.found.levels.levels[number] for number in self.found.blocks.levels]
+        levels = [self.squared.levels.levels[number] for number in self.squared.blocks.levels]
         finer = [
             float(square)
             for square, level in zip(self._established[2:], levels, strict=True)
@@ -348,20 +350,20 @@ class Multiscale:
     @property
     def _established(self) -> FloatArray:
         """Parts of the squared error for which there is evidence, from which lower limits start."""
-        return np.asarray(self.found.posterior.probability[:, 0] * self.found.blocks.increment[:, 0])
+        return np.asarray(self.squared.posterior.probability[:, 0] * self.squared.blocks.increment[:, 0])
 
     @cached_property
     def limits(self) -> Limits:
         """Confidence limits of the l2 error."""
-        q = self.found.posterior.probability[:, 0]
+        q = self.squared.posterior.probability[:, 0]
         reach = q.copy()
         reach[3:] = np.maximum(q[3:], q[2:-1])  # one level finer than found
-        increment, null = self.found.blocks.increment[:, 0], self.found.blocks.null_variance[:, 0]
+        increment, null = self.squared.blocks.increment[:, 0], self.squared.blocks.null_variance[:, 0]
         factor = self.inflation
         return Limits(
             error=self.error(2),
             square=float(self._established.sum()),
-            slope=factor * float(self.found.slope[0]),
+            slope=factor * float(self.squared.slope[0]),
             null_variance=float(factor**2 * (reach**2 @ null) + (q * (1 - q)) @ increment**2),
             noise_variance=float(factor**2 * (reach**2 @ null)),
             largest=self.largest(2),
@@ -393,9 +395,9 @@ class Multiscale:
 
     def lower_limit(self, tail: float) -> float:
         """Return a lower limit of the l2 error that holds for any curve."""
-        units, found = self.units, self.found
+        units, squared = self.units, self.squared
         model = units.weight2 * units.score * (1 - units.score) if units.noise is None else units.noise
-        levels = [found.levels.levels[number] for number in found.blocks.levels]
+        levels = [squared.levels.levels[number] for number in squared.blocks.levels]
         spread = [model.sum(axis=1)]
         spread += [np.bincount(self._place(one), model[0], one.weight.shape[-1]) for one in levels]
         return min(jensen_limit(units.size, [one_bin(units), *levels], spread, tail), self.error(2))

@@ -78,7 +78,8 @@ class FlipScale:
         Relative variance of the variance between clusters beyond that of normal sums, :math:`1 / G_e - 3 / (G + 2)`,
         and at least 1 / G: far out in the tail skewed sums make random signs too certain even if no few stand out.
     dependence : float
-        The factor less what brings sums up to those of independent rows, which the evidence of curves allows for.
+        The part of `factor` that dependence adds. The rest brings sums up to those of independent rows, for which the
+        evidence of curves allows already.
     """
 
     factor: float

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal._lib.types import FloatArray
+from truecal.data.arrays import top_target
 from truecal.data.extremes import shown_by
 from truecal.data.labels import Codes
 from truecal.data.sample import Sample
@@ -227,7 +228,7 @@ class Criterion:
             return f"{self.name} of {n_classes} classes"
         if self.multiclass == "classwise":
             return f"{self.name} of {n_classes} classes, each against the rest"
-        return f"{self.name} of the top label of {n_classes} classes"
+        return f"{self.name} of the {top_target(n_classes)}"
 
 
 def held_out_error(

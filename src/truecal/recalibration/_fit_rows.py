@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from truecal._lib.checks import check_count
 from truecal._lib.text import counted
 from truecal._lib.types import FloatArray
-from truecal.data.arrays import equal_weights, read_weights, warn_of_other_order, weights_are_counts
+from truecal.data.arrays import (
+    equal_weights,
+    read_weights,
+    top_target,
+    warn_of_other_order,
+    weights_are_counts,
+)
 from truecal.data.labels import Codes, read_clusters
 from truecal.data.question import as_samples
 from truecal.data.sample import Sample
@@ -97,9 +103,7 @@ class FitRows:
             cluster=cluster,
             origin=np.arange(len(read)),
             n_given=len(read),
-            target=f"P(y = {pos_label!r})"
-            if read.n_classes == 2
-            else f"top label of {read.n_classes} classes",
+            target=f"P(y = {pos_label!r})" if read.n_classes == 2 else top_target(read.n_classes),
         )._in_order()
 
     @classmethod

@@ -356,7 +356,9 @@ class SplineCalibration(PerClassRecalibrator):
 
     def _fit_map(self, column: Column, label: NDArray[np.bool_], weight: FloatArray | None) -> SplineMap:
         parts = np.arange(1, self.n_pieces) / self.n_pieces
-        knots = tuple(np.unique(np.quantile(column.logit, parts)).tolist())
+        # A weight of 2 is the row twice, at any scale of the weights.
+        quantiles = np.quantile(column.logit, parts, weights=weight, method="inverted_cdf")
+        knots = tuple(np.unique(quantiles).tolist())
         *slopes, intercept = _fit_curve(_pieces(column.logit, knots), label.astype(np.float64), weight)
         return SplineMap(knots, tuple(slopes), intercept)
 

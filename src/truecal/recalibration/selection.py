@@ -26,7 +26,7 @@ from scipy.special import log_ndtr, ndtri
 from truecal import recalibration
 from truecal._lib.checks import as_generator, check_choice, check_count, check_fraction, unknown_option
 from truecal._lib.numeric import find_root
-from truecal._lib.text import as_table, counted, counting, level
+from truecal._lib.text import as_table, counted, counting, level, percent
 from truecal._lib.types import FloatArray, NormLike, RNGLike
 from truecal.data.sample import Sample
 from truecal.estimators._registry import get_estimator, list_estimators
@@ -203,7 +203,7 @@ class Selection(Result):
                 f"{row.criterion:.4f} ({row.criterion_se:.4f})",
                 f"{row.difference:+.4f} ({row.difference_se:.4f})",
                 f"{row.evidence:.1f}",
-                f"{row.chosen_share:.0%}",
+                percent(row.chosen_share, 0),
                 f"{row.error:.4f}",
                 f"{row.interval.low:.4f} to {row.interval.high:.4f}",
             ]

@@ -187,8 +187,8 @@ class Population:
         ----------
         estimator : str
             Name of an estimator.
-        norm : float, "l1" or "l2"
-            Order of the norm.
+        norm : float, "l1", "l2" or "max"
+            Order of the norm; ``"max"`` where the estimator accepts it.
         **options
             Options of the estimator.
 
@@ -198,7 +198,7 @@ class Population:
         >>> round(population.true_value("ks"), 5)  # the mean of c - c^2
         0.16667
         """
-        spec = get_estimator(estimator)
+        spec = get_estimator(estimator).with_norm(norm)
         if spec.estimand == TRUE_ERROR:
             return self.true_error(spec.resolve_norm(norm) or norm)
         return spec.true_value(self.census(), norm=norm, **options)

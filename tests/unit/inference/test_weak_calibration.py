@@ -185,3 +185,34 @@ def test_weights_are_not_counted_as_rows():
         share, wrong = 100 * weight[:10].sum() / weight.sum(), 100 * weight[:2].sum() / weight.sum()
         assert note.startswith(f"{share:.1f}% of the weight, rows with a score of exactly 0 or 1")
         assert f"labels of {wrong:.1f}% of the weight contradicted" in note
+
+
+def test_no_event_among_weighted_rows_is_worth_their_effective_number():
+    p, weight = np.full(60, 0.02), np.r_[np.full(5, 50.0), np.full(55, 0.3)]
+    ratio = weak_calibration(np.zeros(60, dtype=int), p, sample_weight=weight).observed_expected
+    effective = weight.sum() ** 2 / (weight**2).sum()
+    assert ratio.interval.high == pytest.approx((1 - 0.025 ** (1 / effective)) / 0.02)
+
+
+def test_events_in_every_row_have_an_exact_lower_end():
+    """Of 20 rows with a chance of 0.9, all have the event in 12% of samples: 1 is no surprise."""
+    ratio = weak_calibration(np.ones(20, dtype=int), np.full(20, 0.9)).observed_expected
+    assert ratio.interval.low == pytest.approx(0.025 ** (1 / 20) / 0.9)
+    assert ratio.interval.high == ratio.value == pytest.approx(1 / 0.9)
+
+
+@pytest.mark.parametrize(("sensitivity", "specificity"), [(1, 0.97), (0.6, 1), (0.9, 0.97)])
+def test_corrected_labels_without_an_event_do_not_exclude_any_ratio(sensitivity, specificity):
+    p = np.linspace(0.01, 0.03, 60)
+    labels = truecal.labels.misclassified(np.zeros(60, int), sensitivity=sensitivity, specificity=specificity)
+    weak = weak_calibration(labels, p)
+    assert weak.observed_expected.value == 0
+    assert weak.observed_expected.interval.high == pytest.approx(1 / p.mean())
+    assert any("nearest possible ratio" in note for note in weak.notes)
+
+
+def test_weights_that_leave_one_row_have_no_joint_test():
+    """The covariance is singular within rounding: the solution was a traceback."""
+    p = [0.60663578, 0.72949656, 0.54362499, 0.93507242, 0.81585355]
+    weak = weak_calibration([1, 0, 1, 1, 1], p, sample_weight=[1e12, 1e-3, 1e-3, 1e-3, 1e-3])
+    assert math.isnan(weak.joint_test.pvalue)

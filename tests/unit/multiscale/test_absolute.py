@@ -9,7 +9,7 @@ from truecal.multiscale._error import absolute_error, analyse
 def test_without_error_the_bounds_have_mean_zero_or_less(draw):
     values = []
     for seed in range(300):
-        found = analyse(draw(500, seed=seed)).found
+        found = analyse(draw(500, seed=seed)).squared
         units, gap = found.units, found.gaps[1]
         levels = [(1.0, found.levels.levels[2], units.bin[0] >> (units.depth - 4), found.levels.square[2, 0])]
         smooth = absolute_error(units, [], gap, found.beta.sd(units.score), (1.0, 0.0))

@@ -136,7 +136,7 @@ def test_samples_analysed_together_give_what_they_give_alone(draw, n, decimals):
     alone = [analyse(Sample.from_rows(one, other)) for one, other in zip(label, score, strict=True)]
     assert together.square == pytest.approx([core.square for core in alone], abs=1e-6)
     assert together.gate * together.root == pytest.approx([core.error() for core in alone], abs=1e-6)
-    assert together.slope == pytest.approx([core.found.slope[0] for core in alone], rel=1e-4)
+    assert together.slope == pytest.approx([core.squared.slope[0] for core in alone], rel=1e-4)
 
 
 def test_samples_without_certain_scores_analysed_together_give_what_they_give_alone():

@@ -64,7 +64,7 @@ def test_levels_have_noise_where_the_fit_follows_one_cluster():
         score = rng.beta(0.5, 20, 60)[cluster]
         label = (rng.random(240) < score).astype(int)
         label[cluster == int(score.argmax()) // 4] = 1
-        found = analyse(Sample.from_rows(label, score, clusters=cluster)).found.levels
+        found = analyse(Sample.from_rows(label, score, clusters=cluster)).squared.levels
         assert (found.null_variance[1:] > 0).all()
 
 

@@ -90,7 +90,7 @@ def test_noise_that_the_fit_has_taken_out_is_no_evidence():
     core = analyse(
         Sample(score=np.arange(11) / 10, count=count.astype(float), positives=positives.astype(float))
     )
-    assert (core.found.blocks.freedom[2:] <= 1.5 * core.found.blocks.size[2:] + 1e-9).all()
+    assert (core.squared.blocks.freedom[2:] <= 1.5 * core.squared.blocks.size[2:] + 1e-9).all()
     assert core.pvalue > 0.05
 
 

@@ -27,7 +27,7 @@ def test_bins_hold_the_mean_product_of_pairs(kind):
         cluster = np.unique(cluster, return_inverse=True)[1]
     sample = Sample.from_rows(label, score, weight, sampling=kind == "weights", clusters=cluster)
     core = analyse(sample)
-    for level, depth in zip(core.found.levels.levels[:2], (2, 3), strict=True):
+    for level, depth in zip(core.squared.levels.levels[:2], (2, 3), strict=True):
         place = core.units.bin[0] >> (core.units.depth - depth)
         for k in range(2**depth):
             inside = place == k
@@ -43,7 +43,7 @@ def test_a_row_alone_takes_over_from_the_bin_around_it():
     score = np.concatenate([np.repeat(np.linspace(0.1, 0.9, 9), 60), [0.123]])
     label = (rng.random(len(score)) < score).astype(int)
     core = analyse(Sample.from_rows(label, score))
-    last = core.found.levels.levels[-1]
+    last = core.squared.levels.levels[-1]
     alone = np.flatnonzero(last.weight[0] == 1)
     assert len(alone) == 1
     parent = last.parent
@@ -58,8 +58,8 @@ def test_increments_have_mean_zero_and_the_variance_that_is_stated():
     for _ in range(400):
         score = rng.random(400)
         core = analyse(Sample.from_rows((rng.random(400) < score).astype(int), score))
-        increments.append(core.found.blocks.increment[:, 0])
-        stated.append(core.found.blocks.null_variance[:, 0])
+        increments.append(core.squared.blocks.increment[:, 0])
+        stated.append(core.squared.blocks.null_variance[:, 0])
     increments, stated = np.array(increments), np.array(stated).mean(axis=0)
     error = increments.std(axis=0) / 20
     assert (np.abs(increments.mean(axis=0)) < 4.5 * error).all()
@@ -68,7 +68,7 @@ def test_increments_have_mean_zero_and_the_variance_that_is_stated():
 
 
 def test_clusters_of_one_row_are_no_clusters(draw):
-    plain = analyse(draw(600, lambda p: p**1.4)).found.levels
-    single = analyse(draw(600, lambda p: p**1.4, clusters=np.arange(600))).found.levels
+    plain = analyse(draw(600, lambda p: p**1.4)).squared.levels
+    single = analyse(draw(600, lambda p: p**1.4, clusters=np.arange(600))).squared.levels
     assert plain.square == pytest.approx(single.square, abs=1e-12)
     assert plain.null_variance == pytest.approx(single.null_variance, rel=0.25)

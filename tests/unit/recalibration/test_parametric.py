@@ -6,7 +6,13 @@ from scipy.special import expit, log_softmax, logit, softmax
 
 from support.likelihood import best, mean_loss
 from truecal.exceptions import CalibrationWarning
-from truecal.recalibration import BetaCalibration, IdentityCalibration, PlattScaling, TemperatureScaling
+from truecal.recalibration import (
+    BetaCalibration,
+    IdentityCalibration,
+    PlattScaling,
+    SplineCalibration,
+    TemperatureScaling,
+)
 
 
 def test_probabilities_stay_as_they_are(golden):
@@ -171,3 +177,13 @@ def test_beta_logits_keep_what_probabilities_lose():
     coarse = BetaCalibration().fit(expit(z), y).transform(expit([38.0, 60.0]))
     np.testing.assert_allclose(fine, [0.5, 1], atol=0.01)
     np.testing.assert_allclose(coarse, 0.75, atol=0.01)
+
+
+def test_knots_of_a_spline_are_weighted_quantiles():
+    """They were quantiles of the rows: rows of no weight moved the curve."""
+    rng = np.random.default_rng(0)
+    p, weight = rng.random(300), np.arange(300) % 4
+    y = rng.random(300) < p**2
+    weighted = SplineCalibration().fit(p, y, sample_weight=weight).transform(p)
+    repeated = SplineCalibration().fit(np.repeat(p, weight), np.repeat(y, weight)).transform(p)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-7)

@@ -385,3 +385,9 @@ def test_alternatives_are_described():
     assert "slope" in ALTERNATIVES["slope"].description
     with pytest.raises(ValueError, match="alternative must be one of"):
         population_with_error(0.1, alternative="none")
+
+
+def test_the_largest_gap_of_a_population_may_be_asked_for_by_norm():
+    population = Population(UniformScores(), PowerCurve(2))
+    for name in ("ew_bin", "em_bin"):
+        assert population.true_value(name, norm="max") == pytest.approx(0.25, abs=1e-6)

@@ -244,7 +244,8 @@ _KINDS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 _OPTIONS = {name for _, names, _ in _KINDS.values() for name in names}
-#: Options that name columns, by their arguments; the arguments that the label column is; and those of numbers.
+#: Options that name columns, with their arguments; arguments that the label column is if no option names it; arguments
+#: that are numbers, while others are labels.
 _COLUMNS = {
     "judge": "judge", "gold": "gold", "gold_probability": "probability", "time": "time", "event": "event",
     "strata": "strata",
@@ -325,7 +326,7 @@ class LabelKind:
     @property
     def uses_label(self) -> bool:
         """Whether the label column is one of them: soft, misclassified, or a judge's."""
-        return self.function != "censored" and "judge" not in self.arguments
+        return self.function in _LABEL_ARGUMENTS and "judge" not in self.arguments
 
     def join(self, table: Table) -> tuple[Table, LabelKind]:
         """Return the table with gold labels that are in a file of their own."""
@@ -344,7 +345,7 @@ class LabelKind:
                 remedy="Labels then say whether the prediction was right.",
             )
         if not self.uses_label and columns.label:
-            option = "--time" if self.function == "censored" else "--judge"
+            option = _option(_KINDS[self.function][1][0])
             raise InputError(f"and {option} name the labels twice; give one of them", argument="--label")
         if len(columns.label) > 1:
             raise InputError(

@@ -281,6 +281,8 @@ class Predictions:
         The summary of all rows, where it cannot be merged from those of groups.
     n_rows : int, or None
         Number of rows, where it is known and is not the sum of the weights.
+    target : str
+        What the scores are the probability of, in words, where the library cannot know it; else empty.
     """
 
     table: Table

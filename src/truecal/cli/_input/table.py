@@ -71,6 +71,8 @@ class Table:
         What a reader must know of the file.
     doubt : str
         Why its labels may not be the truth, if there is a reason.
+    explain : callable
+        What an error while reading it means, in one line.
     """
 
     source: str
