@@ -85,17 +85,9 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        single = {
-            name: option
-            for option in self.params
-            if isinstance(option, click.Option) and not option.multiple and not option.is_flag
-            for name in option.opts
-        }
         words = [word.partition("=")[0] for word in args[: args.index("--") if "--" in args else None]]
         self._refuse_kinds_of_labels(words)
-        for option, times in Counter(single[word] for word in words if word in single).items():
-            if times > 1:
-                raise click.UsageError(f"{option.opts[-1]} is given more than once.", ctx=ctx)
+        self._refuse_repeated(words, ctx)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -105,6 +97,18 @@ class Command(click.Command):
                 raise
             hint = "One FILE is read: quote a pattern, such as 'part-*.csv'; models are columns of it."
             raise click.UsageError(f"{error.message.removesuffix('.')}. {hint}", ctx=ctx) from error
+
+    def _refuse_repeated(self, words: list[str], ctx: click.Context) -> None:
+        """Refuse options that are given twice, of which click would take the last."""
+        single = {
+            name: option
+            for option in self.params
+            if isinstance(option, click.Option) and not option.multiple and not option.is_flag
+            for name in option.opts
+        }
+        for option, times in Counter(single[word] for word in words if word in single).items():
+            if times > 1:
+                raise click.UsageError(f"{option.opts[-1]} is given more than once.", ctx=ctx)
 
     def _refuse_kinds_of_labels(self, words: list[str]) -> None:
         """Refuse options for labels that are not the truth in commands that need true labels."""
