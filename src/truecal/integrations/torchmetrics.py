@@ -312,8 +312,8 @@ def _cell_of(score: Tensor) -> Tensor:
 
 def _within(values: Tensor, low: float, high: float) -> bool:
     """Return whether all values lie within the limits; NaN does not."""
-    least, greatest = values.aminmax()
-    return bool(low <= least.item() and greatest.item() <= high)
+    smallest, largest = values.aminmax()
+    return bool(low <= smallest.item() and largest.item() <= high)
 
 
 def _check(proba: Tensor, truth: Tensor, tolerance: float) -> None:

@@ -133,8 +133,8 @@ def _open_zip(source: str, path: Path, format: str | None, encoding: str | None)
             _check_unpacked(source, archive)
             with archive.open(names[0]) as member:
                 content = _keep(source, _chunks(member))
-    # Damaged, or with a password.
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, LZMAError) as error:
+    # Damaged; or, as RuntimeErrors, with a password or a compression that Python does not know.
+    except (zipfile.BadZipFile, RuntimeError, EOFError, zlib.error, LZMAError) as error:
         raise InputError(f"{source} cannot be read as zip: {first_line(error)}") from error
     return _open_content(source, content, format or format_by_name(Path(names[0])), encoding)
 

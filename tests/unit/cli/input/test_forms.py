@@ -65,6 +65,11 @@ def test_a_damaged_member_of_an_archive_is_refused(tmp_path, text, method):
     damaged[60:100] = bytes(40)
     (tmp_path / "damaged.zip").write_bytes(damaged)
     assert "damaged.zip cannot be read as zip" in refuse("measure", tmp_path / "damaged.zip")
+    other = bytearray((tmp_path / "a.zip").read_bytes())
+    for start, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        other[other.index(start) + place] = 99  # a compression that Python does not know
+    (tmp_path / "other.zip").write_bytes(other)
+    assert "other.zip cannot be read as zip" in refuse("measure", tmp_path / "other.zip")
 
 
 def test_a_spreadsheet_needs_an_extra_package(tmp_path, monkeypatch):
